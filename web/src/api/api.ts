@@ -1,7 +1,7 @@
 /*
- * api: the data source: everything that the pages ask of the server; beside it only upload.ts talks to it.
+ * api: requests of session, shares, trees, tables and labels. Only the modules in this folder talk to the server.
  *
- * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
+ * Responses are JSON or the binary form of a tree. An error is thrown as a Problem (RFC 9457).
  */
 import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "../model/flame.ts";
 import type { FunctionSums } from "../model/functions.ts";
@@ -38,7 +38,7 @@ export interface Share {
   filename: string;
   raw_bytes: number;
   sample_types: SampleType[];
-  /** Of each type; null where values are too large to be added. */
+  /** One total per sample type; null if the sum exceeds the range. */
   totals: (number | null)[];
   default_sample_type: string;
   default_sample_type_index: number;
@@ -48,11 +48,11 @@ export interface Share {
   labels: Record<string, string>;
   comments: string[];
   build_ids: string[];
-  /** Labels that samples have; absent where the profile came before they were listed. */
+  /** Labels of the samples; absent for profiles uploaded before the server listed them. */
   sample_labels?: string[];
-  /** Those that people wrote; comments are the file's. */
+  /** Number of comments by readers; `comments` are in the file. */
   reader_comments?: number;
-  /** What names are missing; absent where the profile came before that was told. */
+  /** Missing symbol names; absent for profiles uploaded before the server recorded them. */
   symbolization?: Symbolization;
   can_edit: boolean;
   mine: boolean;
@@ -85,18 +85,18 @@ export interface Session {
   scopes: string[];
   csrf_token: string | null;
   anonymous_sharing: boolean;
-  /** The server's certificate is of its own authority, which is to be had at /ca.crt. */
+  /** The server uses its own certificate authority; its certificate is at /ca.crt. */
   has_local_ca: boolean;
   limits: { max_upload_bytes: number };
 }
 
-/** What is assumed of somebody when the server does not say who they are. */
+/** The session to assume if the server reports none. */
 export const nobody: Session = {
   kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, has_local_ca: false, limits: { max_upload_bytes: 0 },
 };
 
 let csrfToken = "";
-/** What XMLHttpRequest must carry where fetch is not used. */
+/** The CSRF token for requests by XMLHttpRequest. */
 export const csrf = (): string => csrfToken;
 
 let sessionPromise: Promise<Session> | null = null;
@@ -107,7 +107,7 @@ export async function problemOf(response: Response): Promise<Problem> {
     const parsed: unknown = await response.json();
     if (typeof parsed === "object" && parsed !== null) body = parsed as Record<string, unknown>;
   } catch {
-    // A proxy's answer need not be JSON; the status is told then.
+    // The response of a proxy may not be JSON. Then the status is reported.
   }
   const text = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
   const retry = Number(response.headers.get("Retry-After"));
@@ -121,7 +121,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   );
 }
 
-/** The server speaks otherwise than these pages, which came from an earlier version of it. */
+/** The pages are from another version of the server and cannot read its responses. */
 const outdated = () => new Problem(0, "updated", "", "", "", null);
 
 export async function request(path: string, options: RequestInit = {}): Promise<Response> {
@@ -140,8 +140,8 @@ export async function request(path: string, options: RequestInit = {}): Promise<
 }
 
 /**
- * Why a script of this site did not come. Browsers word that otherwise each, so the server is asked: where it answers, it has
- * other scripts by now, or the browser will not ask for this one a second time. Either way the page must be loaded anew.
+ * Why a script of this site could not be loaded. Browsers word this failure differently, so the server is contacted. If it
+ * responds, it has other scripts by now, or the browser refuses a second request; in both cases the page must be reloaded.
  */
 export const lostScript = (): Promise<Problem> =>
   request("/", { method: "HEAD", cache: "no-store" }).then(outdated, (problem: Problem) => problem);
@@ -192,7 +192,7 @@ export async function signOut(): Promise<void> {
   await sendJson("DELETE", "/api/v1/session");
 }
 
-/** Unsafe requests under a cookie carry the session's token, so the session must be known first. */
+/** Unsafe requests with a cookie carry the CSRF token of the session, so the session is loaded first. */
 export async function change<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
   await getSession().catch(() => undefined);
   return sendJson<T>(method, path, body, headers);
@@ -204,7 +204,7 @@ export const getShare = (id: string) => getJson<Share>(share(id));
 
 export const unlockShare = (id: string, password: string) => change<void>("POST", `${share(id)}/unlock`, { password });
 
-/** Whoever has the delete token may change and delete without signing in. */
+/** The delete token permits changing and deleting without a session. */
 const withToken = (deleteToken: string): Record<string, string> =>
   deleteToken ? { "X-Perfolio-Delete-Token": deleteToken } : {};
 
@@ -227,12 +227,12 @@ export const listShares = (search: string, cursor: string, signal?: AbortSignal)
 export interface FlameQuery {
   sampleType: string;
   group: string;
-  /** Path hash of the node that the tree is made for; "" is all. Trees only. */
+  /** Path hash of the root node of the requested tree; "" for the whole tree. Trees only. */
   root?: string;
   /** Rules of model/labels.ts. */
   labels: readonly string[];
   names: string;
-  /** Those that the server shall apply. */
+  /** Rules that the server applies. */
   rules?: Asked;
 }
 
@@ -250,7 +250,7 @@ export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (
 const unless = (usual: string, word: string) => (word === usual ? "" : word);
 const namesParameter = ({ names }: { names: string }) => unless("simple", names);
 
-/** What every report takes. */
+/** Parameters of every report. */
 export const viewParameters = (query: FlameQuery) => ({
   sample_type: query.sampleType, group_by: unless("function", query.group), names: namesParameter(query), label: query.labels, ...query.rules,
 });
@@ -270,7 +270,7 @@ interface DiffTopAnswer {
   functions: { name: string; file: string; flat_a: number; flat_b: number; cum_a: number; cum_b: number }[];
 }
 
-/** All rows of the table as the server counts them, for trees that were cut. */
+/** All rows of the table, counted by the server; for truncated trees. */
 export async function getTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
   const answer = await getJson<TopAnswer>(path, signal);
   return answer.functions.map(({ name, file, flat, cum }) => ({ name, file, flat, cum, baseFlat: 0, baseCum: 0 }));
@@ -289,7 +289,7 @@ export const getTop = (id: string, query: FlameQuery, signal: AbortSignal) =>
 export const getDiffTop = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
   getDiffTopAt(`/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`, signal);
 
-/** Of which labels are counted. */
+/** The selection whose labels are counted. */
 export type LabelsQuery = Pick<FlameQuery, "sampleType" | "names">;
 
 export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsQuestion) => ({

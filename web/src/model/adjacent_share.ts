@@ -1,4 +1,4 @@
-/* neighbour: what stands beside something in a list that comes in pages, the newest first. */
+/* adjacent_share: the entry before or after another one in a paged list, newest first. */
 
 export type Way = "older" | "newer";
 

@@ -1,4 +1,4 @@
-/* unfinished: uploads in parts that were begun in this browser, with the tokens that continue them. */
+/* draft_store: unfinished uploads in parts of this browser, with the tokens that continue them. */
 import { keepList, listKept } from "./kept_list.ts";
 
 export interface Unfinished {

@@ -1,4 +1,4 @@
-/* exactly: a name as an expression, and without an address. Apart from search.ts, which comes in a later chunk. */
+/* escape_regex: a name as an expression, and a name without its address. Separate from search.ts, which is in a later chunk. */
 
 /** Without what grouping by address puts in front of it. */
 export const plainName = (name: string): string => name.replace(/^0x[0-9a-f]+ /, "");

@@ -1,4 +1,4 @@
-/* remembered: what this browser shared, with the delete tokens that only it has. */
+/* local_preferences: the shares created in this browser, with their delete tokens. */
 import { keepList, listKept } from "./kept_list.ts";
 
 export interface Remembered {

@@ -1,4 +1,4 @@
-/* remark: what a comment can be pinned to, and the view that is kept with it. */
+/* markdown_subset: what a comment can be pinned to, and the view that is kept with it. */
 import { byteCount, maxNameBytes, maxViewBytes, type Pin } from "../api/comments_api.ts";
 import { formatState, parseState, type ViewState } from "../state.ts";
 import { FrameFlag, type Flame } from "./flame.ts";

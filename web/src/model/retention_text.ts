@@ -1,4 +1,4 @@
-/* keep: how long profiles are kept, in seconds (0: forever), as people read it and as the API takes it. */
+/* retention_text: a retention period in seconds (0: forever) as readable text and as the API accepts it. */
 
 const day = 86_400;
 const units: [number, string, string][] = [

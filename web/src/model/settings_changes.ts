@@ -1,4 +1,4 @@
-/* changes: what is otherwise in a list than it was, in words, for who looked at it before. */
+/* settings_changes: describes how a list differs from the version that a reader saw before. */
 
 /** One thing of a list: what it is called, and what is said of it. */
 export interface Told {

@@ -1,6 +1,6 @@
 /*
- * afterwards: where a sign-in leads. The wish comes from the address bar, so anyone may have written
- * it: only a path of this site counts.
+ * sign_in_redirect: the page to open after a sign-in. The target is in the address bar, so a link can set it: only a path of
+ * this site is accepted.
  */
 
 /** An address within origin: the one that `next` names, else the fallback. */

@@ -1,5 +1,5 @@
 /*
- * visible: a text from elsewhere as it may stand on a page. The characters that turn the direction of what follows them
+ * visible_text_model: a text from elsewhere as it may stand on a page. The characters that turn the direction of what follows them
  * (embeddings, overrides, isolates) are written as escapes: with them a name could be made to look like another. So are
  * control characters other than tabs and line breaks, which would be invisible. Letters that are written from right to left,
  * and the marks beside them, turn nothing but themselves and stay; names stand in <bdi>, so that they turn nothing beside them.

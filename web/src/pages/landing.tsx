@@ -82,7 +82,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
             <p>
               {mustSignIn
                 ? "Without an account, a profile you drop here opens in your browser and is not uploaded. Sign in to share it."
-                : "Drop a profile and get a link to its flame graph. The original file is kept unchanged until you delete it."}
+                : "Drop a profile and get a flame graph that anyone with the link can see. The file is kept unchanged until it expires or you delete it."}
             </p>
           </div>
           {outcome ? (

@@ -1,8 +1,8 @@
 /*
- * panes: the ways to see a tree, one entry each: icicle, flame, table, sandwich and those that come with
- * a chunk of their own when they are first asked for. The viewer shows one of them, or two side by side.
+ * panes: the ways to show a tree, one entry each: icicle, flame, table, sandwich, and those that load with a later
+ * chunk. The viewer shows one pane or two side by side.
  *
- * Every pane gets the same context and holds nothing that a link should remember: that is the state's.
+ * Every pane gets the same context. Whatever a link should restore belongs to the state, not to a pane.
  */
 import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -21,12 +21,12 @@ import type { Load } from "./use_flame.ts";
 import { Icicle } from "./icicle.tsx";
 import type { Look } from "./icicle_draw.ts";
 
-/** Comments are the page's, since they are of what it shows; pages without them offer no such view. */
+/** The pane of comments, which only some pages provide. */
 export type CommentsOf = (props: PaneProps) => VNode | null;
 
-/** A place in source code, and where the team's rules of links to it are asked for. */
+/** A place in source code, and the addresses of the source links of the profile. */
 export interface SourcePlaceProps {
-  /** Of a comparison: of both sides, the one before first. */
+  /** One address; two for a comparison, before and after. */
   at: string[];
   text: string;
   flame: Flame;
@@ -35,14 +35,14 @@ export interface SourcePlaceProps {
 
 export interface Failed {
   problem: Problem;
-  /** Absent where that would not help. */
+  /** Absent if a retry cannot succeed. */
   onRetry?: () => void;
 }
 
 export interface PaneContext {
   state: ViewState;
   update: Update;
-  /** What the rules left, and the whole that was loaded. */
+  /** The tree after the rules, and the loaded tree. */
   flame: Flame;
   source: Flame;
   colours: FrameColours;
@@ -50,20 +50,20 @@ export interface PaneContext {
   palette: Look;
   /** Empty unless the pane wants them. */
   rows: readonly FunctionRow[];
-  /** They are still to come. */
+  /** The rows are still loading. */
   isAwaitingRows: boolean;
-  /** Of their numbers. */
+  /** The sign before the numbers of rows. */
   rowBound: Bound;
-  /** Why they did not come. */
+  /** Why the rows could not be loaded. */
   rowsFailed: Failed | null;
-  /** Trees around the marked function; null unless the pane wants them, and until they are there. */
+  /** Trees of the callers and callees of the marked function; null until computed, and if no shown pane needs them. */
   callers: Flame | null;
   callees: Flame | null;
-  /** Why the rules' tree and those around the function did not come. */
+  /** Why the tree after the rules, or the trees of callers and callees, could not be computed. */
   failed: Failed | null;
   /** The search; null while there is none. */
   pattern: Pattern | null;
-  /** Where the marked function stands in flame, and what was searched for. */
+  /** Matches of the search and of the marked function in `flame`. */
   marks: SearchResult | null;
   zoom: number;
   part: SeenPart | null;
@@ -72,10 +72,10 @@ export interface PaneContext {
   onZoom: (node: number) => void;
   onPart: (node: number, part: SeenPart | null) => void;
   onHover: (node: number) => void;
-  /** The function that the pointer is on, in whatever view; "" for none. */
+  /** The function under the pointer in any view; "" for none. */
   hovered: string;
   onHoverName: (name: string) => void;
-  /** Marks a function in every view; the marked one again stops that. */
+  /** Marks a function in every view; unmarks it if it is marked. */
   mark: (name: string) => void;
   openMenu: (name: string, x: number, y: number) => void;
   /** A frame's place in source code, with a link where there is one. */
@@ -83,28 +83,28 @@ export interface PaneContext {
   addRule: (action: Action, name: string) => void;
   setRules: (rules: readonly Rule[]) => void;
   setLabels: (labels: readonly string[]) => void;
-  /** Names what loadLabels counts, but for the question. */
+  /** Identifies the tree whose labels loadLabels counts. */
   labelsKey: string;
-  /** null: nothing is known but the tree. */
+  /** null in pages that have only the tree. */
   loadLabels: LoadLabels | null;
-  /** The tree can be had by other groups than functions. */
+  /** The page offers other groupings. */
   canGroup: boolean;
-  /** How it can be had by all of them; canServe: under rules, too. */
+  /** The groupings on offer and how to load them; canServe: the server can apply rules. */
   regrouped: { groups: readonly string[]; canServe: boolean; load: Load } | null;
   comments?: CommentsOf;
-  /** Nodes that comments are pinned to, as far as these are known. */
+  /** Nodes that the known comments are pinned to. */
   pinned: ReadonlySet<number>;
-  /** Counts how often somebody wanted to write one. */
+  /** Increases with each request to open the comment form. */
   commenting: number;
-  /** A view that is no tree puts here how it goes to the next match. */
+  /** A pane that shows no tree stores its function here that goes to the next match. */
   seek: { current: ((step: 1 | -1) => void) | null };
 }
 
 export interface PaneProps {
   context: PaneContext;
-  /** It stands beside no other. */
+  /** No other pane is shown. */
   isAlone: boolean;
-  /** Different for the two panes of a page: for ids of elements. */
+  /** Differs between the two panes of a page; a prefix for ids of elements. */
   id: string;
 }
 
@@ -113,12 +113,12 @@ export interface PaneKind {
   icon: IconName;
   key: string;
   wantsRows?: boolean;
-  /** Of the marked function. */
+  /** Needs the trees of callers and callees of the marked function. */
   wantsAround?: boolean;
-  /** It shows a tree, and what the pointer is on is told below. */
+  /** Shows a tree; the foot describes the frame under the pointer. */
   hasCursor?: boolean;
   Component: ComponentType<PaneProps>;
-  /** Of those in a chunk of their own. */
+  /** Loads the pane's chunk. */
   preload?: () => void;
 }
 

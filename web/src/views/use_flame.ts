@@ -1,4 +1,4 @@
-/* use_flame: the tree that a view shows: loaded, then filtered by the rules beside the page. */
+/* use_flame: loads the tree that a view shows and applies the page's rules to it in a worker. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
 import { formatChain, type Rule } from "../model/chain.ts";
@@ -11,13 +11,13 @@ import { asProblem } from "../ui/kit.tsx";
 import { useSearchCode } from "./search_box.tsx";
 import { isOfRoot } from "./use_root.ts";
 
-/** What is loaded may be asked for under rules, all of it by another group, and below a node; a page that cannot do that gives a Load without those parameters. */
+/** Loads the tree, optionally under rules, by another grouping or below a node. A page that cannot do that ignores these parameters. */
 export type Load = (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => Promise<Flame>;
 export type LoadRows = (signal: AbortSignal, rules?: ServedRules) => Promise<FunctionSums[]>;
 
 type Loaded = { flame: Flame; key: string };
 
-/** The tree for a key, "" for none; the last one stays while the next is under way. */
+/** The tree for a key, "" for none. The previous tree remains until the next one is loaded. */
 function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [failed, setFailed] = useState<{ problem: Problem; key: string } | null>(null);
@@ -33,7 +33,7 @@ function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
       (flame) => {
         if (cache.current.size >= 4) cache.current.delete(cache.current.keys().next().value!);
         cache.current.set(key, flame);
-        if (abort.signal.aborted) return; // another was asked for since
+        if (abort.signal.aborted) return; // a newer request replaced this one
         setLoaded({ flame, key });
       },
       (error) => {
@@ -46,7 +46,7 @@ function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
   return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
 }
 
-/** Of each rule, whether it names nothing in a tree that has no functions (model/served_rules.ts); null until that is known. */
+/** For each rule: does it match nothing in a tree without functions (model/served_rules.ts)? null until known. */
 function useOfFunctions(flame: Flame | null, rules: readonly Rule[], group: string): readonly boolean[] | null {
   const isWanted = flame !== null && hasNoFunctions(group) && rules.length > 0;
   const [code, problem] = useSearchCode(isWanted);
@@ -56,12 +56,12 @@ function useOfFunctions(flame: Flame | null, rules: readonly Rule[], group: stri
 /** The tree that rules are applied to here, and those rules. */
 interface Source {
   flame: Flame;
-  /** That the server applied. */
+  /** Rules that the server applied. */
   served: readonly Rule[];
   rest: readonly Rule[];
 }
 
-/** Would the page, which knows one place of each frame, apply these rules wrongly? null until it is known. */
+/** Would the page apply these rules wrongly, because it knows only one place of each frame? null until known. */
 function useFindsShared(tree: Flame | null, rules: readonly Rule[]): boolean | null {
   const isWanted = tree !== null && tree.frames.sharedPlaces !== null && rules.length > 0;
   const [code, problem] = useSearchCode(isWanted);
@@ -69,10 +69,12 @@ function useFindsShared(tree: Flame | null, rules: readonly Rule[]): boolean | n
 }
 
 /**
- * The whole tree; where it was cut, or a rule is of functions that it does not have, of before addresses had names, or of files
- * and binaries that its frames do not tell of, the server's tree under those rules that it knows, whose numbers are exact. Where
- * the server does not give that, the whole if its numbers say what they may lack. The last one stays while the next is under way.
- * A part that was opened under rules that take out frames may be below no node of the tree without them.
+ * The tree to which the page applies the remaining rules.
+ *
+ * Usually this is the whole tree. The server's tree under its rules, whose numbers are exact, replaces it if the tree is truncated
+ * or if a rule refers to functions that the tree lacks, to names from before symbolization, or to files and binaries that frames
+ * do not show. If that tree cannot be loaded, the whole tree remains, provided that its numbers state their bounds. The previous
+ * tree stays until the next one is loaded. A part opened under rules that remove frames may not exist in the tree without them.
  */
 export function useSource(flameKey: string, load: Load, rules: readonly Rule[], state: { group: string; labels: readonly string[] }, isServed: boolean) {
   const active = rules.filter((rule) => !rule.isOff);
@@ -84,7 +86,7 @@ export function useSource(flameKey: string, load: Load, rules: readonly Rule[], 
   const ofFunctions = useOfFunctions(tree, active, state.group);
   const split = tree && ofFunctions ? splitRules(active, state.group, state.labels.length, ofFunctions) : { served: [], rest: active };
   const findsShared = useFindsShared(tree, split.served);
-  // What an address was called before it had a name, the server knows alone.
+  // Only the server knows the former name of an address.
   const isAsked = tree !== null && ofFunctions !== null && (tree.isCut || findsShared || ofFunctions.includes(true) || (tree.metadata.named_later === true && active.some(({ text }) => isOfAddress(text))));
   const { served, rest } = isAsked ? split : { served: [], rest: active };
   const filtered = useFlame(served.length ? `${flameKey}\n${formatChain(served)}` : "", (signal) => load(signal, servedRules(served)));
@@ -99,11 +101,10 @@ export function useSource(flameKey: string, load: Load, rules: readonly Rule[], 
 }
 
 /**
- * The table's rows: from the tree, or from the server where the tree was cut and lacks some.
- * Counted only when they are wanted.
+ * The table's rows: from the tree, or from the server if the tree is truncated. Counted only if a pane needs them.
  */
 export function useRows(flame: Flame | null, isWanted: boolean, source: Source | null, loadRows: LoadRows) {
-  // With rules that the server does not know the tree counts, even where it was cut.
+  // Under rules that the server does not know, the rows are counted from the tree even if it is truncated.
   const isOwn = flame !== null && (!flame.isCut || source === null || source.rest.length > 0);
   const own = useMemo(() => (isOwn && isWanted ? listFunctions(flame) : null), [flame, isOwn, isWanted]);
   const [loaded, setLoaded] = useState<{ flame: Flame; rows: FunctionRow[] } | null>(null);
@@ -126,7 +127,7 @@ export function useRows(flame: Flame | null, isWanted: boolean, source: Source |
 }
 
 export interface Shown {
-  /** What the rules left, and of which tree; null until the first time it is there. */
+  /** The tree after the rules, and the tree before them; null until first computed. */
   flame: Flame | null;
   source: Flame | null;
   callers: Flame | null;
@@ -136,20 +137,20 @@ export interface Shown {
   retry: () => void;
 }
 
-/** Percentages of what is there, in place of the whole profile. */
+/** The tree with percentages of itself instead of the whole profile. */
 function ofItself(flame: Flame): Flame {
   return { ...flame, total: flame.cum[0], baseTotal: flame.baseCum ? flame.baseCum[0] : 0 };
 }
 
-/** Around a function each node is of all its places. */
+/** A node of the trees around a function sums all its places, so its numbers have the bounds of a sum. */
 function bounded({ flame, callers, callees }: Transformed, bounds: Bounds): Transformed {
   const around = { ...bounds, node: bounds.part };
   return { flame: bounds === flame.bounds ? flame : { ...flame, bounds }, callers: callers && { ...callers, bounds: around }, callees: callees && { ...callees, bounds: around } };
 }
 
 /**
- * The tree after the rules, and around one function when its name is given. The last one stays while
- * the next is made, and when it cannot be made.
+ * The tree after the rules, and the trees around one function if its name is given. The previous result stays until the next
+ * one is computed, and if that fails.
  */
 export function useTransformed(source: Flame | null, rules: readonly Rule[], around: string, isOfFiltered: boolean): Shown {
   const active = rules.filter((rule) => !rule.isOff);
@@ -175,7 +176,7 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
   const error = failed && failed.source === source && failed.key === key ? failed.error : null;
   const last = made && made.source === source ? made : null;
   const tree = isPlain ? source : last ? last.result.flame : error || active.length === 0 ? source : null;
-  // The first rule, or another tree under rules: what was seen last stays, with the tree that it was of.
+  // While the first result is computed, the last shown tree stays, together with its source.
   const seen = useRef<{ source: Flame; tree: Flame } | null>(null);
   if (source && tree) seen.current = { source, tree };
   const stays = source ? seen.current : null;

@@ -1,4 +1,4 @@
-/* view_address: the state of a view in the address bar, which alone reads and writes it there. */
+/* view_address: reads the state of a view from the address bar, and is the only module that writes it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatState, parseState, stateVersion, type Update, type ViewState } from "../state.ts";
 

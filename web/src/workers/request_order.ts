@@ -1,4 +1,4 @@
-/* in_turn: what the server did not take for want of a turn or of room (503) is asked again when it says so. */
+/* request_order: repeats a request that the server refused as overloaded (503) after the time that it states. */
 
 const TRIES_MAX = 5;
 const LONGEST_S = 30;

@@ -1,5 +1,5 @@
 /*
- * worker: applies rules to a tree beside the page, so that the page stays quick while a million nodes
+ * rules_worker: applies rules to a tree beside the page, so that the page stays quick while a million nodes
  * are filtered. Holds one tree at a time, with what the rules of the last chain made of it. transformer.ts
  * is the other side.
  */

@@ -1,5 +1,5 @@
 /*
- * transformer: the page's side of worker.ts. One request is under way at a time; of those that wait
+ * transformer: the page's side of rules_worker.ts. One request is under way at a time; of those that wait
  * only the newest is sent, so that typing a rule does not queue up work nobody wants.
  */
 import type { Rule } from "../model/chain.ts";
