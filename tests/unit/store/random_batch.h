@@ -1,5 +1,4 @@
-/* Batches made of random numbers, and what they say as lines of text, to be compared with what a
- * store says of them. */
+/* Random batches, and their contents as lines of text, to be compared with what a store returns. */
 #ifndef TESTS_UNIT_STORE_RANDOM_BATCH_H
 #define TESTS_UNIT_STORE_RANDOM_BATCH_H
 

@@ -12,7 +12,7 @@ static void fill(uint64_t *state, uint64_t *values, size_t count, unsigned width
     }
 }
 
-static void numbers_come_back_as_they_were(void **state)
+static void numbers_are_unpacked_unchanged(void **state)
 {
     (void)state;
     static const size_t counts[] = {0, 1, 7, 8, 31, 255, 256, 257, 511, 512, 1000};
@@ -52,7 +52,7 @@ static void numbers_come_back_as_they_were(void **state)
     }
 }
 
-static void what_is_cut_or_wrong_is_refused_and_never_read_beyond(void **state)
+static void malformed_columns_are_refused_and_never_read_beyond(void **state)
 {
     (void)state;
     uint64_t seed = 42;
@@ -101,8 +101,8 @@ static void few_bits_take_few_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_come_back_as_they_were),
-        cmocka_unit_test(what_is_cut_or_wrong_is_refused_and_never_read_beyond),
+        cmocka_unit_test(numbers_are_unpacked_unchanged),
+        cmocka_unit_test(malformed_columns_are_refused_and_never_read_beyond),
         cmocka_unit_test(few_bits_take_few_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,7 +285,7 @@ static void add_sums(const struct block *block, const struct block_granule *gran
     block_cursor_destroy(cursor);
 }
 
-/* Of each series that has so many hours, and of no other. */
+/* Series totals exist for each series with enough hours, and for no other. */
 static uint32_t check_series_totals(const struct block *block)
 {
     enum { GRANULES_MIN = 4 };
@@ -346,7 +346,7 @@ static void series_have_totals_of_their_hours(void **state)
         const uint32_t series_count = check_series_totals(block);
         found += series_count;
         assert_int_equal(block_footer(block)->series_totals_count, series_count);
-        /* What nothing new is in can be read by those who know nothing of it. */
+        /* A block without new features can be read by older versions. */
         assert_int_equal(block_footer(block)->version,
                          series_count ? BLOCK_VERSION : BLOCK_VERSION_OLDEST);
         assert_int_equal(block_verify(block, &err), ERR_NONE);
@@ -357,8 +357,8 @@ static void series_have_totals_of_their_hours(void **state)
     assert_in_range(found, ROUNDS, UINT32_MAX);
 }
 
-/* What the granules say themselves is whole meanwhile. */
-static void series_totals_that_are_broken_are_told(void **state)
+/* The granules' own totals are intact. */
+static void broken_series_totals_are_reported(void **state)
 {
     (void)state;
     uint64_t seed = 31;
@@ -414,8 +414,8 @@ static void every_byte_that_changes_is_found(void **state)
     }
 }
 
-/* Whoever can write objects could make checksums fit, too: nothing is believed beyond them. */
-static void numbers_that_lead_nowhere_are_refused_where_checksums_fit(void **state)
+/* An attacker who can write objects can make checksums fit: every number is checked besides. */
+static void invalid_numbers_with_valid_checksums_are_refused(void **state)
 {
     (void)state;
     uint64_t seed = 5;
@@ -567,7 +567,7 @@ static enum err_code append_to_buf(void *context, struct span bytes, struct err 
     return ERR_NONE;
 }
 
-/* Each name in the block stands in one of its rows, or in a series that has a profile. */
+/* Each name in the block is used by one of its rows, or by a series that has a profile. */
 static void check_names(const struct block *block, const struct lines *lines)
 {
     const struct dictionary *dictionary = block_dictionary(block);
@@ -586,7 +586,7 @@ static void check_names(const struct block *block, const struct lines *lines)
                     memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
 }
 
-/* Merged in two steps, with a moment at which what comes in is cut. */
+/* Merges in two steps; the first cuts the input at a time. */
 static void merged_blocks_hold_what_all_held(void **state)
 {
     (void)state;
@@ -814,8 +814,7 @@ static void blocks_of_days_hold_what_their_rows_need(void **state)
     batch_destroy(batch);
 }
 
-/* Profiles from a moment on are deleted, but for a hole: what is left is what others say is there.
- */
+/* Deletes profiles from a time on, except for a hole, and compares what is left with the rest. */
 static void deleted_profiles_leave_nothing_behind(void **state)
 {
     (void)state;
@@ -907,9 +906,9 @@ int main(void)
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(series_have_totals_of_their_hours),
-        cmocka_unit_test(series_totals_that_are_broken_are_told),
+        cmocka_unit_test(broken_series_totals_are_reported),
         cmocka_unit_test(every_byte_that_changes_is_found),
-        cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),
+        cmocka_unit_test(invalid_numbers_with_valid_checksums_are_refused),
         cmocka_unit_test(granules_that_claim_too_much_are_refused),
         cmocka_unit_test(addresses_of_files_are_kept_as_offsets),
     };

@@ -118,7 +118,7 @@ static void sums_are_those_of_adding_one_by_one(void **state)
     }
 }
 
-/* A copy of exactly its size, so that a sanitizer sees what lies beyond. */
+/* A copy of exactly its size, so that a sanitizer detects reads beyond it. */
 static struct span cut(struct span bytes, size_t size, uint8_t **ret_copy)
 {
     *ret_copy = mem_new(uint8_t, size + 1);
@@ -126,7 +126,7 @@ static struct span cut(struct span bytes, size_t size, uint8_t **ret_copy)
     return span_of(*ret_copy, size);
 }
 
-static void what_is_malformed_adds_nothing(void **state)
+static void malformed_columns_add_nothing(void **state)
 {
     (void)state;
     static const int64_t none[STACKS];
@@ -170,7 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_adding_one_by_one),
-        cmocka_unit_test(what_is_malformed_adds_nothing),
+        cmocka_unit_test(malformed_columns_add_nothing),
         cmocka_unit_test(wrong_bytes_read_nothing_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

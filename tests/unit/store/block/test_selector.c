@@ -1,5 +1,5 @@
-/* What a selector says of a type in its braces is compared with the series' whole type, whatever
- * the comparison; what is wrong is pointed at. */
+/* Selectors of profile types: a type in braces is compared with the series' whole type by every
+ * operator, and errors point at their position. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -91,7 +91,7 @@ static void types_are_compared_as_a_whole(void **state)
     }
 }
 
-static void what_is_wrong_is_pointed_at(void **state)
+static void errors_point_at_their_position(void **state)
 {
     static const struct {
         const char *text;
@@ -123,8 +123,8 @@ static void what_is_wrong_is_pointed_at(void **state)
     }
 }
 
-/* A rule of before is no reason to answer no question any more. */
-static void what_was_kept_is_read(void **state)
+/* A stored rule that is invalid today must not make queries fail. */
+static void stored_selectors_are_read(void **state)
 {
     static const char *const texts[] = {"{__name__=\"x\"}", "a(b)",
                                         "{__profile_type__!=\"1:2:3:4:5:6:7\",pod=\"a\"}"};
@@ -140,7 +140,7 @@ static void what_was_kept_is_read(void **state)
     }
 }
 
-static void so_many_labels_and_a_type(void **state)
+static void the_most_labels_and_a_type_are_accepted(void **state)
 {
     (void)state;
     for (int more = 0; more < 2; more++) {
@@ -164,9 +164,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_are_compared_as_a_whole),
-        cmocka_unit_test(what_is_wrong_is_pointed_at),
-        cmocka_unit_test(what_was_kept_is_read),
-        cmocka_unit_test(so_many_labels_and_a_type),
+        cmocka_unit_test(errors_point_at_their_position),
+        cmocka_unit_test(stored_selectors_are_read),
+        cmocka_unit_test(the_most_labels_and_a_type_are_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
-/*
- * Whose turn it is: however many segments are due, work of each other kind comes within a bounded
- * number of claims, since what is deleted has to be gone soon whatever else is sent.
- *
- * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/test_store_faults.py sets it.
- */
+/* The order of claims: however many segments are due, each other kind of work comes within a
+ * bounded number of claims, since deleted profiles have to disappear soon whatever else is sent.
+ * PERFOLIO_TEST_DATABASE as in test_faults.c; tests/integration/test_store_faults.py sets it. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -23,7 +20,7 @@ struct fixture {
     struct err err;
 };
 
-/* As the database's owner; the first cell of the answer. */
+/* Runs SQL as the database's owner; returns the first cell of the result. */
 static int64_t ask(struct fixture *fixture, const char *sql)
 {
     arena_auto arena = arena_create();
@@ -41,7 +38,7 @@ static void forget_all(struct fixture *fixture)
     ask(fixture, "DELETE FROM segment");
 }
 
-/* Each of many teams has a segment that waits, longer than what a test adds. */
+/* Many teams have one waiting segment each, older than those that a test adds. */
 static int set_up(void **state)
 {
     const char *conninfo = getenv("PERFOLIO_TEST_DATABASE");
@@ -98,7 +95,7 @@ static int64_t add_deletion(struct fixture *fixture, int64_t tenant_id)
     return ask(fixture, sql);
 }
 
-/* A block of one day, two days old; the rest of its columns as the text says. */
+/* A block of one day, two days old; `text` has its other columns. */
 static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char *columns,
                          const char *values)
 {
@@ -111,7 +108,7 @@ static int64_t add_block(struct fixture *fixture, int64_t tenant_id, const char 
     return ask(fixture, sql);
 }
 
-/* A block of which the deletion says something. */
+/* A block that the deletion concerns. */
 static int64_t add_told_block(struct fixture *fixture, int64_t tenant_id, int64_t deletion)
 {
     char values[60];
@@ -200,7 +197,7 @@ static void retention_does_not_wait_for_segments(void **state)
     assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
-static void what_is_marked_does_not_wait_for_segments(void **state)
+static void marked_parts_do_not_wait_for_segments(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -210,7 +207,7 @@ static void what_is_marked_does_not_wait_for_segments(void **state)
     assert_in_range(count_claims(fixture, tenant_id), 1, CATALOGUE_CLAIM_ROTATION);
 }
 
-static void what_is_marked_and_deleted_comes_before_what_is_marked_alone(void **state)
+static void marked_parts_with_deletions_come_first(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -284,7 +281,7 @@ static void claim_both(struct fixture *fixture, struct arena *arena,
     assert_int_equal(count_leased(fixture), CATALOGUE_CLAIM_ROTATION - 1 + 8);
 }
 
-static void what_an_ended_writer_claimed_is_free(void **state)
+static void claims_of_an_ended_writer_are_free(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -301,7 +298,7 @@ static void what_an_ended_writer_claimed_is_free(void **state)
                      ERR_CONFLICT);
 }
 
-static void what_a_silent_writer_claimed_is_free_when_others_end_it(void **state)
+static void claims_of_a_silent_writer_are_free_when_it_is_ended(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -317,7 +314,7 @@ static void what_a_silent_writer_claimed_is_free_when_others_end_it(void **state
     assert_int_equal(count_leased(fixture), 0);
 }
 
-static void a_claim_that_is_given_up_is_free_at_once_or_after_a_while(void **state)
+static void a_released_claim_is_free_at_once_or_later(void **state)
 {
     struct fixture *fixture = *state;
     SKIP_WITHOUT_DATABASE(fixture);
@@ -335,7 +332,7 @@ static void a_claim_that_is_given_up_is_free_at_once_or_after_a_while(void **sta
     assert_int_equal(
         catalogue_release(fixture->jobs, fixture->writer_id, &again, 60, &fixture->err), 0);
     assert_int_equal(count_leased(fixture), again.id_count);
-    /* It is another's by now: it cannot be given back by who had it. */
+    /* Another writer holds it now: the first one cannot release it. */
     claim(fixture, arena, &again);
     assert_int_equal(
         catalogue_release(fixture->jobs, fixture->writer_id + 1, &again, 0, &fixture->err), 0);
@@ -350,17 +347,15 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(blocks_do_not_wait_for_segments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(retention_does_not_wait_for_segments, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_marked_does_not_wait_for_segments, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(
-            what_is_marked_and_deleted_comes_before_what_is_marked_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(marked_parts_do_not_wait_for_segments, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(marked_parts_with_deletions_come_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_oldest_deletion_comes_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(segments_of_a_costly_tenant_come_last, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_an_ended_writer_claimed_is_free, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_silent_writer_claimed_is_free_when_others_end_it,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_claim_that_is_given_up_is_free_at_once_or_after_a_while,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(claims_of_an_ended_writer_are_free, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(claims_of_a_silent_writer_are_free_when_it_is_ended, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_released_claim_is_free_at_once_or_later, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 /*
- * Disks that fail under the store: every call of every kind that a flush, a merge, a deletion, an
- * expiry, a rule, totals and the mending of a broken part make fails once, or is lost as a power
- * cut loses what was not synced. What was acknowledged is there once, what was deleted is not, what
- * totals are kept of adds up as before, and when all is quiet no object is left that nobody knows.
+ * Failing disks: every call of every kind that a flush, a merge, a deletion, an expiry, a rule,
+ * totals and the repair of a damaged part make fails once, or its effect is lost as in a power cut
+ * without a sync. Afterwards acknowledged profiles are there once, deleted ones are not, totals add
+ * up as before, and no object without a row is left.
  *
- * PERFOLIO_TEST_DATABASE is a libpq connection text of a superuser, and a database with the store's
- * tables; without it all is skipped. tests/integration/test_store_faults.py sets it.
+ * PERFOLIO_TEST_DATABASE is a libpq connection text of a superuser, for a database with the store's
+ * tables; without it all tests are skipped. tests/integration/test_store_faults.py sets it.
  */
 #include "tests/unit/test.h"
 
@@ -59,7 +59,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return remove(path);
 }
 
-/* As the database's owner; the first cell of the answer. */
+/* Runs SQL as the database's owner; returns the first cell of the result. */
 static int64_t ask(struct fixture *fixture, const char *sql)
 {
     arena_auto arena = arena_create();
@@ -116,7 +116,7 @@ static int tear_down(void **state)
 
 /* ---- batches: one profile of one sample, its number is a label ---- */
 
-/* In place of an age: the last moment that a question can be about. No sender gets so far. */
+/* In place of an age: the last time that a query can contain. No sender reaches it. */
 #define AGE_OF_LAST_MOMENT INT64_MIN
 
 static void move_to_last_moment(const struct batch *batch)
@@ -185,7 +185,7 @@ static void send(struct fixture *fixture, int64_t age_s)
     fixture->is_old[number] = age_s > DAY_S;
 }
 
-/* Of all that there is, what single profiles are not told of included. */
+/* Sums everything, including hours without single profiles. */
 static void check_sum(struct fixture *fixture, const struct scan_source *source, int64_t wanted)
 {
     arena_auto arena = arena_create();
@@ -252,7 +252,7 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
 }
 
-/* Until there is nothing to do; what failed is done again. */
+/* Runs until nothing is due; what failed is retried. */
 static void work_all(struct fixture *fixture)
 {
     bool did = true;
@@ -274,7 +274,7 @@ static void make_due(struct fixture *fixture)
     ask(fixture, "UPDATE block SET created_at = created_at - interval '1 hour'");
 }
 
-/* What was swapped goes, its objects with it. */
+/* Deletes swapped rows and their objects. */
 static void tidy(struct fixture *fixture)
 {
     arena_auto arena = arena_create();
@@ -301,7 +301,7 @@ static void tidy(struct fixture *fixture)
     ask(fixture, "DELETE FROM object_trash");
 }
 
-/* Of the segment that was put last, in arena. */
+/* The key of the newest segment, in arena. */
 static const char *path_of_newest(struct fixture *fixture, struct arena *arena)
 {
     pg_auto connection = NULL;
@@ -374,7 +374,8 @@ static void step_expire(struct fixture *fixture)
     ask(fixture, "UPDATE tenant SET profile_retention_s = NULL WHERE name = 'faults'");
 }
 
-/* Of a day's block a rule finds one batch: it is gone from the object when the rule is, too. */
+/* A rule matches one batch of a day's block: when the rule has been applied, the batch is no longer
+ * in the object. */
 static void step_rule(struct fixture *fixture)
 {
     char sql[200];
@@ -394,7 +395,8 @@ static void step_rule(struct fixture *fixture)
     tidy(fixture);
 }
 
-/* As above, but the hour's totals stay: when the rule is gone, what is in the object shows. */
+/* As above, but the hour's totals stay; they are checked in the object after the rule has been
+ * removed. */
 static void step_totals(struct fixture *fixture)
 {
     char sql[200];
@@ -457,7 +459,7 @@ static void (*const steps[])(struct fixture *) = {step_flush, step_merge,  step_
                                                   step_rule,  step_totals, step_mend};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
-/* What each step finds: an old batch and a new one, in blocks but for the merge. */
+/* What each step starts from: an old batch and a new one, in blocks except for the merge. */
 static void prepare(struct fixture *fixture, int step)
 {
     send(fixture, 10 * DAY_S);
@@ -479,7 +481,7 @@ static enum err_code visit(void *context, const char *key, uint64_t size, int64_
     return catalogue_discard_unknown(fixture->jobs, arena, &key, 1, err);
 }
 
-/* Whatever nobody knows is of a writer that has ended by then. */
+/* All objects without a row belong to a writer that has ended by then. */
 static void check_objects(struct fixture *fixture)
 {
     struct store_check_result result;
@@ -531,7 +533,7 @@ static void every_call_fails_once(void **state)
     assert_true(failures > 20);
 }
 
-/* What a question reads from the disk, and how many parts it passed over. */
+/* What a query reads from the disk, and how many parts it left out. */
 static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles,
                                  uint32_t *ret_broken)
 {
@@ -581,8 +583,8 @@ static uint64_t count_unreadable(struct fixture *fixture)
     return result.problem_counts[STORE_PROBLEM_UNREADABLE];
 }
 
-/* Of three segments the last has a bad sector: questions, merges and checks go on without it. */
-static void an_object_that_cannot_be_read_is_in_nobodys_way(void **state)
+/* The last of three segments has a bad sector: queries, merges and checks go on without it. */
+static void an_unreadable_object_blocks_no_other(void **state)
 {
     struct fixture *fixture = *state;
     bool did;
@@ -616,8 +618,8 @@ static void an_object_that_cannot_be_read_is_in_nobodys_way(void **state)
     check_objects(fixture);
 }
 
-/* What a deletion waits for is given up after a week, as what is corrupt is. */
-static void a_deletion_waits_a_week_for_what_cannot_be_read(void **state)
+/* An unreadable part that a deletion waits for is given up after a week, as a corrupt one is. */
+static void a_deletion_waits_a_week_for_unreadable_parts(void **state)
 {
     struct fixture *fixture = *state;
     if (!fixture)
@@ -641,7 +643,7 @@ static void a_deletion_waits_a_week_for_what_cannot_be_read(void **state)
 }
 
 /* Nothing is answered without it, marked or given up, whatever fails first. */
-static void a_disk_that_is_gone_is_nobodys_fault(void **state)
+static void an_absent_disk_marks_no_object(void **state)
 {
     static const enum os_call calls[] = {OS_CALL_READ, OS_CALL_OPEN};
     struct fixture *fixture = *state;
@@ -675,7 +677,7 @@ static void a_disk_that_is_gone_is_nobodys_fault(void **state)
     check_objects(fixture);
 }
 
-static void what_was_not_synced_is_lost(void **state)
+static void writes_without_a_sync_are_lost(void **state)
 {
     struct fixture *fixture = *state;
     if (!fixture)
@@ -694,7 +696,7 @@ static void what_was_not_synced_is_lost(void **state)
     }
 }
 
-static void the_last_moment_outlives_merging(void **state)
+static void the_last_timestamp_survives_merging(void **state)
 {
     struct fixture *fixture = *state;
     if (!fixture)
@@ -712,13 +714,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_call_fails_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_was_not_synced_is_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_last_moment_outlives_merging, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_object_that_cannot_be_read_is_in_nobodys_way, set_up,
+        cmocka_unit_test_setup_teardown(writes_without_a_sync_are_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_timestamp_survives_merging, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_unreadable_object_blocks_no_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_deletion_waits_a_week_for_unreadable_parts, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_deletion_waits_a_week_for_what_cannot_be_read, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_disk_that_is_gone_is_nobodys_fault, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_absent_disk_marks_no_object, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What is left of an hour of which totals alone are kept, compared with sums and gains that are
- * reckoned cell by cell from all of its profiles. */
+/* The reduction of an hour to its totals, compared with sums and gains that are computed cell by
+ * cell from all of its profiles. */
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 
@@ -10,7 +10,7 @@
 
 enum { STACKS = 7, PROFILES = 12, ROWS_MAX = STACKS * PROFILES * 3 };
 
-/* What each profile has of each stack, and the rows that say so. */
+/* The value of each profile and stack, and the rows that contain them. */
 struct hour {
     uint32_t profile_count;
     int64_t cells[PROFILES][STACKS];
@@ -25,7 +25,7 @@ static int64_t random_sign(uint64_t *seed)
     return random_below(seed, 3) ? 1 : -1;
 }
 
-/* Counters mostly grow, and begin anew now and then; deltas are anything. */
+/* Counters mostly grow and restart now and then; deltas are arbitrary. */
 static void make_cells(struct hour *hour, enum store_aggregation rule, uint64_t *seed)
 {
     const uint32_t restarts = random_below(seed, 6);
@@ -106,7 +106,7 @@ static void check_again(struct arena *arena, enum store_aggregation rule,
                     again.values[i] == rows->values[i]);
 }
 
-static void deltas_and_levels_have_a_row_for_each_stack(void **state)
+static void deltas_and_gauges_have_a_row_for_each_stack(void **state)
 {
     (void)state;
     uint64_t seed = 20261122;
@@ -137,8 +137,8 @@ static void deltas_and_levels_have_a_row_for_each_stack(void **state)
 
 /* ---- counters ---- */
 
-/* By each stack: of a snapshot in which any has less than before, all that is there, else what is
- * more. */
+/* Gains per stack: of a snapshot in which any stack has less than before, all of it, else the
+ * increase. */
 static void add_gains(const int64_t before[STACKS], const int64_t after[STACKS],
                       int64_t gains[STACKS])
 {
@@ -194,7 +194,7 @@ static void counters_gain_what_they_did(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deltas_and_levels_have_a_row_for_each_stack),
+        cmocka_unit_test(deltas_and_gauges_have_a_row_for_each_stack),
         cmocka_unit_test(counters_gain_what_they_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* Names that a resolver knows, in blocks and merged profiles: what filters match and reports show.
- */
+/* Names from a resolver, in blocks and merged profiles: what filters match and reports show. */
 #include "tests/unit/test.h"
 
 #include "lib/base/flight_cache.h"
@@ -21,7 +20,7 @@
 
 enum { TENANT = 7, STACKS = 5 };
 
-/* ---- a resolver: what is at which offset of one binary ---- */
+/* ---- a resolver: the functions at the offsets of one binary ---- */
 
 struct place {
     uint64_t address;
@@ -145,7 +144,7 @@ static void add_block(struct stack_union *stacks, const struct block *block)
     block_cursor_destroy(cursor);
 }
 
-/* Of two blocks, with what the resolver knows. */
+/* The merged profile of two blocks, with the resolver's names. */
 static struct profile *merge(const struct frame_resolver *resolver,
                              struct store_symbolization *names)
 {
@@ -223,7 +222,7 @@ static void a_merged_profile_has_the_names_that_are_known(void **state)
         for (uint32_t j = 0; j < i; j++)
             assert_false(span_equal(profile->strings[i], profile->strings[j]));
     assert_int_equal(profile->function_count, 4);
-    /* Addresses and build ids are kept: a share of it can be named anew. */
+    /* Addresses and build ids stay, so that later names can be added. */
     for (uint32_t i = 0; i < profile->sample_count; i++)
         assert_true(profile->locations[profile->stack[profile->stack_start[i]]].address != 0);
     profile_destroy(profile);
@@ -258,7 +257,7 @@ static void names_that_come_later_are_in_old_profiles(void **state)
 
 /* ---- filters ---- */
 
-/* Sums of what the rule keeps of one block: bits of 1, 2, 4, 8, 16. */
+/* Sums of the stacks that the rule keeps: bits of 1, 2, 4, 8, 16. */
 static int64_t kept(const struct frame_resolver *resolver, enum filter_action action,
                     const char *pattern)
 {
@@ -306,7 +305,7 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     (void)state;
     struct knowing knowing = {.places = places, .count = 3};
     const struct frame_resolver resolver = {.context = &knowing, .resolve = resolve};
-    /* What nobody knows is left out by no name, and found by its binary. */
+    /* An unknown frame is removed by no name, and found by its binary. */
     assert_int_equal(kept(&resolver, FILTER_IGNORE, "^(alpha|beta|gamma)$"), 8 + 16);
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "/usr/bin/app"), 1 + 2 + 4 + 8);
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "main"), 31);
@@ -317,15 +316,15 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "^gamma$"), 8);
 }
 
-/* ---- filters that others ask for, too ---- */
+/* ---- filters that several queries compute ---- */
 
-/* Two questions: the first, which a filter makes wait for names, lets the other ask meanwhile. */
+/* Two queries: while the first waits for names, the other looks for the same filter. */
 struct pair {
     struct stack_filters *filters;
     const struct block *block;
     struct stack_filter_query question;
-    struct wait_limit wait_limit; /* of the other */
-    enum err_code code;           /* what became of it */
+    struct wait_limit wait_limit; /* of the other query */
+    enum err_code code;           /* its result */
 };
 
 static void *ask_meanwhile(void *context)
@@ -354,7 +353,7 @@ static enum err_code resolve_after_another(void *context, const struct frame_que
     return ERR_NONE;
 }
 
-static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
+static void waiting_for_a_filter_ends_with_the_query(void **state)
 {
     (void)state;
     const atomic_bool is_cancelled = true;
@@ -385,7 +384,7 @@ static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
     forget_block(&stored);
 }
 
-static void what_the_resolver_cannot_do_is_told(void **state)
+static void errors_of_the_resolver_are_returned(void **state)
 {
     (void)state;
     struct knowing knowing = {.fails = true};
@@ -412,8 +411,8 @@ int main(void)
         cmocka_unit_test(names_that_come_later_are_in_old_profiles),
         cmocka_unit_test(filters_match_names_that_are_resolved),
         cmocka_unit_test(no_filter_loses_a_frame_whose_name_is_not_known),
-        cmocka_unit_test(waiting_for_a_filter_of_others_ends_with_the_question),
-        cmocka_unit_test(what_the_resolver_cannot_do_is_told),
+        cmocka_unit_test(waiting_for_a_filter_ends_with_the_query),
+        cmocka_unit_test(errors_of_the_resolver_are_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Answers that many ask for at once: what becomes of those who wait when who makes it fails. */
+/* Concurrent queries for one result: what happens to those that wait when the one that computes it
+ * fails. */
 #include "tests/unit/test.h"
 
 #include "lib/base/clock.h"
@@ -23,7 +24,7 @@ static enum err_code make(struct scan *scan, struct store_result *ret_answer)
     if (at_once > most_at_once)
         most_at_once = at_once;
     do
-        clock_sleep_ms(SLOW_MS); /* all others ask meanwhile */
+        clock_sleep_ms(SLOW_MS); /* all other threads look for it meanwhile */
     while (is_held);
     at_once_count--;
     if (is_first && first_fails)
@@ -90,14 +91,14 @@ static int count_failed(struct result_cache *answers)
     return failed_count;
 }
 
-static void many_who_ask_at_once_have_one_answer(void **state)
+static void concurrent_queries_share_one_result(void **state)
 {
     assert_int_equal(count_failed(*state), 0);
     assert_int_equal(made_count, 1);
 }
 
-/* Who failed is told; of the others one makes it, and they wait for that one. */
-static void when_who_makes_it_fails_another_makes_it_for_all(void **state)
+/* The failing query gets its error; another one computes the result, and the rest wait for it. */
+static void when_one_query_fails_another_computes_the_result(void **state)
 {
     first_fails = true;
     assert_int_equal(count_failed(*state), 1);
@@ -105,7 +106,7 @@ static void when_who_makes_it_fails_another_makes_it_for_all(void **state)
     assert_int_equal(most_at_once, 1);
 }
 
-static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
+static void an_expired_query_neither_waits_nor_computes(void **state)
 {
     const atomic_bool is_cancelled = true;
     const struct wait_limit gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
@@ -130,11 +131,10 @@ static void who_has_no_patience_neither_waits_nor_makes_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(many_who_ask_at_once_have_one_answer, start, stop),
-        cmocka_unit_test_setup_teardown(when_who_makes_it_fails_another_makes_it_for_all, start,
+        cmocka_unit_test_setup_teardown(concurrent_queries_share_one_result, start, stop),
+        cmocka_unit_test_setup_teardown(when_one_query_fails_another_computes_the_result, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(who_has_no_patience_neither_waits_nor_makes_it, start,
-                                        stop),
+        cmocka_unit_test_setup_teardown(an_expired_query_neither_waits_nor_computes, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

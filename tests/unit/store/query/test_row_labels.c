@@ -107,7 +107,7 @@ static uint32_t set_of_sample(const struct fixture *fixture, int sample)
     return 0;
 }
 
-/* What each sample has of a label, "-" for nothing. */
+/* The value of a label in each sample, "-" for none. */
 static void expect_values(const struct fixture *fixture, const char *name,
                           const char *const wanted[SAMPLES])
 {

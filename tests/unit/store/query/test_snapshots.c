@@ -1,4 +1,5 @@
-/* What a series has at one moment is one snapshot, in whatever parts, order and blocks it came. */
+/* Profiles of a series with equal times are one snapshot, in whatever parts, order and blocks they
+ * come. */
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"
 #include "store/query/counter_increase.h"
@@ -98,7 +99,7 @@ static void add_gain(void *context, const struct counter_gain *gained)
     gains[gained->key] += gained->value;
 }
 
-/* Of parts, in a random order. */
+/* Computes the gains from the parts in a random order. */
 static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count, int64_t *gains)
 {
     uint32_t order[PARTS_MAX];
@@ -117,7 +118,7 @@ static void find_gains(uint64_t *seed, const struct part *parts, uint32_t count,
     block_cursor_destroy(cursor);
 }
 
-/* Plainly: snapshots[i] is all that there is at moment i. */
+/* The expected gains: snapshots[i] contains everything with time i. */
 static void gain_plainly(int64_t (*snapshots)[STACKS], uint32_t count, int64_t *gains)
 {
     memset(gains, 0, STACKS * sizeof(*gains));
@@ -163,7 +164,7 @@ static void counters_gain_the_same_in_any_parts(void **state)
     }
 }
 
-/* ---- what granules say ---- */
+/* ---- fields of granules ---- */
 
 /* A granule notes when its last profile ends, and whether its profiles leave no gap. */
 static void granules_note_the_time_that_their_profiles_cover(void **state)
@@ -223,7 +224,7 @@ static void granules_note_the_time_that_their_profiles_cover(void **state)
 
 /* ---- blocks of a union ---- */
 
-/* Questions that go series by series come to the same blocks again and again. */
+/* Queries that go series by series use the same blocks again and again. */
 static void a_union_knows_each_block_once(void **state)
 {
     (void)state;

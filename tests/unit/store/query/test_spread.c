@@ -159,7 +159,7 @@ static bool is_covered(const struct one_series *series, uint32_t series_count, i
     return false;
 }
 
-/* Each series has its whole load or none, so that a rate lies between those of the series. */
+/* Each series has its whole load or none, so that a rate is between those of the series. */
 static void check_steps(const struct one_series *series, uint32_t series_count,
                         const struct spread_steps *steps, const struct sums *sums)
 {
@@ -185,7 +185,7 @@ static void check_steps(const struct one_series *series, uint32_t series_count,
     }
 }
 
-/* Of each series some windows, or runs of them, become idle ones. */
+/* Some windows, or runs of them, of each series become idle. */
 static void make_idle(uint64_t *seed, struct one_series *series, uint32_t series_count)
 {
     for (uint32_t i = 0; i < series_count; i++) {
@@ -255,7 +255,7 @@ static void sums_are_the_same_in_all_steps(void **state)
     }
 }
 
-/* One series: a step has its load, or no data, wherever the step lies. */
+/* One series: a step has its load, or no data, wherever the step is. */
 static void a_constant_load_is_flat_in_every_step(void **state)
 {
     static struct one_series series;
@@ -373,7 +373,7 @@ static void sum_up_part(const struct one_series *series, const struct spread_ste
     sum_up(&part, 1, steps, sums);
 }
 
-/* Windows lie where profiles follow each other: the average is the load, and two windows have what
+/* In windows where profiles follow each other the average is the load, and two windows have what
  * both have together. */
 static void a_change_of_cadence_changes_no_average(void **state)
 {
@@ -406,18 +406,18 @@ static void a_change_of_cadence_changes_no_average(void **state)
     }
 }
 
-/* ---- levels ---- */
+/* ---- gauges ---- */
 
 enum { PODS_MAX = 30, LEVEL_SECONDS = 5000 };
 
-/* What each second has, pod by pod; times in seconds since the first. */
-struct levels {
+/* The value of each second, pod by pod; times in seconds since the first. */
+struct gauges {
     int64_t sums[LEVEL_SECONDS];
     bool is_covered[LEVEL_SECONDS];
 };
 
 /* A pod lives for some time and has a snapshot every so many seconds, now and then after a gap. */
-static void make_pod(uint64_t *seed, struct one_series *pod, struct levels *levels)
+static void make_pod(uint64_t *seed, struct one_series *pod, struct gauges *gauges)
 {
     int64_t at = random_between(seed, -300, LEVEL_SECONDS - 200);
     const int64_t end = at + random_between(seed, 100, 4000),
@@ -430,8 +430,8 @@ static void make_pod(uint64_t *seed, struct one_series *pod, struct levels *leve
         const int64_t value = random_between(seed, 0, 1 << 30);
         gaps = gaps << 1 | is_gap;
         for (int64_t i = at < 0 ? 0 : at; i < at + interval && i < LEVEL_SECONDS; i++) {
-            levels->sums[i] += value;
-            levels->is_covered[i] = true;
+            gauges->sums[i] += value;
+            gauges->is_covered[i] = true;
         }
         pod->profiles[pod->count++] =
             (struct one_profile){.time_ns = at * CLOCK_NS_PER_S, .value = value};
@@ -439,7 +439,7 @@ static void make_pod(uint64_t *seed, struct one_series *pod, struct levels *leve
     }
 }
 
-static void sum_up_levels(const struct one_series *pods, uint32_t count,
+static void sum_up_gauges(const struct one_series *pods, uint32_t count,
                           const struct spread_steps *steps, struct sums *sums)
 {
     struct spread spread;
@@ -468,29 +468,29 @@ static void sum_up_levels(const struct one_series *pods, uint32_t count,
 }
 
 /* Pods come and go: each step has the integral of their sum and the time of any of them. */
-static void levels_are_integrals_whatever_the_steps_are(void **state)
+static void gauges_are_integrals_for_any_steps(void **state)
 {
     static struct one_series pods[PODS_MAX];
-    static struct levels levels;
+    static struct gauges gauges;
     static struct sums sums;
     (void)state;
     for (uint64_t round = 1; round <= SEEDS; round++) {
         uint64_t seed = round * UINT64_C(0xC2B2AE3D27D4EB4F);
         const uint32_t count = 1 + random_below(&seed, PODS_MAX);
-        memset(&levels, 0, sizeof(levels));
+        memset(&gauges, 0, sizeof(gauges));
         for (uint32_t i = 0; i < count; i++)
-            make_pod(&seed, &pods[i], &levels);
+            make_pod(&seed, &pods[i], &gauges);
         struct spread_steps steps = {.start_ns = random_between(&seed, 0, 2000) * CLOCK_NS_PER_S};
         steps.end_ns = steps.start_ns + random_between(&seed, 1, 2900) * CLOCK_NS_PER_S;
         steps.step_ns = random_between(&seed, 1, 4000) * CLOCK_NS_PER_S;
-        sum_up_levels(pods, count, &steps, &sums);
+        sum_up_gauges(pods, count, &steps, &sums);
         for (uint32_t i = 0; i < sums.step_count; i++) {
             int64_t begin_ns, end_ns, covered = 0;
             __int128 sum = 0;
             spread_find_step(&steps, i, &begin_ns, &end_ns);
             for (int64_t at = begin_ns / CLOCK_NS_PER_S; at < end_ns / CLOCK_NS_PER_S; at++) {
-                sum += (__int128)levels.sums[at] * CLOCK_NS_PER_S;
-                covered += levels.is_covered[at];
+                sum += (__int128)gauges.sums[at] * CLOCK_NS_PER_S;
+                covered += gauges.is_covered[at];
             }
             assert_true(sums.sums[i] == sum);
             assert_int_equal(sums.covered_ns[i], covered * CLOCK_NS_PER_S);
@@ -612,7 +612,7 @@ int main(void)
         cmocka_unit_test(a_constant_load_is_flat_in_every_step),
         cmocka_unit_test(profiles_without_a_duration_cover_their_interval),
         cmocka_unit_test(a_change_of_cadence_changes_no_average),
-        cmocka_unit_test(levels_are_integrals_whatever_the_steps_are),
+        cmocka_unit_test(gauges_are_integrals_for_any_steps),
         cmocka_unit_test(a_profile_alone_without_a_duration_is_in_its_step),
         cmocka_unit_test(gaps_between_spans_stay_gaps_in_steps_of_days),
         cmocka_unit_test(durations_of_centuries_overflow_nothing),
