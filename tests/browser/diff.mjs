@@ -47,7 +47,7 @@ export async function testDiff(runner, browser, server) {
           assert.deepEqual(await axeFindings(page), []);
           await page.setInputFiles("dialog input[type=file]", { name: file.name, mimeType: "", buffer: file.bytes });
         }
-        await page.waitForSelector(".ready p:has-text('comparison with Right side')");
+        await page.waitForSelector(".ready p:has-text('compared with Right side')");
         await viewReady(page);
         assert.deepEqual(posted, [], "nothing is sent unasked");
         await page.click("button:has-text('Cancel')");

@@ -380,10 +380,10 @@ export async function testFilter(runner, browser, server) {
   await runner.test("the sandwich: what keeps it away is told there, and can be tried again", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(500);
-      await page.route(/\/worker-[^/]*\.js$/, (route) => route.fulfill({ status: 500, body: "" }));
+      await page.route(/\/rules_worker-[^/]*\.js$/, (route) => route.fulfill({ status: 500, body: "" }));
       await page.goto(at({ v: "sandwich", m: "main.main", sv: 2 }));
       await page.waitForSelector(".pane-sandwich .problem:has-text('The browser stopped the filter')");
-      await page.unroute(/\/worker-[^/]*\.js$/);
+      await page.unroute(/\/rules_worker-[^/]*\.js$/);
       await page.click(".pane-sandwich button:has-text('Try again')");
       await page.waitForSelector(".sandwich-half");
       await page.goto(at({ v: "sandwich", m: "main.main", x: "focus:(", sv: 2 }));
