@@ -321,7 +321,7 @@ export async function testExplore(runner, browser, server) {
       const said = await page.getAttribute(".plot", "aria-valuetext");
       assert.match(said, new RegExp(`: all ${Number(json.series[0].points[0][1].toPrecision(3))} cores$`));
       for (let i = 0; i < minute / step; i++) await page.keyboard.press("Shift+ArrowRight");
-      assert.match(await page.getAttribute(".plot", "aria-valuetext"), /; marked /);
+      assert.match(await page.getAttribute(".plot", "aria-valuetext"), /; selected /);
       await page.keyboard.press("Enter");
       await page.waitForURL((url) => url.searchParams.get("part") === `${begin}-${begin + minute + step}`);
       await viewReady(page);
