@@ -513,7 +513,7 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
     assert client.get("/api/v1/series", query={"match[]": "memory", **window}).json()["data"] == []
     sides = {"a_query": "cpu:nanoseconds", "b_query": "memory", "a_start": BEGIN, "a_end": BEGIN + 1}
     answer = client.get("/api/v1/diff", query=sides)
-    assert answer.status == 404 and answer.json()["detail"].startswith("b: query: no profile"), answer
+    assert answer.status == 404 and answer.json()["detail"].startswith("b: query: the window has no profile of that type"), answer
 
 
 def test_a_broken_object_is_named_and_the_rest_is_served(start_server):

@@ -262,8 +262,9 @@ class Oracle:
                     found.append((dict(labels), [(time, profiles[time]) for time in times]))
                     for edge, distance, i in ((before, start_ns - times[0], 0), (after, times[-1] - end_ns, len(times) - 1)):
                         interval = interval_at(times, i)
-                        if len(edge) < NEIGHBOURS and distance + (longest_at(interval) or REACH) > reach:
-                            wanted = max(wanted, min(interval * (NEIGHBOURS + 2) or REACH, REACH_MAX))
+                        nearest = distance + (longest_at(interval) or REACH)
+                        if len(edge) < NEIGHBOURS and nearest > reach:
+                            wanted = max(wanted, min(max(interval * (NEIGHBOURS + 2) or REACH, nearest), REACH_MAX))
         return found
 
     def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,
