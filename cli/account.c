@@ -23,7 +23,7 @@ enum err_code account_clean_url(const char *url, struct arena *arena, const char
     while (length && url[length - 1] == '/')
         length--;
     if (!host || host >= url + length)
-        return err_set(err, ERR_INVALID, "%.100s is no server URL: expected https://host[:port]",
+        return err_set(err, ERR_INVALID, "invalid server URL \"%.100s\": use https://host[:port]",
                        url);
     for (const char *at = url; at < url + length; at++) {
         if ((unsigned char)*at <= ' ' || strchr("?#@\\\"<>", *at))

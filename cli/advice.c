@@ -15,7 +15,7 @@ static const struct {
     {"Sign in, or send a token as \"Authorization: Bearer pf_…\"",
      "this needs a token: " SET_TOKEN},
     {"Credentials must be sent as \"Authorization: Bearer pf_…\"",
-     "the token is not one of Perfolio, which begin with pf_: " SET_TOKEN},
+     "the token must begin with pf_: " SET_TOKEN},
     {": sign in or send a token, or share it unlisted",
      ": " SET_TOKEN ", or use --visibility unlisted"},
     {": send it in the header X-Perfolio-Password",

@@ -1,7 +1,7 @@
 #include "cli/arguments.h"
 
 static const struct argp_option options[] = {
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 0},
     {0},
 };
 
@@ -65,5 +65,5 @@ enum err_code arguments_each(const struct arguments *arguments, const char *done
         }
     }
     cli->is_usage_error = is_usage_error;
-    return result ? err_set(err, result, "not everything was %s", done) : ERR_NONE;
+    return result ? err_set(err, result, "not all items were %s", done) : ERR_NONE;
 }

@@ -92,7 +92,7 @@ enum err_code cli_check_reader(int fd, struct err *err)
     struct pollfd output = {.fd = fd};
     if (err->code == ERR_IO && fd == STDOUT_FILENO && poll(&output, 1, 0) > 0 &&
         (output.revents & (POLLERR | POLLHUP)))
-        return err_set(err, ERR_CANCELLED, "nobody reads standard output any more");
+        return err_set(err, ERR_CANCELLED, "standard output was closed");
     return err->code;
 }
 

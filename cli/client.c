@@ -52,7 +52,7 @@ enum err_code client_create(const struct account *account, const char *base,
     const char *token = is_own ? account->token : NULL;
     base = is_own ? account->url : base;
     if (token && !account_is_confidential(base))
-        return err_set(err, ERR_INVALID, "the token will not be sent in the clear to %s: use https",
+        return err_set(err, ERR_INVALID, "the token cannot be sent unencrypted to %s: use https",
                        base);
     struct http_client_settings settings = {
         .ca_file = account->ca_file,
@@ -195,10 +195,10 @@ enum err_code client_problem(const struct http_client_response *answer, struct e
         err_set(err, code, "%s", detail);
         advice_translate(err);
     } else if (answer->status >= 300 && answer->status < 400) {
-        err_set(err, code, "the server answered %d: is the URL right (https, host, port)?",
+        err_set(err, code, "the server returned status %d: check the URL (https, host, port)",
                 answer->status);
     } else {
-        err_set(err, code, "the server answered %d without saying why", answer->status);
+        err_set(err, code, "the server returned status %d without a reason", answer->status);
     }
     err->retry_after_s = answer->retry_after_s;
     const char *id = client_text(problem, "request_id", "");
@@ -367,8 +367,9 @@ enum err_code client_send_json(struct client *client, const struct client_reques
         return code;
     if (answer.body.size == 0) {
         *ret_json = NULL;
-        return answer.status == 204 ? ERR_NONE
-                                    : err_set(err, ERR_NETWORK, "the server's answer is empty");
+        return answer.status == 204
+                   ? ERR_NONE
+                   : err_set(err, ERR_NETWORK, "the response of the server is empty");
     }
     return parse_json(&answer, ret_json, err);
 }
@@ -380,7 +381,7 @@ enum err_code client_get_json(struct client *client, const char *path, json_t **
     client_request_init(&request, "GET", path);
     enum err_code code = client_send_json(client, &request, ret_json, err);
     if (!code && !*ret_json)
-        code = err_set(err, ERR_NETWORK, "the server's answer is empty");
+        code = err_set(err, ERR_NETWORK, "the response of the server is empty");
     return code;
 }
 

@@ -25,7 +25,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
             completion->shell = shells[i];
     }
     if (!completion->shell)
-        argp_error(state, "%s is none of bash, zsh, fish", text);
+        argp_error(state, "unknown shell \"%s\": use bash, zsh or fish", text);
     return 0;
 }
 

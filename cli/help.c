@@ -53,14 +53,14 @@ static error_t parse_help(int key, char *text, struct argp_state *state)
             help->command = cli_commands[i];
     }
     if (!help->command)
-        argp_error(state, "there is no command \"%.60s\"; perfolio help lists all", text);
+        argp_error(state, "unknown command \"%.60s\"; run perfolio help for a list", text);
     return 0;
 }
 
 static const struct argp help_argp = {
     .parser = parse_help,
     .args_doc = "[COMMAND]",
-    .doc = "List the commands, or explain one.",
+    .doc = "List all commands, or describe one.",
 };
 
 static void print_commands(const struct cli *cli)
@@ -96,7 +96,7 @@ static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err
 
 const struct command help_command = {
     .name = "help",
-    .summary = "list the commands, or explain one",
+    .summary = "list all commands, or describe one",
     .argp = &help_argp,
     .arguments = ARGUMENTS_NONE,
     .run = run_help,

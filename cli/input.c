@@ -153,7 +153,7 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     }
     if (S_ISDIR(status.st_mode)) {
         close(fd);
-        return err_set(err, ERR_INVALID, "%s is a folder: name the files in it", path);
+        return err_set(err, ERR_INVALID, "%s is a directory: name the files in it", path);
     }
     if (!S_ISREG(status.st_mode))
         return open_stream(fd, arena, input, err);
@@ -194,7 +194,8 @@ static enum err_code describe_refusal(const struct http_client_response *answer,
     enum err_code code = answer->status == 404                            ? ERR_NOT_FOUND
                          : answer->status == 401 || answer->status == 403 ? ERR_FORBIDDEN
                                                                           : ERR_NETWORK;
-    return err_set(err, code, "%s answered %d: %s", url, answer->status, reason_of(answer, arena));
+    return err_set(err, code, "%s returned status %d: %s", url, answer->status,
+                   reason_of(answer, arena));
 }
 
 static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal *terminal,

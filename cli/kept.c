@@ -15,7 +15,7 @@ static enum err_code path_of(const char *id, struct arena *arena, const char **r
 {
     struct link link;
     if (!link_parse(id, arena, &link) || link.is_diff || link.base)
-        return err_set(err, ERR_INVALID, "the server answered with a strange id");
+        return err_set(err, ERR_INVALID, "the server returned an invalid id");
     return config_path(CONFIG_FOLDER_STATE, arena_printf(arena, "shares/%s.ini", id), arena,
                        ret_path, err);
 }
@@ -72,7 +72,8 @@ enum err_code kept_find(const char *id, struct arena *arena, struct kept_share *
     if (code)
         return code;
     if (!config_get(config, "share", "url"))
-        return err_set(err, ERR_NOT_FOUND, "this machine does not remember the share %s", id);
+        return err_set(err, ERR_NOT_FOUND,
+                       "no delete token for the share %s is stored on this machine", id);
     *ret_share = (struct kept_share){
         .id = arena_strdup(arena, id),
         .url = copy_of(config, "url", arena),

@@ -100,8 +100,8 @@ static void refuse_command(struct cli *cli, const char *typed)
     for (size_t i = 0; cli_commands[i] && i + 1 < sizeof(names) / sizeof(names[0]); i++)
         names[i] = cli_commands[i]->name;
     const char *advice = cli_did_you_mean(cli, typed, names);
-    terminal_fail(&cli->terminal, "there is no command \"%.60s\"%s%s", typed, advice,
-                  advice[0] ? "" : "; perfolio help lists all");
+    terminal_fail(&cli->terminal, "unknown command \"%.60s\"%s%s", typed, advice,
+                  advice[0] ? "" : "; run perfolio help for a list");
 }
 
 int main(int argc, char **argv)
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         if (argc > 1)
             refuse_command(&cli, argv[1]);
         else
-            terminal_fail(&cli.terminal, "name a command; perfolio help lists them");
+            terminal_fail(&cli.terminal, "name a command: run perfolio help for a list");
         arena_destroy(cli.arena);
         return EXIT_USAGE;
     }

@@ -90,7 +90,7 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
     size_t count = json_array_size(functions), i;
     bool is_diff = json_object_get(json, "total_b");
     if (!json_is_array(functions))
-        return err_set(err, ERR_NETWORK, "the server's answer has no functions");
+        return err_set(err, ERR_NETWORK, "the response of the server contains no functions");
     struct report report = {
         .is_diff = is_diff,
         .is_normalised = strncmp(client_text(json, "mode", ""), "normali", 7) == 0,

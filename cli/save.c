@@ -14,7 +14,7 @@
 
 static enum err_code refuse(const char *path, struct err *err)
 {
-    return err_set(err, ERR_CONFLICT, "%s is there already: use --force to replace it", path);
+    return err_set(err, ERR_CONFLICT, "%s already exists: use --force to replace it", path);
 }
 
 /* mkostemp gives 0600; a result gets what any new file would. */

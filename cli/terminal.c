@@ -289,7 +289,7 @@ enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct
     struct sigaction interrupt = {.sa_handler = on_interrupt}, usual;
     FILE *file = fopen("/dev/tty", "r+e");
     if (!file || tcgetattr(fileno(file), &before)) {
-        err_set_errno(err, ERR_IO, "there is no terminal to ask on");
+        err_set_errno(err, ERR_IO, "no terminal is available to read the secret");
         if (file)
             fclose(file);
         return err->code;
@@ -308,5 +308,5 @@ enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct
     fclose(file);
     if (!is_read)
         raise(SIGINT);
-    return buf_failed(answer) ? err_set(err, ERR_INVALID, "what was typed is too long") : ERR_NONE;
+    return buf_failed(answer) ? err_set(err, ERR_INVALID, "the typed text is too long") : ERR_NONE;
 }

@@ -119,7 +119,7 @@ static enum err_code take_layout(struct parts *parts, const json_t *answer, stru
     uint64_t bytes = parts->input->bytes;
     if (part_bytes <= 0 || part_count <= 0 || part_count > MAX_PART_COUNT ||
         (bytes + (uint64_t)part_bytes - 1) / (uint64_t)part_bytes != (uint64_t)part_count)
-        return err_set(err, ERR_NETWORK, "the server's plan for the upload makes no sense");
+        return err_set(err, ERR_NETWORK, "the server returned an invalid upload plan");
     parts->part_bytes = (uint64_t)part_bytes;
     parts->part_count = (uint64_t)part_count;
     parts->is_received = arena_new(parts->arena, bool, parts->part_count);
@@ -190,7 +190,7 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
         code = take_layout(parts, answer, err);
     const char *id = client_text(answer, "id", "");
     if (!code && (!id[0] || strpbrk(id, "/?#")))
-        code = err_set(err, ERR_NETWORK, "the server began an upload without a usable id");
+        code = err_set(err, ERR_NETWORK, "the server returned an invalid upload id");
     if (code)
         return code;
     parts->state.id = arena_strdup(parts->arena, id);
@@ -244,7 +244,7 @@ static enum err_code resume_or_begin(struct parts *parts, const char *filename, 
     if (code == ERR_NOT_FOUND)
         code = begin(parts, filename, err);
     else if (!code && parts->sent_before)
-        terminal_note(parts->terminal, "going on with an upload that was interrupted (%.0f%%)",
+        terminal_note(parts->terminal, "resuming an interrupted upload (%.0f%%)",
                       100 * (double)parts->sent_before / (double)parts->input->bytes);
     if (!code)
         announce_keeping(parts);

@@ -27,17 +27,20 @@ static const char *const nouns[] = {"tenant",     "team",        "user",   "toke
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
     {"role", OPTION_ROLE, "ROLE", 0, "owner, member or viewer", 0},
-    {"scopes", OPTION_SCOPES, "A,B", 0, "Of a new token, such as ingest,debuginfo (share,read)", 0},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "Of a new token: 30d, 8w or never", 0},
+    {"scopes", OPTION_SCOPES, "A,B", 0,
+     "Scopes of a new token, such as ingest,debuginfo (share,read)", 0},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "Lifetime of a new token: 30d, 8w or never", 0},
     {"reason", OPTION_REASON, "TEXT", 0, "Why a share is taken down", 0},
     {"name", OPTION_NAME, "TEXT", 0, "Name of a new user", 0},
-    {"start", OPTION_START, "TIME", 0, "Profiles that begin then or later (the first)", 0},
-    {"end", OPTION_END, "TIME", 0, "Profiles that begin before (the last, too)", 0},
-    {"keep", OPTION_KEEP, "DURATION", 0, "Of a rule: 3d, 90d, 1y or forever", 0},
-    {"totals", OPTION_TOTALS, "DURATION", 0, "Of a rule: how old totals of each hour become", 0},
-    {"position", OPTION_POSITION, "N", 0, "Of a rule: 1 is the first (where it is, or last)", 0},
-    {"yes", OPTION_YES, NULL, 0, "Do what cannot be undone", 0},
-    {"json", OPTION_JSON, NULL, 0, "Print the server's answer", 0},
+    {"start", OPTION_START, "TIME", 0, "Start of the window (the oldest profile)", 0},
+    {"end", OPTION_END, "TIME", 0, "End of the window, exclusive (after the newest profile)", 0},
+    {"keep", OPTION_KEEP, "DURATION", 0, "How long a rule keeps profiles: 3d, 90d, 1y or forever",
+     0},
+    {"totals", OPTION_TOTALS, "DURATION", 0, "How long a rule keeps hourly totals", 0},
+    {"position", OPTION_POSITION, "N", 0, "Place of a rule; 1 is the first (unchanged, or last)",
+     0},
+    {"yes", OPTION_YES, NULL, 0, "Confirm an action that cannot be undone", 0},
+    {"json", OPTION_JSON, NULL, 0, "Print the response of the server", 0},
     {0},
 };
 
@@ -92,7 +95,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!admin->noun && !admin->is_help)
-            argp_error(state, "say what: perfolio admin help lists it");
+            argp_error(state, "name a command: run perfolio admin help for a list");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -105,7 +108,7 @@ static const struct argp argp = {
     .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|retention|"
                 "source-link|scrub|backup|restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
-           "perfolio admin help lists all it can do; --help behind any of it explains that.",
+           "perfolio admin help lists all commands; add --help to a command for its options.",
 };
 
 /* argp's own --help would print one page whatever stands before it. */

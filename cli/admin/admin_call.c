@@ -242,7 +242,7 @@ enum err_code admin_call(struct admin *admin, struct err *err)
     if (!path || !fill_body(admin, call, body))
         return usage(admin, call, err);
     if ((call->uses & NEEDS_YES) && !admin->is_confirmed)
-        return cli_usage(admin->cli, err, "this cannot be undone: say --yes");
+        return cli_usage(admin->cli, err, "this cannot be undone: add --yes to confirm");
     enum err_code code = cli_connect(admin->cli, NULL, &client, err);
     if (!code && (call->uses & IS_PAGED))
         code = call_paged(admin, client, path, &answer, err);

@@ -33,26 +33,25 @@ static const char *const verbs[] = {"build",  "check",     "show",  "upload", "l
                                     "delete", "upstreams", "retry", NULL};
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Of build: where the table goes", 0},
+    {"output", 'o', "FILE", 0, "build: write the table to FILE", 0},
     {"force", 'f', NULL, 0,
-     "Replace a file that is there; of upload: send also what the server has already", 0},
+     "Replace an existing file; upload: send files that the server already has", 0},
     {"raw", OPTION_RAW, NULL, 0,
-     "Of upload: send the file with debug information itself, for debuggers to fetch; the server "
-     "builds the table",
+     "upload: send the debug file itself, which debuggers can then fetch; the server builds the "
+     "table",
      0},
-    {"executable", OPTION_EXECUTABLE, NULL, 0, "Of upload: --raw, and the file is the binary", 0},
+    {"executable", OPTION_EXECUTABLE, NULL, 0, "upload: like --raw, for the executable", 0},
     {"json", OPTION_JSON, NULL, 0,
-     "Of upload, list, upstreams, and check with a build id: one line of JSON for each", 0},
+     "upload, list, upstreams, and check BUILD_ID: print one line of JSON per item", 0},
     {"header-file", OPTION_HEADER, "FILE", 0,
-     "Of upstreams: its first line is a header that proves to these servers who asks; - is "
-     "standard "
-     "input",
+     "upstreams: read the header that authenticates at these servers from the first line of "
+     "FILE (- is standard input)",
      0},
     {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
-     "The shared file of dwz, where it is not as .gnu_debugaltlink names it", 0},
+     "Shared file of dwz, if it is not at the path in .gnu_debugaltlink", 0},
     {"names", OPTION_NAMES, "MODE", 0,
-     "Of show: full (the default), simple (without parameters) or none (as in the file)", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+     "show: full (the default), simple (without parameters) or none (as in the file)", 0},
+    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 0},
     {0},
 };
 
@@ -68,10 +67,10 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
         argp_error(state,
-                   "say what to do: build, check, show, upload, list, delete, upstreams or retry%s",
+                   "name an action: build, check, show, upload, list, delete, upstreams or retry%s",
                    debuginfo->verb ? cli_did_you_mean(debuginfo->cli, debuginfo->verb, verbs) : "");
     if (is_verb(debuginfo, "list") && debuginfo->texts.count)
-        argp_error(state, "list takes no arguments; check BUILD_ID tells of one binary");
+        argp_error(state, "list takes no arguments; use check BUILD_ID for one binary");
     if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry") ||
         is_verb(debuginfo, "list"))
         return;
@@ -115,7 +114,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_NAMES:
         if (!symbol_name_mode_parse(span_text(text), &debuginfo->names))
-            argp_error(state, "%s is none of full, simple, none", text);
+            argp_error(state, "unknown mode \"%s\": use full, simple or none", text);
         return 0;
     case ARGP_KEY_ARG:
         if (!debuginfo->verb)
@@ -138,17 +137,14 @@ static const struct argp argp = {
                 "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
                 "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
     .doc =
-        "Make symbol tables of files with debug information, look into them, and upload them, so "
-        "that profiles get names. Nothing leaves this computer but with upload: the table, "
-        "which is built here, or with --raw the file. Of a build id, and of a "
-        "profile's binaries, check tells what the server has; list tells of all that your team "
-        "sent or that "
-        "was fetched for it, and delete removes table and files of a build id. A server asks "
-        "debuginfod servers for "
-        "what nobody uploaded: upstreams shows "
-        "and "
-        "changes which ones, and retry has it ask now.\v"
-        "A symbol table has the functions, files, lines and inlined calls of a binary's "
+        "Build, inspect and upload symbol tables, which give names to the addresses in profiles. "
+        "Only upload sends data: the table, which is built on this machine, or the file itself "
+        "with --raw. check shows what the server has for a build id or for the binaries of a "
+        "profile. list shows all files that your team uploaded or that the server fetched for it. "
+        "delete removes the table and the files of a build id. The server fetches missing debug "
+        "files from debuginfod servers: upstreams shows and changes the list of these servers, "
+        "retry makes it try again now.\v"
+        "A symbol table contains the functions, files, lines and inlined calls of a binary's "
         "addresses and nothing else; it is a small part of the debug information.",
 };
 
@@ -232,7 +228,7 @@ static enum err_code show_address(struct showing *showing, struct span text, str
 {
     uint64_t address;
     if (!span_parse_hex(text, &address))
-        return cli_usage(showing->debuginfo->cli, err, "%.*s is no hexadecimal address",
+        return cli_usage(showing->debuginfo->cli, err, "\"%.*s\" is not a hexadecimal address",
                          SPAN_PRINT(text));
     return symbols_print_address(&showing->cursor, showing->names, showing->debuginfo->names,
                                  address, err);
@@ -302,7 +298,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command debuginfo_command = {
     .name = "debuginfo",
-    .summary = "make symbol tables of debug information, upload them, look into them",
+    .summary = "build, inspect and upload symbol tables",
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
     .words = verbs,

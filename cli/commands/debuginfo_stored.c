@@ -84,7 +84,7 @@ enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
         after = arena_strdup(cli->arena, after);
     }
     if (!code && !count)
-        terminal_note(&cli->terminal, "there is nothing yet: perfolio debuginfo upload FILE");
+        terminal_note(&cli->terminal, "no files yet: run perfolio debuginfo upload FILE");
     return code;
 }
 
@@ -95,7 +95,7 @@ static enum err_code delete_one(struct cli *cli, struct client *client, const ch
     char path[sizeof(path_of_all) + PATH_MAX_BYTES];
     const size_t digits = strspn(build_id, "0123456789abcdefABCDEF");
     if (digits == 0 || digits % 2 || build_id[digits] || digits >= PATH_MAX_BYTES)
-        return cli_usage(cli, err, "%s is no build id", build_id);
+        return cli_usage(cli, err, "\"%s\" is not a build id", build_id);
     snprintf(path, sizeof(path), "%s/%s", path_of_all, build_id);
     enum err_code code = client_call_json(client, "DELETE", path, NULL, &answer, err);
     if (!code && !cli->terminal.is_quiet)

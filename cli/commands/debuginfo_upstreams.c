@@ -24,7 +24,7 @@ static void print_upstreams(const json_t *answer)
     const json_t *row;
     size_t i;
     if (json_is_false(json_object_get(answer, "is_available"))) {
-        puts("off: this server asks nobody, for any team");
+        puts("off: this server uses no debuginfod servers, for any team");
         return;
     }
     print_clean(mode);

@@ -41,10 +41,11 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "LINK...",
-    .doc = "Delete shares for good.\v"
-           "What you pushed from here can be deleted from here. Elsewhere it takes the delete "
-           "token, the delete link (LINK/delete#TOKEN), or an account that may. A token that is "
-           "given is the only thing that counts.",
+    .doc = "Delete shares permanently.\v"
+           "Shares that you pushed from this machine need no token, because their delete tokens "
+           "are stored here. On other machines use the delete token, the delete link "
+           "(LINK/delete#TOKEN) or an account with the right to delete. With --token, only that "
+           "token is used.",
     .children = arguments_children,
 };
 
@@ -83,7 +84,7 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
         return err_set(err, ERR_UNAUTHENTICATED,
                        "%s was not pushed from here: give its delete token with --token", text);
     if (token && !account_is_confidential(client_base(target.client)))
-        return cli_usage(cli, err, "a delete token will not be sent in the clear: use https");
+        return cli_usage(cli, err, "a delete token cannot be sent unencrypted: use https");
     http_client_response_auto answer;
     http_client_response_init(&answer);
     struct client_request request;

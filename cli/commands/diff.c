@@ -53,14 +53,14 @@ struct diff {
 };
 
 static const struct argp_option options[] = {
-    {"local", OPTION_LOCAL, NULL, 0, "Print a table here, upload nothing", 0},
-    {"normalized", OPTION_NORMALIZED, NULL, 0, "Scale B to A's total: what changed in proportion",
+    {"local", OPTION_LOCAL, NULL, 0, "Print a table and upload nothing", 0},
+    {"normalized", OPTION_NORMALIZED, NULL, 0, "Scale B to the total of A, to compare proportions",
      0},
     {"normalised", OPTION_NORMALIZED, NULL, OPTION_ALIAS, NULL, 0},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "When what is uploaded goes away: 12h, 30d, 8w, never",
-     0},
+    {"expires", OPTION_EXPIRES, "TIME", 0,
+     "When the uploaded profiles expire: 12h, 30d, 8w or never", 0},
     {"visibility", OPTION_VISIBILITY, "WHO", 0,
-     "Of what is shared: public, unlisted or team; else team for queries, unlisted for files", 0},
+     "public, unlisted or team (team for queries, unlisted for files)", 0},
     {"markdown", OPTION_MARKDOWN, NULL, 0,
      "Print Markdown to paste: link, picture and the largest changes", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
@@ -114,11 +114,12 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "A B",
-    .doc = "Compare B with A, each a file, - (standard input), URL, link, id or query: upload what "
-           "is not on the server yet and print one link.\v"
+    .doc = "Compare B with A and print a link to the comparison. Each side is a file, - (standard "
+           "input), a URL, a link, an id or a query; sides that are not on the server are "
+           "uploaded.\v"
            "A query is a selector and a window: 'cpu:nanoseconds{pod=\"a\"}@now-2h..now-1h'; @TIME "
-           "is the hour that begins then. Without a window it is of the last hour. Its answer is "
-           "kept as a share.",
+           "is the hour that begins at TIME. The default window is the last hour. The result of a "
+           "query is stored as a share.",
     .children = children,
 };
 

@@ -20,13 +20,13 @@ struct exporting {
 };
 
 static const struct argp_option options[] = {
-    {"parquet", OPTION_PARQUET, NULL, 0, "As Apache Parquet, which is the default", 0},
+    {"parquet", OPTION_PARQUET, NULL, 0, "Write Apache Parquet (the default)", 0},
     {"start", OPTION_START, "TIME", 0,
-     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
-    {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
+     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
+    {"end", OPTION_END, "TIME", 0, "End of the window, exclusive: now (the default)", 0},
     {"label", OPTION_LABEL, "KEY=VALUE", 0, "Only samples with this label; may be repeated", 0},
-    {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {"output", 'o', "FILE", 0, "Write to FILE (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace an existing file", 0},
     {0},
 };
 
@@ -43,7 +43,7 @@ static void add_label(struct exporting *export, const char *text)
 static void check(const struct exporting *export, const struct argp_state *state)
 {
     if (!export->text)
-        argp_error(state, "name what to export: process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+        argp_error(state, "name a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
                           "{service_name=\"api\"}, in quotes");
     if (!export->output)
         argp_error(state, "name the file with -o (- is standard output)");
@@ -87,9 +87,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "SELECTOR",
-    .doc = "Save the samples of profiles that are sent to the server all the time as a table: an "
-           "Apache Parquet file for DuckDB, pandas and the like.\v"
-           "SELECTOR and the window that may stand behind it are those of perfolio query.",
+    .doc = "Save the samples of continuous profiles as a table: an Apache Parquet file for DuckDB, "
+           "pandas and other tools.\v"
+           "SELECTOR and its optional window have the form described in perfolio query.",
 };
 
 static enum err_code read_question(struct exporting *export, struct err *err)
@@ -148,7 +148,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     client_auto client = NULL;
     cli_parse(&export_command, argc, argv, &export);
     if (strcmp(export.output, "-") == 0 && cli->terminal.is_output_terminal)
-        return cli_usage(cli, err, "Parquet is not for a terminal: name a file with -o");
+        return cli_usage(cli, err, "Parquet cannot be written to a terminal: name a file with -o");
     enum err_code code = read_question(&export, err);
     if (!code)
         code = cli_connect(cli, NULL, &client, err);

@@ -23,8 +23,8 @@ static const char *const formats[] = {"raw", "pb.gz", "folded", "json", "svg", "
 static const struct argp_option options[] = {
     {"format", OPTION_FORMAT, "FORMAT", 0,
      "raw (as uploaded, the default), pb.gz, folded, json, svg, png or dot", 0},
-    {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {"output", 'o', "FILE", 0, "Write to FILE (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace an existing file", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "The share's password is the first line of FILE (- is standard input)", 0},
     {0},
@@ -72,10 +72,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "LINK...",
-    .doc =
-        "Download shares: the uploaded bytes, or another format.\v"
-        "Without -o the file gets the name it was uploaded with, in this folder, and the name is "
-        "printed.",
+    .doc = "Download shares: the uploaded bytes, or another format.\v"
+           "Without -o the file is written to the current directory under its original name, and "
+           "the name is printed.",
     .children = arguments_children,
 };
 

@@ -27,7 +27,8 @@ struct list {
 static const struct argp_option options[] = {
     {"limit", OPTION_LIMIT, "N", 0, "Show at most N shares, 0 for all (50)", 0},
     {"json", OPTION_JSON, NULL, 0, "Print one share per line as JSON", 0},
-    {"local", OPTION_LOCAL, NULL, 0, "Show what was pushed from this machine, without asking", 0},
+    {"local", OPTION_LOCAL, NULL, 0,
+     "Show shares pushed from this machine, without a request to the server", 0},
     {0},
 };
 
@@ -197,7 +198,8 @@ static enum err_code list_server(struct list *list, struct client *client, struc
         json_array_foreach(json_object_get(page, "shares"), i, share)
         {
             if (list->limit && shown == list->limit) {
-                terminal_note(&list->cli->terminal, "there are more: --limit 0 shows all");
+                terminal_note(&list->cli->terminal,
+                              "there are more shares: use --limit 0 to show all");
                 return cli_flush(err);
             }
             print_share(list, share);
@@ -216,7 +218,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     cli_parse(&list_command, argc, argv, &list);
     if (list.is_local || !cli->account.token) {
         if (!list.is_local)
-            terminal_note(&cli->terminal, "not signed in: these were pushed from this machine");
+            terminal_note(&cli->terminal, "not signed in: showing shares pushed from this machine");
         return list_kept(&list, err);
     }
     client_auto client = NULL;

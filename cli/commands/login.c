@@ -20,7 +20,7 @@ struct login {
 static const struct argp_option options[] = {
     {"ca-file", OPTION_CA_FILE, "FILE", 0, "Trust this CA (PEM) instead of the system's", 0},
     {"token-file", OPTION_TOKEN_FILE, "FILE", 0, "The token is the first line of FILE", 0},
-    {"anonymous", OPTION_ANONYMOUS, NULL, 0, "Keep the server only, without a token", 0},
+    {"anonymous", OPTION_ANONYMOUS, NULL, 0, "Store the server without a token", 0},
     {0},
 };
 
@@ -52,9 +52,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "[https://HOST[:PORT]]",
-    .doc = "Keep server, token and CA file for later commands, after trying them.\v"
-           "The token is asked for on the terminal or read from standard input, never from the "
-           "command line. Without URL, that of PERFOLIO_URL or of the last login is taken.",
+    .doc = "Check a server, token and CA file and store them for later commands.\v"
+           "The token is read from the terminal or from standard input, never from the command "
+           "line. The default URL is PERFOLIO_URL or that of the last login.",
 };
 
 static enum err_code read_token(struct cli *cli, const char *file, const char **ret_token,
@@ -80,7 +80,8 @@ static enum err_code ask_token(struct cli *cli, const char *url, const char **re
         return code;
     struct span token = span_trim(buf_span(&typed));
     if (token.size == 0)
-        return cli_usage(cli, err, "no token was given: --anonymous keeps the server only");
+        return cli_usage(cli, err,
+                         "no token was given: use --anonymous to store the server without one");
     if (secret_check_token(token, "what was typed", err))
         return err->code;
     *ret_token = arena_strndup(cli->arena, token.data, token.size);
@@ -158,9 +159,10 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     if (!code)
         code = client_get_json(client, "/api/v1/session", &session, err);
     if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_NETWORK, "%s is no Perfolio server", account.url);
+        return err_set(err, ERR_NETWORK, "%s is not a Perfolio server", account.url);
     if (!code && account.token && strcmp(client_text(session, "kind", ""), "anonymous") == 0)
-        code = err_set(err, ERR_UNAUTHENTICATED, "the server does not know this token");
+        code = err_set(err, ERR_UNAUTHENTICATED,
+                       "the server rejected the token: create a new one on its settings page");
     if (!code)
         code = account_save(&account, err);
     if (!code)
@@ -170,7 +172,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command login_command = {
     .name = "login",
-    .summary = "keep server, token and CA file for later",
+    .summary = "store server, token and CA file for later commands",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
     .run = run,
@@ -186,7 +188,7 @@ static error_t parse_logout(int key, char *text, struct argp_state *state)
 
 static const struct argp logout_argp = {
     .parser = parse_logout,
-    .doc = "Forget the token, server and CA file that login has kept.\v"
+    .doc = "Remove the token, server and CA file that login stored.\v"
            "The token itself stays valid: revoke it on the server's settings page.",
 };
 
@@ -203,7 +205,7 @@ static enum err_code run_logout(struct cli *cli, int argc, char **argv, struct e
 
 const struct command logout_command = {
     .name = "logout",
-    .summary = "forget what login has kept",
+    .summary = "remove the stored server, token and CA file",
     .argp = &logout_argp,
     .arguments = ARGUMENTS_NONE,
     .run = run_logout,

@@ -21,8 +21,8 @@ struct merge {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Write a pprof file, upload nothing (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace FILE if it is there", 0},
+    {"output", 'o', "FILE", 0, "Write a pprof file and upload nothing (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace FILE if it exists", 0},
     {0},
 };
 
@@ -54,8 +54,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE|-|URL|LINK...",
-    .doc = "Add up several profiles of one kind: make a share of the sum and print its link, or "
-           "write it to a file.",
+    .doc = "Merge several profiles of one type: upload the result and print its link, or write it "
+           "to a file.",
     .children = children,
 };
 
@@ -151,7 +151,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command merge_command = {
     .name = "merge",
-    .summary = "add up several profiles into one",
+    .summary = "merge several profiles into one",
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
     .run = run,

@@ -38,12 +38,12 @@ struct push {
 static const struct argp_option options[] = {
     {"merge", OPTION_MERGE, NULL, 0, "Merge all profiles into one share", 0},
     {"seconds", OPTION_SECONDS, "N", 0, "Ask a pprof URL to measure for N seconds", 0},
-    {"no-check", OPTION_NO_CHECK, NULL, 0, "Send without reading the profile first", 0},
+    {"no-check", OPTION_NO_CHECK, NULL, 0, "Upload without checking the profile first", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
     {"series", OPTION_SERIES, "NAME=VALUE", 0,
      "Add to the continuous profiles of this label; may be repeated", 0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
-     "otlp: a saved batch of OpenTelemetry; profile: any other", 0},
+     "otlp: a saved OpenTelemetry batch; profile: any other format", 0},
     {0},
 };
 

@@ -43,19 +43,19 @@ static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", 
 
 static const struct argp_option options[] = {
     {"start", OPTION_START, "TIME", 0,
-     "Profiles from then on: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
-    {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
+     "Start of the window: now-1h (the default), yesterday, 2026-01-02T03:04:05Z", 0},
+    {"end", OPTION_END, "TIME", 0, "End of the window, exclusive: now (the default)", 0},
     {"report", OPTION_REPORT, "REPORT", 0,
      "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)", 0},
-    {"output", 'o', "FILE", 0, "Write the report there (- is standard output)", 0},
-    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
-    {"share", OPTION_SHARE, NULL, 0, "Keep the answer as a share and print its link", 0},
+    {"output", 'o', "FILE", 0, "Write the report to FILE (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace an existing file", 0},
+    {"share", OPTION_SHARE, NULL, 0, "Store the result as a share and print its link", 0},
     {"keep-label", OPTION_KEEP_LABEL, "LABEL", 0,
-     "The share's samples keep this label (may be repeated; * is all)", 0},
-    {"title", OPTION_TITLE, "TEXT", 0, "Of the share (type, labels and window)", 0},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share goes away: 12h, 30d, 8w, never", 0},
+     "Keep this label in the share; may be repeated, * keeps all", 0},
+    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (type, labels and window)", 0},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 0},
     {"visibility", OPTION_VISIBILITY, "WHO", 0,
-     "Of the share: team (the default), unlisted or public", 0},
+     "Visibility of the share: team (the default), unlisted or public", 0},
     {0},
 };
 
@@ -85,10 +85,10 @@ static void check(const struct asking *query, const struct argp_state *state)
     const bool has_view = query->view.rule_count || query->view.sample_type ||
                           query->view.group_by || query->view.limit != VIEW_OPTIONS_NO_LIMIT;
     if (!query->text)
-        argp_error(state, "name what to look for: process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+        argp_error(state, "name a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
                           "{service_name=\"api\"}, in quotes");
     if (query->view.password_file)
-        argp_error(state, "--password-file is of shares: a query takes a token");
+        argp_error(state, "--password-file is only for shares: a query uses the token");
     if (query->is_share && (query->report || query->output || has_view))
         argp_error(state, "--share keeps the whole profile: --report, -o and filters do not go "
                           "with it; --keep-label keeps what its page can filter by");
@@ -164,11 +164,10 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "SELECTOR",
-    .doc = "Merge the profiles that are sent to the server all the time, and show the functions "
-           "that cost most.\v"
+    .doc = "Merge continuous profiles and show the most expensive functions.\v"
            "SELECTOR is a profile type with labels, such as "
            "'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\",pod=~\"a.*\"}'. A "
-           "window may stand behind it, as in perfolio diff: '…@now-2h..now-1h'.",
+           "window may follow, as in perfolio diff: '…@now-2h..now-1h'.",
     .children = children,
 };
 
@@ -243,7 +242,7 @@ static enum err_code save_report(struct asking *query, struct client *client, st
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     if (!query->output && strcmp(report, "pprof") == 0 && cli->terminal.is_output_terminal)
-        return cli_usage(cli, err, "pprof is not for a terminal: name a file with -o");
+        return cli_usage(cli, err, "pprof cannot be written to a terminal: name a file with -o");
     enum err_code code = make_path(query, report, &path, err);
     if (!code)
         code = save_open(output, query->is_forced, cli->arena, &save, err);
@@ -292,7 +291,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command query_command = {
     .name = "query",
-    .summary = "merge the profiles of a time window and show what costs most",
+    .summary = "merge the profiles of a time window and show the most expensive functions",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
     .run = run,

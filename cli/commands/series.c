@@ -54,7 +54,7 @@ static enum err_code look_at_otlp(struct span bytes, struct content *content, st
     batch_destroy(batch);
     return result.profile_count + result.rejected_profiles
                ? ERR_NONE
-               : err_set(err, ERR_INVALID, "there is no profile in this batch");
+               : err_set(err, ERR_INVALID, "the batch contains no profile");
 }
 
 static enum err_code expand(struct input *input, struct content *content, struct buf *expanded,

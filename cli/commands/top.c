@@ -39,8 +39,8 @@ static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "FILE|-|URL|LINK",
-    .doc = "Show the functions that cost most, of a local profile or of a share.\v"
-           "flat is what a function costs itself, cum what it costs with all it calls.",
+    .doc = "Show the most expensive functions of a local profile or of a share.\v"
+           "flat is the cost of a function itself, cum includes the functions that it calls.",
     .children = children,
 };
 
@@ -116,7 +116,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command top_command = {
     .name = "top",
-    .summary = "show the functions that cost most",
+    .summary = "show the most expensive functions",
     .argp = &argp,
     .arguments = ARGUMENTS_BOTH,
     .run = run,

@@ -13,9 +13,9 @@ struct usage {
 };
 
 static const struct argp_option options[] = {
-    {"start", OPTION_START, "TIME", 0, "The first day: now-30d, 2026-01-02T00:00:00Z", 0},
-    {"end", OPTION_END, "TIME", 0, "The last day: today without it", 0},
-    {"json", OPTION_JSON, NULL, 0, "Print the answer as JSON", 0},
+    {"start", OPTION_START, "TIME", 0, "First day: now-30d (the default), 2026-01-02T00:00:00Z", 0},
+    {"end", OPTION_END, "TIME", 0, "Last day (today)", 0},
+    {"json", OPTION_JSON, NULL, 0, "Print the response as JSON", 0},
     {0},
 };
 
@@ -43,8 +43,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Show what your team has sent as continuous profiles, by day (UTC), and what of them is "
-           "stored.",
+    .doc = "Show the volume of continuous profiles that your team sent, by day (UTC), and how much "
+           "of it is stored.",
 };
 
 static int64_t number(const json_t *json, const char *name)
@@ -115,7 +115,7 @@ static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct er
 
 const struct command usage_command = {
     .name = "usage",
-    .summary = "show what your team has sent, by day",
+    .summary = "show the data volume of your team by day",
     .argp = &argp,
     .run = run_usage,
 };

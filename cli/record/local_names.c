@@ -416,7 +416,7 @@ struct local_names *local_names_create(struct cli *cli, struct kept_files *files
     names->use = use;
     names->is_off = symbol_builder_check(NULL, &err) != ERR_NONE;
     if (names->is_off)
-        terminal_warn(&cli->terminal, "native functions get no names here: %s", err.message);
+        terminal_warn(&cli->terminal, "native functions have no names: %s", err.message);
     return names;
 }
 
@@ -425,7 +425,7 @@ void local_names_destroy(struct local_names *names)
     if (!names)
         return;
     if (names->failure_count > FAILURES_TOLD)
-        terminal_note(&names->cli->terminal, "no names from %u more files",
+        terminal_note(&names->cli->terminal, "no function names from %u more files",
                       names->failure_count - FAILURES_TOLD);
     for (struct known_table *known = names->tables; known; known = known->next)
         drop(names, known);

@@ -41,7 +41,7 @@ static const char *why_refused(const char *name)
         return "it runs with another user's rights (setuid or setgid)";
     if (getxattr(path, "security.capability", NULL, 0) > 0)
         return "its file gives it capabilities";
-    return access(path, R_OK) ? "its file may be executed and not read" : NULL;
+    return access(path, R_OK) ? "its file can be executed but not read" : NULL;
 }
 
 static const char *who_used(const struct no_sample *recording)
@@ -60,12 +60,12 @@ enum err_code no_sample_explain(const struct no_sample *recording, struct err *e
                           : NULL;
     if (why)
         return err_set(err, ERR_NOT_FOUND,
-                       "no sample was taken: the kernel lets nobody without CAP_PERFMON sample %s: "
+                       "no sample was taken: sampling %s needs CAP_PERFMON, because "
                        "%s",
                        recording->command[0], why);
     if (!event_kind_is_time(recording->event))
         return err_set(err, ERR_NOT_FOUND,
-                       "no sample was taken: none of these events, or too few for %u Hz",
+                       "no sample was taken: no such events occurred, or too few for %u Hz",
                        recording->frequency_hz);
     return err_set(err, ERR_NOT_FOUND,
                    "no sample was taken: %s processor time, or too little for %u Hz",

@@ -97,40 +97,42 @@ struct record {
 /* ---- arguments ---- */
 
 static const struct argp_option options[] = {
-    {"pid", 'p', "PID", 0, "This process and its children; may be repeated", 0},
-    {"all", 'a', NULL, 0, "All processes of this machine", 0},
-    {"duration", 'd', "SECONDS", 0, "Stop after so long (10, or when COMMAND ends)", 0},
-    {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (99)", 0},
+    {"pid", 'p', "PID", 0, "Record this process and its children; may be repeated", 0},
+    {"all", 'a', NULL, 0, "Record all processes of this machine", 0},
+    {"duration", 'd', "SECONDS", 0, "Stop after this time (10, or when COMMAND ends)", 0},
+    {"frequency", 'F', "HZ", 0, "Samples per second on each busy processor (99)", 0},
     {"event", OPTION_EVENT, "EVENT", 0,
      "Sample by cpu-clock, cycles, instructions, cache-misses, page-faults or context-switches "
      "(processor time)",
      0},
     {"off-cpu", OPTION_OFF_CPU, "SHARE", OPTION_ARG_OPTIONAL,
-     "Where threads wait, too, and how long: all waits, or this part of them (1)", 0},
-    {"wall", OPTION_WALL, NULL, 0, "Processor time and waits together, as one type: wall", 0},
-    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 0},
+     "Record also where and how long threads wait: all waits, or this share of them (1)", 0},
+    {"wall", OPTION_WALL, NULL, 0, "Record processor time and waits as one type, wall", 0},
+    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Ignore shorter waits (0)", 0},
     {"top", OPTION_TOP, NULL, 0,
-     "Show the functions that cost most, once a second, until q; nothing is written without -o or "
-     "--share",
+     "Show the most expensive functions once per second until q is typed; the profile is written "
+     "only with -o or --share",
      0},
     {"output", 'o', "FILE", 0,
      "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
-    {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
+    {"no-names", OPTION_NO_NAMES, NULL, 0,
+     "Write addresses without names; the server adds the names", 0},
     {"share", OPTION_SHARE, NULL, 0, "Upload the profile and print its link", 1},
     {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command, or the process)", 1},
     {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
-    {"expires", OPTION_EXPIRES, "TIME", 0, "When it goes away: 12h, 30d, 8w or never", 1},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When the share expires: 12h, 30d, 8w or never", 1},
     {"visibility", OPTION_VISIBILITY, "WHO", 0, "public, unlisted or team", 1},
-    {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 1},
+    {"json", OPTION_JSON, NULL, 0, "Print the response of the server as one line of JSON", 1},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 2},
+    {"quiet", 'q', NULL, 0, "Print only warnings and errors", 2},
     {"progress", OPTION_PROGRESS, NULL, 0,
-     "Say what takes long also where standard error is no terminal", 2},
+     "Report slow steps even if standard error is not a terminal", 2},
     {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
-     "Walk stacks by frame pointers alone, without unwind tables", 2},
+     "Unwind by frame pointers only, without unwind tables", 2},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
-     "Use the kernel program for Linux before 5.17, also on later ones", 2},
-    {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 2},
+     "Use the kernel program for Linux before 5.17 on any kernel", 2},
+    {"force", OPTION_FORCE, NULL, 0, "Record even on kernels that are known to hang (5.19 to 6.0)",
+     2},
     {0},
 };
 
@@ -138,9 +140,10 @@ static void take_target(struct record *record, const char *text, struct argp_sta
 {
     uint64_t process_id;
     if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
-        argp_error(state, "-p takes the number of a process, not %s", text);
+        argp_error(state, "-p takes a process id, not %s", text);
     if (record->target_count == TARGETS_MAX)
-        argp_error(state, "-p may be given %d times; -a takes all processes", TARGETS_MAX);
+        argp_error(state, "-p can be given at most %d times: use -a to record all processes",
+                   TARGETS_MAX);
     record->targets[record->target_count++] = (uint32_t)process_id;
 }
 
@@ -175,7 +178,7 @@ static void take_share(struct record *record, const char *text, struct argp_stat
     record->off_cpu_share = text ? strtod(text, &end) : 1;
     if (text && (end == text || *end || !(record->off_cpu_share >= AGENT_OFF_CPU_SHARE_MIN) ||
                  record->off_cpu_share > 1))
-        argp_error(state, "--off-cpu takes a part from 0.0001 to 1, not %s", text);
+        argp_error(state, "--off-cpu takes a number from 0.0001 to 1, not %s", text);
 }
 
 static void take_min_wait(struct record *record, const char *text, struct argp_state *state)
@@ -218,7 +221,7 @@ static void check_arguments(struct record *record, struct argp_state *state)
     if (ways == 0)
         argp_error(state, "name what to record: -p PID, -a, or -- COMMAND");
     if (ways > 1)
-        argp_error(state, "-p, -a and COMMAND exclude each other");
+        argp_error(state, "-p, -a and COMMAND cannot be combined");
     if (!record->is_shared &&
         (record->settings.title || record->settings.description || record->settings.expires ||
          record->settings.visibility || record->is_json || record->is_opened))
@@ -226,14 +229,14 @@ static void check_arguments(struct record *record, struct argp_state *state)
                    "--title, --description, --expires, --visibility, --json and --open are of "
                    "shares: add --share");
     if (record->is_wall && !event_kind_is_time(record->event))
-        argp_error(state, "--wall is of time: it goes without --event=%s",
+        argp_error(state, "--wall cannot be combined with --event=%s",
                    event_facts(record->event)->name);
     if (record->is_wall && record->off_cpu_share == 0)
         record->off_cpu_share = 1;
     if (record->min_wait_ns && record->off_cpu_share == 0)
-        argp_error(state, "--min-wait is of waits: add --off-cpu or --wall");
+        argp_error(state, "--min-wait needs --off-cpu or --wall");
     if (record->output && !record->output[0])
-        argp_error(state, "-o wants the name of a file, or - for standard output");
+        argp_error(state, "-o takes the name of a file, or - for standard output");
     if (record->is_live && record->output && strcmp(record->output, "-") == 0)
         argp_error(state, "--top and -o - both write to standard output");
     /* Whoever watches ends it. */
@@ -337,11 +340,10 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "[-- COMMAND [ARGUMENT...]]",
     .doc = "Sample where programs spend processor time, and write or share the profile.\v"
-           "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
-           "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own. "
-           "Names come from the files of this machine; those that are "
-           "missing are looked for by the server. Ctrl-C ends the recording, not the profile; so "
-           "does a terminal that goes away.",
+           "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
+           "CAP_SYS_PTRACE and CAP_SYSLOG; without these it samples only your own programs. "
+           "Function names come from files on this machine; the server looks up the others. "
+           "Ctrl-C and a closed terminal stop the recording; the profile is still written.",
 };
 
 /* ---- recording ---- */
@@ -404,7 +406,7 @@ static enum err_code check_target(uint32_t process_id, struct err *err)
     char path[48], line[128], state = 0;
     uint32_t owner = process_id, thread_count = 1;
     if (kill((pid_t)process_id, 0) && errno == ESRCH)
-        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+        return err_set(err, ERR_NOT_FOUND, "process %u does not exist", process_id);
     snprintf(path, sizeof(path), "/proc/%u/status", process_id);
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof(line), file)) {

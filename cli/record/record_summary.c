@@ -18,7 +18,7 @@ static void say_interpreters(struct terminal *terminal, const struct agent_count
         refused.outcomes[kind][INTERPRETER_READY] = refused.outcomes[kind][INTERPRETER_NOT_YET] = 0;
     interpreter_counts_append(&refused, &text);
     if (text.size)
-        terminal_warn(terminal, "functions of scripts are missing: %.*s",
+        terminal_warn(terminal, "functions of interpreted programs are missing: %.*s",
                       SPAN_PRINT(buf_span(&text)));
 }
 
@@ -27,12 +27,13 @@ static void say_walks(struct terminal *terminal, const struct agent_counts *coun
     buf_auto stops;
     buf_init(&stops, TEXT_MAX_BYTES);
     if (counts->loop_error)
-        terminal_note(terminal,
-                      "this kernel refuses the program with bpf_loop (%s): stacks were walked by "
-                      "bounded loops",
-                      strerror(counts->loop_error));
+        terminal_note(
+            terminal,
+            "this kernel refuses the program with bpf_loop (%s): stacks were unwound with "
+            "bounded loops",
+            strerror(counts->loop_error));
     else if (counts->has_bounded_loops)
-        terminal_note(terminal, "stacks were walked by bounded loops, as before Linux 5.17");
+        terminal_note(terminal, "stacks were unwound with bounded loops, as before Linux 5.17");
     if (agent_append_stops(counts, &stops))
         terminal_note(terminal, "stacks that end before their root: %.*s",
                       SPAN_PRINT(buf_span(&stops)));
@@ -49,7 +50,7 @@ static void warn_of(struct terminal *terminal, uint64_t count, const char *one, 
 static void say_what_is_missing(struct terminal *terminal, const struct agent_counts *counts)
 {
     warn_of(terminal, counts->lost_samples, "sample was", "samples were",
-            "lost: the ring was full; a lower -F helps");
+            "lost because the ring buffer was full: use a lower -F");
     warn_of(terminal, counts->lost_events, "event of processes was", "events of processes were",
             "lost, so that some addresses may be those of another binary");
     warn_of(terminal, counts->foreign, "sample of a process", "samples of processes",
@@ -57,13 +58,13 @@ static void say_what_is_missing(struct terminal *terminal, const struct agent_co
     warn_of(terminal, counts->refused_processes, "process was", "processes were",
             "too many, and left out");
     warn_of(terminal, counts->refused_mappings, "mapping was", "mappings were",
-            "too many: code in what is not kept has no names");
+            "too many: code in the mappings left out has no names");
     warn_of(terminal, counts->refused_waits, "wait was", "waits were", "too many, and left out");
     warn_of(terminal, counts->refused_tables, "unwind table", "unwind tables",
-            "had no room, or not all of it: some stacks end early");
+            "did not fit into memory: some stacks end early");
     warn_of(terminal, counts->refused_names, "process has", "processes have",
-            "more names of code made at run time than there is room for: functions beyond "
-            "are " WINDOW_NAME_LEFT_OUT);
+            "more names of JIT-compiled code than the limit: further functions are "
+            "named " WINDOW_NAME_LEFT_OUT);
 }
 
 void record_summary_say(struct terminal *terminal, const struct record_summary *summary)
@@ -76,10 +77,11 @@ void record_summary_say(struct terminal *terminal, const struct record_summary *
     if (counts->is_unprivileged)
         terminal_warn(
             terminal,
-            "without rights: the kernel's frames and those of scripts are left out, and "
-            "stacks end where a copy of their newest part does; for all of it run as "
-            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep "
-            "perfolio, with which every user of this machine samples everybody's programs");
+            "without rights: frames of the kernel and of interpreted programs are missing, and "
+            "deep "
+            "stacks are cut off; run as root for complete stacks, or once: "
+            "setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio, which lets every "
+            "user of this machine sample the programs of all users");
     if (summary->has_waits)
         terminal_note(terminal, "%s",
                       value_counted(counts->off_cpu, "wait of a thread", "waits of threads", text));
@@ -87,5 +89,5 @@ void record_summary_say(struct terminal *terminal, const struct record_summary *
     say_interpreters(terminal, counts);
     say_what_is_missing(terminal, counts);
     if (summary->is_full)
-        terminal_warn(terminal, "stopped early: the profile is as large as it may be");
+        terminal_warn(terminal, "stopped early: the profile reached its maximum size");
 }

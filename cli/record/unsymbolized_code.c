@@ -10,10 +10,10 @@ enum { PROGRAMS_SAID = 5, NAME_MAX_BYTES = 256 };
 enum runtime { RUNTIME_OTHER, RUNTIME_NODE, RUNTIME_JAVA };
 
 static const char *const hints[] = {
-    [RUNTIME_OTHER] = "a perf map, /tmp/perf-PID.map, gives it names",
-    [RUNTIME_NODE] = "node --perf-basic-prof gives it names",
-    [RUNTIME_JAVA] = ("jcmd PID Compiler.perfmap, until the recording ends, gives it names, and "
-                      "-XX:+PreserveFramePointer whole stacks"),
+    [RUNTIME_OTHER] = "write a perf map, /tmp/perf-PID.map, to name it",
+    [RUNTIME_NODE] = "run node with --perf-basic-prof to name it",
+    [RUNTIME_JAVA] = ("run jcmd PID Compiler.perfmap before the recording ends to name it; "
+                      "-XX:+PreserveFramePointer gives complete stacks"),
 };
 
 struct program {

@@ -596,7 +596,7 @@ def test_a_broken_large_upload_goes_on(cli, server, tmp_path):
     result = cli("push", large, url=url)
     proxy.close()
     assert result.returncode == 0, result.log
-    assert "going on with an upload" in result.log
+    assert "resuming an interrupted upload" in result.log
     assert cli("get", result.out.strip(), "-o", tmp_path / "copy").returncode == 0
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 

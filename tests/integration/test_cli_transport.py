@@ -373,11 +373,11 @@ def test_delete_and_get_go_on_behind_one_that_fails(run, fake, stacks, tmp_path)
     urls = run("push", stacks, stacks).out.split()
     stranger = f"{fake.url}/p/{'B' * 22}"
     result = run("delete", urls[0], stranger, "no link", urls[1])
-    assert result.returncode == 4 and "not everything was deleted" in result.log, result.log
+    assert result.returncode == 4 and "not all items were deleted" in result.log, result.log
     assert fake.count("DELETE", "shares") == 2 and stranger in result.log
     assert run("delete", "no link", stranger).returncode == 2
     result = run("get", stranger, urls[1], environment={"PERFOLIO_RETRIES": "0"})
-    assert result.returncode == 5 and "not everything was downloaded" in result.log
+    assert result.returncode == 5 and "not all items were downloaded" in result.log
     assert fake.count("GET", urls[1][-22:]) == 1 and stranger in result.log
 
 
@@ -514,7 +514,7 @@ def test_a_url_without_a_profile_is_told_in_a_line(run, fake, monkeypatch, kind,
     monkeypatch.setattr(Handler, "do_GET", refuse)
     result = run("push", f"{fake.url}/nope")
     assert result.returncode == 5
-    assert result.log == f"perfolio push: error: {fake.url}/nope answered 404: {said}\n"
+    assert result.log == f"perfolio push: error: {fake.url}/nope returned status 404: {said}\n"
 
 
 # ---- retries ----
@@ -649,7 +649,7 @@ def test_an_interrupted_upload_goes_on_where_it_stopped(run, fake, home, tmp_pat
     result = run("push", renamed, url=proxied)
     proxy.close()
     assert result.returncode == 0, result.log
-    assert "going on with an upload" in result.log
+    assert "resuming an interrupted upload" in result.log
     assert len(fake.uploads) == 1
     puts = [path for method, path in fake.requests[before:] if method == "PUT"]
     assert [path[-1] for path in puts] == ["1", "2"]
@@ -757,7 +757,7 @@ def test_an_interrupted_upload_says_that_it_can_go_on(run, home, fake, monkeypat
     assert process.returncode == -signal.SIGINT and out == b""
     assert f"push {large} again to go on\n" in log.decode()
     result = run("push", large)
-    assert result.returncode == 0 and "going on with an upload" in result.log
+    assert result.returncode == 0 and "resuming an interrupted upload" in result.log
     assert list(fake.shares.values()) == [large.read_bytes()]
 
 
@@ -1097,8 +1097,8 @@ def test_completion_files_are_what_the_program_prints():
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (["psuh"], 'there is no command "psuh"; did you mean push?'),
-    (["frobnicate"], 'there is no command "frobnicate"; perfolio help lists all'),
+    (["psuh"], 'unknown command "psuh"; did you mean push?'),
+    (["frobnicate"], 'unknown command "frobnicate"; run perfolio help for a list'),
     (["push", "--visiblity=team", "x"], "unrecognized option '--visiblity'; did you mean --visibility?"),
     (["query", "cpu", "--strat", "yesterday"], "unrecognized option '--strat'; did you mean --start?"),
     (["query", "cpu", "--focsu=a"], "unrecognized option '--focsu'; did you mean --focus?"),
@@ -1136,6 +1136,6 @@ def test_texts_of_the_server_that_are_translated_are_still_its_texts():
     table = (root / "cli/advice.c").read_text().partition("} words[] = {")[2].partition("\n};")[0]
     entries = re.findall(r'\{((?:"(?:\\.|[^"\\])*"\s*)+),', table)
     # Literals that the sources divide into several are joined before they are looked for.
-    sources = "".join(re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").glob("*.c"))
+    sources = "".join(re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").rglob("*.c"))
     texts = ["".join(re.findall(r'"((?:\\.|[^"\\])*)"', entry)) for entry in entries]
     assert len(texts) > 8 and [text for text in texts if text not in sources] == []

@@ -145,9 +145,9 @@ def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, status, words", [
-    ([], 2, "say what to do"), (["look", "x"], 2, "say what to do"), (["check"], 2, "name a file"),
+    ([], 2, "name an action"), (["look", "x"], 2, "name an action"), (["check"], 2, "name a file"),
     (["build", "x"], 2, "-o"), (["build", "x", "y", "-o", "z"], 2, "one file"),
-    (["show", "x"], 2, "addresses"), (["show", "--names", "all", "x", "1"], 2, "full, simple, none"),
+    (["show", "x"], 2, "addresses"), (["show", "--names", "all", "x", "1"], 2, "full, simple or none"),
     (["build", "absent", "-o", "z"], 5, "absent"),
 ])
 def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
@@ -156,7 +156,7 @@ def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
     assert not (tmp_path / "z").exists()
 
 
-FOLDER, NO_FILE = "is a folder: name the files in it", "is no regular file"
+FOLDER, NO_FILE = "is a directory: name the files in it", "is not a regular file"
 
 
 @pytest.mark.parametrize("verb, kind, words", [  # for check the others may be profiles
@@ -176,7 +176,7 @@ def test_what_is_no_file_is_said_and_not_waited_for(perfolio, tmp_path, verb, ki
 
 def test_an_address_that_is_none_is_said(perfolio, program):
     said = perfolio("show", program, "main")
-    assert said.returncode == 2 and "main is no hexadecimal address" in said.stderr
+    assert said.returncode == 2 and '"main" is not a hexadecimal address' in said.stderr
 
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")

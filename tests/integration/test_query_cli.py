@@ -185,7 +185,7 @@ def test_windows_are_compared_by_a_link(ask, filled):
     (["cpu{}@now-2x..now"], 7, ["  now-2x", "       ^", "the window @now-2x..now: start"]),
     (["cpu{}@now-1h..now-2h"], 7, ["start must be before end"]),
     (["cpu{}@now-1h", "--end", "now"], 2, ["leave out --start and --end"]),
-    ([], 2, ["name what to look for"]),
+    ([], 2, ["name a selector"]),
     (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
     (["cpu", "--report", "poem"], 2, ["--report is top"]),
     (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),

@@ -936,7 +936,7 @@ def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(
     done = record("-F", "499", "--", "sh", "-c", f"{names} > /tmp/perf-$$.map; echo $$; exec {tmp_path / 'made'}")
     pathlib.Path(f"/tmp/perf-{int(done.stdout)}.map").unlink()
     assert done.returncode == 0, done.stderr
-    assert "1 process has more names of code made at run time than there is room for" in done.stderr, done.stderr
+    assert "1 process has more names of JIT-compiled code than the limit" in done.stderr, done.stderr
     assert "without a name" not in done.stderr and "mapping" not in done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
     assert any(names[-1] == "[name left out]" for names, _ in found)
@@ -955,7 +955,7 @@ def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
         process.kill()
         process.wait()
     assert done.returncode == 0, done.stderr
-    said = re.search(r"^(\d+) % of the samples are in code of node without a name: node --perf-basic-prof gives it names$",
+    said = re.search(r"^(\d+) % of the samples are in code of node without a name: run node with --perf-basic-prof to name it$",
                      done.stderr, re.M)
     share = int(said[1]) if said else 0
     assert share == nameless_percent(tmp_path) if share else nameless_percent(tmp_path) <= 1

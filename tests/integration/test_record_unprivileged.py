@@ -131,7 +131,7 @@ def functions(folder):
 def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
     status, said, used = record(folder, "-F", "499", "--", folder / program, 300)
     assert status == 0, said
-    assert "without rights: the kernel's frames" in said and "setcap cap_bpf," in said
+    assert "without rights: frames of the kernel" in said and "setcap cap_bpf," in said
     assert "every user of this machine samples everybody's programs" in said
     total, rows = functions(folder)
     # What perfolio itself used to name things is in what was used, too.

@@ -38,12 +38,12 @@ static void what_is_missing_is_called_by_its_name(void **state)
     (void)state;
     char said[SAID_BYTES];
     summarise(&(struct agent_counts){.refused_names = 2}, said);
-    assert_said(said, "warning: 2 processes have more names of code");
+    assert_said(said, "warning: 2 processes have more names of JIT-compiled code");
     assert_null(strstr(said, "too many"));
     assert_null(strstr(said, "mappings"));
     summarise(&(struct agent_counts){.refused_mappings = 3, .refused_tables = 2}, said);
     assert_said(said, "warning: 3 mappings were too many");
-    assert_said(said, "warning: 2 unwind tables had no room");
+    assert_said(said, "warning: 2 unwind tables did not fit");
     assert_null(strstr(said, "process"));
     summarise(&(struct agent_counts){.samples = 10}, said);
     assert_null(strstr(said, "warning"));
