@@ -1,5 +1,5 @@
 /*
- * advice: error messages of the server in the words of the command line.
+ * advice: rewords error messages of the server for the command line.
  *
  * The server's messages are for every client of its HTTP API and name header fields and parameters.
  * Here they name the option, variable or command that sets them. Threads: any.

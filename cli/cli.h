@@ -1,5 +1,5 @@
 /*
- * cli: what main hands to every subcommand, and how subcommands are declared.
+ * cli: the state that main passes to every command, and the declaration of commands.
  *
  * Each subcommand is one file with one struct command; main.c has them in one table, from which
  * help and shell completion are made too. A subcommand parses its arguments with argp (a usage
@@ -99,11 +99,11 @@ struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;
 
-/* Standard output was written whole? Handles: ERR_IO (disk full), ERR_CANCELLED (nobody reads it
- * any more: main then ends the process as SIGPIPE does, without a word). */
+/* Flushes standard output. Handles: ERR_IO (disk full), ERR_CANCELLED (the reader closed it: main
+ * then ends the process by SIGPIPE without a message). */
 enum err_code cli_flush(struct err *err) MUST_USE;
-/* To what writing to fd has failed with: turns ERR_IO into ERR_CANCELLED where fd is standard
- * output and nobody reads it any more. Returns the code, whatever it is. */
+/* After a failed write to fd: changes ERR_IO to ERR_CANCELLED if fd is standard output and its
+ * reader closed it. Returns the code. */
 enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
 /* The secret in a file (or standard input if it is "-"): its first line. In the arena.

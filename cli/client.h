@@ -1,16 +1,16 @@
 /*
- * client: one server's API: address, token, retries, and problem documents turned into errors.
+ * client: requests to one server: address, token, retries, and conversion of problem documents to
+ * errors.
  *
- * What may pass is tried again, with jittered, doubling pauses: 429, 502, 503, 504 and failures of
- * the connection. How often depends on what would be lost by giving up: the requests of an upload
- * are patient (CLIENT_PATIENT_RETRIES); all others, behind which somebody waits for an answer, are
- * sent once more after half a second at most, and after a timeout, which was a long wait already,
- * not at all. A Retry-After is obeyed as often by both; one beyond two minutes ends the tries.
- * PERFOLIO_RETRIES, where it is set, is the number for every request. A request that is not
- * repeatable (it would act twice) is only sent again when it cannot have acted: nothing of it went
- * out, or the server answered 429 or 503.
+ * Temporary failures (429, 502, 503, 504, failed connections) are retried with doubling, jittered
+ * pauses. Requests of an upload are retried up to CLIENT_PATIENT_RETRIES times. All other requests
+ * are interactive: they are retried once after at most 500 ms, and not after a timeout, which was a
+ * long wait already. Both kinds obey Retry-After as often as CLIENT_PATIENT_RETRIES; a value of
+ * more than two minutes ends the retries. PERFOLIO_RETRIES overrides the number for every request.
+ * A request that is not repeatable is sent again only if it had no effect: no byte of it was sent,
+ * or the server returned 429 or 503.
  *
- * The token is only sent to the account's own server, and never in the clear over a network.
+ * The token is sent only to the server of the account, and never unencrypted over a network.
  * Threads: one.
  */
 #ifndef CLI_CLIENT_H
@@ -47,7 +47,7 @@ void client_destroy(struct client *client); /* NULL is a no-op */
 
 /* The server's URL without "/" at its end. */
 const char *client_base(const struct client *client);
-/* Is there a token for this server? */
+/* Returns true if a token for this server is known. */
 bool client_has_token(const struct client *client);
 
 /* GET, HEAD, PUT and DELETE are repeatable, others not; path starts with "/". */
@@ -55,16 +55,16 @@ void client_request_init(struct client_request *request, const char *method, con
 void client_request_add(struct client_request *request, const char *name, const char *value);
 
 /*
- * Sends, tries again as said above. 2xx is success; other answers become errors by their problem
- * document's type or else their status. A Perfolio-Warning is told to the person. Handles what
- * http_client_send does, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND,
- * ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. Where no connection
- * could be made, the message says what to look at.
+ * Sends the request, with retries as described above. 2xx is success; other responses become errors
+ * by the type of their problem document or by their status. A Perfolio-Warning is printed. Handles
+ * what http_client_send does, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND,
+ * ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. If no connection
+ * could be made, the message names what to check.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_response *answer, struct err *err) MUST_USE;
 
-/* As client_send; the answer must be JSON. The caller owns *ret_json (json_decref). */
+/* As client_send; the response must be JSON. The caller owns *ret_json (json_decref). */
 enum err_code client_send_json(struct client *client, const struct client_request *request,
                                json_t **ret_json, struct err *err) MUST_USE;
 
@@ -94,7 +94,7 @@ static inline void client_cleanup(struct client **client)
  */
 int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random);
 
-/* The error that an answer of 400 and more stands for; returns its code. */
+/* Converts a response with status 400 or above to an error; returns its code. */
 enum err_code client_problem(const struct http_client_response *answer, struct err *err);
 
 #endif

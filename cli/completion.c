@@ -223,7 +223,7 @@ static void print_fish(void)
     }
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_completion(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct completion completion = {0};
     (void)cli;
@@ -243,5 +243,5 @@ const struct command completion_command = {
     .argp = &argp,
     .arguments = ARGUMENTS_WORDS,
     .words = shells,
-    .run = run,
+    .run = run_completion,
 };

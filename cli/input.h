@@ -1,8 +1,8 @@
 /*
- * input: what a command was given to read: a file, standard input, or what a URL answers.
+ * input: the bytes of an input argument: a file, standard input or the response of a URL.
  *
- * Pipes and downloads go to an unnamed temporary file first, so that an upload can be repeated from
- * any place. Threads: one.
+ * Pipes and downloads are copied to an unnamed temporary file, so that an upload can be repeated
+ * from any offset. Threads: one.
  */
 #ifndef CLI_INPUT_H
 #define CLI_INPUT_H

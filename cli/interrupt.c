@@ -16,7 +16,7 @@ static atomic_bool has_bar;
 static atomic_int screen_fd = -1;
 static struct termios screen_before;
 
-static void say(const char *text)
+static void write_stderr(const char *text)
 {
     /* Nothing can be done about a failure here. */
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
@@ -41,7 +41,7 @@ static void clean_up(void)
     if (path)
         unlink(path);
     if (atomic_load(&has_bar))
-        say("\r\033[K");
+        write_stderr("\r\033[K");
 }
 
 static void on_signal(int number)
@@ -49,7 +49,7 @@ static void on_signal(int number)
     const char *text = atomic_load(&last_text);
     clean_up();
     if (text)
-        say(text);
+        write_stderr(text);
     raise(number); /* SA_RESETHAND: it ends the process as soon as this returns */
 }
 
@@ -59,7 +59,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     clean_up();
     if (info->si_code != BUS_ADRERR) /* no file: a fault of ours, which is to be seen as such */
         return;                      /* to the same fault, now with the default action */
-    say("perfolio: error: a file became shorter while it was read\n");
+    write_stderr("perfolio: error: a file became shorter while it was read\n");
     _exit(EXIT_ERROR);
 }
 

@@ -1,14 +1,13 @@
 /*
- * interrupt: what must not stay behind when somebody stops us with SIGINT, SIGTERM or SIGHUP: a
- * half-written file, the bar on the terminal, an upload that nobody knows can go on.
+ * interrupt: cleans up when SIGINT, SIGTERM or SIGHUP ends the process: removes an incomplete file,
+ * clears the progress bar and prints how to resume an upload.
  *
- * Likewise when a file that is read as memory (input_map) becomes shorter meanwhile, which the
- * kernel tells by SIGBUS: that ends us with EXIT_ERROR and says why.
+ * It also handles SIGBUS, which the kernel sends when a file mapped by input_map is truncated: the
+ * process then ends with EXIT_ERROR and a message.
  *
- * The handler removes the file, wipes the bar, says the text and ends the process by that same
- * signal, so that a shell sees what happened. A signal that was ignored when we started, as under
- * nohup, stays ignored. Each setting replaces the one before; NULL or false takes it back. Texts
- * are borrowed until then. Threads: one.
+ * The handler cleans up and ends the process with the same signal, so that a shell sees the cause.
+ * A signal that was ignored at the start, as under nohup, stays ignored. Each setter replaces the
+ * previous value; NULL or false clears it. Texts are borrowed until then. Threads: one.
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
@@ -17,19 +16,19 @@
 
 void interrupt_install(void);
 
-/* Removed when interrupted. */
+/* path is removed when interrupted. */
 void interrupt_set_file(const char *path);
-/* Written to standard error as it is: clean, with its line break. */
+/* Written to standard error unchanged; it contains no control characters but its line break. */
 void interrupt_set_text(const char *text);
-/* Is there a bar to be wiped? */
+/* Set while the progress bar is visible. */
 void interrupt_set_bar(bool is_shown);
 
-/* The whole screen of the terminal is in use, which was set as *before until then (copied): it is
- * given back, also when a signal that is a fault of ours or SIGQUIT ends us. */
+/* Declares that the whole screen is in use. *before (copied) is the previous terminal mode; it is
+ * restored also when SIGQUIT or a crash ends the process. */
 struct termios;
 void interrupt_set_screen(int terminal_fd, const struct termios *before);
 void interrupt_give_screen_back(void);
-/* As if the signal came now: for a handler of somebody else's. */
+/* Handles signal number as if it had arrived now; for other signal handlers. */
 void interrupt_end(int number);
 
 #endif

@@ -1,4 +1,4 @@
-/* perfolio: the user's hand: a table of subcommands. */
+/* perfolio: finds the command in a table, runs it, reports its error. */
 #include "cli/cli.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -48,8 +48,7 @@ static const struct command *choose_command(int argc, char **argv)
     return find_command(name);
 }
 
-/* As every program ends that `| head` has heard enough of: scripts know the status, 141 in a shell.
- */
+/* Ends as other programs do when `| head` closes the pipe: status 141 in a shell. */
 static void end_without_reader(void)
 {
     signal(SIGPIPE, SIG_DFL);

@@ -62,7 +62,7 @@ static void append_type(struct buf *output, const struct report *report)
     buf_append_text(output, ": ");
 }
 
-static void print(const struct buf *output)
+static void print_output(const struct buf *output)
 {
     fwrite(output->data, 1, output->size, stdout);
 }
@@ -131,7 +131,7 @@ void markdown_print_share(struct cli *cli, struct client *client, const json_t *
     terminal_append_clean(&output, span_text(title_end));
     buf_append_text(&output, "\n\n");
     append_table(&output, &report);
-    print(&output);
+    print_output(&output);
 }
 
 /* ---- a comparison ---- */
@@ -192,5 +192,5 @@ void markdown_print_diff(const struct report *report, const char *url, bool has_
         buf_printf(&output, "](%.*s/og.png%s)", (int)page_bytes, url, url + page_bytes);
     buf_printf(&output, "](%s)\n\n", url);
     append_change_table(&output, report);
-    print(&output);
+    print_output(&output);
 }

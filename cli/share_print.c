@@ -3,8 +3,8 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/input.h"
-#include "cli/kept.h"
 #include "cli/markdown.h"
+#include "cli/stored_share.h"
 #include "cli/upload.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
@@ -132,7 +132,7 @@ void share_print_keeping(struct cli *cli, const json_t *share,
     else
         terminal_note(terminal, "  expires  never");
     const char *name = settings->filename ? settings->filename : "";
-    if (kept_add(share, name, settings->title, &err)) {
+    if (stored_share_add(share, name, settings->title, &err)) {
         terminal_warn(terminal,
                       "the delete token could not be kept (%s); delete the share here: %s",
                       err.message, client_text(share, "delete_url", ""));

@@ -61,7 +61,7 @@ static enum err_code download(const struct target *target, const char *path, con
     return code ? cli_check_reader(fd, err) : ERR_NONE;
 }
 
-static enum err_code print(int from_fd, int terminal_fd, struct err *err)
+static enum err_code print_text(int from_fd, int terminal_fd, struct err *err)
 {
     struct stat status;
     if (fstat(from_fd, &status) != 0)
@@ -95,5 +95,5 @@ enum err_code target_download(const struct target *target, const char *path, con
     if (memory_fd < 0)
         return err_set_errno(err, ERR_IO, "memory for the download");
     const enum err_code code = download(target, path, name, max_bytes, memory_fd, terminal, err);
-    return code ? code : print(memory_fd, fd, err);
+    return code ? code : print_text(memory_fd, fd, err);
 }

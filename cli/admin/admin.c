@@ -148,7 +148,7 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_admin(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct admin admin = {.cli = cli};
     bool is_program = argc > 1 && admin_is_program(argv[1]);
@@ -176,5 +176,5 @@ const struct command admin_command = {
     .argp = &argp,
     .arguments = ARGUMENTS_WORDS,
     .words = nouns,
-    .run = run,
+    .run = run_admin,
 };

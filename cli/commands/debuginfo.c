@@ -271,7 +271,7 @@ static enum err_code show(struct debuginfo *debuginfo, struct err *err)
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_debuginfo(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct debuginfo debuginfo = {.cli = cli};
     cli_parse(&debuginfo_command, argc, argv, &debuginfo);
@@ -302,5 +302,5 @@ const struct command debuginfo_command = {
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
     .words = verbs,
-    .run = run,
+    .run = run_debuginfo,
 };

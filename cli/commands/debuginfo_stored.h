@@ -1,6 +1,5 @@
 /*
- * debuginfo_stored: what the server has of a team's binaries, and that it goes: for perfolio
- * debuginfo list and delete.
+ * debuginfo_stored: lists and deletes the debug files of a team, for perfolio debuginfo.
  */
 #ifndef CLI_COMMANDS_DEBUGINFO_STORED_H
 #define CLI_COMMANDS_DEBUGINFO_STORED_H

@@ -153,8 +153,8 @@ static enum err_code has_file(const struct debuginfo_upload *upload, struct cand
 }
 
 /* Would the server take it, or has it what is not worse? */
-static enum err_code ask_server(const struct debuginfo_upload *upload, struct client *client,
-                                struct candidate *candidate, bool *ret_is_wanted, struct err *err)
+static enum err_code query_server(const struct debuginfo_upload *upload, struct client *client,
+                                  struct candidate *candidate, bool *ret_is_wanted, struct err *err)
 {
     json_auto_t *status = NULL;
     bool has_it = false;
@@ -182,8 +182,8 @@ static void print_json(const json_t *answer)
     putchar('\n');
 }
 
-static void say(const struct debuginfo_upload *upload, const struct candidate *candidate,
-                const char *outcome, json_t *answer)
+static void print_outcome(const struct debuginfo_upload *upload, const struct candidate *candidate,
+                          const char *outcome, json_t *answer)
 {
     if (upload->is_json) {
         json_auto_t *line = answer ? json_incref(answer) : json_object();
@@ -211,11 +211,11 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
     if (!code)
         code = open_candidate(upload, path, &candidate, err);
     if (!code)
-        code = ask_server(upload, client, &candidate, &is_wanted, err);
+        code = query_server(upload, client, &candidate, &is_wanted, err);
     if (code)
         return code;
     if (!is_wanted) {
-        say(upload, &candidate, "the server has it, or a better one", NULL);
+        print_outcome(upload, &candidate, "the server has it, or a better one", NULL);
         return ERR_NONE;
     }
     code = upload_debuginfo(
@@ -225,12 +225,12 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
     if (code)
         return err_add(err, "%s", path);
     const bool is_kept = json_is_false(json_object_get(answer, "is_stored"));
-    say(upload, &candidate,
-        !candidate.has_names ? "sent for debuggers, without names"
-        : upload->raw_kind   ? "sent; its table is being built"
-        : is_kept            ? "the server has it, or a better one"
-                             : "uploaded",
-        answer);
+    print_outcome(upload, &candidate,
+                  !candidate.has_names ? "sent for debuggers, without names"
+                  : upload->raw_kind   ? "sent; its table is being built"
+                  : is_kept            ? "the server has it, or a better one"
+                                       : "uploaded",
+                  answer);
     return ERR_NONE;
 }
 

@@ -1,6 +1,6 @@
 /*
- * debuginfo_upload: debug information of files goes to the server, and what the server has of a
- * build id: for perfolio debuginfo.
+ * debuginfo_upload: uploads debug information and shows its status on the server, for perfolio
+ * debuginfo.
  */
 #ifndef CLI_COMMANDS_DEBUGINFO_UPLOAD_H
 #define CLI_COMMANDS_DEBUGINFO_UPLOAD_H

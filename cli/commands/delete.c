@@ -1,5 +1,5 @@
 #include "cli/arguments.h"
-#include "cli/kept.h"
+#include "cli/stored_share.h"
 #include "cli/target.h"
 #include "lib/base/mem.h"
 
@@ -58,12 +58,12 @@ static const char *given_token(const struct delete *delete, const struct target 
 /* From the push; NULL: the account's token has to do. */
 static const char *kept_token(const struct delete *delete, const struct target *target)
 {
-    struct kept_share kept;
+    struct stored_share kept;
     struct link kept_link;
     struct err ignored;
     struct arena *arena = delete->cli->arena;
     /* Never to another server than the one that gave it. */
-    if (kept_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
+    if (stored_share_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
         !link_parse(kept.url, arena, &kept_link) || !kept_link.base ||
         !link_is_same_server(kept_link.base, client_base(target->client)))
         return NULL;
@@ -95,14 +95,14 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
     request.is_anonymous = given;
     code = client_send(target.client, &request, &answer, err);
     if (!code || code == ERR_GONE)
-        kept_remove(target.link.a);
+        stored_share_remove(target.link.a);
     if (code)
         return err_add(err, "%s", text);
     terminal_note(&cli->terminal, "deleted %s/p/%s", client_base(target.client), target.link.a);
     return ERR_NONE;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_delete(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct delete delete = {.cli = cli,
                             .arguments = {.cli = cli, .wanted = "name a link or an id"}};
@@ -118,5 +118,5 @@ const struct command delete_command = {
     .summary = "delete shares",
     .argp = &argp,
     .arguments = ARGUMENTS_LINKS,
-    .run = run,
+    .run = run_delete,
 };

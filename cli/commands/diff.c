@@ -33,7 +33,7 @@ struct side {
     bool is_question;
     bool has_picture; /* anyone who has the link may see it */
     struct link link;
-    struct query_text question;
+    struct query_text query_text;
     struct query_text_window window;
     struct input input;      /* of what is neither */
     struct profile *profile; /* of these the sample types alone; NULL when they are unknown */
@@ -133,9 +133,9 @@ static enum err_code read_questions(struct diff *diff, struct side sides[2], str
         sides[i].is_question = query_text_is(sides[i].text, diff->cli);
         if (!sides[i].is_question)
             continue;
-        code = query_text_parse(sides[i].text, diff->cli, &sides[i].question, err);
+        code = query_text_parse(sides[i].text, diff->cli, &sides[i].query_text, err);
         if (!code)
-            code = query_text_window(&sides[i].question, now_ns, &sides[i].window, err);
+            code = query_text_window(&sides[i].query_text, now_ns, &sides[i].window, err);
     }
     return code;
 }
@@ -143,7 +143,7 @@ static enum err_code read_questions(struct diff *diff, struct side sides[2], str
 static bool is_same(const struct side *a, const struct side *b)
 {
     if (a->is_question && b->is_question)
-        return strcmp(a->question.selector, b->question.selector) == 0 &&
+        return strcmp(a->query_text.selector, b->query_text.selector) == 0 &&
                a->window.start_ns == b->window.start_ns && a->window.end_ns == b->window.end_ns;
     if (a->is_link && b->is_link && !a->link.is_diff)
         return strcmp(a->link.a, b->link.a) == 0;
@@ -183,7 +183,7 @@ static void print_windows(struct diff *diff, const struct side sides[2])
 {
     for (int i = 0; i < 2; i++) {
         if (sides[i].is_question)
-            query_text_print_window(diff->cli, i ? "after" : "before", &sides[i].question,
+            query_text_print_window(diff->cli, i ? "after" : "before", &sides[i].query_text,
                                     &sides[i].window);
     }
     note_lengths(diff, sides);
@@ -215,7 +215,7 @@ static enum err_code open_side(struct diff *diff, const struct side *side, struc
     enum err_code code = cli_connect(diff->cli, NULL, &client, err);
     if (code)
         return code;
-    code = query_text_download(diff->cli, client, &side->question, ret_input, err);
+    code = query_text_download(diff->cli, client, &side->query_text, ret_input, err);
     return code ? err_add(err, "%.200s", side->text) : ERR_NONE;
 }
 
@@ -306,17 +306,17 @@ static enum err_code check_question(const struct diff *diff, struct client *clie
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     buf_append_text(&path, "/api/v1/query?report=top&limit=1");
-    query_text_append(&path, &side->question);
+    query_text_append(&path, &side->query_text);
     buf_append_byte(&path, 0);
     if (buf_failed(&path))
         return err_set(err, ERR_TOO_LARGE, "the query is too long");
     enum err_code code = client_get_json(client, (const char *)path.data, &top, err);
     if (code) {
-        query_text_point(diff->cli, &side->question, err);
+        query_text_point(diff->cli, &side->query_text, err);
         return err_add(err, "%.200s", side->text);
     }
     if (json_array_size(json_object_get(top, "functions")) == 0)
-        return query_text_refuse_empty(diff->cli, client, &side->question, err);
+        return query_text_refuse_empty(diff->cli, client, &side->query_text, err);
     profile_builder_auto builder = profile_builder_create(NULL);
     profile_builder_add_value_type(builder, span_text(client_text(top, "sample_type", "")),
                                    span_text(client_text(top, "unit", "")));
@@ -370,7 +370,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     enum err_code code;
     if (side->is_question) {
         terminal_note(&cli->terminal, "%.200s:", side->text);
-        code = query_text_freeze(cli, client, &side->question, NULL, &settings, &share, err);
+        code = query_text_freeze(cli, client, &side->query_text, NULL, &settings, &share, err);
     } else {
         share_print_profile(cli, &side->input, side->format, side->profile);
         settings.filename = side->input.filename;
@@ -512,7 +512,7 @@ static enum err_code diff_link(struct diff *diff, struct err *err)
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_diff(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct diff diff = {.cli = cli,
                         .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT},
@@ -532,5 +532,5 @@ const struct command diff_command = {
     .summary = "compare two profiles, as a link or as a table",
     .argp = &argp,
     .arguments = ARGUMENTS_BOTH,
-    .run = run,
+    .run = run_diff,
 };

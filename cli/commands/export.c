@@ -16,7 +16,7 @@ struct exporting {
     const char *const *labels;
     size_t label_count;
     bool is_forced;
-    struct query_text question;
+    struct query_text query_text;
 };
 
 static const struct argp_option options[] = {
@@ -94,22 +94,22 @@ static const struct argp argp = {
 
 static enum err_code read_question(struct exporting *export, struct err *err)
 {
-    struct query_text *question = &export->question;
-    enum err_code code = query_text_parse(export->text, export->cli, question, err);
+    struct query_text *query_text = &export->query_text;
+    enum err_code code = query_text_parse(export->text, export->cli, query_text, err);
     if (code)
         return code;
-    if (question->start && (export->start || export->end))
+    if (query_text->start && (export->start || export->end))
         return cli_usage(export->cli, err,
                          "the selector has a window behind its @: leave out --start and --end");
-    question->start = export->start ? export->start : question->start;
-    question->end = export->end ? export->end : question->end;
+    query_text->start = export->start ? export->start : query_text->start;
+    query_text->end = export->end ? export->end : query_text->end;
     return ERR_NONE;
 }
 
 static enum err_code make_path(const struct exporting *export, struct buf *path, struct err *err)
 {
     buf_append_text(path, "/api/v1/export?format=parquet");
-    query_text_append(path, &export->question);
+    query_text_append(path, &export->query_text);
     for (size_t i = 0; i < export->label_count; i++)
         client_append_parameter(path, "label", export->labels[i]);
     buf_append_byte(path, 0);
@@ -133,16 +133,16 @@ static enum err_code save_table(const struct exporting *export, struct client *c
     code = target_download(&target, (const char *)path.data, export->output, MAX_ANSWER_BYTES,
                            save.fd, &cli->terminal, err);
     if (code)
-        query_text_point(cli, &export->question, err);
+        query_text_point(cli, &export->query_text, err);
     else if (is_empty)
-        code = query_text_refuse_empty(cli, client, &export->question, err);
+        code = query_text_refuse_empty(cli, client, &export->query_text, err);
     else
         code = save_commit(&save, err);
     save_close(&save);
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_export(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct exporting export = {.cli = cli};
     client_auto client = NULL;
@@ -160,5 +160,5 @@ const struct command export_command = {
     .summary = "save the samples of a time window as a Parquet file",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
-    .run = run,
+    .run = run_export,
 };

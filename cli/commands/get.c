@@ -149,7 +149,7 @@ static enum err_code get_one(void *context, const char *text, struct err *err)
     return code && get->arguments.texts.count > 1 ? err_add(err, "%s", text) : code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_get(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct get get = {.cli = cli, .arguments = {.cli = cli, .wanted = "name a link or an id"}};
     enum err_code code = ERR_NONE;
@@ -164,5 +164,5 @@ const struct command get_command = {
     .summary = "download a share, as uploaded or in another format",
     .argp = &argp,
     .arguments = ARGUMENTS_LINKS,
-    .run = run,
+    .run = run_get,
 };

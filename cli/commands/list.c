@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/kept.h"
+#include "cli/stored_share.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -115,16 +115,16 @@ static void print_heading(const struct list *list)
 
 static enum err_code list_kept(struct list *list, struct err *err)
 {
-    struct kept_share *shares;
+    struct stored_share *shares;
     size_t count;
-    enum err_code code = kept_list(list->cli->arena, &shares, &count, err);
+    enum err_code code = stored_share_list(list->cli->arena, &shares, &count, err);
     if (code)
         return code;
     if (!list->is_json)
         print_heading(list);
     long shown = 0;
     for (size_t i = 0; i < count && (!list->limit || shown < list->limit); i++) {
-        const struct kept_share *share = &shares[i];
+        const struct stored_share *share = &shares[i];
         const char *title = share->title[0] ? share->title : share->filename;
         if (list->search && !strcasestr(title, list->search))
             continue;
@@ -212,7 +212,7 @@ static enum err_code list_server(struct list *list, struct client *client, struc
     }
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_list(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct list list = {.cli = cli, .limit = DEFAULT_LIMIT};
     cli_parse(&list_command, argc, argv, &list);
@@ -231,5 +231,5 @@ const struct command list_command = {
     .summary = "list shares",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
-    .run = run,
+    .run = run_list,
 };

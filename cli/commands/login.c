@@ -144,7 +144,7 @@ static void say_who(struct cli *cli, const struct account *account, const json_t
     terminal_note(&cli->terminal, "kept in %s", account->config_file);
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_login(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct login login = {.cli = cli};
     struct account account;
@@ -175,7 +175,7 @@ const struct command login_command = {
     .summary = "store server, token and CA file for later commands",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
-    .run = run,
+    .run = run_login,
 };
 
 static error_t parse_logout(int key, char *text, struct argp_state *state)

@@ -134,7 +134,7 @@ static enum err_code push_output(struct merge *merge, const struct input *input,
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_merge(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct merge merge = {.cli = cli,
                           .settings = {.cli = cli},
@@ -154,5 +154,5 @@ const struct command merge_command = {
     .summary = "merge several profiles into one",
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
-    .run = run,
+    .run = run_merge,
 };

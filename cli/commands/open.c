@@ -85,7 +85,7 @@ static enum err_code open_one(struct cli *cli, const char *text, struct err *err
                     err);
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_open(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct open open = {.cli = cli};
     enum err_code code = ERR_NONE;
@@ -100,5 +100,5 @@ const struct command open_command = {
     .summary = "open a link in a browser",
     .argp = &argp,
     .arguments = ARGUMENTS_LINKS,
-    .run = run,
+    .run = run_open,
 };

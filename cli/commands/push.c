@@ -213,7 +213,7 @@ static enum err_code check_series_options(struct push *push, struct err *err)
     return ERR_NONE;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_push(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct push push = {
         .cli = cli,
@@ -238,5 +238,5 @@ const struct command push_command = {
     .summary = "upload profiles and print a link to each",
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
-    .run = run,
+    .run = run_push,
 };

@@ -24,7 +24,7 @@ enum {
 };
 #define MAX_ANSWER_BYTES (UINT64_C(16) << 30)
 
-struct asking {
+struct query_command_input {
     struct cli *cli;
     struct view_options_input view;
     struct upload_settings settings;
@@ -36,7 +36,7 @@ struct asking {
     bool is_forced;
     bool is_share;
     struct query_text_labels kept_labels;
-    struct query_text question;
+    struct query_text query_text;
 };
 
 static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", "callgraph", NULL};
@@ -79,7 +79,7 @@ static bool has_more_than_labels(const struct view_options_input *view)
 }
 
 /* What does not go together. */
-static void check(const struct asking *query, const struct argp_state *state)
+static void check(const struct query_command_input *query, const struct argp_state *state)
 {
     const struct upload_settings *settings = &query->settings;
     const bool has_view = query->view.rule_count || query->view.sample_type ||
@@ -106,7 +106,7 @@ static void check(const struct asking *query, const struct argp_state *state)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    struct asking *query = state->input;
+    struct query_command_input *query = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &query->view;
@@ -171,34 +171,35 @@ static const struct argp argp = {
     .children = children,
 };
 
-static enum err_code read_question(struct asking *query, struct err *err)
+static enum err_code read_question(struct query_command_input *query, struct err *err)
 {
-    struct query_text *question = &query->question;
-    enum err_code code = query_text_parse(query->text, query->cli, question, err);
+    struct query_text *query_text = &query->query_text;
+    enum err_code code = query_text_parse(query->text, query->cli, query_text, err);
     if (code)
         return code;
-    if (question->start && (query->start || query->end))
+    if (query_text->start && (query->start || query->end))
         return cli_usage(query->cli, err,
                          "the query has a window behind its @: leave out --start "
                          "and --end");
-    question->start = query->start ? query->start : question->start;
-    question->end = query->end ? query->end : question->end;
+    query_text->start = query->start ? query->start : query_text->start;
+    query_text->end = query->end ? query->end : query_text->end;
     return ERR_NONE;
 }
 
-static enum err_code make_path(const struct asking *query, const char *report, struct buf *path,
-                               struct err *err)
+static enum err_code make_path(const struct query_command_input *query, const char *report,
+                               struct buf *path, struct err *err)
 {
     buf_append_text(path, "/api/v1/query");
     client_append_parameter(path, "report", report);
-    query_text_append(path, &query->question);
+    query_text_append(path, &query->query_text);
     view_options_append_query(path, &query->view);
     buf_append_byte(path, 0);
     return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "query and filters are too long together")
                             : ERR_NONE;
 }
 
-static enum err_code print_table(struct asking *query, struct client *client, struct err *err)
+static enum err_code print_table(struct query_command_input *query, struct client *client,
+                                 struct err *err)
 {
     struct cli *cli = query->cli;
     json_auto_t *json = NULL;
@@ -211,9 +212,9 @@ static enum err_code print_table(struct asking *query, struct client *client, st
     if (!code)
         code = client_get_json(client, (const char *)path.data, &json, err);
     if (code) {
-        query_text_point(cli, &query->question, err);
+        query_text_point(cli, &query->query_text, err);
         if (code == ERR_NOT_FOUND)
-            query_text_tell_newest(cli, client, &query->question);
+            query_text_print_newest(cli, client, &query->query_text);
         return code;
     }
     code = report_from_json(json, cli->arena, &report, err);
@@ -228,10 +229,11 @@ static enum err_code print_table(struct asking *query, struct client *client, st
         return code;
     return query->view.rule_count
                ? err_set(err, ERR_NOT_FOUND, "no sample of this window matches the filters")
-               : query_text_refuse_empty(cli, client, &query->question, err);
+               : query_text_refuse_empty(cli, client, &query->query_text, err);
 }
 
-static enum err_code save_report(struct asking *query, struct client *client, struct err *err)
+static enum err_code save_report(struct query_command_input *query, struct client *client,
+                                 struct err *err)
 {
     struct cli *cli = query->cli;
     bool is_empty = false;
@@ -251,19 +253,20 @@ static enum err_code save_report(struct asking *query, struct client *client, st
     code = target_download(&target, (const char *)path.data, output, MAX_ANSWER_BYTES, save.fd,
                            &cli->terminal, err);
     if (code)
-        query_text_point(cli, &query->question, err);
+        query_text_point(cli, &query->query_text, err);
     else if (is_empty)
-        code = query_text_refuse_empty(cli, client, &query->question, err);
+        code = query_text_refuse_empty(cli, client, &query->query_text, err);
     else
         code = save_commit(&save, err);
     save_close(&save);
     return code;
 }
 
-static enum err_code share_answer(struct asking *query, struct client *client, struct err *err)
+static enum err_code share_answer(struct query_command_input *query, struct client *client,
+                                  struct err *err)
 {
     json_auto_t *share = NULL;
-    enum err_code code = query_text_freeze(query->cli, client, &query->question,
+    enum err_code code = query_text_freeze(query->cli, client, &query->query_text,
                                            &query->kept_labels, &query->settings, &share, err);
     if (code)
         return code;
@@ -274,9 +277,10 @@ static enum err_code share_answer(struct asking *query, struct client *client, s
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_query(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct asking query = {.cli = cli, .view = {.cli = cli, .limit = VIEW_OPTIONS_NO_LIMIT}};
+    struct query_command_input query = {.cli = cli,
+                                        .view = {.cli = cli, .limit = VIEW_OPTIONS_NO_LIMIT}};
     client_auto client = NULL;
     cli_parse(&query_command, argc, argv, &query);
     enum err_code code = read_question(&query, err);
@@ -294,5 +298,5 @@ const struct command query_command = {
     .summary = "merge the profiles of a time window and show the most expensive functions",
     .argp = &argp,
     .arguments = ARGUMENTS_NONE,
-    .run = run,
+    .run = run_query,
 };

@@ -63,53 +63,53 @@ static enum err_code check_moment(const char *text, const char *name, int64_t no
 
 /* What is relative stays so: the server's clock counts. */
 static enum err_code parse_window(const char *text, struct arena *arena,
-                                  struct query_text *question, struct err *err)
+                                  struct query_text *query_text, struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
     int64_t start_ns, end_ns;
     const char *dots = strstr(text, "..");
-    question->start = arena_strndup(arena, text, dots ? (size_t)(dots - text) : strlen(text));
-    enum err_code code = check_moment(question->start, "start", now_ns, &start_ns, err);
+    query_text->start = arena_strndup(arena, text, dots ? (size_t)(dots - text) : strlen(text));
+    enum err_code code = check_moment(query_text->start, "start", now_ns, &start_ns, err);
     if (code || !dots) {
         if (!code && __builtin_add_overflow(start_ns, HOUR_S * CLOCK_NS_PER_S, &end_ns))
-            code = err_set(err, ERR_INVALID, "start: '%s' is out of range", question->start);
+            code = err_set(err, ERR_INVALID, "start: '%s' is out of range", query_text->start);
         if (!code) { /* both by one clock */
-            question->start = arena_printf(arena, "%" PRId64, start_ns);
-            question->end = arena_printf(arena, "%" PRId64, end_ns);
+            query_text->start = arena_printf(arena, "%" PRId64, start_ns);
+            query_text->end = arena_printf(arena, "%" PRId64, end_ns);
         }
         return code;
     }
-    question->end = arena_strdup(arena, dots + 2);
-    return check_moment(question->end, "end", now_ns, &end_ns, err);
+    query_text->end = arena_strdup(arena, dots + 2);
+    return check_moment(query_text->end, "end", now_ns, &end_ns, err);
 }
 
-enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_question,
+enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_query,
                                struct err *err)
 {
     const char *at = find_window(text);
-    struct query_text question = {.selector = text};
+    struct query_text query_text = {.selector = text};
     enum err_code code = ERR_NONE;
     if (at) {
-        question.selector = arena_strndup(cli->arena, text, (size_t)(at - text));
-        code = parse_window(at + 1, cli->arena, &question, err);
+        query_text.selector = arena_strndup(cli->arena, text, (size_t)(at - text));
+        code = parse_window(at + 1, cli->arena, &query_text, err);
     }
     if (code) {
-        query_text_point(cli, &question, err);
+        query_text_point(cli, &query_text, err);
         return err_add(err, "the window %.100s", at);
     }
-    *ret_question = question;
+    *ret_query = query_text;
     return ERR_NONE;
 }
 
-enum err_code query_text_window(const struct query_text *question, int64_t now_ns,
+enum err_code query_text_window(const struct query_text *query_text, int64_t now_ns,
                                 struct query_text_window *ret_window, struct err *err)
 {
     struct query_text_window window = {.end_ns = now_ns};
     enum err_code code = ERR_NONE;
-    if (question->end)
-        code = check_moment(question->end, "end", now_ns, &window.end_ns, err);
-    if (!code && question->start)
-        code = check_moment(question->start, "start", now_ns, &window.start_ns, err);
+    if (query_text->end)
+        code = check_moment(query_text->end, "end", now_ns, &window.end_ns, err);
+    if (!code && query_text->start)
+        code = check_moment(query_text->start, "start", now_ns, &window.start_ns, err);
     else if (!code &&
              __builtin_sub_overflow(window.end_ns, HOUR_S * CLOCK_NS_PER_S, &window.start_ns))
         window.start_ns = INT64_MIN;
@@ -132,22 +132,22 @@ static const char *moment_text(int64_t ns, const struct tm *other, struct tm *re
     return arena_strdup(arena, text);
 }
 
-void query_text_print_window(struct cli *cli, const char *name, const struct query_text *question,
+void query_text_print_window(struct cli *cli, const char *name, const struct query_text *query_text,
                              const struct query_text_window *window)
 {
     struct tm start, end;
     const char *from = moment_text(window->start_ns, NULL, &start, cli->arena);
     const char *to = moment_text(window->end_ns, &start, &end, cli->arena);
-    terminal_note(&cli->terminal, "%s: %s to %s UTC  %.200s", name, from, to, question->selector);
+    terminal_note(&cli->terminal, "%s: %s to %s UTC  %.200s", name, from, to, query_text->selector);
 }
 
 /* ---- requests ---- */
 
-void query_text_append(struct buf *path, const struct query_text *question)
+void query_text_append(struct buf *path, const struct query_text *query_text)
 {
-    client_append_parameter(path, "query", question->selector);
-    client_append_parameter(path, "start", question->start);
-    client_append_parameter(path, "end", question->end);
+    client_append_parameter(path, "query", query_text->selector);
+    client_append_parameter(path, "start", query_text->start);
+    client_append_parameter(path, "end", query_text->end);
 }
 
 static enum err_code end_path(struct buf *path, struct err *err)
@@ -157,7 +157,7 @@ static enum err_code end_path(struct buf *path, struct err *err)
 }
 
 enum err_code query_text_download(struct cli *cli, struct client *client,
-                                  const struct query_text *question, struct input *ret_input,
+                                  const struct query_text *query_text, struct input *ret_input,
                                   struct err *err)
 {
     bool is_empty = false;
@@ -166,17 +166,17 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/query?report=pprof");
-    query_text_append(&path, question);
+    query_text_append(&path, query_text);
     enum err_code code = end_path(&path, err);
     if (!code)
-        code = input_temporary(question->selector, "query.pb.gz", cli->arena, &input, err);
+        code = input_temporary(query_text->selector, "query.pb.gz", cli->arena, &input, err);
     if (!code)
         code = target_download(&target, (const char *)path.data, "query.pb.gz", INPUT_MAX_BYTES,
                                input.fd, &cli->terminal, err);
     if (code)
-        query_text_point(cli, question, err);
+        query_text_point(cli, query_text, err);
     else if (is_empty)
-        code = query_text_refuse_empty(cli, client, question, err);
+        code = query_text_refuse_empty(cli, client, query_text, err);
     if (!code)
         code = input_measure(&input, err);
     if (code)
@@ -187,7 +187,7 @@ enum err_code query_text_download(struct cli *cli, struct client *client,
 }
 
 enum err_code query_text_freeze(struct cli *cli, struct client *client,
-                                const struct query_text *question,
+                                const struct query_text *query_text,
                                 const struct query_text_labels *labels,
                                 struct upload_settings *settings, json_t **ret_share,
                                 struct err *err)
@@ -200,7 +200,7 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/shares");
-    query_text_append(&path, question);
+    query_text_append(&path, query_text);
     upload_append_query(&path, settings);
     for (size_t i = 0; labels && i < labels->count; i++)
         client_append_parameter(&path, "keep_label", labels->names[i]);
@@ -213,7 +213,7 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
     request.is_repeatable = request.is_patient = true;
     code = client_send_json(client, &request, ret_share, err);
     if (code)
-        query_text_point(cli, question, err);
+        query_text_point(cli, query_text, err);
     return code;
 }
 
@@ -232,13 +232,13 @@ static size_t find_place(const char *message)
     return 0;
 }
 
-static const char *find_text(const struct query_text *question, const char *message)
+static const char *find_text(const struct query_text *query_text, const char *message)
 {
     if (strncmp(message, "start: ", 7) == 0)
-        return question->start;
+        return query_text->start;
     if (strncmp(message, "end: ", 5) == 0)
-        return question->end;
-    return strncmp(message, "query: ", 7) == 0 ? question->selector : NULL;
+        return query_text->end;
+    return strncmp(message, "query: ", 7) == 0 ? query_text->selector : NULL;
 }
 
 static bool is_inside(char byte)
@@ -246,10 +246,10 @@ static bool is_inside(char byte)
     return ((uint8_t)byte & 0xc0) == 0x80; /* of a character of several bytes */
 }
 
-void query_text_point(const struct cli *cli, const struct query_text *question,
+void query_text_point(const struct cli *cli, const struct query_text *query_text,
                       const struct err *err)
 {
-    const char *text = find_text(question, err->message);
+    const char *text = find_text(query_text, err->message);
     size_t place = find_place(err->message);
     if (!text || !place || place > strlen(text) + 1)
         return;
@@ -269,7 +269,7 @@ void query_text_point(const struct cli *cli, const struct query_text *question,
 }
 
 /* The time of the newest profile that matches, in the arena; empty: there is none. */
-static const char *find_newest(struct client *client, const struct query_text *question,
+static const char *find_newest(struct client *client, const struct query_text *query_text,
                                struct arena *arena)
 {
     json_auto_t *list = NULL;
@@ -278,7 +278,7 @@ static const char *find_newest(struct client *client, const struct query_text *q
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/profiles");
     client_append_parameter(&path, "limit", "1");
-    query_text_append(&path, question);
+    query_text_append(&path, query_text);
     buf_append_byte(&path, 0);
     if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
         return "";
@@ -286,12 +286,12 @@ static const char *find_newest(struct client *client, const struct query_text *q
     return arena_strdup(arena, client_text(newest, "time", ""));
 }
 
-void query_text_tell_newest(struct cli *cli, struct client *client,
-                            const struct query_text *question)
+void query_text_print_newest(struct cli *cli, struct client *client,
+                             const struct query_text *query_text)
 {
-    if (question->start || question->end)
+    if (query_text->start || query_text->end)
         return;
-    const struct query_text any = {.selector = question->selector,
+    const struct query_text any = {.selector = query_text->selector,
                                    .start = "1900-01-01T00:00:00Z",
                                    .end = "2150-01-01T00:00:00Z"};
     const char *time = find_newest(client, &any, cli->arena);
@@ -355,16 +355,16 @@ static const char *list_services(const json_t *values, const char *wanted, struc
 }
 
 static const char *advise_services(struct cli *cli, struct client *client,
-                                   const struct query_text *question)
+                                   const struct query_text *query_text)
 {
-    const char *wanted = service_of(question->selector, cli->arena);
+    const char *wanted = service_of(query_text->selector, cli->arena);
     json_auto_t *answer = NULL;
     struct err ignored;
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_append_text(&path, "/api/v1/label/service_name/values?limit=1000");
-    client_append_parameter(&path, "start", question->start);
-    client_append_parameter(&path, "end", question->end);
+    client_append_parameter(&path, "start", query_text->start);
+    client_append_parameter(&path, "end", query_text->end);
     buf_append_byte(&path, 0);
     if (!wanted || buf_failed(&path) ||
         client_get_json(client, (const char *)path.data, &answer, &ignored))
@@ -373,14 +373,14 @@ static const char *advise_services(struct cli *cli, struct client *client,
 }
 
 enum err_code query_text_refuse_empty(struct cli *cli, struct client *client,
-                                      const struct query_text *question, struct err *err)
+                                      const struct query_text *query_text, struct err *err)
 {
-    if (find_newest(client, question, cli->arena)[0])
+    if (find_newest(client, query_text, cli->arena)[0])
         return err_set(
             err, ERR_NOT_FOUND,
             "the profiles of this window that match %.200s have no samples: all was idle",
-            question->selector);
-    query_text_tell_newest(cli, client, question);
+            query_text->selector);
+    query_text_print_newest(cli, client, query_text);
     return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",
-                   question->selector, advise_services(cli, client, question));
+                   query_text->selector, advise_services(cli, client, query_text));
 }

@@ -112,13 +112,13 @@ static enum err_code look(struct cli *cli, struct input *input,
     return err->code; /* of reading it as a profile */
 }
 
-/* ---- what is said ---- */
+/* ---- what is response ---- */
 
-static enum err_code say(const struct input *input, json_t *said, bool is_json, const char *text,
-                         struct err *err)
+static enum err_code print_result(const struct input *input, json_t *response, bool is_json,
+                                  const char *text, struct err *err)
 {
     if (is_json) {
-        json_dumpf(said, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+        json_dumpf(response, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
     } else {
         terminal_print_clean(stdout, span_text(input->name));
         printf(": %s", text);
@@ -127,22 +127,22 @@ static enum err_code say(const struct input *input, json_t *said, bool is_json, 
     return cli_flush(err);
 }
 
-static enum err_code tell_of_profile(struct cli *cli, const struct input *input,
-                                     const struct http_client_response *answer, bool is_json,
-                                     struct err *err)
+static enum err_code print_profile_result(struct cli *cli, const struct input *input,
+                                          const struct http_client_response *answer, bool is_json,
+                                          struct err *err)
 {
-    json_auto_t *said = json_loadb((const char *)answer->body.data, answer->body.size,
-                                   JSON_REJECT_DUPLICATES, NULL);
-    const json_int_t samples = json_integer_value(json_object_get(said, "samples"));
-    if (!json_is_object(said) || samples < 0)
+    json_auto_t *response = json_loadb((const char *)answer->body.data, answer->body.size,
+                                       JSON_REJECT_DUPLICATES, NULL);
+    const json_int_t samples = json_integer_value(json_object_get(response, "samples"));
+    if (!json_is_object(response) || samples < 0)
         return err_set(err, ERR_NETWORK,
                        "the server's answer makes no sense: is it a Perfolio server?");
     char count[VALUE_TEXT_BYTES];
     const char *text =
-        json_is_true(json_object_get(said, "duplicate"))
+        json_is_true(json_object_get(response, "duplicate"))
             ? "known already, nothing was added"
             : arena_printf(cli->arena, "%s values added", value_count(samples, count));
-    return say(input, said, is_json, text, err);
+    return print_result(input, response, is_json, text, err);
 }
 
 static bool read_export_answer(const struct http_client_response *answer,
@@ -152,18 +152,18 @@ static bool read_export_answer(const struct http_client_response *answer,
     const struct span body = buf_span(&answer->body);
     if (encoding == OTLP_PROTOBUF)
         return otlp_read_response(body, ret_rejected, ret_message);
-    json_auto_t *said = json_loadb((const char *)body.data, body.size, 0, NULL);
-    const json_t *partial = json_object_get(said, "partialSuccess");
+    json_auto_t *response = json_loadb((const char *)body.data, body.size, 0, NULL);
+    const json_t *partial = json_object_get(response, "partialSuccess");
     *ret_rejected = 0;
     span_parse_u64(span_text(client_text(partial, "rejectedProfiles", "0")), ret_rejected);
     snprintf(ret_message, OTLP_MESSAGE_BYTES, "%s", client_text(partial, "errorMessage", ""));
-    return json_is_object(said);
+    return json_is_object(response);
 }
 
-static enum err_code tell_of_otlp(struct cli *cli, const struct input *input,
-                                  const struct content *content,
-                                  const struct http_client_response *answer, bool is_json,
-                                  struct err *err)
+static enum err_code print_otlp_result(struct cli *cli, const struct input *input,
+                                       const struct content *content,
+                                       const struct http_client_response *answer, bool is_json,
+                                       struct err *err)
 {
     uint64_t rejected;
     char message[OTLP_MESSAGE_BYTES] = "";
@@ -175,11 +175,11 @@ static enum err_code tell_of_otlp(struct cli *cli, const struct input *input,
     if (rejected || message[0])
         terminal_warn(&cli->terminal, "%s: %s left out: %s", input->name,
                       value_counted(rejected, "profile was", "profiles were", text), message);
-    json_auto_t *said = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
-                                  (json_int_t)rejected, "message", message);
-    return say(input, said, is_json,
-               arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)),
-               err);
+    json_auto_t *response = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
+                                      (json_int_t)rejected, "message", message);
+    return print_result(
+        input, response, is_json,
+        arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)), err);
 }
 
 /* ---- sending ---- */
@@ -262,6 +262,7 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
         code = send(cli, client, input, (const char *)path.data, &content, &answer, err);
     if (code)
         return code;
-    return content.is_otlp ? tell_of_otlp(cli, input, &content, &answer, settings->is_json, err)
-                           : tell_of_profile(cli, input, &answer, settings->is_json, err);
+    return content.is_otlp
+               ? print_otlp_result(cli, input, &content, &answer, settings->is_json, err)
+               : print_profile_result(cli, input, &answer, settings->is_json, err);
 }

@@ -88,7 +88,7 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
     return code;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_top(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct top_command top = {.cli = cli,
                               .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT}};
@@ -119,5 +119,5 @@ const struct command top_command = {
     .summary = "show the most expensive functions",
     .argp = &argp,
     .arguments = ARGUMENTS_BOTH,
-    .run = run,
+    .run = run_top,
 };

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { PATIENCE_S = 1 };
+enum { NOTICE_DELAY_S = 1 };
 
 struct delay_notice {
     const char *what;
@@ -17,43 +17,43 @@ struct delay_notice {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     bool has_ended;
-    bool is_said;
+    bool is_printed;
 };
 
-static void *run(void *context)
+static void *print_when_slow(void *context)
 {
-    struct delay_notice *slow = context;
+    struct delay_notice *notice = context;
     struct timespec until;
     int error = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PATIENCE_S;
-    pthread_mutex_lock(&slow->lock);
-    while (!slow->has_ended && !error)
-        error = pthread_cond_timedwait(&slow->ended, &slow->lock, &until);
-    slow->is_said = !slow->has_ended;
-    /* Past the terminal, which is the other thread's; as one piece. */
-    if (slow->is_said)
-        fprintf(stderr, "%s\n", slow->what);
-    pthread_mutex_unlock(&slow->lock);
+    until.tv_sec += NOTICE_DELAY_S;
+    pthread_mutex_lock(&notice->lock);
+    while (!notice->has_ended && !error)
+        error = pthread_cond_timedwait(&notice->ended, &notice->lock, &until);
+    notice->is_printed = !notice->has_ended;
+    /* struct terminal belongs to the other thread. One call writes the whole line. */
+    if (notice->is_printed)
+        fprintf(stderr, "%s\n", notice->what);
+    pthread_mutex_unlock(&notice->lock);
     return NULL;
 }
 
-/* Signals are for the thread that does the work. */
-static int start(struct delay_notice *slow)
+/* The thread blocks all signals, so that the main thread handles them. */
+static int start_thread(struct delay_notice *notice)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    const int error = pthread_create(&slow->thread, NULL, run, slow);
+    const int error = pthread_create(&notice->thread, NULL, print_when_slow, notice);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
-static void destroy(struct delay_notice *slow)
+static void destroy(struct delay_notice *notice)
 {
-    pthread_cond_destroy(&slow->ended);
-    pthread_mutex_destroy(&slow->lock);
-    mem_free(slow);
+    pthread_cond_destroy(&notice->ended);
+    pthread_mutex_destroy(&notice->lock);
+    mem_free(notice);
 }
 
 struct delay_notice *delay_notice_begin(const struct terminal *terminal, const char *what)
@@ -61,29 +61,29 @@ struct delay_notice *delay_notice_begin(const struct terminal *terminal, const c
     pthread_condattr_t attributes;
     if (!terminal->is_error_terminal || terminal->is_quiet || terminal->is_silent)
         return NULL;
-    struct delay_notice *slow = mem_new(struct delay_notice, 1);
-    slow->what = what;
-    pthread_mutex_init(&slow->lock, NULL);
+    struct delay_notice *notice = mem_new(struct delay_notice, 1);
+    notice->what = what;
+    pthread_mutex_init(&notice->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&slow->ended, &attributes);
+    pthread_cond_init(&notice->ended, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (start(slow) == 0)
-        return slow;
-    destroy(slow);
+    if (start_thread(notice) == 0)
+        return notice;
+    destroy(notice);
     return NULL;
 }
 
-bool delay_notice_end(struct delay_notice *slow)
+bool delay_notice_end(struct delay_notice *notice)
 {
-    if (!slow)
+    if (!notice)
         return false;
-    pthread_mutex_lock(&slow->lock);
-    slow->has_ended = true;
-    pthread_cond_signal(&slow->ended);
-    pthread_mutex_unlock(&slow->lock);
-    pthread_join(slow->thread, NULL);
-    const bool is_said = slow->is_said;
-    destroy(slow);
-    return is_said;
+    pthread_mutex_lock(&notice->lock);
+    notice->has_ended = true;
+    pthread_cond_signal(&notice->ended);
+    pthread_mutex_unlock(&notice->lock);
+    pthread_join(notice->thread, NULL);
+    const bool is_printed = notice->is_printed;
+    destroy(notice);
+    return is_printed;
 }

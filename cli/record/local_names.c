@@ -1,7 +1,7 @@
 #include "cli/record/local_names.h"
 
 #include "cli/record/delay_notice.h"
-#include "cli/record/kept_files.h"
+#include "cli/record/mapped_files.h"
 #include "cli/symbols.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -42,7 +42,7 @@ struct known_table {
 
 struct local_names {
     struct cli *cli;
-    struct kept_files *files; /* or NULL */
+    struct mapped_files *files; /* or NULL */
     enum local_names_use use;
     uint32_t failure_count;
     bool is_off; /* the program that builds tables is not there */
@@ -123,18 +123,18 @@ static void refuse(struct search *search, const char *path, const char *why)
 static struct symbol_table *open_unchanged(struct search *search, const char *path)
 {
     fd_auto fd = -1;
-    struct kept_files *files = search->local->files;
-    const enum kept_state state =
-        files ? kept_files_find(files, search->build_id, span_text(path), &fd) : KEPT_NONE;
-    if (state == KEPT_OPEN)
+    struct mapped_files *files = search->local->files;
+    const enum mapped_file_state state =
+        files ? mapped_files_find(files, search->build_id, span_text(path), &fd) : MAPPED_FILE_NONE;
+    if (state == MAPPED_FILE_OPEN)
         return open_kept(search, fd, path);
     if (search->build_id.size)
         return try_file(search, path);
-    if (state == KEPT_AT_PATH)
+    if (state == MAPPED_FILE_AT_PATH)
         return open_path(search, path);
-    if (state == KEPT_CHANGED)
+    if (state == MAPPED_FILE_CHANGED)
         refuse(search, path, "it was changed while it was recorded");
-    if (state == KEPT_SEVERAL)
+    if (state == MAPPED_FILE_SEVERAL)
         refuse(search, path,
                "it was replaced while it was recorded and has no build id to tell the files apart: "
                "link it with --build-id");
@@ -327,7 +327,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     }
     if (!jobs.count)
         return ERR_NONE;
-    if (local->use == LOCAL_NAMES_TOLD)
+    if (local->use == LOCAL_NAMES_REPORTED)
         fprintf(stderr, WHAT " in %zu files\n", jobs.count);
     qsort(jobs.jobs, jobs.count, sizeof(*jobs.jobs), compare_jobs);
     pthread_mutex_init(&jobs.lock, NULL);
@@ -343,7 +343,8 @@ static bool is_still_one(struct local_names *local, const struct symbolize_query
 {
     fd_auto fd = -1;
     return question->build_id.size || !local->files ||
-           kept_files_find(local->files, question->build_id, question->file, &fd) != KEPT_SEVERAL;
+           mapped_files_find(local->files, question->build_id, question->file, &fd) !=
+               MAPPED_FILE_SEVERAL;
 }
 
 /* ---- answers ---- */
@@ -406,7 +407,7 @@ static enum err_code resolve(void *context, const struct symbolize_query *questi
     return ERR_NONE;
 }
 
-struct local_names *local_names_create(struct cli *cli, struct kept_files *files,
+struct local_names *local_names_create(struct cli *cli, struct mapped_files *files,
                                        enum local_names_use use)
 {
     struct local_names *names = mem_new(struct local_names, 1);

@@ -6,12 +6,12 @@
 #include "cli/commands/open.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/record/child_process.h"
 #include "cli/record/delay_notice.h"
-#include "cli/record/kept_files.h"
-#include "cli/record/launch.h"
-#include "cli/record/live.h"
+#include "cli/record/empty_recording.h"
+#include "cli/record/live_top.h"
 #include "cli/record/local_names.h"
-#include "cli/record/no_sample.h"
+#include "cli/record/mapped_files.h"
 #include "cli/record/record_output.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/unsymbolized_code.h"
@@ -86,11 +86,11 @@ struct record {
     bool has_progress; /* --progress */
     bool is_wall;
     bool is_live;
-    struct live *live; /* NULL: nothing is shown */
+    struct live_top *live; /* NULL: nothing is shown */
     int64_t shown_ns;
     struct upload_settings settings;
-    struct launch launch;
-    struct kept_files *files;       /* NULL: no names are looked for */
+    struct child_process launch;
+    struct mapped_files *files;     /* NULL: no names are looked for */
     struct delay_notice *preparing; /* NULL: it is over */
 };
 
@@ -136,7 +136,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void take_target(struct record *record, const char *text, struct argp_state *state)
+static void parse_target(struct record *record, const char *text, struct argp_state *state)
 {
     uint64_t process_id;
     if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
@@ -147,7 +147,7 @@ static void take_target(struct record *record, const char *text, struct argp_sta
     record->targets[record->target_count++] = (uint32_t)process_id;
 }
 
-static void take_seconds(struct record *record, const char *text, struct argp_state *state)
+static void parse_seconds(struct record *record, const char *text, struct argp_state *state)
 {
     char *end;
     record->seconds = strtod(text, &end);
@@ -155,7 +155,7 @@ static void take_seconds(struct record *record, const char *text, struct argp_st
         argp_error(state, "-d takes seconds from 0.01 to %d, not %s", MAX_SECONDS, text);
 }
 
-static void take_frequency(struct record *record, const char *text, struct argp_state *state)
+static void parse_frequency(struct record *record, const char *text, struct argp_state *state)
 {
     uint64_t hz;
     if (!span_parse_u64(span_text(text), &hz) || hz < 1 || hz > AGENT_FREQUENCY_MAX_HZ)
@@ -163,7 +163,7 @@ static void take_frequency(struct record *record, const char *text, struct argp_
     record->frequency_hz = (uint32_t)hz;
 }
 
-static void take_event(struct record *record, const char *text, struct argp_state *state)
+static void parse_event(struct record *record, const char *text, struct argp_state *state)
 {
     if (!event_kind_find(text, &record->event))
         argp_error(state,
@@ -172,7 +172,7 @@ static void take_event(struct record *record, const char *text, struct argp_stat
                    text);
 }
 
-static void take_share(struct record *record, const char *text, struct argp_state *state)
+static void parse_share(struct record *record, const char *text, struct argp_state *state)
 {
     char *end;
     record->off_cpu_share = text ? strtod(text, &end) : 1;
@@ -181,7 +181,7 @@ static void take_share(struct record *record, const char *text, struct argp_stat
         argp_error(state, "--off-cpu takes a number from 0.0001 to 1, not %s", text);
 }
 
-static void take_min_wait(struct record *record, const char *text, struct argp_state *state)
+static void parse_min_wait(struct record *record, const char *text, struct argp_state *state)
 {
     uint64_t us;
     if (!span_parse_u64(span_text(text), &us) || us > (uint64_t)MAX_SECONDS * 1000000)
@@ -189,7 +189,7 @@ static void take_min_wait(struct record *record, const char *text, struct argp_s
     record->min_wait_ns = (int64_t)us * 1000;
 }
 
-static void take_visibility(struct record *record, const char *text, struct argp_state *state)
+static void parse_visibility(struct record *record, const char *text, struct argp_state *state)
 {
     if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 && strcmp(text, "team") != 0)
         argp_error(state, "--visibility is public, unlisted or team, not %s", text);
@@ -256,22 +256,22 @@ static error_t parse(int key, char *text, struct argp_state *state)
         state->flags |= ARGP_IN_ORDER;
         return 0;
     case 'p':
-        take_target(record, text, state);
+        parse_target(record, text, state);
         return 0;
     case 'a':
         record->is_all = true;
         return 0;
     case 'd':
-        take_seconds(record, text, state);
+        parse_seconds(record, text, state);
         return 0;
     case 'F':
-        take_frequency(record, text, state);
+        parse_frequency(record, text, state);
         return 0;
     case OPTION_EVENT:
-        take_event(record, text, state);
+        parse_event(record, text, state);
         return 0;
     case OPTION_OFF_CPU:
-        take_share(record, text, state);
+        parse_share(record, text, state);
         return 0;
     case OPTION_TOP:
         record->is_live = true;
@@ -280,7 +280,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         record->is_wall = true;
         return 0;
     case OPTION_MIN_WAIT:
-        take_min_wait(record, text, state);
+        parse_min_wait(record, text, state);
         return 0;
     case 'o':
         record->output = text;
@@ -298,7 +298,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         record->settings.expires = text;
         return 0;
     case OPTION_VISIBILITY:
-        take_visibility(record, text, state);
+        parse_visibility(record, text, state);
         return 0;
     case OPTION_OPEN:
         record->is_opened = true;
@@ -465,7 +465,7 @@ static void show(struct record *record, struct agent *agent)
     struct err ignored;
     if (!(is_kept(record) ? agent_take_live(agent, &slice, &ignored)
                           : agent_take(agent, &slice, &ignored)))
-        live_give(record->live, &slice);
+        live_top_add(record->live, &slice);
 }
 
 static void show_in_time(struct record *record, struct agent *agent)
@@ -484,25 +484,25 @@ static void wait_for_end(struct record *record, struct agent *agent)
             ? clock_monotonic_ns() + (int64_t)(record->seconds * (double)CLOCK_NS_PER_S)
             : INT64_MAX;
     while (!is_interrupted && !agent_is_full(agent) && has_target_left(record) &&
-           !live_is_ended(record->live)) {
+           !live_top_is_ended(record->live)) {
         show_in_time(record, agent);
         const int64_t left_ns = end_ns - clock_monotonic_ns();
-        if (left_ns <= 0 || (record->command && launch_has_ended(&record->launch)))
+        if (left_ns <= 0 || (record->command && child_process_has_ended(&record->launch)))
             return;
         const int64_t left_ms = left_ns / CLOCK_NS_PER_MS + 1;
         agent_poll(agent, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
     }
 }
 
-static void say_what_it_was(struct record *record, const struct agent *agent)
+static void print_summary(struct record *record, const struct agent *agent)
 {
     struct agent_counts counts;
     agent_count(agent, &counts);
-    record_summary_say(&record->cli->terminal,
-                       &(struct record_summary){.counts = &counts,
-                                                .frequency_hz = record->frequency_hz,
-                                                .has_waits = record->off_cpu_share > 0,
-                                                .is_full = agent_is_full(agent)});
+    record_summary_print(&record->cli->terminal,
+                         &(struct record_summary){.counts = &counts,
+                                                  .frequency_hz = record->frequency_hz,
+                                                  .has_waits = record->off_cpu_share > 0,
+                                                  .is_full = agent_is_full(agent)});
 }
 
 static void end_preparing(struct record *record, bool is_begun)
@@ -520,15 +520,15 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     /* Before the start, from which on this thread is before others. */
     if (!code && record->is_live) {
         end_preparing(record, false); /* the screen is the table's from here on */
-        code = live_start(record->cli, record->files, &record->live, err);
+        code = live_top_start(record->cli, record->files, &record->live, err);
     }
     if (!code)
         code = agent_start(agent, err);
     end_preparing(record, !code);
     if (!code && record->command)
-        code = launch_begin(&record->launch, record->command[0], err);
+        code = child_process_begin(&record->launch, record->command[0], err);
     if (code) {
-        live_stop(record->live);
+        live_top_stop(record->live);
         return code;
     }
     record->shown_ns = clock_monotonic_ns();
@@ -537,9 +537,9 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     agent_stop(agent);
     if (record->live)
         show(record, agent);
-    live_stop(record->live);
+    live_top_stop(record->live);
     release_interrupts(saved);
-    say_what_it_was(record, agent);
+    print_summary(record, agent);
     return agent_take(agent, ret_result, err);
 }
 
@@ -549,7 +549,7 @@ static bool keep_file(void *context, const struct agent *agent, const struct age
     const struct record *record = context;
     const int fd = agent_open_binary(agent, binary);
     if (fd >= 0)
-        kept_files_add(record->files, binary->build_id, binary->path, fd);
+        mapped_files_add(record->files, binary->build_id, binary->path, fd);
     return true;
 }
 
@@ -579,9 +579,9 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     enum err_code code = ERR_NONE;
     /* Before the agent, so that the child has nothing of it. */
     if (record->command)
-        code = launch_prepare(record->command, &record->launch, err);
+        code = child_process_prepare(record->command, &record->launch, err);
     if (!record->is_unnamed)
-        record->files = kept_files_create();
+        record->files = mapped_files_create();
     of_agent.on_binary = record->files ? keep_file : NULL;
     record->preparing =
         delay_notice_begin(&record->cli->terminal, "preparing: reading what runs here");
@@ -604,18 +604,20 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     window_result_fini(ret_result);
     struct agent_counts counts;
     agent_count(agent, &counts);
-    return no_sample_explain(&(struct no_sample){.command = record->command,
-                                                 .target_count = record->target_count,
-                                                 .frequency_hz = record->frequency_hz,
-                                                 .event = record->event,
-                                                 .is_unprivileged = counts.is_unprivileged},
-                             err);
+    return empty_recording_explain(
+        &(struct empty_recording){.command = record->command,
+                                  .target_count = record->target_count,
+                                  .frequency_hz = record->frequency_hz,
+                                  .event = record->event,
+                                  .is_unprivileged = counts.is_unprivileged},
+        err);
 }
 
 /* ---- what becomes of it ---- */
 
-static enum err_code give_names(struct record *record, struct profile *profile, struct arena *arena,
-                                struct profile *ret_named, struct err *err)
+static enum err_code symbolize_profile(struct record *record, struct profile *profile,
+                                       struct arena *arena, struct profile *ret_named,
+                                       struct err *err)
 {
     struct local_names_counts counts = {0};
     char text[VALUE_TEXT_BYTES];
@@ -624,7 +626,7 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
         return ERR_NONE;
     struct local_names *names = local_names_create(
         record->cli, record->files,
-        record->has_progress && !record->cli->terminal.is_error_terminal ? LOCAL_NAMES_TOLD
+        record->has_progress && !record->cli->terminal.is_error_terminal ? LOCAL_NAMES_REPORTED
                                                                          : LOCAL_NAMES_ONCE);
     const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
     local_names_destroy(names);
@@ -706,7 +708,7 @@ static enum err_code share(struct record *record, struct span bytes, bool *ret_i
 }
 
 /* Whatever fails of it, the rest is done, and what was recorded stays somewhere. */
-static enum err_code give(struct record *record, struct span bytes, struct err *err)
+static enum err_code deliver_profile(struct record *record, struct span bytes, struct err *err)
 {
     struct cli *cli = record->cli;
     struct err of_share;
@@ -738,13 +740,13 @@ static enum err_code finish(struct record *record, struct window_result *result,
         return ERR_NONE;
     buf_auto bytes;
     buf_init(&bytes, PROFILE_MAX_BYTES);
-    unsymbolized_code_say(&record->cli->terminal, result->profile);
-    enum err_code code = give_names(record, result->profile, arena, &named, err);
+    unsymbolized_code_print(&record->cli->terminal, result->profile);
+    enum err_code code = symbolize_profile(record, result->profile, arena, &named, err);
     if (!code) {
         make_texts_utf8(&named, arena);
         code = encode(&named, &bytes, err);
     }
-    return code ? code : give(record, buf_span(&bytes), err);
+    return code ? code : deliver_profile(record, buf_span(&bytes), err);
 }
 
 /* Better said before the recording than after it. */
@@ -759,7 +761,7 @@ static enum err_code check_ends(struct record *record, struct err *err)
     return record->is_shared ? cli_connect(record->cli, NULL, &client, err) : ERR_NONE;
 }
 
-static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+static enum err_code run_record(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct record record = {
         .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.go_fd = -1, .failure_fd = -1}};
@@ -769,12 +771,12 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     if (!code)
         code = take_profile(&record, &result, err);
     /* A Ctrl-C that is to end the recording reaches the command, too. */
-    cli->command_status = is_interrupted ? 0 : launch_exit_status(&record.launch);
-    launch_close(&record.launch);
+    cli->command_status = is_interrupted ? 0 : child_process_exit_status(&record.launch);
+    child_process_close(&record.launch);
     if (!code)
         code = finish(&record, &result, err);
     window_result_fini(&result);
-    kept_files_destroy(record.files);
+    mapped_files_destroy(record.files);
     return code ? code : cli_flush(err);
 }
 
@@ -784,5 +786,5 @@ const struct command record_command = {
     .argp = &argp,
     .ends_at_word = true,
     .arguments = ARGUMENTS_FILES,
-    .run = run,
+    .run = run_record,
 };

@@ -9,7 +9,7 @@
 enum { TEXT_MAX_BYTES = 4096 };
 
 /* Interpreters that were refused: only their C functions are in the profile. */
-static void say_interpreters(struct terminal *terminal, const struct agent_counts *counts)
+static void warn_of_interpreters(struct terminal *terminal, const struct agent_counts *counts)
 {
     struct interpreter_counts refused = counts->interpreters;
     buf_auto text;
@@ -22,7 +22,7 @@ static void say_interpreters(struct terminal *terminal, const struct agent_count
                       SPAN_PRINT(buf_span(&text)));
 }
 
-static void say_walks(struct terminal *terminal, const struct agent_counts *counts)
+static void print_unwinding(struct terminal *terminal, const struct agent_counts *counts)
 {
     buf_auto stops;
     buf_init(&stops, TEXT_MAX_BYTES);
@@ -47,7 +47,7 @@ static void warn_of(struct terminal *terminal, uint64_t count, const char *one, 
         terminal_warn(terminal, "%" PRIu64 " %s %s", count, count == 1 ? one : many, words);
 }
 
-static void say_what_is_missing(struct terminal *terminal, const struct agent_counts *counts)
+static void warn_of_losses(struct terminal *terminal, const struct agent_counts *counts)
 {
     warn_of(terminal, counts->lost_samples, "sample was", "samples were",
             "lost because the ring buffer was full: use a lower -F");
@@ -67,7 +67,7 @@ static void say_what_is_missing(struct terminal *terminal, const struct agent_co
             "named " WINDOW_NAME_LEFT_OUT);
 }
 
-void record_summary_say(struct terminal *terminal, const struct record_summary *summary)
+void record_summary_print(struct terminal *terminal, const struct record_summary *summary)
 {
     const struct agent_counts *counts = summary->counts;
     char text[VALUE_TEXT_BYTES];
@@ -85,9 +85,9 @@ void record_summary_say(struct terminal *terminal, const struct record_summary *
     if (summary->has_waits)
         terminal_note(terminal, "%s",
                       value_counted(counts->off_cpu, "wait of a thread", "waits of threads", text));
-    say_walks(terminal, counts);
-    say_interpreters(terminal, counts);
-    say_what_is_missing(terminal, counts);
+    print_unwinding(terminal, counts);
+    warn_of_interpreters(terminal, counts);
+    warn_of_losses(terminal, counts);
     if (summary->is_full)
         terminal_warn(terminal, "stopped early: the profile reached its maximum size");
 }

@@ -1,5 +1,5 @@
 /*
- * record_summary: says at the end of a recording what it was, and what is missing in it and why.
+ * record_summary: prints at the end of a recording its size, and which data is missing and why.
  * Threads: one.
  */
 #ifndef CLI_RECORD_RECORD_SUMMARY_H
@@ -16,6 +16,6 @@ struct record_summary {
     bool is_full; /* it ended early */
 };
 
-void record_summary_say(struct terminal *terminal, const struct record_summary *summary);
+void record_summary_print(struct terminal *terminal, const struct record_summary *summary);
 
 #endif

@@ -5,7 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
-enum { PROGRAMS_SAID = 5, NAME_MAX_BYTES = 256 };
+enum { PROGRAMS_MAX = 5, NAME_MAX_BYTES = 256 };
 
 enum runtime { RUNTIME_OTHER, RUNTIME_NODE, RUNTIME_JAVA };
 
@@ -21,7 +21,7 @@ struct program {
     uint32_t name; /* a string of the profile, 0: not known */
     enum runtime runtime;
     int64_t samples;
-    bool is_said;
+    bool is_printed;
 };
 
 static uint32_t find_string(const struct profile *profile, const char *text)
@@ -97,14 +97,14 @@ static struct program *next_program(struct program *first, int64_t least)
 {
     struct program *best = NULL;
     for (struct program *program = first; program; program = program->next) {
-        if (!program->is_said && program->samples >= (best ? best->samples : least))
+        if (!program->is_printed && program->samples >= (best ? best->samples : least))
             best = program;
     }
     return best;
 }
 
-static void say(struct terminal *terminal, const struct profile *profile,
-                const struct program *program, int64_t total)
+static void print_program(struct terminal *terminal, const struct profile *profile,
+                          const struct program *program, int64_t total)
 {
     buf_auto name;
     buf_init(&name, NAME_MAX_BYTES);
@@ -115,7 +115,7 @@ static void say(struct terminal *terminal, const struct profile *profile,
                   hints[program->runtime]);
 }
 
-void unsymbolized_code_say(struct terminal *terminal, const struct profile *profile)
+void unsymbolized_code_print(struct terminal *terminal, const struct profile *profile)
 {
     arena_auto arena = arena_create();
     const uint32_t nameless = find_string(profile, WINDOW_CODE_WITHOUT_NAME);
@@ -132,11 +132,11 @@ void unsymbolized_code_say(struct terminal *terminal, const struct profile *prof
         if (!program->runtime)
             program->runtime = runtime_of_sample(profile, i);
     }
-    for (int said = 0; said < PROGRAMS_SAID; said++) {
+    for (int printed = 0; printed < PROGRAMS_MAX; printed++) {
         program = next_program(first, total / 100 + 1);
         if (!program)
             break;
-        program->is_said = true;
-        say(terminal, profile, program, total);
+        program->is_printed = true;
+        print_program(terminal, profile, program, total);
     }
 }

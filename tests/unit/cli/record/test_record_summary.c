@@ -17,8 +17,8 @@ static void summarise(const struct agent_counts *counts, char said[SAID_BYTES])
     fflush(stderr);
     const int saved = dup(STDERR_FILENO);
     assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
-    record_summary_say(&terminal, &(struct record_summary){
-                                      .counts = counts, .frequency_hz = 99, .has_waits = true});
+    record_summary_print(&terminal, &(struct record_summary){
+                                        .counts = counts, .frequency_hz = 99, .has_waits = true});
     fflush(stderr);
     assert_true(dup2(saved, STDERR_FILENO) >= 0);
     close(saved);

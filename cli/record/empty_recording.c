@@ -1,4 +1,4 @@
-#include "cli/record/no_sample.h"
+#include "cli/record/empty_recording.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static const char *why_refused(const char *name)
     return access(path, R_OK) ? "its file can be executed but not read" : NULL;
 }
 
-static const char *who_used(const struct no_sample *recording)
+static const char *who_used(const struct empty_recording *recording)
 {
     if (recording->command)
         return "the program used no";
@@ -53,7 +53,7 @@ static const char *who_used(const struct no_sample *recording)
     return "nothing here used";
 }
 
-enum err_code no_sample_explain(const struct no_sample *recording, struct err *err)
+enum err_code empty_recording_explain(const struct empty_recording *recording, struct err *err)
 {
     const char *why = recording->is_unprivileged && recording->command
                           ? why_refused(recording->command[0])

@@ -1,4 +1,4 @@
-#include "cli/kept.h"
+#include "cli/stored_share.h"
 
 #include "cli/client.h"
 #include "cli/link.h"
@@ -34,8 +34,8 @@ static void set_text(struct config *config, const char *key, const char *text, s
         config_set(config, "share", key, arena_strndup(arena, trimmed.data, trimmed.size));
 }
 
-enum err_code kept_add(const json_t *share, const char *filename, const char *title,
-                       struct err *err)
+enum err_code stored_share_add(const json_t *share, const char *filename, const char *title,
+                               struct err *err)
 {
     arena_auto arena = arena_create();
     config_auto config = NULL;
@@ -61,8 +61,8 @@ static const char *copy_of(const struct config *config, const char *key, struct 
     return arena_strdup(arena, value ? value : "");
 }
 
-enum err_code kept_find(const char *id, struct arena *arena, struct kept_share *ret_share,
-                        struct err *err)
+enum err_code stored_share_find(const char *id, struct arena *arena, struct stored_share *ret_share,
+                                struct err *err)
 {
     config_auto config = NULL;
     const char *path;
@@ -74,7 +74,7 @@ enum err_code kept_find(const char *id, struct arena *arena, struct kept_share *
     if (!config_get(config, "share", "url"))
         return err_set(err, ERR_NOT_FOUND,
                        "no delete token for the share %s is stored on this machine", id);
-    *ret_share = (struct kept_share){
+    *ret_share = (struct stored_share){
         .id = arena_strdup(arena, id),
         .url = copy_of(config, "url", arena),
         .delete_token = copy_of(config, "delete_token", arena),
@@ -86,7 +86,7 @@ enum err_code kept_find(const char *id, struct arena *arena, struct kept_share *
     return ERR_NONE;
 }
 
-void kept_remove(const char *id)
+void stored_share_remove(const char *id)
 {
     arena_auto arena = arena_create();
     struct err err;
@@ -97,15 +97,15 @@ void kept_remove(const char *id)
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct kept_share *left = a, *right = b;
+    const struct stored_share *left = a, *right = b;
     return strcmp(right->created_at, left->created_at);
 }
 
-enum err_code kept_list(struct arena *arena, struct kept_share **ret_shares, size_t *ret_count,
-                        struct err *err)
+enum err_code stored_share_list(struct arena *arena, struct stored_share **ret_shares,
+                                size_t *ret_count, struct err *err)
 {
     const char *folder;
-    struct kept_share *shares = NULL;
+    struct stored_share *shares = NULL;
     size_t count = 0, capacity = 0;
     enum err_code code = config_path(CONFIG_FOLDER_STATE, "shares", arena, &folder, err);
     if (code)
@@ -118,13 +118,13 @@ enum err_code kept_list(struct arena *arena, struct kept_share **ret_shares, siz
             continue;
         if (count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
-            struct kept_share *grown = arena_new(arena, struct kept_share, capacity);
+            struct stored_share *grown = arena_new(arena, struct stored_share, capacity);
             if (count)
                 memcpy(grown, shares, count * sizeof(*grown));
             shares = grown;
         }
         char *id = arena_strndup(arena, file->d_name, LINK_ID_LENGTH);
-        if (!kept_find(id, arena, &shares[count], &ignored))
+        if (!stored_share_find(id, arena, &shares[count], &ignored))
             count++;
     }
     if (listing)

@@ -1,4 +1,4 @@
-#include "cli/record/launch.h"
+#include "cli/record/child_process.h"
 
 #include "lib/base/os.h"
 
@@ -39,7 +39,8 @@ static void run_child(char **arguments, int go_fd, int failure_fd)
     _exit(127);
 }
 
-enum err_code launch_prepare(char **arguments, struct launch *ret_launch, struct err *err)
+enum err_code child_process_prepare(char **arguments, struct child_process *ret_child,
+                                    struct err *err)
 {
     int go[2], failure[2];
     if (pipe2(go, O_CLOEXEC))
@@ -57,17 +58,17 @@ enum err_code launch_prepare(char **arguments, struct launch *ret_launch, struct
     }
     os_close(go[0]);
     os_close(failure[1]);
-    *ret_launch =
-        (struct launch){.process_id = process_id, .go_fd = go[1], .failure_fd = failure[0]};
+    *ret_child =
+        (struct child_process){.process_id = process_id, .go_fd = go[1], .failure_fd = failure[0]};
     if (process_id > 0)
         return ERR_NONE;
-    ret_launch->process_id = 0;
+    ret_child->process_id = 0;
     err_set_errno(err, ERR_IO, "starting a process");
-    launch_close(ret_launch);
+    child_process_close(ret_child);
     return err->code;
 }
 
-enum err_code launch_begin(struct launch *launch, const char *name, struct err *err)
+enum err_code child_process_begin(struct child_process *launch, const char *name, struct err *err)
 {
     int error = 0;
     os_close(launch->go_fd);
@@ -82,14 +83,14 @@ enum err_code launch_begin(struct launch *launch, const char *name, struct err *
     return err_set_errno(err, error == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", name);
 }
 
-bool launch_has_ended(struct launch *launch)
+bool child_process_has_ended(struct child_process *launch)
 {
     if (!launch->has_ended && waitpid(launch->process_id, &launch->status, WNOHANG) != 0)
         launch->has_ended = true;
     return launch->has_ended;
 }
 
-int launch_exit_status(const struct launch *launch)
+int child_process_exit_status(const struct child_process *launch)
 {
     if (!launch->has_ended)
         return 0;
@@ -97,7 +98,7 @@ int launch_exit_status(const struct launch *launch)
                                        : WEXITSTATUS(launch->status);
 }
 
-void launch_close(struct launch *launch)
+void child_process_close(struct child_process *launch)
 {
     if (launch->process_id == 0 && launch->go_fd <= 0)
         return;
@@ -109,5 +110,5 @@ void launch_close(struct launch *launch)
     }
     if (launch->failure_fd >= 0)
         os_close(launch->failure_fd);
-    *launch = (struct launch){.go_fd = -1, .failure_fd = -1};
+    *launch = (struct child_process){.go_fd = -1, .failure_fd = -1};
 }

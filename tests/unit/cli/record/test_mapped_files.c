@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "cli/record/kept_files.h"
+#include "cli/record/mapped_files.h"
 #include "lib/base/os.h"
 
 #include <fcntl.h>
@@ -40,20 +40,20 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static void add(struct kept_files *files, const char *build_id, const char *name)
+static void add(struct mapped_files *files, const char *build_id, const char *name)
 {
-    kept_files_add(files, build_id, path_of(name), os_openat(AT_FDCWD, name, O_RDONLY, 0));
+    mapped_files_add(files, build_id, path_of(name), os_openat(AT_FDCWD, name, O_RDONLY, 0));
 }
 
 /* What it holds, where it is open. */
-static enum kept_state find(struct kept_files *files, const char *build_id, const char *name,
-                            char text[16])
+static enum mapped_file_state find(struct mapped_files *files, const char *build_id,
+                                   const char *name, char text[16])
 {
     fd_auto fd = -1;
-    const enum kept_state state =
-        kept_files_find(files, span_text(build_id), span_text(path_of(name)), &fd);
+    const enum mapped_file_state state =
+        mapped_files_find(files, span_text(build_id), span_text(path_of(name)), &fd);
     memset(text, 0, 16);
-    if (state == KEPT_OPEN)
+    if (state == MAPPED_FILE_OPEN)
         assert_true(os_pread(fd, text, 15, 0) >= 0);
     return state;
 }
@@ -61,54 +61,54 @@ static enum kept_state find(struct kept_files *files, const char *build_id, cons
 static void what_is_deleted_or_replaced_is_still_there(void **state)
 {
     (void)state;
-    struct kept_files *files = kept_files_create();
+    struct mapped_files *files = mapped_files_create();
     char text[16];
     write_file("one", "first");
     write_file("two", "second");
     add(files, "ab", "one");
     add(files, "", "two");
-    assert_int_equal(find(files, "ab", "one", text), KEPT_AT_PATH);
-    assert_int_equal(find(files, "", "two", text), KEPT_AT_PATH);
+    assert_int_equal(find(files, "ab", "one", text), MAPPED_FILE_AT_PATH);
+    assert_int_equal(find(files, "", "two", text), MAPPED_FILE_AT_PATH);
     write_file("new", "another");
     assert_int_equal(rename("new", "one"), 0);
     assert_int_equal(unlink("two"), 0);
-    assert_int_equal(find(files, "ab", "one", text), KEPT_OPEN);
+    assert_int_equal(find(files, "ab", "one", text), MAPPED_FILE_OPEN);
     assert_string_equal(text, "first");
-    assert_int_equal(find(files, "", "two", text), KEPT_OPEN);
+    assert_int_equal(find(files, "", "two", text), MAPPED_FILE_OPEN);
     assert_string_equal(text, "second");
-    assert_int_equal(find(files, "cd", "one", text), KEPT_NONE);
-    assert_int_equal(find(files, "", "one", text), KEPT_NONE);
-    kept_files_destroy(files);
+    assert_int_equal(find(files, "cd", "one", text), MAPPED_FILE_NONE);
+    assert_int_equal(find(files, "", "one", text), MAPPED_FILE_NONE);
+    mapped_files_destroy(files);
 }
 
 static void what_was_written_to_is_another_file(void **state)
 {
     (void)state;
-    struct kept_files *files = kept_files_create();
+    struct mapped_files *files = mapped_files_create();
     char text[16];
     write_file("three", "before");
     add(files, "", "three");
     add(files, "ef", "three");
     write_file("three", "thereafter");
-    assert_int_equal(find(files, "", "three", text), KEPT_CHANGED);
-    assert_int_equal(find(files, "ef", "three", text), KEPT_CHANGED);
-    kept_files_destroy(files);
+    assert_int_equal(find(files, "", "three", text), MAPPED_FILE_CHANGED);
+    assert_int_equal(find(files, "ef", "three", text), MAPPED_FILE_CHANGED);
+    mapped_files_destroy(files);
 }
 
 static void two_files_without_an_id_at_one_path_are_told_apart_by_nobody(void **state)
 {
     (void)state;
-    struct kept_files *files = kept_files_create();
+    struct mapped_files *files = mapped_files_create();
     char text[16];
     write_file("four", "first");
     add(files, "", "four");
     add(files, "", "four");
-    assert_int_equal(find(files, "", "four", text), KEPT_AT_PATH);
+    assert_int_equal(find(files, "", "four", text), MAPPED_FILE_AT_PATH);
     assert_int_equal(unlink("four"), 0);
     write_file("four", "second");
     add(files, "", "four");
-    assert_int_equal(find(files, "", "four", text), KEPT_SEVERAL);
-    kept_files_destroy(files);
+    assert_int_equal(find(files, "", "four", text), MAPPED_FILE_SEVERAL);
+    mapped_files_destroy(files);
 }
 
 /* A quarter of 40 files: the system's go first, and what is not open is still known. */
@@ -127,10 +127,11 @@ static void files_of_the_system_make_room(void **state)
         return;
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    struct kept_files *files = kept_files_create();
+    struct mapped_files *files = mapped_files_create();
     for (int i = 0; i < 6; i++) {
         snprintf(id, sizeof(id), "a%d", i);
-        kept_files_add(files, id, "/usr/bin/env", os_openat(AT_FDCWD, "/usr/bin/env", O_RDONLY, 0));
+        mapped_files_add(files, id, "/usr/bin/env",
+                         os_openat(AT_FDCWD, "/usr/bin/env", O_RDONLY, 0));
     }
     for (int i = 0; i < 12; i++) {
         snprintf(name, sizeof(name), "many%d", i);
@@ -140,12 +141,12 @@ static void files_of_the_system_make_room(void **state)
     }
     for (int i = 0; i < 11; i++) {
         snprintf(name, sizeof(name), "many%d", i);
-        if (find(files, name, name, text) != (i < 10 ? KEPT_OPEN : KEPT_CHANGED))
+        if (find(files, name, name, text) != (i < 10 ? MAPPED_FILE_OPEN : MAPPED_FILE_CHANGED))
             _exit(1);
     }
-    if (find(files, "", "many11", text) != KEPT_AT_PATH)
+    if (find(files, "", "many11", text) != MAPPED_FILE_AT_PATH)
         _exit(1);
-    kept_files_destroy(files);
+    mapped_files_destroy(files);
     _exit(0);
 }
 

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "cli/record/no_sample.h"
+#include "cli/record/empty_recording.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void assert_explained(const struct no_sample *recording, const char *words)
+static void assert_explained(const struct empty_recording *recording, const char *words)
 {
     struct err err;
-    assert_int_equal(no_sample_explain(recording, &err), ERR_NOT_FOUND);
+    assert_int_equal(empty_recording_explain(recording, &err), ERR_NOT_FOUND);
     if (!strstr(err.message, words))
         fail_msg("'%s' is not in '%s'", words, err.message);
 }
@@ -21,13 +21,14 @@ static void it_is_said_of_what_was_recorded(void **state)
     (void)state;
     static char name[] = "name";
     char *command[] = {name, NULL};
-    struct no_sample recording = {.frequency_hz = 99, .event = EVENT_CPU};
+    struct empty_recording recording = {.frequency_hz = 99, .event = EVENT_CPU};
     assert_explained(&recording, "nothing here used processor time");
     recording.target_count = 1;
     assert_explained(&recording, "the process used no processor time");
     recording.target_count = 2;
     assert_explained(&recording, "the processes used no processor time");
-    recording = (struct no_sample){.command = command, .frequency_hz = 99, .event = EVENT_CPU};
+    recording =
+        (struct empty_recording){.command = command, .frequency_hz = 99, .event = EVENT_CPU};
     assert_explained(&recording, "the program used no processor time, or too little for 99 Hz");
 }
 
@@ -47,7 +48,8 @@ static void a_program_is_looked_for_as_it_was_executed(void **state)
     static char name[] = "perfolio-test-setgid", shell[] = "sh", folder[] = "/tmp/no-sample-XXXXXX";
     char *command[] = {name, NULL};
     const char *const paths[] = {":/nowhere", "/nowhere:", "", "/nowhere::/nowhere", "/nowhere:."};
-    struct no_sample recording = {.command = command, .is_unprivileged = true, .frequency_hz = 99};
+    struct empty_recording recording = {
+        .command = command, .is_unprivileged = true, .frequency_hz = 99};
     if (geteuid() != 0)
         skip();
     const char *before = getenv("PATH");

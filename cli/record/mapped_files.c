@@ -1,4 +1,4 @@
-#include "cli/record/kept_files.h"
+#include "cli/record/mapped_files.h"
 
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -20,16 +20,16 @@ struct identity {
     struct timespec modified;
 };
 
-struct kept_file {
+struct mapped_file {
     char *build_id;
     char *path;
     struct identity identity;
     int fd; /* -1: let go of */
 };
 
-struct kept_files {
+struct mapped_files {
     pthread_mutex_t lock;
-    struct kept_file *files;
+    struct mapped_file *files;
     size_t count;
     size_t capacity;
     size_t open_count;
@@ -51,15 +51,15 @@ static size_t raise_limit(void)
     return (limit.rlim_cur < OPEN_WANTED ? limit.rlim_cur : OPEN_WANTED) / PART_FOR_FILES;
 }
 
-struct kept_files *kept_files_create(void)
+struct mapped_files *mapped_files_create(void)
 {
-    struct kept_files *files = mem_new(struct kept_files, 1);
+    struct mapped_files *files = mem_new(struct mapped_files, 1);
     pthread_mutex_init(&files->lock, NULL);
     files->open_max = raise_limit();
     return files;
 }
 
-void kept_files_destroy(struct kept_files *files)
+void mapped_files_destroy(struct mapped_files *files)
 {
     if (!files)
         return;
@@ -89,7 +89,7 @@ static bool is_same(const struct identity *a, const struct identity *b)
            a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
-static bool is_at_path(const struct kept_file *file)
+static bool is_at_path(const struct mapped_file *file)
 {
     struct stat status;
     if (stat(file->path, &status))
@@ -98,7 +98,7 @@ static bool is_at_path(const struct kept_file *file)
     return is_same(&here, &file->identity);
 }
 
-static bool is_unchanged(const struct kept_file *file)
+static bool is_unchanged(const struct mapped_file *file)
 {
     struct stat status;
     if (fstat(file->fd, &status))
@@ -109,10 +109,10 @@ static bool is_unchanged(const struct kept_file *file)
 
 /* ---- keeping ---- */
 
-static bool is_known(const struct kept_files *files, const struct kept_file *file)
+static bool is_known(const struct mapped_files *files, const struct mapped_file *file)
 {
     for (size_t i = 0; i < files->count; i++) {
-        const struct kept_file *other = &files->files[i];
+        const struct mapped_file *other = &files->files[i];
         if (is_same(&other->identity, &file->identity) &&
             strcmp(other->build_id, file->build_id) == 0 && strcmp(other->path, file->path) == 0)
             return true;
@@ -121,35 +121,35 @@ static bool is_known(const struct kept_files *files, const struct kept_file *fil
 }
 
 /* Packages are seldom replaced while something is recorded. */
-static bool is_of_system(const struct kept_file *file)
+static bool is_of_system(const struct mapped_file *file)
 {
     const struct span path = span_text(file->path);
     return span_starts_with(path, "/usr/") || span_starts_with(path, "/lib");
 }
 
-static void let_go(struct kept_files *files, struct kept_file *file)
+static void let_go(struct mapped_files *files, struct mapped_file *file)
 {
     os_close(file->fd);
     file->fd = -1;
     files->open_count--;
 }
 
-static void make_room(struct kept_files *files)
+static void make_room(struct mapped_files *files)
 {
     for (size_t i = 0; files->open_count >= files->open_max && i < files->count; i++) {
-        struct kept_file *file = &files->files[i];
+        struct mapped_file *file = &files->files[i];
         if (file->fd >= 0 && is_of_system(file) && is_at_path(file))
             let_go(files, file);
     }
 }
 
-static void append(struct kept_files *files, const struct kept_file *file)
+static void append(struct mapped_files *files, const struct mapped_file *file)
 {
     if (files->count == files->capacity) {
         files->capacity = files->capacity ? 2 * files->capacity : 64;
         files->files = mem_resize(files->files, files->capacity, sizeof(*files->files));
     }
-    struct kept_file *kept = &files->files[files->count++];
+    struct mapped_file *kept = &files->files[files->count++];
     *kept = *file;
     kept->build_id = mem_strdup(file->build_id);
     kept->path = mem_strdup(file->path);
@@ -160,10 +160,10 @@ static void append(struct kept_files *files, const struct kept_file *file)
         let_go(files, kept);
 }
 
-void kept_files_add(struct kept_files *files, const char *build_id, const char *path, int fd)
+void mapped_files_add(struct mapped_files *files, const char *build_id, const char *path, int fd)
 {
     struct stat status;
-    struct kept_file file = {
+    struct mapped_file file = {
         .build_id = (char *)(uintptr_t)build_id, .path = (char *)(uintptr_t)path, .fd = fd};
     if (fstat(fd, &status)) {
         os_close(fd);
@@ -180,53 +180,54 @@ void kept_files_add(struct kept_files *files, const char *build_id, const char *
 
 /* ---- finding ---- */
 
-static enum kept_state give(const struct kept_file *file, int *ret_fd)
+static enum mapped_file_state give(const struct mapped_file *file, int *ret_fd)
 {
     const int fd = file->fd >= 0 && is_unchanged(file) ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (fd < 0)
-        return KEPT_CHANGED;
+        return MAPPED_FILE_CHANGED;
     *ret_fd = fd;
-    return KEPT_OPEN;
+    return MAPPED_FILE_OPEN;
 }
 
 /* One of them will do: they are copies. */
-static enum kept_state find_by_id(const struct kept_files *files, struct span build_id,
-                                  struct span path, int *ret_fd)
+static enum mapped_file_state find_by_id(const struct mapped_files *files, struct span build_id,
+                                         struct span path, int *ret_fd)
 {
-    enum kept_state state = KEPT_NONE;
-    for (size_t i = 0; state != KEPT_OPEN && i < files->count; i++) {
-        const struct kept_file *file = &files->files[i];
+    enum mapped_file_state state = MAPPED_FILE_NONE;
+    for (size_t i = 0; state != MAPPED_FILE_OPEN && i < files->count; i++) {
+        const struct mapped_file *file = &files->files[i];
         if (!span_equal_text(build_id, file->build_id))
             continue;
         if (span_equal_text(path, file->path) && is_at_path(file))
-            return KEPT_AT_PATH;
+            return MAPPED_FILE_AT_PATH;
         state = give(file, ret_fd);
     }
     return state;
 }
 
-static enum kept_state find_by_path(const struct kept_files *files, struct span path, int *ret_fd)
+static enum mapped_file_state find_by_path(const struct mapped_files *files, struct span path,
+                                           int *ret_fd)
 {
-    const struct kept_file *found = NULL;
+    const struct mapped_file *found = NULL;
     for (size_t i = 0; i < files->count; i++) {
-        const struct kept_file *file = &files->files[i];
+        const struct mapped_file *file = &files->files[i];
         if (file->build_id[0] || !span_equal_text(path, file->path))
             continue;
         if (found)
-            return KEPT_SEVERAL;
+            return MAPPED_FILE_SEVERAL;
         found = file;
     }
     if (!found)
-        return KEPT_NONE;
-    return is_at_path(found) ? KEPT_AT_PATH : give(found, ret_fd);
+        return MAPPED_FILE_NONE;
+    return is_at_path(found) ? MAPPED_FILE_AT_PATH : give(found, ret_fd);
 }
 
-enum kept_state kept_files_find(struct kept_files *files, struct span build_id, struct span path,
-                                int *ret_fd)
+enum mapped_file_state mapped_files_find(struct mapped_files *files, struct span build_id,
+                                         struct span path, int *ret_fd)
 {
     pthread_mutex_lock(&files->lock);
-    const enum kept_state state = build_id.size ? find_by_id(files, build_id, path, ret_fd)
-                                                : find_by_path(files, path, ret_fd);
+    const enum mapped_file_state state = build_id.size ? find_by_id(files, build_id, path, ret_fd)
+                                                       : find_by_path(files, path, ret_fd);
     pthread_mutex_unlock(&files->lock);
     return state;
 }

@@ -1,4 +1,4 @@
-#include "cli/record/live.h"
+#include "cli/record/live_top.h"
 
 #include "agent/agent.h"
 #include "cli/cli.h"
@@ -35,7 +35,7 @@ struct slice {
     struct slice *next;
 };
 
-struct live {
+struct live_top {
     struct cli cli; /* of the thread, with an arena of its own */
     bool is_unnamed;
     pthread_t thread;
@@ -60,7 +60,7 @@ struct live {
 
 /* ---- adding up ---- */
 
-static struct report_row *find_row(struct live *live, const struct report_row *like)
+static struct report_row *find_row(struct live_top *live, const struct report_row *like)
 {
     struct arena *arena = live->cli.arena;
     buf_auto key;
@@ -83,13 +83,13 @@ static struct report_row *find_row(struct live *live, const struct report_row *l
     return row;
 }
 
-static struct span keep(struct live *live, struct span text)
+static struct span keep(struct live_top *live, struct span text)
 {
     return text.size ? span_of(arena_strndup(live->cli.arena, text.data, text.size), text.size)
                      : text;
 }
 
-static void add_report(struct live *live, const struct report *report)
+static void add_report(struct live_top *live, const struct report *report)
 {
     if (!live->report.sample_type.size) {
         live->report.sample_type = keep(live, report->sample_type);
@@ -103,7 +103,7 @@ static void add_report(struct live *live, const struct report *report)
     }
 }
 
-static void add_slice(struct live *live, const struct window_result *window)
+static void add_slice(struct live_top *live, const struct window_result *window)
 {
     arena_auto arena = arena_create();
     struct profile named = *window->profile;
@@ -136,7 +136,7 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* As large as the window is now. */
-static size_t measure(struct live *live)
+static size_t measure(struct live_top *live)
 {
     struct winsize size;
     if (live->keyboard_fd < 0)
@@ -147,7 +147,7 @@ static size_t measure(struct live *live)
     return size.ws_row > HEAD_ROWS + 1 ? size.ws_row - HEAD_ROWS - 1 : 1;
 }
 
-static void print(struct live *live, size_t room, const char *advice)
+static void print_table(struct live_top *live, size_t room, const char *advice)
 {
     arena_auto arena = arena_create();
     const double seconds =
@@ -170,13 +170,13 @@ static void print(struct live *live, size_t room, const char *advice)
 }
 
 /* The screen is given back under the lock: nothing comes after that. */
-static void show(struct live *live)
+static void show(struct live_top *live)
 {
     const bool has_screen = live->keyboard_fd >= 0;
     pthread_mutex_lock(&live->lock);
     if (!live->is_stopping) {
         fputs(has_screen ? "\033[H\033[2J" : "", stdout);
-        print(live, measure(live), has_screen ? "; q ends" : "");
+        print_table(live, measure(live), has_screen ? "; q ends" : "");
         fputs(has_screen ? "" : "\n", stdout);
         fflush(stdout);
     }
@@ -185,7 +185,7 @@ static void show(struct live *live)
 
 /* ---- the thread ---- */
 
-static struct slice *take_slices(struct live *live, bool *ret_is_stopping)
+static struct slice *take_slices(struct live_top *live, bool *ret_is_stopping)
 {
     pthread_mutex_lock(&live->lock);
     struct slice *slices = live->slices;
@@ -195,7 +195,7 @@ static struct slice *take_slices(struct live *live, bool *ret_is_stopping)
     return slices;
 }
 
-static void read_keys(struct live *live, struct pollfd *keyboard)
+static void read_keys(struct live_top *live, struct pollfd *keyboard)
 {
     char keys[KEY_MAX_BYTES];
     if (!keyboard->revents)
@@ -210,7 +210,7 @@ static void read_keys(struct live *live, struct pollfd *keyboard)
 }
 
 /* True when it shall end. */
-static bool read_slices(struct live *live)
+static bool read_slices(struct live_top *live)
 {
     uint64_t ignored;
     bool is_stopping;
@@ -231,9 +231,9 @@ static bool read_slices(struct live *live)
     return is_stopping;
 }
 
-static void *run(void *context)
+static void *update_table(void *context)
 {
-    struct live *live = context;
+    struct live_top *live = context;
     struct pollfd polled[] = {{.fd = live->wake_fd, .events = POLLIN},
                               {.fd = live->keyboard_fd, .events = POLLIN}};
     if (live->keyboard_fd >= 0)
@@ -251,7 +251,7 @@ static void *run(void *context)
 
 /* Keys come at once and are not shown; who could bring the process back to a screen that it left is
  * not let in (Ctrl-Z). */
-static void take_screen(struct live *live)
+static void take_screen(struct live_top *live)
 {
     struct termios silent;
     live->keyboard_fd = -1;
@@ -273,10 +273,10 @@ static void take_screen(struct live *live)
     fflush(stdout);
 }
 
-enum err_code live_start(const struct cli *cli, struct kept_files *files, struct live **ret_live,
-                         struct err *err)
+enum err_code live_top_start(const struct cli *cli, struct mapped_files *files,
+                             struct live_top **ret_live, struct err *err)
 {
-    struct live *live = mem_new(struct live, 1);
+    struct live_top *live = mem_new(struct live_top, 1);
     live->cli = *cli;
     live->cli.arena = arena_create();
     live->cli.terminal.is_silent = true; /* what is wrong with files is said at the end */
@@ -286,24 +286,24 @@ enum err_code live_start(const struct cli *cli, struct kept_files *files, struct
     live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&live->lock, NULL);
     take_screen(live);
-    if (live->wake_fd < 0 || pthread_create(&live->thread, NULL, run, live)) {
+    if (live->wake_fd < 0 || pthread_create(&live->thread, NULL, update_table, live)) {
         err_set_errno(err, ERR_IO, "a thread that shows the recording");
         live->is_stopping = true;
-        live_stop(live);
+        live_top_stop(live);
         return ERR_IO;
     }
     *ret_live = live;
     return ERR_NONE;
 }
 
-static void wake(const struct live *live)
+static void wake(const struct live_top *live)
 {
     const uint64_t one = 1;
     if (write(live->wake_fd, &one, sizeof(one)) < 0)
         return; /* it is awake */
 }
 
-void live_stop(struct live *live)
+void live_top_stop(struct live_top *live)
 {
     if (!live)
         return;
@@ -314,7 +314,7 @@ void live_stop(struct live *live)
         pthread_mutex_unlock(&live->lock);
         wake(live);
         pthread_join(live->thread, NULL);
-        print(live, PLAIN_ROWS, "");
+        print_table(live, PLAIN_ROWS, "");
         fflush(stdout);
     }
     interrupt_give_screen_back();
@@ -328,7 +328,7 @@ void live_stop(struct live *live)
     mem_free(live);
 }
 
-void live_give(struct live *live, const struct window_result *slice)
+void live_top_add(struct live_top *live, const struct window_result *slice)
 {
     struct slice *given = mem_new(struct slice, 1);
     struct slice **end = &live->slices;
@@ -341,7 +341,7 @@ void live_give(struct live *live, const struct window_result *slice)
     wake(live);
 }
 
-bool live_is_ended(const struct live *live)
+bool live_top_is_ended(const struct live_top *live)
 {
     return live && atomic_load(&live->is_ended);
 }

@@ -1,0 +1,35 @@
+/*
+ * child_process: a command that is started but waits before exec until child_process_begin, so that
+ * its first instructions are recorded. Threads: one.
+ */
+#ifndef CLI_RECORD_CHILD_PROCESS_H
+#define CLI_RECORD_CHILD_PROCESS_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct child_process {
+    pid_t process_id; /* 0: none */
+    int go_fd;        /* closing it starts the command */
+    int failure_fd;   /* reports errno of a failed exec */
+    bool has_ended;
+    int status; /* as of wait(2), once it has ended */
+};
+
+/* arguments as execvp(3) wants them. Handles: ERR_IO. */
+enum err_code child_process_prepare(char **arguments, struct child_process *ret_child,
+                                    struct err *err) MUST_USE;
+/* Handles: ERR_NOT_FOUND, ERR_IO (it cannot be executed). */
+enum err_code child_process_begin(struct child_process *launch, const char *name,
+                                  struct err *err) MUST_USE;
+/* Returns true if the command has ended. Does not block. */
+bool child_process_has_ended(struct child_process *launch);
+/* Exit status in the form of a shell: 128 plus the signal number after a signal. 0: still running.
+ */
+int child_process_exit_status(const struct child_process *launch);
+/* Ends a command that has not begun; a running one continues. Safe to repeat. */
+void child_process_close(struct child_process *launch);
+
+#endif

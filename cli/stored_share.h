@@ -1,0 +1,38 @@
+/*
+ * stored_share: shares that were created from this machine, with their delete tokens, so that
+ * `perfolio delete LINK` works later and without an account. One file per share, mode 0600, so that
+ * concurrent pushes do not conflict: $XDG_STATE_HOME/perfolio/shares/<id>.ini with
+ * [share] url, delete_token, filename, title, created_at, expires_at.
+ */
+#ifndef CLI_STORED_SHARE_H
+#define CLI_STORED_SHARE_H
+
+#include "lib/base/err.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct arena;
+
+struct stored_share {
+    const char *id;
+    const char *url;
+    const char *delete_token; /* "" when unknown, as are the rest */
+    const char *filename;
+    const char *title;
+    const char *created_at; /* RFC 3339 */
+    const char *expires_at; /* "" for never */
+};
+
+/* share is the response of the server. Handles: ERR_IO, ERR_INVALID. */
+enum err_code stored_share_add(const json_t *share, const char *filename, const char *title,
+                               struct err *err) MUST_USE;
+/* Texts in arena. Handles: ERR_NOT_FOUND, ERR_IO, ERR_INVALID. */
+enum err_code stored_share_find(const char *id, struct arena *arena, struct stored_share *ret_share,
+                                struct err *err) MUST_USE;
+void stored_share_remove(const char *id);
+/* Newest first; files that cannot be read are left out. Handles: ERR_INVALID (no home). */
+enum err_code stored_share_list(struct arena *arena, struct stored_share **ret_shares,
+                                size_t *ret_count, struct err *err) MUST_USE;
+
+#endif
