@@ -233,6 +233,7 @@ struct transfer_watch {
     bool is_given_up;
     bool is_stalled;
     bool is_too_large;
+    bool lacks_length;
 };
 
 static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
@@ -293,9 +294,16 @@ static bool is_of_bounded_length(void *context, const struct http_client_respons
         *max_response_bytes = ERROR_MAX_BYTES;
     if (strcmp(request->method, "HEAD") == 0)
         return true;
-    watch->is_too_large = length.size ? !span_parse_u64(length, &size) || size > *max_response_bytes
-                                      : is_success && request->response_fd != HTTP_CLIENT_NO_FD;
-    return !watch->is_too_large;
+    watch->lacks_length = !length.size && is_success && request->response_fd != HTTP_CLIENT_NO_FD;
+    watch->is_too_large =
+        length.size && (!span_parse_u64(length, &size) || size > *max_response_bytes);
+    return !watch->is_too_large && !watch->lacks_length;
+}
+
+/* Something between the server and S3 changed the response: another attempt may succeed. */
+static enum err_code fail_without_length(struct err *err)
+{
+    return err_set(err, ERR_NETWORK, "the response of the S3 server has no length");
 }
 
 /* Not retried: another attempt would give the same result. */
@@ -304,8 +312,7 @@ static enum err_code fail_large(const struct s3_request *request,
 {
     answer->was_too_large = true;
     err_set(err, ERR_BUSY,
-            "%s %s: the response of the S3 server, of status %d, has no length or is larger than "
-            "is allowed here",
+            "%s %s: the response of the S3 server, of status %d, is larger than is allowed here",
             request->action, request->key ? request->key : "the bucket", answer->status);
     err->retry_after_s = BUSY_RETRY_S;
     return ERR_BUSY;
@@ -355,6 +362,8 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     }
     if (code && watch.is_given_up)
         return fail_unresponsive(err);
+    if (watch.lacks_length)
+        return fail_without_length(err);
     if (watch.is_too_large || answer->was_too_large)
         return fail_large(request, answer, err);
     if (code && watch.is_stalled)
