@@ -5,6 +5,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/report/label_filter.h"
+#include "store/query/apportion.h"
 #include "store/query/cadence.h"
 #include "store/query/counter_increase.h"
 #include "store/query/neighbours.h"
@@ -897,24 +898,6 @@ static int64_t round_gauge(__int128 sum, uint64_t covered_ns)
     return (int64_t)((sum < 0 ? sum - half : sum + half) / (__int128)covered_ns);
 }
 
-static __int128 round_sum(__int128 sum)
-{
-    return (sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS;
-}
-
-/*
- * Rounds running sums and takes differences, so that the values of steps add up to the total.
- * *running is the sum of the steps before, in 1 / SPREAD_UNIT. Example: three steps of 0.4 have
- * running sums 0.4, 0.8, 1.2, rounded 0, 1, 1, and so the values 0, 1, 0; rounded one by one they
- * would be 0, 0, 0.
- */
-static int64_t round_value(__int128 *running, __int128 value)
-{
-    const __int128 before = *running;
-    *running += value;
-    return (int64_t)(round_sum(*running) - round_sum(before));
-}
-
 static void add_point(const struct range *range, struct store_range_series *series,
                       struct store_point *points, uint32_t step, int64_t value, __int128 sum,
                       uint64_t covered_ns)
@@ -929,8 +912,16 @@ static void add_point(const struct range *range, struct store_range_series *seri
         .covered_ns = covered_ns,
     };
     series->covered_ns += covered_ns;
-    if (range->aggregation != STORE_MEAN)
-        series->total += value;
+}
+
+/* In place of a group: the sum of those that were not chosen. */
+#define OTHER_GROUPS UINT32_MAX
+
+/* False: the group has nothing in this step. */
+static bool find_value(const struct range *range, uint32_t group, uint32_t step, __int128 *ret_sum)
+{
+    return group == OTHER_GROUPS ? range_groups_rest(range->groups, step, ret_sum)
+                                 : range_groups_value(range->groups, group, step, ret_sum);
 }
 
 static uint64_t covered_in_step(const struct range *range, const struct coverage *covered,
@@ -941,93 +932,55 @@ static uint64_t covered_in_step(const struct range *range, const struct coverage
     return coverage_within(covered, cursor, begin_ns, end_ns);
 }
 
-/* remainders: per step, what is left for other groups; NULL: of gauges. */
-static void make_points(const struct range *range, uint32_t group, int64_t *remainders,
+/* group: OTHER_GROUPS: the sum of those that were not chosen, with data where any group has it.
+ * Sums get their whole numbers in apportion_values. */
+static void make_points(const struct range *range, uint32_t group,
                         struct store_range_series *series)
 {
-    const struct coverage *covered = range_groups_covered(range->groups, group);
+    const bool are_others = group == OTHER_GROUPS;
+    const struct coverage *covered = are_others ? range_groups_all_covered(range->groups)
+                                                : range_groups_covered(range->groups, group);
     struct store_point *points =
         arena_new_raw(range->scan->arena, struct store_point, range->step_count);
     const bool are_gauges = range->aggregation == STORE_MEAN;
-    __int128 running = 0, total = 0;
-    uint32_t cursor = 0;
-    for (uint32_t i = 0; i < range->step_count; i++) {
-        __int128 sum = 0;
-        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
-        if (!range_groups_value(range->groups, group, i, &sum) && !covered_ns)
-            continue;
-        const int64_t value =
-            are_gauges ? round_gauge(sum, covered_ns) : round_value(&running, sum);
-        total += sum;
-        add_point(range, series, points, i, value, sum, covered_ns);
-        if (remainders)
-            remainders[i] -= value;
-    }
-    series->points = points;
-    series->average = average_of(range, total, series->covered_ns);
-}
-
-/* The rounded value per step of all groups together, as without groups. Gauges have no sums. */
-static int64_t *make_remainders(const struct range *range)
-{
-    if (range->aggregation == STORE_MEAN)
-        return NULL;
-    int64_t *remainders = arena_new(range->scan->arena, int64_t, range->step_count);
-    __int128 running = 0;
-    for (uint32_t i = 0; i < range->step_count; i++) {
-        __int128 sum = 0;
-        range_groups_all(range->groups, i, &sum);
-        remainders[i] = round_value(&running, sum);
-    }
-    return remainders;
-}
-
-/* When all groups are chosen, their rounded values may miss or exceed the rounded sum of a step by
- * a little. The group with the largest value of the step takes the difference. */
-static void distribute_remainder(const struct range *range, const int64_t *remainders,
-                                 struct store_range_series *series, uint32_t count)
-{
-    struct store_point **largest =
-        arena_new(range->scan->arena, struct store_point *, range->step_count);
-    uint32_t *owners = arena_new(range->scan->arena, uint32_t, range->step_count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct store_point *points = series[i].points;
-        for (uint32_t j = 0; j < series[i].point_count; j++) {
-            const uint32_t step = points[j].step;
-            if (!largest[step] || points[j].value > largest[step]->value) {
-                largest[step] = &points[j];
-                owners[step] = i;
-            }
-        }
-    }
-    for (uint32_t step = 0; step < range->step_count; step++) {
-        if (!remainders[step] || !largest[step])
-            continue;
-        largest[step]->value += remainders[step];
-        series[owners[step]].total += remainders[step];
-    }
-}
-
-/* The rest has data where any group has. */
-static void make_other(const struct range *range, const int64_t *remainders,
-                       struct store_range_series *series)
-{
-    const struct coverage *covered = range_groups_all_covered(range->groups);
-    struct store_point *points =
-        arena_new_raw(range->scan->arena, struct store_point, range->step_count);
     __int128 total = 0;
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < range->step_count; i++) {
         __int128 sum = 0;
         const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
-        if (!range_groups_rest(range->groups, i, &sum) && !covered_ns)
+        if (!find_value(range, group, i, &sum) && !covered_ns)
             continue;
-        add_point(range, series, points, i,
-                  remainders ? remainders[i] : round_gauge(sum, covered_ns), sum, covered_ns);
         total += sum;
+        add_point(range, series, points, i, are_gauges ? round_gauge(sum, covered_ns) : 0, sum,
+                  covered_ns);
     }
     series->points = points;
     series->average = average_of(range, total, series->covered_ns);
+}
+
+/* Whole numbers for all points; other may be NULL. Points are in order of steps. */
+static void apportion_values(const struct range *range, const uint32_t *chosen, uint32_t count,
+                             struct store_range_series *series, struct store_range_series *other)
+{
+    struct arena *arena = range->scan->arena;
+    const uint32_t all_count = count + (other ? 1 : 0);
+    struct apportion apportion = apportion_create(arena, all_count);
+    uint32_t *cursors = arena_new(arena, uint32_t, all_count);
+    for (uint32_t step = 0; step < range->step_count; step++) {
+        for (uint32_t i = 0; i < all_count; i++) {
+            apportion.groups[i].sum = 0;
+            (void)find_value(range, i < count ? chosen[i] : OTHER_GROUPS, step,
+                             &apportion.groups[i].sum);
+        }
+        apportion_step(&apportion);
+        for (uint32_t i = 0; i < all_count; i++) {
+            struct store_range_series *one = i < count ? &series[i] : other;
+            if (cursors[i] == one->point_count || one->points[cursors[i]].step != step)
+                continue;
+            one->points[cursors[i]++].value = apportion.groups[i].value;
+            one->total += apportion.groups[i].value;
+        }
+    }
 }
 
 static void make_labels(const struct range *range, uint32_t group,
@@ -1079,17 +1032,16 @@ static void make_result(struct range *range)
     if (type)
         *type = scan->types[0];
     struct store_range_series *series = arena_new(scan->arena, struct store_range_series, count);
-    int64_t *remainders = make_remainders(range);
     for (uint32_t i = 0; i < count; i++) {
         make_labels(range, chosen[i], &series[i]);
-        make_points(range, chosen[i], remainders, &series[i]);
+        make_points(range, chosen[i], &series[i]);
     }
-    if (remainders && !other_count)
-        distribute_remainder(range, remainders, series, count);
     struct store_range_series *other =
         other_count ? arena_new(scan->arena, struct store_range_series, 1) : NULL;
     if (other)
-        make_other(range, remainders, other);
+        make_points(range, OTHER_GROUPS, other);
+    if (range->aggregation != STORE_MEAN)
+        apportion_values(range, chosen, count, series, other);
     range->result = (struct store_range){.type = type,
                                          .series = series,
                                          .series_count = count,

@@ -453,6 +453,31 @@ def test_a_series_without_durations_is_in_short_windows_beside_others(start_serv
     check()
 
 
+def test_whole_numbers_of_groups_are_right_in_short_steps(server):
+    """A hundred pods that cross one half in the same step, and two that are the largest in turns."""
+    client = Tenant(server).api("ingest", "read")
+    for pod in range(100):
+        push(client, [(BEGIN + i * MINUTE, MINUTE, 1) for i in range(60)], service="even", pod=f"p{pod:02}")
+    for pod in range(2):
+        push(client, [(BEGIN + i * MINUTE, MINUTE, 3 if i % 2 == pod else 2) for i in range(60)], service="turns", pod=f"p{pod}")
+
+    def read(service, step, **more):
+        return ask(client, BEGIN, BEGIN + HOUR, query=f'{OTLP_CPU}{{service_name="{service}"}}', step=step, rate="false", **more)
+
+    for step in ("1s", "5s", "7s", "60s", "1h"):
+        for service, wanted in (("even", 60), ("turns", 150)):
+            answer = read(service, step, group_by="pod")
+            assert {series["total"] for series in answer["series"]} == {wanted}, (step, service)
+            assert min(value for series in answer["series"] for _, value in series["points"]) >= 0, (step, service)
+            sums = {}
+            for series in answer["series"]:
+                for at, value in series["points"]:
+                    sums[at] = sums.get(at, 0) + value
+            assert sums == dict(map(tuple, one_series(read(service, step))["points"])), (step, service)
+        rest, = [series for series in read("even", step, group_by="pod", limit=40)["series"] if "other_count" in series]
+        assert rest["total"] == 3600 and min(value for _, value in rest["points"]) >= 0, step
+
+
 def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
     """A heap profile every ten minutes or so, and an hour without one."""
     client = Tenant(server).api("ingest", "read")

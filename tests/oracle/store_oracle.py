@@ -83,15 +83,6 @@ def held_until(times, i):
     return times[i] + (interval or LONE)
 
 
-def rounded_steps(sums):
-    """Differences of running sums that are rounded."""
-    found, done = {}, 0
-    for step, value in sorted(sums.items()):
-        found[step] = ((done + value + UNIT // 2) >> 20) - ((done + UNIT // 2) >> 20)
-        done += value
-    return found
-
-
 class Steps:
     """Sums of groups per step of a window, and the time in which they have data."""
 
@@ -157,22 +148,36 @@ class Steps:
         return found
 
     def points(self):
-        """{group: {step: value}} of the steps with data; whole numbers that add up to the total, which the largest
-        value of a step makes up for."""
-        found, all_sums = {}, collections.defaultdict(int)
+        """{group: {step: value}} of the steps with data; whole numbers that add up to the total (store/query/apportion.h)."""
+        found = {}
         for group, sums in self.sums.items():
             steps = set(sums)
             for begin_ns, end_ns in self.covered[group]:
                 begin_ns, end_ns = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
                 steps |= set(range(self.of(begin_ns), self.of(end_ns - 1) + 1)) if begin_ns < end_ns else set()
-            found[group] = rounded_steps({step: sums[step] for step in steps})
-        for sums in self.sums.values():
-            for step, value in sums.items():
-                all_sums[step] += value
-        for step, value in rounded_steps(all_sums).items():
-            there = [group for group in sorted(found) if step in found[group]]
-            largest = max(there, key=lambda group: (found[group][step], -there.index(group)))
-            found[largest][step] += value - sum(found[group][step] for group in there)
+            found[group] = dict.fromkeys(sorted(steps), 0)
+        running, given = dict.fromkeys(found, 0), dict.fromkeys(found, 0)
+        for step in sorted(set().union(*found.values())):
+            values = {}
+            for group in sorted(found):
+                part = self.sums[group].get(step, 0)
+                running[group] += part
+                value = ((running[group] + UNIT // 2) >> 20) - given[group]
+                values[group] = value if part * value > 0 else 0
+            rest = ((sum(running.values()) + UNIT // 2) >> 20) - sum(given.values()) - sum(values.values())
+            before = None
+            while rest and rest != before:
+                before, by = rest, 1 if rest > 0 else -1
+                able = [group for group in values if self.sums[group].get(step, 0) * by > 0
+                        or (self.sums[group].get(step, 0) and values[group] * by < 0)]
+                able.sort(key=lambda group: -by * (running[group] - (given[group] + values[group]) * UNIT))
+                for group in able[:abs(rest)]:
+                    values[group] += by
+                    rest -= by
+            for group, value in values.items():
+                given[group] += value
+                if step in found[group]:
+                    found[group][step] = value
         return found
 
 
