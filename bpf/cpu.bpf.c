@@ -4,13 +4,13 @@
  * stacks to the ring buffer. If requested, it also records where threads wait, at thread switches
  * (bpf/off_cpu.bpf.h).
  *
- * A sample costs unwinding two stacks and one copy. Most stacks of a window are new, so sending each
- * sample is cheaper than keeping it (agent/README.md). Equal samples are counted only if requested
- * (bpf/tally.bpf.h).
+ * A sample costs unwinding two stacks and one copy. Most stacks of a window are new, so sending
+ * each sample is cheaper than keeping it (agent/README.md). Equal samples are counted only if
+ * requested (bpf/tally.bpf.h).
  *
- * Compiled twice: for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c) for 5.10 to
- * 5.16, which lack bpf_loop and, before 5.15, bpf_task_pt_regs. Two objects rather than a branch,
- * because newer kernels refuse a callback in code that is never reached.
+ * Compiled twice: for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c) for 5.10
+ * to 5.16, which lack bpf_loop and, before 5.15, bpf_task_pt_regs. Two objects rather than a
+ * branch, because newer kernels refuse a callback in code that is never reached.
  */
 #ifndef CPU_BEFORE_5_17
 #define CPU_BEFORE_5_17 0

@@ -2,10 +2,10 @@
  * batch_id: what tells a batch of profiles from all others, so that one that is sent again counts
  * once (store/store.h).
  *
- * It is made of the field Perfolio-Batch-Id, where the request has one, and else of labels, times
- * and content, where the sender gave a time: two profiles without one may be equal by chance.
- * Content is what was sent, of single profiles with their compression: a retry sends the same
- * bytes, and there are fewer of them to be hashed than of the expanded profile.
+ * It is made of the field Perfolio-Batch-Id, where the request has one, and else of labels, the
+ * agent's session, times and content, where the sender gave a time: two profiles without one may be
+ * equal by chance. Content is what was sent, of single profiles with their compression: a retry
+ * sends the same bytes, and there are fewer of them to be hashed than of the expanded profile.
  * Threads: any.
  */
 #ifndef API_INGEST_BATCH_ID_H
@@ -24,8 +24,9 @@ struct batch_id_source {
     const struct batch_text_label *labels; /* in any order */
     size_t label_count;
     struct span name;
-    int64_t time_ns; /* 0: the sender gave none */
-    int64_t end_ns;  /* likewise */
+    struct span session; /* of the agent, where it is no label; empty: it has none */
+    int64_t time_ns;     /* 0: the sender gave none */
+    int64_t end_ns;      /* likewise */
     struct span content;
     uint32_t number; /* of the batch in its request: one field names them all */
 };

@@ -51,7 +51,8 @@ struct ingest_body_profile {
     int64_t time_ns; /* that the sender gave, else 0; see api/ingest/batch_id.h */
     int64_t end_ns;
     struct span content;
-    uint32_t number; /* in its request */
+    struct span session; /* of the agent; may be empty */
+    uint32_t number;     /* in its request */
 };
 
 /* Takes source->profile, also when it fails; one without a time has source's, or is of now.

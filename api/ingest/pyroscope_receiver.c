@@ -38,6 +38,7 @@ static enum err_code put_pushed(struct request *request, const struct pyroscope_
     const struct ingest_body_profile profile = {.source = &source,
                                                 .time_ns = batch_own_time_ns(source.profile),
                                                 .content = sent->bytes,
+                                                .session = series->session,
                                                 .number = number};
     return ingest_body_put(request, &profile, ingest_limits, err);
 }
@@ -105,7 +106,8 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
         .source = &source,
         .time_ns = ingest->has_time ? ingest->query.from_ns : batch_own_time_ns(source.profile),
         .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
-        .content = body};
+        .content = body,
+        .session = ingest->query.session};
     return ingest_body_put(request, &profile, ingest->ingest_limits, err);
 }
 

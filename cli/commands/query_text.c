@@ -378,7 +378,8 @@ enum err_code query_text_refuse_empty(struct cli *cli, struct client *client,
     if (find_newest(client, query_text, cli->arena)[0])
         return err_set(
             err, ERR_NOT_FOUND,
-            "the profiles of this window that match %.200s have no samples: all was idle",
+            "the profiles of this window that match %.200s have no samples: all was idle, or it "
+            "is a counter with one snapshot, which has values from its second snapshot on",
             query_text->selector);
     query_text_print_newest(cli, client, query_text);
     return err_set(err, ERR_NOT_FOUND, "no data in this window matches %.200s%s",

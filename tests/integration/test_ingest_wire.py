@@ -285,6 +285,17 @@ def test_ingest_takes_stacks_and_lines(server, path, encoding):
         check(client, oracle, [OTLP_CPU], {"pod": pod})
 
 
+def test_equal_profiles_of_two_sessions_count_twice(server):
+    """Replicas with equal labels send equal idle or wall profiles in the same second; a retry has its session."""
+    client = Tenant(server).api("ingest", "read")
+    for session, is_known in (("a", False), ("b", False), ("a", True)):
+        answer = client.post("/ingest", b"main;idle 1000\n", query={
+            "name": f"app.wall{{__session_id__={session}}}", "from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10})
+        assert answer.status == 200 and answer.json()["duplicate"] is is_known, (session, answer)
+    total = client.get("/api/v1/query", query={"query": "wall", "start": BEGIN, "end": BEGIN + 1, "report": "top"}).json()["total"]
+    assert total == 20 * 10**9
+
+
 @pytest.mark.parametrize("is_form", [False, True])
 def test_ingest_takes_pprof(server, is_form):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()

@@ -5,9 +5,9 @@
  * QUERY. If a parameter is given twice, the first counts. Unknown parameters are ignored, and an
  * empty one counts as absent.
  *
- * - name: app{label=value,other=value}; required. Labels that begin with "__" are dropped
- * ("__session_id__" distinguishes agents where a server adds profiles up in memory); all others
- * follow lib/profile/batch/batch_labels.h.
+ * - name: app{label=value,other=value}; required. Labels that begin with "__" are dropped;
+ * "__session_id__" distinguishes agents with equal labels, so that equal profiles of two of them
+ * are no repetition (api/ingest/batch_id.h). All others follow lib/profile/batch/batch_labels.h.
  * - from, until: as in lib/base/time_parse.h, so seconds, or milliseconds, microseconds or
  * nanoseconds if they have 13, 16 or 19 digits; default: now. until must not precede from. They are
  * the time and the duration of profiles that have none.
@@ -58,6 +58,7 @@ struct pyroscope_ingest_query {
     struct span app;
     const struct batch_text_label *labels; /* from name; checked, not sorted */
     size_t label_count;
+    struct span session; /* "__session_id__"; may be empty */
     int64_t from_ns;
     int64_t until_ns;
     uint32_t sample_rate;

@@ -52,11 +52,14 @@ static enum err_code find_parameter(struct arena *arena, struct span query, cons
 struct name_reader {
     struct batch_text_label *labels;
     size_t label_count;
+    struct span session;
 };
 
 static enum err_code add_label(struct name_reader *reader, struct span name, struct span value,
                                struct err *err)
 {
+    if (span_equal_text(name, "__session_id__"))
+        reader->session = value;
     if (span_starts_with(name, "__"))
         return ERR_NONE;
     if (reader->label_count == LABELS_MAX)
@@ -102,6 +105,7 @@ static enum err_code read_name(struct arena *arena, struct span text,
     }
     query->labels = reader.labels;
     query->label_count = reader.label_count;
+    query->session = reader.session;
     return ERR_NONE;
 }
 

@@ -49,6 +49,8 @@ static void add_label(struct draft *draft, struct span name, struct span value)
         draft->series.name = value;
     else if (span_equal_text(name, "__delta__"))
         draft->series.is_ready = span_equal_text(value, "false");
+    else if (span_equal_text(name, "__session_id__"))
+        draft->series.session = value;
     if (span_starts_with(name, "__"))
         return;
     if (batch_labels_is_service(name) && value.size)

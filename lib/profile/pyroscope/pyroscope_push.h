@@ -28,8 +28,9 @@ struct profile_limits;
 struct pyroscope_push_series {
     const struct batch_text_label *labels; /* unchecked: batch_from_profile checks them */
     size_t label_count;
-    struct span name; /* "__name__"; may be empty */
-    bool is_ready;    /* "__delta__" = "false" */
+    struct span name;    /* "__name__"; may be empty */
+    bool is_ready;       /* "__delta__" = "false" */
+    struct span session; /* "__session_id__"; may be empty */
 };
 
 struct pyroscope_push_profile {
