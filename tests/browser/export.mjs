@@ -94,7 +94,7 @@ export async function testExport(runner, browser, server) {
       const through = kept.filter(({ stack }) => stack[1] === zoomed);
       assert.ok(through.length > 0 && through.length < kept.length);
       assert.deepEqual(asRows(below, 0), asRows(through, 1));
-      const groupsBox = page.locator("dialog .check:has-text('grouped otherwise') input");
+      const groupsBox = page.locator("dialog .check:has-text('other groupings') input");
       assert.ok(await groupsBox.isDisabled(), "a part is of its grouping");
       await page.click("dialog .check input");
       assert.ok(await groupsBox.isChecked());
