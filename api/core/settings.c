@@ -194,6 +194,8 @@ static const struct knob knobs[] = {
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",
          "in one profile"),
+    KNOB("max-request-days", KNOB_NUMBER, max_request_days, 1, 100000, "64",
+         "days (UTC) on which the continuous profiles of one request may begin"),
     KNOB(
         "max-expansion-ratio", KNOB_NUMBER, max_expansion_ratio, 10, 1000000, "200",
         "how many times its size a compressed continuous profile may expand to, where that is more "

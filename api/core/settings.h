@@ -75,6 +75,7 @@ struct settings {
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/core/tenant_limit.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
+    int max_request_days;          /* api/ingest/ingest_limits.h */
     int max_expansion_ratio;       /* of continuous profiles; lib/base/compress.h */
     int max_share_expansion_ratio; /* of shares */
     char *debuginfod_urls;         /* words between commas; "off": nobody is ever asked */

@@ -8,6 +8,7 @@
 #include "api/ingest/sources.h"
 #include "api/report/symbol_resolver.h"
 #include "lib/base/clock.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch.h"
 #include "lib/profile/batch/batch_labels.h"
@@ -56,7 +57,7 @@ struct ingest_limits {
     uint64_t *pending; /* series that are not known to be stored (api/ingest/series_set.h) */
     uint32_t pending_count;
     uint32_t pending_capacity;
-    int64_t days[INGEST_LIMITS_DAYS_MAX]; /* since 1970, of the profiles that were put */
+    struct map_u64 days; /* since 1970, of the profiles that were put */
     uint32_t day_count;
 };
 
@@ -196,6 +197,13 @@ static void settle_series(struct ingest_limits *ingest_limits, bool are_stored)
     ingest_limits->pending_count = 0;
 }
 
+static void forget_days(struct ingest_limits *ingest_limits)
+{
+    map_u64_fini(&ingest_limits->days);
+    ingest_limits->days = (struct map_u64){0};
+    ingest_limits->day_count = 0;
+}
+
 void ingest_limits_restart(struct ingest_limits *ingest_limits)
 {
     struct request *request = ingest_limits->request;
@@ -205,7 +213,7 @@ void ingest_limits_restart(struct ingest_limits *ingest_limits)
         store_addition_create(request->server->store, request->principal.tenant_id);
     ingest_limits->sample_count = 0;
     ingest_limits->cut_string_count = 0;
-    ingest_limits->day_count = 0;
+    forget_days(ingest_limits);
     request->service_count = 0;
     request->partial_error = NULL;
 }
@@ -240,6 +248,7 @@ void ingest_limits_close(struct ingest_limits *ingest_limits)
         return;
     settle_series(ingest_limits, false);
     store_addition_destroy(ingest_limits->addition);
+    forget_days(ingest_limits);
     mem_free(ingest_limits->pending);
     mem_free(ingest_limits);
 }
@@ -506,14 +515,13 @@ static uint64_t count_samples(const struct batch *batch)
 /* Whether the day is one of the request's, or becomes one. */
 static bool take_day(struct ingest_limits *ingest_limits, int64_t day)
 {
-    /* Profiles of a request are mostly of the same day as the one before. */
-    for (uint32_t i = ingest_limits->day_count; i; i--) {
-        if (ingest_limits->days[i - 1] == day)
-            return true;
-    }
-    if (ingest_limits->day_count == INGEST_LIMITS_DAYS_MAX)
+    const uint32_t most = (uint32_t)ingest_limits->request->server->settings->max_request_days;
+    if (map_u64_find(&ingest_limits->days, (uint64_t)day) != MAP_ABSENT)
+        return true;
+    if (ingest_limits->day_count == most)
         return false;
-    ingest_limits->days[ingest_limits->day_count++] = day;
+    map_u64_add(&ingest_limits->days, (uint64_t)day, 0);
+    ingest_limits->day_count++;
     return true;
 }
 
@@ -527,8 +535,8 @@ static enum err_code check_days(struct ingest_limits *ingest_limits, const struc
             continue;
         err_set(err, ERR_TOO_LARGE,
                 "the profiles of this request begin on more than %d days, the limit of one "
-                "request: send them in several requests",
-                INGEST_LIMITS_DAYS_MAX);
+                "request (max-request-days): send them in several requests",
+                ingest_limits->request->server->settings->max_request_days);
         err->is_final = true;
         return ERR_TOO_LARGE;
     }

@@ -30,9 +30,7 @@ struct profile_limits;
 struct request;
 struct store_receipt;
 
-/* The days (UTC) on which the profiles of one request may begin: the store makes an object for
- * each, so that a small request could bring work for minutes. */
-enum { INGEST_LIMITS_SERIES_S = 3600, INGEST_LIMITS_DAYS_MAX = 64 };
+enum { INGEST_LIMITS_SERIES_S = 3600 };
 
 /* now_ns is clock_monotonic_ns, or a test's clock. */
 struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
@@ -65,7 +63,8 @@ uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX]);
 
 /* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
- * ERR_TOO_LARGE (also more than INGEST_LIMITS_DAYS_MAX days). */
+ * ERR_TOO_LARGE (also profiles of more days than the setting max-request-days:
+ * the store makes an object for each day, so that a small request could bring work for minutes). */
 enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
                                 const uint8_t *batch_id, struct err *err) MUST_USE;
 /* The same without profiles of series that are over a limit: they are counted and named in result.

@@ -237,6 +237,6 @@ def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
                            headers={"Content-Type": "application/x-protobuf"})
 
     answer = send(65)
-    assert answer.status == 413 and b"begin on more than 64 days, the limit of one request" in answer.body, answer
+    assert answer.status == 413 and b"begin on more than 64 days, the limit of one request (max-request-days)" in answer.body, answer
     answer = send(64)
     assert answer.status == 200 and b"dropped" not in answer.body, answer

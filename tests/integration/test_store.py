@@ -570,7 +570,7 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
 
 def test_what_is_too_large_together_stops_no_merge(start_server):
     """Values of one series and hour that cannot be added, and a push of more days than a merge takes."""
-    server = start_server("--jobs-interval", "1s")
+    server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = (Tenant(server).api("ingest", "read") for _ in range(2))
     for i, (pod, value) in enumerate([("huge", 6 * 10**18)] * 3 + [("ok", 5)] * 3):
         body = make_profile(CPU, BEGIN + i, {("main",): [1, value]}, ("cpu", "nanoseconds"), 10**10)

@@ -170,7 +170,7 @@ def server_started(server):
 
 
 def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
-    server = start_server("--jobs-interval", "1s")
+    server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
     days = [otlp_maker.Profile(("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10,
                                ("cpu", "nanoseconds")) for i in range(4100)]

@@ -18,7 +18,7 @@ Each comes from an address of its own (127.0.1.x). Attackers:
     lock-out       wrong passwords for a person of the team from 100 addresses; the person signs in all the while, with
                    a browser that keeps the device cookie of its first sign-in, as browsers do
 
-It fails when the p99 of an honest kind of request is more than twice that of the quiet time (and above 50 ms), when a
+It fails when the p99 of an honest kind of request is more than twice that of the quiet time (and above 20 ms), when a
 profile that was acknowledged is missing or counts twice, when an honest request is refused, when the person cannot sign
 in, when the server holds too much memory, or when a refusal of an attack does not say what its limit is.
 """
@@ -51,7 +51,7 @@ WARM_SECONDS = float(os.environ.get("WARM_SECONDS", "300"))
 RSS_MIB = int(os.environ.get("SOAK_RSS_MIB", "1024"))
 CHOSEN = os.environ.get("SOAK_ATTACKS", "").split(",")
 DEVICE_COOKIE = "__Host-perfolio_device"
-FLOOR_MS = 50  # below this a ratio says nothing
+FLOOR_MS = 20  # below this a ratio says nothing
 SAMPLE_NS = 10_000_000
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
