@@ -123,7 +123,7 @@ def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
     filler = fill(disk, 0)
     wait_for(lambda: not is_ready(server))
     for share in made:
-        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410))
+        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410), seconds=600)
     folder = server.data_dir / "objects" / "share"
     wait_for(lambda: not any((folder / share).exists() for share in made))
     assert not is_ready(server)
