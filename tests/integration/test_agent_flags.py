@@ -34,7 +34,7 @@ def no_report_of_sanitizers(tmp_path):
     assert not log.exists() or not SANITIZER.search(log.read_text()), log.read_text()
 
 
-def wait_for(what, agent, seconds=120):
+def wait_for(what, agent, seconds=600):
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert agent.process.poll() is None and time.monotonic() < deadline, agent.log()

@@ -394,7 +394,7 @@ def test_without_the_builder_of_symbol_tables_that_is_said_once(program, tmp_pat
     done = subprocess.run([alone, "record", "-F", "997", "--", program, "200"], cwd=tmp_path, timeout=120,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("perfolio-symbolize") == 1 and "no names here" in done.stderr
+    assert done.stderr.count("perfolio-symbolize") == 1 and "native functions have no names" in done.stderr
 
 
 def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
@@ -718,12 +718,12 @@ def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
 
 @pytest.mark.parametrize("arguments, words", [
     ([], "name what to record"),
-    (["-a", "-p", "1"], "exclude each other"),
-    (["-p", "x"], "takes the number of a process"),
+    (["-a", "-p", "1"], "cannot be combined"),
+    (["-p", "x"], "takes a process id"),
     (["-a", "-d", "0"], "takes seconds"),
     (["-a", "-F", "100000"], "takes a number from 1"),
     (["-a", "--title", "x"], "add --share"),
-    (["-a", "-o", ""], "-o wants the name of a file"),
+    (["-a", "-o", ""], "-o takes the name of a file"),
     (["--share", "--expires=xyz", "-a"], '--expires "xyz" is neither never nor'),
     (["--share", "--expires=5m", "-a"], '--expires "5m" is neither never nor'),
     (["--share", "--title", 201 * "x", "-a"], "--title has 201 characters, limit 200"),
@@ -869,7 +869,7 @@ def test_a_command_that_cannot_be_run_and_a_process_that_is_not_there(record):
     done = record("--", "/nonexistent/bench")
     assert done.returncode == 5 and "/nonexistent/bench" in done.stderr
     done = record("-p", 2**22 - 1, "-d", "0.1")
-    assert done.returncode == 5 and "no process" in done.stderr
+    assert done.returncode == 5 and "process 4194303 does not exist" in done.stderr
 
 
 def in_a_namespace(tmp_path, *command):
@@ -920,7 +920,7 @@ def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
     done = record("-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0, done.stderr
-    said, = re.findall(r"^(\d+) % of the samples are in code of made without a name: a perf map, /tmp/perf-PID.map, gives",
+    said, = re.findall(r"^(\d+) % of the samples are in code of made without a name: write a perf map, /tmp/perf-PID.map, to name it",
                        done.stderr, re.M)
     assert int(said) == nameless_percent(tmp_path) > 50
     done = record("-q", "-F", "499", "--", tmp_path / "made")

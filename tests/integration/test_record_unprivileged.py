@@ -132,7 +132,7 @@ def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
     status, said, used = record(folder, "-F", "499", "--", folder / program, 300)
     assert status == 0, said
     assert "without rights: frames of the kernel" in said and "setcap cap_bpf," in said
-    assert "every user of this machine samples everybody's programs" in said
+    assert "which lets every user of this machine sample the programs of all users" in said
     total, rows = functions(folder)
     # What perfolio itself used to name things is in what was used, too.
     assert 0.5 * used < total < 1.15 * used
@@ -198,7 +198,7 @@ def test_another_users_process_is_refused(folder):
     assert re.search(r"only programs of your own, .* without CAP_PERFMON", said), said
 
 
-@pytest.mark.parametrize("mode, words", [(0o4755, "setuid or setgid"), (0o711, "executed and not read"),
+@pytest.mark.parametrize("mode, words", [(0o4755, "setuid or setgid"), (0o711, "executed but not read"),
                                          (0o755, "used no processor time")])
 def test_why_a_program_of_other_rights_has_no_sample_is_said(folder, mode, words):
     path = folder / "own-other"
