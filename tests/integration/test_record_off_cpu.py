@@ -265,7 +265,7 @@ def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
 
 @pytest.mark.parametrize("arguments, words", [
     (["--off-cpu=0"], "from 0.0001 to 1"), (["--off-cpu=2"], "from 0.0001 to 1"),
-    (["--min-wait=5"], "add --off-cpu"), (["--wall", "--event=page-faults"], "--wall is of time")])
+    (["--min-wait=5"], "needs --off-cpu or --wall"), (["--wall", "--event=page-faults"], "--wall cannot be combined with")])
 def test_mistakes_are_explained(arguments, words, tmp_path):
     done = subprocess.run([str(PERFOLIO), "record", *arguments, "--", "true"], cwd=tmp_path, timeout=60,
                           capture_output=True, text=True)
