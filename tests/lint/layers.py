@@ -191,20 +191,24 @@ class Checker:
 
     def check_symbols(self, build):
         """Whether the objects of each folder use only symbols of folders that FOLDERS allows."""
-        defined, undefined = {}, {}
+        defined, undefined, objects = {}, {}, []
         for object_file in sorted(build.glob("**/*.o")):
             path = str(object_file.relative_to(build))
             if path.split("/")[0] not in ("lib", "store", "api", "agent", "cli", "debuginfod"):
                 continue
             source = (ROOT / path).with_suffix(".c")
-            if not source.is_file() or source.stat().st_mtime > object_file.stat().st_mtime:
-                continue  # left over from a file that was moved or changed since
-            symbols = subprocess.run(["nm", "-g", object_file], capture_output=True, text=True, check=True).stdout
-            for fields in map(str.split, symbols.splitlines()):
-                if fields[-2] == "U":
-                    undefined.setdefault(path, []).append(fields[-1])
-                else:
-                    defined.setdefault(fields[-1], path)
+            if source.is_file() and source.stat().st_mtime <= object_file.stat().st_mtime:
+                objects.append(path)  # others are left over from files that were moved or changed since
+        if not objects:
+            return
+        listed = subprocess.run(["nm", "-gA", *objects], cwd=build, capture_output=True, text=True, check=True).stdout
+        for line in listed.splitlines():
+            path, _, symbol = line.partition(":")
+            fields = symbol.split()
+            if fields[-2] == "U":
+                undefined.setdefault(path, []).append(fields[-1])
+            else:
+                defined.setdefault(fields[-1], path)
         for path, symbols in undefined.items():
             for symbol in symbols:
                 other = defined.get(symbol)
