@@ -51,8 +51,8 @@ struct agent {
     struct interpreters *interpreters;
     struct jit_budget jit_budget;
     struct window *window;
-    struct window *live;     /* NULL: nobody asks */
-    struct off_cpu *off_cpu; /* NULL: nobody asks for them */
+    struct window *live;     /* NULL: no live display */
+    struct off_cpu *off_cpu; /* NULL: waits are not recorded */
     struct unwind_failures *failures;
     struct pollfd *polled;
     uint32_t polled_count;

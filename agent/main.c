@@ -55,7 +55,7 @@ struct service {
     struct spool *spool;
     struct profile_uploader *uploader; /* NULL: offline */
     struct symbol_uploader *symbols;   /* NULL: none are sent */
-    struct http_monitor *monitor;      /* NULL: nobody asks */
+    struct http_monitor *monitor;      /* NULL: no monitor address is set */
     uint64_t lost_batches;             /* could not be made or kept */
     int64_t refusal_ns;                /* when one was last said; 0: none was */
     int64_t left_out_ns;               /* the same of names */

@@ -1,11 +1,11 @@
 /*
  * cpython_code: the names, files and lines of code objects, read from a process and kept.
  *
- * A code object is known by its address and by what the kernel compared of it when it ran: another
- * that lies there later is read anew, and one that is gone has a name that says so. A process
- * shares them with its children, since most of those have no other, and may end before they were
- * looked at. Bounded: by count and bytes, and of all processes together (code_budget.h); past that
- * all are forgotten and read again. Threads: one.
+ * A code object is identified by its address and by the fields that the kernel program compared
+ * when it ran. Another object that reuses the address is read again; an object that no longer
+ * exists gets a name that states this. A process shares its objects with its children, because most
+ * children run the same code and may end before it is read. Count and bytes are limited, per
+ * process and in total (code_budget.h); past a limit all are dropped and read again. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_CPYTHON_CODE_H
 #define AGENT_INTERPRETER_CPYTHON_CODE_H

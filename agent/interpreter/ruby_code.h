@@ -1,8 +1,9 @@
 /*
  * ruby_code: the names, files and lines of instruction sequences, read from a process and kept.
  *
- * As agent/interpreter/cpython_code.h: known by address and by what the kernel compared, read anew
- * when that is another, shared with children, bounded. Threads: one.
+ * The rules are those of agent/interpreter/cpython_code.h: a sequence is identified by its address
+ * and by the fields that the kernel program compared, read again when they differ, shared with
+ * child processes, and limited in count and bytes. Threads: one.
  */
 #ifndef AGENT_INTERPRETER_RUBY_CODE_H
 #define AGENT_INTERPRETER_RUBY_CODE_H

@@ -21,7 +21,7 @@ struct kernel_program;
 struct sample_event;
 
 struct kernel_program_options {
-    uint32_t frequency_hz; /* of each CPU */
+    uint32_t frequency_hz; /* samples per second on each CPU */
     enum event_kind event;
     bool has_targets; /* only processes of kernel_program_add_target, and their children */
     /* The fraction of thread switches, from 0 (none) to 1, that is recorded too: SAMPLE_WAIT. */

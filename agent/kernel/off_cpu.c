@@ -11,7 +11,7 @@ struct wait {
     struct wait *next;
     int64_t since_ns;            /* when it began, or was last given */
     int64_t given_ns;            /* so much of it was given */
-    size_t bytes;                /* of what is kept */
+    size_t bytes;                /* size of event */
     struct sample_event event[]; /* cut behind its frames */
 };
 
@@ -19,7 +19,7 @@ struct off_cpu {
     int64_t min_ns;
     off_cpu_visit *visit;
     void *context;
-    uint64_t bytes; /* of all that wait */
+    uint64_t bytes; /* sizes of the events of all waiting threads */
     uint64_t refused;
     struct wait *buckets[BUCKETS]; /* by thread */
 };
@@ -66,7 +66,7 @@ void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event)
 {
     struct wait **at = find(off_cpu, event->thread_id);
     const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
-    /* What told that it was back was lost. */
+    /* The event that ended the wait before was lost. */
     if (*at)
         forget(off_cpu, at);
     if (off_cpu->bytes + bytes > BYTES_MAX) {

@@ -38,7 +38,7 @@ struct perf_sideband {
     int *watch_fds;      /* of single threads */
     uint32_t watch_count;
     uint32_t watch_capacity;
-    struct sample_event *sample; /* that is given; NULL: nobody asks */
+    struct sample_event *sample; /* buffer for one sample; NULL: samples are not read */
 };
 
 /* ---- records ---- */

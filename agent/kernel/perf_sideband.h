@@ -22,7 +22,7 @@ struct process_event;
 struct stack_copy;
 
 struct perf_sideband_options {
-    uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
+    uint32_t ring_bytes; /* ring of each CPU; 0: 256 KiB */
     void (*on_event)(void *context, const struct process_event *event);
     void *context;
     /* For users who may not load programs. Not NULL: the rings contain events and samples of the

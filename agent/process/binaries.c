@@ -125,8 +125,8 @@ static bool may_be_added(const struct binaries *binaries, uint64_t owner)
                              held_by(binaries, owner, true), 1);
 }
 
-/* What is kept is given up for what is mapped, the owner's own first, and nothing where that does
- * not help: files of others shall not be read anew for one who has his share. */
+/* Drops unused binaries to make room for a mapped one, the owner's own first. Drops none if that
+ * would not make room: an owner at its quota must not cause files of others to be read again. */
 static bool make_room(struct binaries *binaries, uint64_t owner)
 {
     if (!may_be_added(binaries, owner))

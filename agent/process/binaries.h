@@ -31,7 +31,7 @@ struct binaries;
 struct binary_source {
     uint32_t process_id;
     uint64_t owner; /* process_file_owner() of the process if binaries_are_counted(); else 0 */
-    uint64_t start; /* of the mapping */
+    uint64_t start; /* first address of the mapping */
     uint64_t limit;
     struct span path;
     bool is_deleted;      /* path no longer leads to the mapped file */

@@ -21,7 +21,7 @@ enum {
     MAPS_MAX_BYTES = 64 << 20,
     STAT_MAX_BYTES = 4096,
     PATH_BYTES = 64,
-    MAP_EVENTS_MAX = 256, /* of one process in a second; further ones lead to a scan */
+    MAP_EVENTS_MAX = 256, /* per process and second; more events cause a scan of /proc/PID/maps */
     /* A scan that took t is followed by a pause of so many t: for one process, for all processes
      * together, and for the whole of /proc after losses. Immediate scans and scans in sweeps have a
      * pause each, because a process that needs immediate scans all the time would otherwise block

@@ -215,7 +215,7 @@ static size_t add_whole_lines(struct reading *reading, char *piece, size_t size)
     return left;
 }
 
-/* Never all of it at once: it has twice the bytes of what is kept. */
+/* Reads the file piece by piece: it is twice as large as the symbols that are kept. */
 static bool read_file(struct reading *reading)
 {
     fd_auto fd = os_openat(AT_FDCWD, "/proc/kallsyms", O_RDONLY, 0);
