@@ -321,8 +321,11 @@ test-fresh:
 	sh tests/fresh.sh
 flags:
 	@echo $(filter-out -Wl%,$(CFLAGS))
-format:
+format: web/node_modules/.done
 	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files '*.py' | xargs black --quiet
+	git ls-files '*.ts' '*.tsx' '*.mjs' 'web/*.css' | \
+	    xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --write
 clean:
 	rm -rf build web/dist
 define HELP

@@ -9,7 +9,7 @@ build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwsla
     libssl-dev libzstd-dev libjansson-dev libdeflate-dev libdeflate-tools libpcre2-dev libxxhash-dev libinih-dev
     libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core
     libiberty-dev libseccomp-dev liblzma-dev libelf-dev libbpf-dev linux-libc-dev clang-14 llvm-14"
-test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
+test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck black
     mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
     python3-jsonschema llvm elfutils libdw-dev debuginfod libarchive-tools binutils dwz xz-utils libc6-dbg ruby"
 # make test-kernels, and a real S3 server for make test-s3.

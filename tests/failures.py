@@ -22,7 +22,7 @@ def of_not_ok(log):
         if not match:
             continue
         reason = []
-        for below in lines[at + 1:]:
+        for below in lines[at + 1 :]:
             if NEXT.match(below) or len(reason) == REASON_LINES:
                 break
             if not NOISE.match(below):
@@ -49,7 +49,9 @@ def of_junit(path):
             for failure in case.findall(kind):
                 name = f"{case.get('classname')}::{case.get('name')}"
                 place = (failure.text or "").rstrip().rpartition("\n")[2]
-                found.append((name, [*failure.get("message", "").splitlines()[:REASON_LINES - 1], place]))
+                found.append(
+                    (name, [*failure.get("message", "").splitlines()[: REASON_LINES - 1], place])
+                )
     return found
 
 
@@ -62,12 +64,12 @@ def telling_lines(log):
 
 def listed(failures):
     """Each failure's name and the begin of its reason, in at most LIST_LINES lines; the more failures, the less of each."""
-    shown = failures[:LIST_LINES - 1]
+    shown = failures[: LIST_LINES - 1]
     each = max(1, (LIST_LINES - 1) // max(1, len(shown)))
     lines = []
     for name, reason in shown:
         lines.append(f"FAILED {name}")
-        lines += [f"    {line.strip()}" for line in reason if line.strip()][:each - 1]
+        lines += [f"    {line.strip()}" for line in reason if line.strip()][: each - 1]
     if len(failures) > len(shown):
         lines.append(f"and {len(failures) - len(shown)} more: see build/test-logs")
     return [line[:LINE_LENGTH] for line in lines]

@@ -19,12 +19,23 @@ import failures
 
 # The command line and the agent with sanitizers, below build/, and the integration tests that use them.
 SANITIZED_CLIENTS = "sanitized-clients"
-CLIENT_TESTS = [f"tests/integration/{name}" for name in (
-    "test_cli_flags.py", "test_record_top.py",
-    "test_agent_flags.py", *(f"test_agent.py::test_{name}" for name in (
-        "a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there",
-        "a_pods_names_come_from_the_kubelet", "above_the_memory_limit_batches_do_not_follow_each_other",
-        "unwind_tables_are_shown_of_regular_files_alone")))]
+CLIENT_TESTS = [
+    f"tests/integration/{name}"
+    for name in (
+        "test_cli_flags.py",
+        "test_record_top.py",
+        "test_agent_flags.py",
+        *(
+            f"test_agent.py::test_{name}"
+            for name in (
+                "a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there",
+                "a_pods_names_come_from_the_kubelet",
+                "above_the_memory_limit_batches_do_not_follow_each_other",
+                "unwind_tables_are_shown_of_regular_files_alone",
+            )
+        ),
+    )
+]
 FULL = {"TEST_FULL": "1"}  # as many random inputs as the tests have in make test-long
 CRASH_TESTS = [f"tests/integration/test_{name}.py" for name in ("crash", "store_crash")]
 MOST_FLAKY = 3
@@ -54,9 +65,16 @@ class Again:
 
     def execute(self, command, environment=None, cwd=None):
         """(exit status, output); a command that takes too long has failed."""
-        with subprocess.Popen(command, cwd=cwd or self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL, text=True, errors="replace",
-                              env={**os.environ, **(environment or {})}) as process:
+        with subprocess.Popen(
+            command,
+            cwd=cwd or self.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            env={**os.environ, **(environment or {})},
+        ) as process:
             try:
                 output, _ = process.communicate(timeout=SECONDS_ALONE)
             except subprocess.TimeoutExpired:
@@ -69,11 +87,19 @@ class Again:
 
     def passes_program(self, test, build, environment=None):
         name = test.partition(":")[0]
-        programs = [path for path in (self.root / "build" / build / "tests" / "unit").glob(f"**/{name}")]
+        programs = [
+            path for path in (self.root / "build" / build / "tests" / "unit").glob(f"**/{name}")
+        ]
         if not programs:
             return None
-        status, output = self.execute([str(programs[0])], {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1",
-                                                             **(environment or {})})
+        status, output = self.execute(
+            [str(programs[0])],
+            {
+                "CMOCKA_MESSAGE_OUTPUT": "TAP",
+                "ASAN_OPTIONS": "detect_leaks=1",
+                **(environment or {}),
+            },
+        )
         return status == 0 and not SANITIZER.search(output)
 
     def passes_unit(self, test):
@@ -90,8 +116,11 @@ class Again:
 
     def passes_web(self, test):
         status, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test"])
-        return status == 0 or (bool(output) and test not in [name for name, _ in failures.of_not_ok(output)]
-                               and f"ok {test}" in re.sub(r"\bok (\d+ )?- ", "ok ", output))
+        return status == 0 or (
+            bool(output)
+            and test not in [name for name, _ in failures.of_not_ok(output)]
+            and f"ok {test}" in re.sub(r"\bok (\d+ )?- ", "ok ", output)
+        )
 
     def passes_agents(self, test):
         return self.passes_integration(test)
@@ -106,13 +135,21 @@ class Again:
         if not (self.root / path).exists():
             return None
         node = f"{path}::{name}" if module else path
-        return self.execute([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", node], environment)[0] == 0
+        return (
+            self.execute(
+                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", node], environment
+            )[0]
+            == 0
+        )
 
     def passes_browser(self, test):
-        _, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test:browser", "--", test])
+        _, output = self.execute(
+            ["npm", "--prefix", "web", "run", "--silent", "test:browser", "--", test]
+        )
         lines = output.splitlines()
         return any(line.startswith(f"ok - {test} (") for line in lines) and not any(
-            line.startswith("not ok - ") for line in lines)
+            line.startswith("not ok - ") for line in lines
+        )
 
     def passes_search(self, test):
         return self.passes_fuzz(test)
@@ -128,7 +165,10 @@ class Again:
         program = folder / ("seeds" if (folder / "seeds").exists() else name)
         if not slow or not program.exists():
             return None
-        return all(self.execute(["prlimit", "--cpu=10", str(program), str(path)], {"FUZZER": name})[0] == 0 for path in slow)
+        return all(
+            self.execute(["prlimit", "--cpu=10", str(program), str(path)], {"FUZZER": name})[0] == 0
+            for path in slow
+        )
 
 
 def retried(found, again, show=print):
@@ -137,7 +177,11 @@ def retried(found, again, show=print):
     for step, test, reason in found[:MOST_RETRIED]:
         begun = time.monotonic()
         passes = again.passes(step, test, reason)
-        result = {True: "passed", False: "failed again", None: "not tried again: this failure is final"}[passes]
+        result = {
+            True: "passed",
+            False: "failed again",
+            None: "not tried again: this failure is final",
+        }[passes]
         show(f"again, alone: {step}: {test}: {result} ({time.monotonic() - begun:.0f} s)")
         if passes:
             flaky.append((step, test, reason))
@@ -146,8 +190,14 @@ def retried(found, again, show=print):
 
 def recent_commits(root):
     """Ids of the last commits; None without git: every record then counts."""
-    done = subprocess.run(["git", "rev-list", f"--max-count={RECENT_COMMITS}", "HEAD"], cwd=root, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        ["git", "rev-list", f"--max-count={RECENT_COMMITS}", "HEAD"],
+        cwd=root,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
     return done.stdout.split() if done.returncode == 0 else None
 
 
@@ -156,7 +206,9 @@ def read_records(path):
     if not path.exists():
         return []
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-    return [(parts[0], parts[2]) for parts in (line.split("\t") for line in lines) if len(parts) == 3]
+    return [
+        (parts[0], parts[2]) for parts in (line.split("\t") for line in lines) if len(parts) == 3
+    ]
 
 
 def record(path, commits, flaky):
@@ -175,5 +227,7 @@ def objections(flaky, records, commits):
     earlier = {test for commit, test in records if commits is None or commit in commits}
     for step, test, _ in flaky:
         if f"{step}: {test}" in earlier:
-            reasons.append(f"{step}: {test} is flaky for the second time within {RECENT_COMMITS} commits (tests/flaky.txt): rewrite it")
+            reasons.append(
+                f"{step}: {test} is flaky for the second time within {RECENT_COMMITS} commits (tests/flaky.txt): rewrite it"
+            )
     return reasons

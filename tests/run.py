@@ -67,12 +67,20 @@ def execute(name, command, environment, priority):
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
     # A make above this script has flags and a job server that are not for the ones below.
-    inherited = {key: value for key, value in os.environ.items()
-                 if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    inherited = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+    }
     with open(log, "w") as out:
-        process = subprocess.Popen([*priority, *command], cwd=ROOT, stdout=out,
-                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                   env={**inherited, **environment})
+        process = subprocess.Popen(
+            [*priority, *command],
+            cwd=ROOT,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**inherited, **environment},
+        )
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, log.read_text(errors="replace"), used.ru_utime + used.ru_stime
@@ -104,14 +112,26 @@ def run_unit(name, build, settings=None):
         (LOGS / f"{name}.log").write_text(output)
         return Result(0, 1, failures=[(f"{name}: the build", failures.telling_lines(output))])
     # All are links to one program, which runs the tests of the file that the link is named after.
-    programs = [ROOT / "build" / build / source.relative_to(ROOT).with_suffix("")
-                for source in sorted((ROOT / "tests" / "unit").glob("**/test_*.c"))]
+    programs = [
+        ROOT / "build" / build / source.relative_to(ROOT).with_suffix("")
+        for source in sorted((ROOT / "tests" / "unit").glob("**/test_*.c"))
+    ]
     total, logs = Result(0, 0), []
-    environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1", **(settings or {})}
+    environment = {
+        "CMOCKA_MESSAGE_OUTPUT": "TAP",
+        "ASAN_OPTIONS": "detect_leaks=1",
+        **(settings or {}),
+    }
     priority = COSTS.priority
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = list(pool.map(lambda program: execute(f"{name}-{program.name}", [str(program)],
-                                                     environment, priority), programs))
+        runs = list(
+            pool.map(
+                lambda program: execute(
+                    f"{name}-{program.name}", [str(program)], environment, priority
+                ),
+                programs,
+            )
+        )
     for program, (status, output, seconds) in zip(programs, runs):
         COSTS.seconds += seconds
         TIMES.append((seconds, "CPU", f"{name}: {program.name}"))
@@ -153,7 +173,9 @@ def from_node(status, output):
     passed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )pass (\d+)", output, re.M))
     failed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )fail (\d+)", output, re.M))
     skipped = 0
-    for ok, bad, not_run in re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", output, re.M):
+    for ok, bad, not_run in re.findall(
+        r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", output, re.M
+    ):
         passed, failed, skipped = passed + int(ok), failed + int(bad), skipped + int(not_run or 0)
     if (status != 0 or passed == 0) and failed == 0:
         failed = 1
@@ -164,8 +186,11 @@ def run_pytest(name, arguments, environment=None):
     report, costs = LOGS / f"{name}.xml", LOGS / f"{name}.costs"
     for path in (report, costs):
         path.unlink(missing_ok=True)
-    status, output = run(name, [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", *arguments],
-                         {"PERFOLIO_TEST_COSTS": str(costs), **(environment or {})})
+    status, output = run(
+        name,
+        [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", *arguments],
+        {"PERFOLIO_TEST_COSTS": str(costs), **(environment or {})},
+    )
     for line in costs.read_text().splitlines() if costs.exists() else ():
         seconds, _, test = line.partition("\t")
         TIMES.append((float(seconds), "CPU", f"{name}: {test.removeprefix('tests/integration/')}"))
@@ -178,7 +203,13 @@ def run_pytest(name, arguments, environment=None):
     failed = numbers["failed"] + numbers["error"] + numbers["errors"]
     if (status != 0 or numbers["passed"] == 0) and failed == 0:
         failed = 1
-    return Result(numbers["passed"], failed, numbers["skipped"], failures.of_junit(report), numbers["deselected"])
+    return Result(
+        numbers["passed"],
+        failed,
+        numbers["skipped"],
+        failures.of_junit(report),
+        numbers["deselected"],
+    )
 
 
 def step_integration():
@@ -224,8 +255,10 @@ def step_clients():
 
 def step_browser():
     status, output = run("browser", ["npm", "--prefix", "web", "run", "--silent", "test:browser"])
-    TIMES.extend((int(ms) / 1000, "wall", f"browser: {test}")
-                 for test, ms in re.findall(r"^ok - (.+) \((\d+) ms\)$", output, re.M))
+    TIMES.extend(
+        (int(ms) / 1000, "wall", f"browser: {test}")
+        for test, ms in re.findall(r"^ok - (.+) \((\d+) ms\)$", output, re.M)
+    )
     return from_node(status, output)
 
 
@@ -244,18 +277,39 @@ def step_fuzz():
 
 def step_search():
     """Looks for new inputs."""
-    return run_fuzzers("search", ["make", "fuzz", f"FUZZ_SECONDS={os.environ.get('FUZZ_SECONDS', '10')}"])
+    return run_fuzzers(
+        "search", ["make", "fuzz", f"FUZZ_SECONDS={os.environ.get('FUZZ_SECONDS', '10')}"]
+    )
 
 
 # Many integration tests wait for a server; a few processes keep the machine busy.
 SIDE_BY_SIDE = ("-n", os.environ.get("PYTEST_PROCESSES", "4"), "--dist", "loadfile")
-SHORT = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
-         "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
-LONG = {"agents": step_agents, "full": step_full, "crash": step_crash, "clients": step_clients, "search": step_search}
+SHORT = {
+    "check": step_check,
+    "unit": step_unit,
+    "sanitizers": step_sanitizers,
+    "web": step_web,
+    "integration": step_integration,
+    "browser": step_browser,
+    "fuzz": step_fuzz,
+}
+LONG = {
+    "agents": step_agents,
+    "full": step_full,
+    "crash": step_crash,
+    "clients": step_clients,
+    "search": step_search,
+}
 STEPS = {**SHORT, **LONG}
 # Lanes run side by side, the steps of a lane one after the other. The sanitizers' build is the fuzzers'.
-LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "fuzz"),
-         ("agents", "crash"), ("full", "clients", "search"))
+LANES = (
+    ("integration",),
+    ("browser",),
+    ("check", "unit", "web"),
+    ("sanitizers", "fuzz"),
+    ("agents", "crash"),
+    ("full", "clients", "search"),
+)
 WAITING = {"integration", "browser", "agents", "crash"}
 
 
@@ -275,13 +329,17 @@ def run_step(name):
     start, COSTS.seconds = time.monotonic(), 0
     result = STEPS[name]()
     left = f", {result.left} left for make test-long" if result.left else ""
-    lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped{left} "
-             f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"]
+    lines = [
+        f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped{left} "
+        f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"
+    ]
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace")
         lines += [f"    {line}" for line in failures_first(log.splitlines())]
-        result.failures = [(name, test, reason) for test, reason in
-                           result.failures or [("the whole step", failures.telling_lines(log))]]
+        result.failures = [
+            (name, test, reason)
+            for test, reason in result.failures or [("the whole step", failures.telling_lines(log))]
+        ]
     print("\n".join(lines), flush=True)
     return result
 
@@ -300,36 +358,52 @@ def judge_flaky(found):
     objections = retry.objections(flaky, retry.read_records(FLAKY_FILE), commits)
     retry.record(FLAKY_FILE, commits, flaky)
     for step, test, reason in flaky:
-        print(f"FLAKY {step}: {test}: it failed beside other tests and passed alone", *(f"    {line}" for line in reason), sep="\n")
+        print(
+            f"FLAKY {step}: {test}: it failed beside other tests and passed alone",
+            *(f"    {line}" for line in reason),
+            sep="\n",
+        )
     return flaky, objections
 
 
 def show_times():
     """The most expensive tests, so that each run shows where its time goes."""
-    print(f"the {MOST_EXPENSIVE} slowest tests, in seconds (CPU: user and kernel time with all child processes):")
+    print(
+        f"the {MOST_EXPENSIVE} slowest tests, in seconds (CPU: user and kernel time with all child processes):"
+    )
     for seconds, kind, test in sorted(TIMES, reverse=True)[:MOST_EXPENSIVE]:
         print(f"  {seconds:7.1f} {kind:4} {test}")
 
 
 def main():
-    wanted = [step for word in sys.argv[1:] or SHORT for step in (LONG if word == "long" else [word])]
+    wanted = [
+        step for word in sys.argv[1:] or SHORT for step in (LONG if word == "long" else [word])
+    ]
     CHOSEN.update(wanted)
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)} and long")
     # Programs that both lanes, or several tests of one, use are built before either starts.
-    status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"])
+    status, output = run(
+        "build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"]
+    )
     if status != 0:
-        print(output, *failures.listed([("build", failures.telling_lines(output))]),
-              "0 passed, 1 failed", sep="\n")
+        print(
+            output,
+            *failures.listed([("build", failures.telling_lines(output))]),
+            "0 passed, 1 failed",
+            sep="\n",
+        )
         sys.exit(1)
     print(f"build: {COSTS.seconds:.0f} s of processors", flush=True)
     lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
     show_times()
-    passed, failed, skipped, left = (sum(getattr(result, key) for result in results)
-                                     for key in ("passed", "failed", "skipped", "left"))
+    passed, failed, skipped, left = (
+        sum(getattr(result, key) for result in results)
+        for key in ("passed", "failed", "skipped", "left")
+    )
     found = [failure for result in results for failure in result.failures]
     flaky, objections = judge_flaky(found)
     final = [failure for failure in found if failure not in flaky]
@@ -338,9 +412,12 @@ def main():
     print(*objections, sep="\n", end="\n" if objections else "")
     # A step may count fewer failures than it names, or more: what is left is at least what is named.
     failed = max(failed - len(flaky), len(final))
-    print(f"{passed + len(flaky)} passed, {failed} failed" +
-          (f", {skipped} skipped" if skipped else "") +
-          (f", {left} left for make test-long" if left else "") + (f", {len(flaky)} flaky" if flaky else ""))
+    print(
+        f"{passed + len(flaky)} passed, {failed} failed"
+        + (f", {skipped} skipped" if skipped else "")
+        + (f", {left} left for make test-long" if left else "")
+        + (f", {len(flaky)} flaky" if flaky else "")
+    )
     sys.exit(1 if failed or objections else 0)
 
 

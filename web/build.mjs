@@ -11,7 +11,15 @@ import { minify } from "terser";
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { brotliCompressSync, constants } from "node:zlib";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -29,7 +37,11 @@ const cssAsText = {
       return { path: join(folder, path.replace("?text", "")), namespace: "css-as-text" };
     });
     plugin.onLoad({ filter: /./, namespace: "css-as-text" }, async ({ path }) => {
-      const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true, target: browsers });
+      const { code } = await transform(readFileSync(path, "utf8"), {
+        loader: "css",
+        minify: true,
+        target: browsers,
+      });
       return { contents: code, loader: "text", watchFiles: [path] };
     });
   },
@@ -73,35 +85,56 @@ function outputOf(metafile, entry) {
 function preloadsOf(metafile, entry) {
   const output = Object.values(metafile.outputs).find((one) => one.entryPoint === entry);
   const imports = output.imports.filter((one) => one.kind === "import-statement" && !one.external);
-  return imports.map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`).join("\n");
+  return imports
+    .map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`)
+    .join("\n");
 }
 
 /** libdeflate's twelfth level is 2.5 % smaller than zlib's ninth, in a fraction of zopfli's time. */
 function compressBeside(file) {
   const bytes = readFileSync(file);
-  writeFileSync(file + ".gz", execFileSync("libdeflate-gzip", ["-12", "-c"], { input: bytes, maxBuffer: 1 << 24 }));
+  writeFileSync(
+    file + ".gz",
+    execFileSync("libdeflate-gzip", ["-12", "-c"], { input: bytes, maxBuffer: 1 << 24 }),
+  );
   const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
 /** The licenses of all packages of which a source is among the inputs, and of the font: they ask to go wherever the work goes. */
 function licensesOf(metafile) {
-  const packages = Object.keys(metafile.inputs).map((path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  const packages = Object.keys(metafile.inputs).map(
+    (path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1],
+  );
   const names = [...new Set(packages.filter(Boolean))].sort();
   const texts = names.map((name) => {
     const folder = join(root, "node_modules", name);
     const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"].map((one) => join(folder, one)).find(existsSync);
+    const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"]
+      .map((one) => join(folder, one))
+      .find(existsSync);
     if (!file) throw new Error(`${name} comes without its license`);
     return `${name} ${version}\n\n${readFileSync(file, "utf8").trim()}\n`;
   });
   const font = `DejaVu Sans (pictures that the server draws)\n\n${readFileSync(join(root, "../deploy/licenses/DejaVuSans.txt"), "utf8")}`;
-  return ["Perfolio's pages and programs contain work of others under these licenses.\n", ...texts, font].join(`\n${"=".repeat(72)}\n\n`);
+  return [
+    "Perfolio's pages and programs contain work of others under these licenses.\n",
+    ...texts,
+    font,
+  ].join(`\n${"=".repeat(72)}\n\n`);
 }
 
 /** One source as text: everything that it imports, sooner or later, is in it. */
 async function bundleText(entry, options = {}) {
-  const result = await build({ ...common, entryPoints: [entry], write: false, minify: true, target: browsers, format: "iife", ...options });
+  const result = await build({
+    ...common,
+    entryPoints: [entry],
+    write: false,
+    minify: true,
+    target: browsers,
+    format: "iife",
+    ...options,
+  });
   return result.outputFiles[0].text;
 }
 
@@ -113,18 +146,42 @@ const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("ba
 async function buildPageFrame(licenses) {
   const startsFromPage = {
     name: "worker-from-page",
-    setup: (plugin) => plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({ path: join(root, "src/standalone/start_worker.ts") })),
+    setup: (plugin) =>
+      plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({
+        path: join(root, "src/standalone/start_worker.ts"),
+      })),
   };
-  const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [cssAsText, startsFromPage] }));
+  const script = asScript(
+    await bundleText("src/standalone/main.tsx", { plugins: [cssAsText, startsFromPage] }),
+  );
   const worker = asScript(await bundleText("src/workers/rules_worker.ts"));
   const graphWorker = asScript(await bundleText("src/workers/graph_worker.ts"));
-  const style = (await bundleText("src/app.css", { format: undefined })).replaceAll("</style", "<\\/style");
+  const style = (await bundleText("src/app.css", { format: undefined })).replaceAll(
+    "</style",
+    "<\\/style",
+  );
   const policy = [
-    "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "worker-src blob:", "img-src data:",
-    "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
+    "default-src 'none'",
+    `script-src ${hashOf(script)}`,
+    `style-src ${hashOf(style)}`,
+    "worker-src blob:",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
   ].join("; ");
-  const parts = { policy, style, worker, graphWorker, script, licenses: licenses.replaceAll("--", "- -") };
-  const frame = readFileSync(join(root, "src/standalone/frame.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+  const parts = {
+    policy,
+    style,
+    worker,
+    graphWorker,
+    script,
+    licenses: licenses.replaceAll("--", "- -"),
+  };
+  const frame = readFileSync(join(root, "src/standalone/frame.html"), "utf8").replace(
+    /\{\{(\w+)\}\}/g,
+    (_, name) => parts[name],
+  );
   const name = `page_frame-${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
   writeFileSync(join(dist, "assets", name), frame);
   return `/assets/${name}`;
@@ -136,19 +193,48 @@ async function buildPageFrame(licenses) {
  */
 const laterTogether = {
   reading: [
-    "views/empty.tsx", "views/frame_menu.tsx", "views/key_sheet.tsx", "views/labels.tsx", "views/peek.tsx", "views/rule_menu.tsx",
-    "views/sandwich.tsx", "views/source_place.tsx", "views/table.tsx", "pages/neighbour.ts",
+    "views/empty.tsx",
+    "views/frame_menu.tsx",
+    "views/key_sheet.tsx",
+    "views/labels.tsx",
+    "views/peek.tsx",
+    "views/rule_menu.tsx",
+    "views/sandwich.tsx",
+    "views/source_place.tsx",
+    "views/table.tsx",
+    "pages/neighbour.ts",
   ],
-  giving: ["export/dialog.tsx", "pages/comments.tsx", "pages/downloads.tsx", "pages/share_dialogs.tsx", "pages/share_prompts.tsx"],
-  seldom: ["ui/contrast.ts", "pages/embed.tsx", "pages/missing_names.tsx", "pages/side_problem.tsx", "views/carry_over.ts", "views/find_old.ts"],
-  account: ["pages/account.tsx", "pages/delete.tsx", "pages/retention.tsx", "pages/senders.tsx", "pages/source_links.tsx"],
+  giving: [
+    "export/dialog.tsx",
+    "pages/comments.tsx",
+    "pages/downloads.tsx",
+    "pages/share_dialogs.tsx",
+    "pages/share_prompts.tsx",
+  ],
+  seldom: [
+    "ui/contrast.ts",
+    "pages/embed.tsx",
+    "pages/missing_names.tsx",
+    "pages/side_problem.tsx",
+    "views/carry_over.ts",
+    "views/find_old.ts",
+  ],
+  account: [
+    "pages/account.tsx",
+    "pages/delete.tsx",
+    "pages/retention.tsx",
+    "pages/senders.tsx",
+    "pages/source_links.tsx",
+  ],
 };
 
 /** `export *` of two modules leaves a name that both have out, and says nothing. */
 function exportedTwice(files) {
   const names = files.flatMap((file) => {
     const source = readFileSync(join(root, "src", file), "utf8");
-    return [...source.matchAll(/^export (?:async )?(?:function\*?|class|const|let|enum) (\w+)/gm)].map((match) => match[1]);
+    return [
+      ...source.matchAll(/^export (?:async )?(?:function\*?|class|const|let|enum) (\w+)/gm),
+    ].map((match) => match[1]);
   });
   return names.find((name, at) => names.indexOf(name) !== at);
 }
@@ -169,9 +255,15 @@ const afterFirstLoad = {
     });
     plugin.onLoad({ filter: /./, namespace: "later" }, ({ path }) => {
       const twice = exportedTwice(filesOf(path));
-      if (twice) return { errors: [{ text: `two modules of the chunk "${path}" export "${twice}": rename one` }] };
+      if (twice)
+        return {
+          errors: [{ text: `two modules of the chunk "${path}" export "${twice}": rename one` }],
+        };
       const exports = filesOf(path).map((file) => `export * from "./${file}";\n`);
-      return { contents: `import "./app.tsx";\n${exports.join("")}`, resolveDir: join(root, "src") };
+      return {
+        contents: `import "./app.tsx";\n${exports.join("")}`,
+        resolveDir: join(root, "src"),
+      };
     });
   },
 };
@@ -181,7 +273,14 @@ const afterFirstLoad = {
  * bundler made; another version of terser would make another file of that name, which does the same. unsafe_arrows: no
  * nameless function here is a constructor.
  */
-const smallest = async (script) => (await minify(script, { module: true, ecma: 2020, compress: { passes: 3, inline: 1, lhs_constants: false, unsafe_arrows: true } })).code;
+const smallest = async (script) =>
+  (
+    await minify(script, {
+      module: true,
+      ecma: 2020,
+      compress: { passes: 3, inline: 1, lhs_constants: false, unsafe_arrows: true },
+    })
+  ).code;
 
 /** Names of the files that an output imports at once, and that those do. */
 function importedAtOnce(metafile, path, found = new Set()) {
@@ -196,9 +295,13 @@ function importedAtOnce(metafile, path, found = new Set()) {
 /** What comes later imports for its effects alone what the first load has; that is there, and takes bytes. */
 function withoutFirstLoad(metafile, path, script) {
   if (!metafile.outputs[path].entryPoint?.startsWith("later:")) return script;
-  const app = Object.keys(metafile.outputs).find((one) => metafile.outputs[one].entryPoint === "src/app.tsx");
+  const app = Object.keys(metafile.outputs).find(
+    (one) => metafile.outputs[one].entryPoint === "src/app.tsx",
+  );
   const first = importedAtOnce(metafile, app).add(basename(app));
-  return script.replace(/import"\.\/([\w-]+\.js)";/g, (whole, name) => (first.has(name) ? "" : whole));
+  return script.replace(/import"\.\/([\w-]+\.js)";/g, (whole, name) =>
+    first.has(name) ? "" : whole,
+  );
 }
 
 /** Several entries with what they share in chunks; tells which file each became. */
@@ -218,7 +321,12 @@ async function buildScripts(entryPoints, plugins = []) {
   });
   for (const { path, text } of result.outputFiles) {
     const isScript = path.endsWith(".js");
-    writeFileSync(path, isScript ? withoutFirstLoad(result.metafile, relative(root, path), await smallest(text)) : text);
+    writeFileSync(
+      path,
+      isScript
+        ? withoutFirstLoad(result.metafile, relative(root, path), await smallest(text))
+        : text,
+    );
   }
   return result.metafile;
 }
@@ -226,8 +334,18 @@ async function buildScripts(entryPoints, plugins = []) {
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["app.tsx", "boot.ts", "app.css", "workers/rules_worker.ts", "workers/local_worker.ts", "workers/graph_worker.ts"];
-  const metafile = await buildScripts(entries.map((name) => `src/${name}`), [afterFirstLoad]);
+  const entries = [
+    "app.tsx",
+    "boot.ts",
+    "app.css",
+    "workers/rules_worker.ts",
+    "workers/local_worker.ts",
+    "workers/graph_worker.ts",
+  ];
+  const metafile = await buildScripts(
+    entries.map((name) => `src/${name}`),
+    [afterFirstLoad],
+  );
   const licenses = licensesOf(metafile);
   writeFileSync(join(dist, "licenses.txt"), licenses);
   let shell = readFileSync(join(root, "src/index.html"), "utf8");

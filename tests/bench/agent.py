@@ -52,17 +52,32 @@ ROWS = []
 def row(name, figure, unit, goal=None, at_least=False):
     is_met = None if goal is None else figure >= goal if at_least else figure <= goal
     ROWS.append((name, figure, unit, goal, is_met))
-    mark = "" if is_met is None else "met" if is_met else f"MISSED, {figure / goal if goal else figure:.2f} times"
+    mark = (
+        ""
+        if is_met is None
+        else "met"
+        if is_met
+        else f"MISSED, {figure / goal if goal else figure:.2f} times"
+    )
     text = "" if goal is None else f"{'at least' if at_least else 'at most'} {goal:g}"
     print(f"{name:<62} {figure:>12,.3f} {unit:<10} {text:<16} {mark}", flush=True)
 
 
 # ---- what is watched ----
 
+
 @contextlib.contextmanager
 def running(*commands):
-    children = [subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL, start_new_session=True) for command in commands]
+    children = [
+        subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for command in commands
+    ]
     try:
         yield children
     finally:
@@ -74,7 +89,20 @@ def running(*commands):
 
 def compiled(folder, compiler, source, *options):
     path = folder / source.stem
-    subprocess.run([compiler, "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", source, *options, "-o", path], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-O2",
+            "-g",
+            "-fomit-frame-pointer",
+            "-Wl,--build-id",
+            source,
+            *options,
+            "-o",
+            path,
+        ],
+        check=True,
+    )
     return path
 
 
@@ -95,19 +123,31 @@ def program_of_one_frame(folder):
 def mixed_load(truth):
     """Sixteen frames in hot code, a compressor that empties the caches, and an interpreter."""
     script = "import json\nd = {str(i): list(range(50)) for i in range(500)}\nwhile True: json.loads(json.dumps(d))"
-    kinds = [[truth, "deep", 16 - OUTER_FRAMES], ["sh", "-c", "exec xz -9 -c /dev/urandom"], ["python3", "-c", script]]
+    kinds = [
+        [truth, "deep", 16 - OUTER_FRAMES],
+        ["sh", "-c", "exec xz -9 -c /dev/urandom"],
+        ["python3", "-c", script],
+    ]
     return [command for command in kinds for _ in range(max(1, CORES // 2))]
 
 
 # ---- the agent ----
+
 
 class Agent:
     def __init__(self, folder, hertz, *arguments):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
         began = time.monotonic()
         self.process = subprocess.Popen(
-            [BUILD / "perfolio-agent", f"--offline-dir={self.folder}", f"--frequency={hertz}", *arguments],
-            stderr=subprocess.PIPE, text=True)
+            [
+                BUILD / "perfolio-agent",
+                f"--offline-dir={self.folder}",
+                f"--frequency={hertz}",
+                *arguments,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.log = ""
         while 'msg="sampling"' not in self.log:
             line = self.process.stderr.readline()
@@ -134,38 +174,61 @@ class Agent:
 
     def descriptors(self):
         for entry in pathlib.Path(f"/proc/{self.pid}/fdinfo").iterdir():
-            yield dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
+            yield dict(
+                line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line
+            )
 
     def kernel_time(self):
         """(runs and ns of the sampler, ns of all programs)."""
-        programs = {info["prog_id"]: info for info in self.descriptors()
-                    if "run_time_ns" in info and "prog_tag" in info}.values()
+        programs = {
+            info["prog_id"]: info
+            for info in self.descriptors()
+            if "run_time_ns" in info and "prog_tag" in info
+        }.values()
         sampler = [info for info in programs if info["prog_type"].strip() == "7"]
-        return (sum(int(info["run_cnt"]) for info in sampler), sum(int(info["run_time_ns"]) for info in sampler),
-                sum(int(info["run_time_ns"]) for info in programs))
+        return (
+            sum(int(info["run_cnt"]) for info in sampler),
+            sum(int(info["run_time_ns"]) for info in sampler),
+            sum(int(info["run_time_ns"]) for info in programs),
+        )
 
     def kernel_bytes(self):
-        kept = {(("map_id" in info), info.get("map_id") or info.get("prog_id")): int(info["memlock"])
-                for info in self.descriptors() if "memlock" in info}
+        kept = {
+            (("map_id" in info), info.get("map_id") or info.get("prog_id")): int(info["memlock"])
+            for info in self.descriptors()
+            if "memlock" in info
+        }
         return sum(kept.values())
 
     def shards(self):
-        return len({info["map_id"] for info in self.descriptors() if info.get("value_size", "").strip() == str(4 << 20)})
+        return len(
+            {
+                info["map_id"]
+                for info in self.descriptors()
+                if info.get("value_size", "").strip() == str(4 << 20)
+            }
+        )
 
     def memory(self):
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
-        return {name: int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M)[1]) / 1024
-                for name in ("VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem")}
+        return {
+            name: int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M)[1]) / 1024
+            for name in ("VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem")
+        }
 
 
 def processor_ns(pid):
     """Of a process and its threads, to the nanosecond."""
-    return sum(int((task / "schedstat").read_text().split()[0])
-               for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+    return sum(
+        int((task / "schedstat").read_text().split()[0])
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+    )
 
 
 def busy_seconds():
-    values = [int(text) for text in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    values = [
+        int(text) for text in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    ]
     return (sum(values) - values[3] - values[4] - values[7]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -182,6 +245,7 @@ def watch(agent, seconds=SECONDS):
 
 # ---- figures ----
 
+
 def bench_walk(folder, truth):
     """Before all others, so that there are no samples of anything else; the kernel leaves 5 % to others."""
     taken = {}
@@ -194,15 +258,23 @@ def bench_walk(folder, truth):
         goal_us = {12: 0.9, 25: 1.5, 95: 3.8}.get(frames)
         row(f"a sample of {frames} frames, warm (997 Hz)", taken[frames], "us", goal_us)
         if goal_us:
-            row("  the walk of it", (taken[frames] - taken[1]) * frames / (frames - 1), "us", goal_us)
+            row(
+                "  the walk of it",
+                (taken[frames] - taken[1]) * frames / (frames - 1),
+                "us",
+                goal_us,
+            )
 
 
 def bench_perf(folder, hertz, form):
     if not shutil.which("perf"):
         return print("(there is no perf)")
     file = folder / "perf.data"
-    with subprocess.Popen(["perf", "record", "-B", "-N", "-a", "-F", str(hertz), "--call-graph", form, "-o", file],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as perf:
+    with subprocess.Popen(
+        ["perf", "record", "-B", "-N", "-a", "-F", str(hertz), "--call-graph", form, "-o", file],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as perf:
         first = busy_seconds()
         time.sleep(2)
         began = processor_ns(perf.pid), busy_seconds()
@@ -221,7 +293,10 @@ def bench_perf(folder, hertz, form):
 
 
 def bench_busy(folder, truth):
-    loads = {"C++ regex": [[compiled(folder, "g++", HERE / "regex.cc")]] * CORES, "mixed load": mixed_load(truth)}
+    loads = {
+        "C++ regex": [[compiled(folder, "g++", HERE / "regex.cc")]] * CORES,
+        "mixed load": mixed_load(truth),
+    }
     for hertz, sample_us, share in ((19, 9, 0.05), (99, 4, 0.15)):
         for load, commands in loads.items():
             with running(*commands):
@@ -229,9 +304,18 @@ def bench_busy(folder, truth):
                 with Agent(folder, hertz) as agent:
                     time.sleep(WARM_SECONDS)
                     runs, ns, all_ns, own_ns, busy = watch(agent)
-                    row(f"a sample at {hertz} Hz, {load} ({runs} samples)", ns / 1e3, "us", sample_us)
-                    row(f"agent and kernel program at {hertz} Hz, {load}, of a busy core", (all_ns + own_ns) / busy / 1e7, "%",
-                        share)
+                    row(
+                        f"a sample at {hertz} Hz, {load} ({runs} samples)",
+                        ns / 1e3,
+                        "us",
+                        sample_us,
+                    )
+                    row(
+                        f"agent and kernel program at {hertz} Hz, {load}, of a busy core",
+                        (all_ns + own_ns) / busy / 1e7,
+                        "%",
+                        share,
+                    )
                     row("  the kernel program of it", all_ns / busy / 1e7, "%")
                     lost = int(re.findall(r"lost_samples=(\d+)", agent.stop())[-1])
                     row("  written", agent.written / (busy_seconds() - began) / 1e3, "kB/s/core")
@@ -244,7 +328,10 @@ def bench_busy(folder, truth):
 
 def bench_aggregate(folder, truth):
     """Adding up in the agent beside counting in the kernel: where stacks repeat, and where most are new."""
-    loads = {"one hot stack": [[truth, "deep", 16 - OUTER_FRAMES]] * CORES, "mixed load": mixed_load(truth)}
+    loads = {
+        "one hot stack": [[truth, "deep", 16 - OUTER_FRAMES]] * CORES,
+        "mixed load": mixed_load(truth),
+    }
     for load, commands in loads.items():
         for where in ("user", "kernel"):
             with running(*commands), Agent(folder, 99, f"--aggregate={where}") as agent:
@@ -263,7 +350,9 @@ def entry_of(path):
     entry, headers = struct.unpack_from("<QQ", data, 24)
     size, count = struct.unpack_from("<HH", data, 54)
     for i in range(count):
-        kind, _, offset, address, _, bytes_in_file = struct.unpack_from("<IIQQQQ", data, headers + i * size)
+        kind, _, offset, address, _, bytes_in_file = struct.unpack_from(
+            "<IIQQQQ", data, headers + i * size
+        )
         if kind == 1 and address <= entry < address + bytes_in_file:
             return entry, entry - address + offset
     return entry, entry
@@ -287,8 +376,14 @@ def our_stacks(file):
 
 
 def stacks_of_perf(file):
-    text = subprocess.run(["perf", "script", "-i", file, "--no-inline", "-F", "ip,sym,dso"], check=True, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    text = subprocess.run(
+        ["perf", "script", "-i", file, "--no-inline", "-F", "ip,sym,dso"],
+        check=True,
+        timeout=300,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ).stdout
     found = []
     for block in text.split("\n\n"):
         frames = re.findall(r"^\s+([0-9a-f]+) .*\((.*)\)$", block, re.M)
@@ -303,23 +398,64 @@ def judge(stacks, executable):
     total = sum(count for *_, count in stacks)
     if not total:
         return 0, 0.0, 0.0
-    whole = sum(count for _, (address, path), count in stacks
-                if os.path.realpath(path) == executable and any(address in place for place in places))
+    whole = sum(
+        count
+        for _, (address, path), count in stacks
+        if os.path.realpath(path) == executable and any(address in place for place in places)
+    )
     return total, sum(depth * count for depth, _, count in stacks) / total, 100 * whole / total
 
 
 def bench_depth(folder, truth):
     if not shutil.which("perf"):
         return print("(there is no perf)")
-    for name, command in zip(("16 frames of C", "xz", "CPython"), mixed_load(truth)[::max(1, CORES // 2)]):
+    for name, command in zip(
+        ("16 frames of C", "xz", "CPython"), mixed_load(truth)[:: max(1, CORES // 2)]
+    ):
         ours, theirs = folder / "ours.pb.gz", folder / "perf.data"
         with running(command) as (process,):
             time.sleep(2)
-            recording = [[BUILD / "perfolio", "record", "-p", process.pid, "-F", 99, "-d", SECONDS, "-o", ours],
-                         ["perf", "record", "-B", "-N", "-e", "cpu-clock:u", "-F", 99, "--call-graph", "dwarf",
-                          "-p", process.pid, "-o", theirs, "--", "sleep", SECONDS]]
-            both = [subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.DEVNULL) for words in recording]
+            recording = [
+                [
+                    BUILD / "perfolio",
+                    "record",
+                    "-p",
+                    process.pid,
+                    "-F",
+                    99,
+                    "-d",
+                    SECONDS,
+                    "-o",
+                    ours,
+                ],
+                [
+                    "perf",
+                    "record",
+                    "-B",
+                    "-N",
+                    "-e",
+                    "cpu-clock:u",
+                    "-F",
+                    99,
+                    "--call-graph",
+                    "dwarf",
+                    "-p",
+                    process.pid,
+                    "-o",
+                    theirs,
+                    "--",
+                    "sleep",
+                    SECONDS,
+                ],
+            ]
+            both = [
+                subprocess.Popen(
+                    [str(word) for word in words],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                for words in recording
+            ]
             if any(each.wait(SECONDS + 120) for each in both):
                 sys.exit(f"{name} could not be recorded")
             executable = os.path.realpath(f"/proc/{process.pid}/exe")
@@ -327,17 +463,42 @@ def bench_depth(folder, truth):
         count, depth, roots = judge(stacks_of_perf(theirs), executable)
         if not our_count or not count:
             sys.exit(f"{name} was not sampled: {our_count} and {count} samples")
-        row(f"{name}: frames of a stack ({our_count} and {count} samples)", our_depth, "", round(depth, 2), True)
-        row(f"{name}: stacks that come to the program's entry", our_roots, "%", round(roots, 2), True)
-        row("  bytes that the kernel hands over, of perf's",
-            100 * (RECORD_HEAD_BYTES + 8 * our_depth) / (theirs.stat().st_size / count), "%", 5)
+        row(
+            f"{name}: frames of a stack ({our_count} and {count} samples)",
+            our_depth,
+            "",
+            round(depth, 2),
+            True,
+        )
+        row(
+            f"{name}: stacks that come to the program's entry",
+            our_roots,
+            "%",
+            round(roots, 2),
+            True,
+        )
+        row(
+            "  bytes that the kernel hands over, of perf's",
+            100 * (RECORD_HEAD_BYTES + 8 * our_depth) / (theirs.stat().st_size / count),
+            "%",
+            5,
+        )
 
 
 def bench_start(folder, truth):
-    idle = [["sleep", "100000"], ["python3", "-c", "import json, ssl, time; time.sleep(100000)"],
-            ["sleep", "100000"], ["perl", "-e", "sleep 100000"]]
-    wanted = max(0, PROCESSES - sum(name.isdecimal() and os.path.exists(f"/proc/{name}/exe")
-                                    for name in os.listdir("/proc")))
+    idle = [
+        ["sleep", "100000"],
+        ["python3", "-c", "import json, ssl, time; time.sleep(100000)"],
+        ["sleep", "100000"],
+        ["perl", "-e", "sleep 100000"],
+    ]
+    wanted = max(
+        0,
+        PROCESSES
+        - sum(
+            name.isdecimal() and os.path.exists(f"/proc/{name}/exe") for name in os.listdir("/proc")
+        ),
+    )
     commands = [idle[i % 4] for i in range(wanted)]
     with running(*commands, [truth, "deep", 16 - OUTER_FRAMES]):
         time.sleep(3)
@@ -345,7 +506,12 @@ def bench_start(folder, truth):
         for _ in range(STARTS):
             with Agent(folder, 19) as agent:
                 times.append(agent.start_ms)
-        row(f"start to sampling, {PROCESSES} processes (median of {STARTS})", statistics.median(times), "ms", 300)
+        row(
+            f"start to sampling, {PROCESSES} processes (median of {STARTS})",
+            statistics.median(times),
+            "ms",
+            300,
+        )
         row("  the slowest", max(times), "ms")
         with Agent(folder, 19) as agent:
             time.sleep(max(SECONDS, 15))
@@ -359,14 +525,24 @@ def bench_start(folder, truth):
 
 
 def bench_tables(_folder, _truth):
-    subprocess.run(["make", "-s", f"{BUILD.relative_to(ROOT)}/tests/bench/bench_unwind"], cwd=ROOT, check=True)
-    text = subprocess.run([BUILD / "tests" / "bench" / "bench_unwind"], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout
+    subprocess.run(
+        ["make", "-s", f"{BUILD.relative_to(ROOT)}/tests/bench/bench_unwind"], cwd=ROOT, check=True
+    )
+    text = subprocess.run(
+        [BUILD / "tests" / "bench" / "bench_unwind"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
     for name, figure in re.findall(r"^(\S+) .*? ms +(\d+) MB/s", text, re.M):
         row(f"unwind table of {name}", float(figure), "MB/s", 250, at_least=True)
 
 
-PARTS = {"walk": bench_walk, "busy": bench_busy, "aggregate": bench_aggregate, "depth": bench_depth, "start": bench_start, "tables": bench_tables}
+PARTS = {
+    "walk": bench_walk,
+    "busy": bench_busy,
+    "aggregate": bench_aggregate,
+    "depth": bench_depth,
+    "start": bench_start,
+    "tables": bench_tables,
+}
 
 
 def main():
@@ -386,7 +562,9 @@ def main():
     with open(WORK / "agent.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("name", "figure", "unit", "goal", "is_met"), *ROWS])
     missed = sum(is_met is False for *_, is_met in ROWS)
-    print(f"{sum(is_met is True for *_, is_met in ROWS)} goals met, {missed} missed; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{sum(is_met is True for *_, is_met in ROWS)} goals met, {missed} missed; load {os.getloadavg()[0]:.1f}"
+    )
 
 
 main()

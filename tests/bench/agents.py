@@ -64,23 +64,40 @@ class Watch(threading.Thread):
         begin = time.monotonic()
         while not self.is_over.wait(SAMPLE_EVERY_S):
             postgres = descendants(self.server, self.postmaster)
-            self.rows.append((round(time.monotonic() - begin),
-                              self.run_.status_kib(self.child, "VmRSS") // 1024,
-                              pss_kib(postgres) // 1024, len(postgres) - 1,
-                              len(os.listdir(f"/proc/{self.child}/fd")),
-                              *self.catalogue()))
+            self.rows.append(
+                (
+                    round(time.monotonic() - begin),
+                    self.run_.status_kib(self.child, "VmRSS") // 1024,
+                    pss_kib(postgres) // 1024,
+                    len(postgres) - 1,
+                    len(os.listdir(f"/proc/{self.child}/fd")),
+                    *self.catalogue(),
+                )
+            )
         with open(self.path, "w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["s", "server_rss_mib", "postgres_pss_mib", "postgres_processes", "fds",
-                             "batches_waiting", "blocks", "segments_swapped"])
+            writer.writerow(
+                [
+                    "s",
+                    "server_rss_mib",
+                    "postgres_pss_mib",
+                    "postgres_processes",
+                    "fds",
+                    "batches_waiting",
+                    "blocks",
+                    "segments_swapped",
+                ]
+            )
             writer.writerows(self.rows)
 
     def catalogue(self):
         """What questions read, and what is kept for those that began before."""
         with self.database.cursor() as cursor:
-            cursor.execute("SELECT (SELECT coalesce(sum(cardinality(lengths)), 0) FROM segment_tenant "
-                           "WHERE NOT is_swapped), (SELECT count(*) FROM block WHERE swapped_at IS NULL), "
-                           "(SELECT count(*) FROM segment WHERE swapped_at IS NOT NULL)")
+            cursor.execute(
+                "SELECT (SELECT coalesce(sum(cardinality(lengths)), 0) FROM segment_tenant "
+                "WHERE NOT is_swapped), (SELECT count(*) FROM block WHERE swapped_at IS NULL), "
+                "(SELECT count(*) FROM segment WHERE swapped_at IS NOT NULL)"
+            )
             return cursor.fetchone()
 
     def stop(self):
@@ -90,11 +107,25 @@ class Watch(threading.Thread):
 
 def generate(run, server, seconds, log):
     """Runs bench_agents: its latencies by kind, its numbers, its processor time."""
-    command = [run.BENCH / "bench_agents", "--url", server.url, "--ca", server.ca_file, "--token-file",
-               server.data_dir / "admin.token", "--log", log, "--seconds", seconds,
-               "--agents", os.environ.get("BENCH_AGENTS", "500"),
-               "--samples", os.environ.get("BENCH_SAMPLES", "320"),
-               "--queries", os.environ.get("BENCH_QUERIES", "20")]
+    command = [
+        run.BENCH / "bench_agents",
+        "--url",
+        server.url,
+        "--ca",
+        server.ca_file,
+        "--token-file",
+        server.data_dir / "admin.token",
+        "--log",
+        log,
+        "--seconds",
+        seconds,
+        "--agents",
+        os.environ.get("BENCH_AGENTS", "500"),
+        "--samples",
+        os.environ.get("BENCH_SAMPLES", "320"),
+        "--queries",
+        os.environ.get("BENCH_QUERIES", "20"),
+    ]
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -118,7 +149,9 @@ def stored_profiles(api, begin_s):
         assert answer.status == 200, answer
         for profile in answer.json()["data"]:
             labels = profile["labels"]
-            found[labels["host_name"], labels["service_name"], int(profile["time_ns"])].append(profile["total"])
+            found[labels["host_name"], labels["service_name"], int(profile["time_ns"])].append(
+                profile["total"]
+            )
         after = answer.json()["next"]
         if not after:
             return found
@@ -137,8 +170,10 @@ def compare(log, found):
 def count_rows(server):
     """What the catalogue has."""
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT (SELECT count(*) FROM ingest_batch), (SELECT count(*) FROM segment), "
-                       "(SELECT count(*) FROM block)")
+        cursor.execute(
+            "SELECT (SELECT count(*) FROM ingest_batch), (SELECT count(*) FROM segment), "
+            "(SELECT count(*) FROM block)"
+        )
         return cursor.fetchone()
 
 
@@ -157,11 +192,22 @@ def stored_bytes(server):
 
 def report(run, seconds, latencies, numbers):
     ack, query = latencies["ack"], latencies["query"]
-    run.row("agents: batches acknowledged", numbers["acknowledged"], "",
-            f"all of {numbers['batches']}", numbers["acknowledged"] == numbers["batches"])
+    run.row(
+        "agents: batches acknowledged",
+        numbers["acknowledged"],
+        "",
+        f"all of {numbers['batches']}",
+        numbers["acknowledged"] == numbers["batches"],
+    )
     run.row("agents: samples", numbers["samples"] / seconds, "/s")
     run.row("agents: bytes, compressed", numbers["bytes"] / seconds / 1e6, "MB/s")
-    for name in ("told to wait", "sent again", "transport errors", "queries not asked", "batches made late"):
+    for name in (
+        "told to wait",
+        "sent again",
+        "transport errors",
+        "queries not asked",
+        "batches made late",
+    ):
         run.row(f"agents: {name}", numbers[name], "")
     failed = numbers["refused"] + numbers["queries that failed"]
     run.row("agents: requests that failed", failed, "", "0", failed == 0)
@@ -185,8 +231,10 @@ def part(run):
         watch.start()
         cpu = server.cpu_seconds(), cpu_with_children(descendants(server, postmaster))
         latencies, numbers, own_cpu = generate(run, server, seconds, log)
-        cpu = (server.cpu_seconds() - cpu[0],
-               cpu_with_children(descendants(server, postmaster)) - cpu[1])
+        cpu = (
+            server.cpu_seconds() - cpu[0],
+            cpu_with_children(descendants(server, postmaster)) - cpu[1],
+        )
         watch.stop()
         report(run, seconds, latencies, numbers)
         for name, used in (("server", cpu[0]), ("PostgreSQL", cpu[1]), ("generator", own_cpu)):
@@ -194,14 +242,22 @@ def part(run):
         peak = run.status_kib(server.child_pid(), "VmHWM") / 1024
         run.row("agents: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
         run.row("agents: PostgreSQL PSS at the end", watch.rows[-1][2] if watch.rows else 0, "MiB")
-        run.row("agents: bytes stored per sample, uncompacted included",
-                stored_bytes(server) / max(numbers["samples"], 1), "bytes")
+        run.row(
+            "agents: bytes stored per sample, uncompacted included",
+            stored_bytes(server) / max(numbers["samples"], 1),
+            "bytes",
+        )
         batches = work_left(run, server)
         api = server.api()
         found = stored_profiles(api, begin_s)
         lost, wrong, foreign = compare(log, found)
-        run.row("agents: ids of batches less batches acknowledged", batches - numbers["acknowledged"],
-                "", "0", batches == numbers["acknowledged"])
+        run.row(
+            "agents: ids of batches less batches acknowledged",
+            batches - numbers["acknowledged"],
+            "",
+            "0",
+            batches == numbers["acknowledged"],
+        )
         run.row("agents: acknowledged profiles lost", lost, "", "0", lost == 0)
         run.row("agents: profiles changed or doubled", wrong, "", "0", wrong == 0)
         run.row("agents: profiles that nobody sent", foreign, "", "0", foreign == 0)

@@ -33,9 +33,16 @@ import profiles  # noqa: E402
 BENCH = conftest.BUILD / "tests" / "bench"
 WORK = ROOT / "build" / "bench"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
-RAISED = ["--max-connections-per-address", "2048",  # all clients of a benchmark have one address
-          "--tenant-uploads-per-minute", "1000000", "--anonymous-uploads-per-minute", "1000000",
-          "--log-level", "warn"]
+RAISED = [
+    "--max-connections-per-address",
+    "2048",  # all clients of a benchmark have one address
+    "--tenant-uploads-per-minute",
+    "1000000",
+    "--anonymous-uploads-per-minute",
+    "1000000",
+    "--log-level",
+    "warn",
+]
 ROWS = []
 
 
@@ -83,10 +90,15 @@ class Running:
 
     def __enter__(self):
         self.folder = conftest.make_folder(conftest.DISK)
-        self.server = conftest.Server(self.folder / "data", [*RAISED, *self.flags], program=self.program)
+        self.server = conftest.Server(
+            self.folder / "data", [*RAISED, *self.flags], program=self.program
+        )
         self.server.start()
-        quotas = {"max_bytes_stored": 1 << 42, "uploads_per_minute": 1000000,
-                  "max_upload_bytes": 1 << 32}
+        quotas = {
+            "max_bytes_stored": 1 << 42,
+            "uploads_per_minute": 1000000,
+            "max_upload_bytes": 1 << 32,
+        }
         answer = self.server.api().patch("/api/v1/admin/tenants/2", json=quotas)
         assert answer.status == 200, answer
         return self.server
@@ -110,13 +122,23 @@ def cpu_seconds(pid):
 
 def load(server, clients, files, seconds=None, count=None, ids=None):
     """Runs bench_load and returns its figures."""
-    command = [BENCH / "bench_load", "--url", server.url, "--ca", server.ca_file, "--token-file",
-               server.data_dir / "admin.token", "--clients", clients]
+    command = [
+        BENCH / "bench_load",
+        "--url",
+        server.url,
+        "--ca",
+        server.ca_file,
+        "--token-file",
+        server.data_dir / "admin.token",
+        "--clients",
+        clients,
+    ]
     command += ["--seconds", seconds if seconds else 600]
     command += ["--count", count] if count else []
     command += ["--ids", ids] if ids else []
-    done = subprocess.run([str(part) for part in [*command, *files]], stdout=subprocess.PIPE,
-                          text=True)
+    done = subprocess.run(
+        [str(part) for part in [*command, *files]], stdout=subprocess.PIPE, text=True
+    )
     lines = list(csv.DictReader(done.stdout.splitlines()))
     assert lines, "bench_load printed nothing"
     return {key: float(value) for key, value in lines[0].items()}
@@ -124,8 +146,9 @@ def load(server, clients, files, seconds=None, count=None, ids=None):
 
 def run_c_bench(name, arguments=()):
     """C benchmarks print CSV rows: name,figure,unit,goal,met (goal and met may be empty)."""
-    done = subprocess.run([str(BENCH / name), *map(str, arguments)], stdout=subprocess.PIPE,
-                          text=True, check=True)
+    done = subprocess.run(
+        [str(BENCH / name), *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True
+    )
     for name_, figure, unit, goal, is_met in csv.reader(done.stdout.splitlines()):
         row(name_, float(figure), unit, goal, {"yes": True, "no": False}.get(is_met))
 
@@ -151,8 +174,13 @@ def go_decode(path):
     row("google/pprof profile.Parse, best", best, "MB/s")
     row("google/pprof profile.Parse, median", median, "MB/s")
     ours = next(r[1] for r in reversed(ROWS) if "warm memory, median" in r[0])
-    row("decode: times as fast as google/pprof", ours / median, "x", "at least 5",
-        ours >= 5 * median)
+    row(
+        "decode: times as fast as google/pprof",
+        ours / median,
+        "x",
+        "at least 5",
+        ours >= 5 * median,
+    )
 
 
 def part_flame():
@@ -187,9 +215,13 @@ def part_upload():
         for name, size, count in (("100kb", 100_000, 300), ("1mb", 1_000_000, 100)):
             figures = load(server, 1, [profile_file(name, size)], count=count)
             is_small = name == "100kb"
-            row(f"upload to answer, {name}, p50", figures["p50_ms"], "ms",
+            row(
+                f"upload to answer, {name}, p50",
+                figures["p50_ms"],
+                "ms",
                 f"<= {5 * sync_ms:.1f} (5 syncs)" if is_small else None,
-                figures["p50_ms"] <= 5 * sync_ms if is_small else None)
+                figures["p50_ms"] <= 5 * sync_ms if is_small else None,
+            )
             row(f"upload to answer, {name}, p99", figures["p99_ms"], "ms")
         times = sorted(upload_parts(server, profile_file("10mb", 10_000_000)) for _ in range(15))
         row("upload to answer, 10mb in parts, p50", statistics.median(times) * 1e3, "ms")
@@ -197,8 +229,19 @@ def part_upload():
 
 
 # 2 ms is what a sync costs on an ordinary cloud disk; the one here may not really wait for its medium.
-SLOW_SYNCS = ["strace", "-D", "-f", "-q", "--seccomp-bpf", "-o", "/dev/null", "-e",
-              "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=2000"]
+SLOW_SYNCS = [
+    "strace",
+    "-D",
+    "-f",
+    "-q",
+    "--seccomp-bpf",
+    "-o",
+    "/dev/null",
+    "-e",
+    "trace=fsync,fdatasync",
+    "-e",
+    "inject=fsync,fdatasync:delay_exit=2000",
+]
 
 
 def part_slow_disk():
@@ -213,8 +256,13 @@ def part_slow_disk():
         sync_ms = fdatasync_p50_ms(server.data_dir, SLOW_SYNCS)
         row("slower disk: fdatasync of 4 KiB, p50", sync_ms, "ms")
         figures = load(server, 1, [profile_file("100kb", 100_000)], count=300)
-        row("slower disk: upload to answer, 100kb, p50", figures["p50_ms"], "ms",
-            f"<= {5 * sync_ms:.1f} (5 syncs)", figures["p50_ms"] <= 5 * sync_ms)
+        row(
+            "slower disk: upload to answer, 100kb, p50",
+            figures["p50_ms"],
+            "ms",
+            f"<= {5 * sync_ms:.1f} (5 syncs)",
+            figures["p50_ms"] <= 5 * sync_ms,
+        )
         row("slower disk: upload to answer, 100kb, p99", figures["p99_ms"], "ms")
 
 
@@ -226,7 +274,9 @@ def upload_parts(server, path):
     begun = api.post("/api/v1/uploads", json={"size": len(data), "filename": path.name}).json()
     step = begun["part_bytes"]
     for n in range(begun["part_count"]):
-        answer = api.put(f"/api/v1/uploads/{begun['id']}/parts/{n}", data[n * step:(n + 1) * step])
+        answer = api.put(
+            f"/api/v1/uploads/{begun['id']}/parts/{n}", data[n * step : (n + 1) * step]
+        )
         assert answer.status == 204, answer
     answer = api.post(f"/api/v1/uploads/{begun['id']}/complete")
     assert answer.status == 201, answer
@@ -242,8 +292,11 @@ def part_memory():
         row("server RSS idle", idle, "MiB", "<= 40", idle <= 40)
         load(server, 8, [profile_file("100kb", 100_000)], count=1000)
         time.sleep(2)
-        row("server RSS after 1,000 uploads of 100 KB", status_kib(server.child_pid(), "VmRSS") / 1024,
-            "MiB")
+        row(
+            "server RSS after 1,000 uploads of 100 KB",
+            status_kib(server.child_pid(), "VmRSS") / 1024,
+            "MiB",
+        )
         row("server RSS peak", status_kib(server.child_pid(), "VmHWM") / 1024, "MiB")
 
 
@@ -278,22 +331,38 @@ def part_load():
             row(f"{clients} clients: accepted", figures["accepted_per_s"], "/s")
             row(f"{clients} clients: upload to answer, p50", figures["p50_ms"], "ms")
             row(f"{clients} clients: upload to answer, p99", figures["p99_ms"], "ms")
-            row(f"{clients} clients: told to wait (429, 503 with Retry-After)", figures["limited"],
-                "requests")
-            strange = (figures["unexplained"] + figures["other_status"]
-                       + figures["transport_errors"])
+            row(
+                f"{clients} clients: told to wait (429, 503 with Retry-After)",
+                figures["limited"],
+                "requests",
+            )
+            strange = figures["unexplained"] + figures["other_status"] + figures["transport_errors"]
             row(f"{clients} clients: any other failure", strange, "requests", "0", strange == 0)
             row(f"{clients} clients: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
             ids = ids_file.read_text().split()
             lost = int(figures["accepted"]) - count_readable(server, ids)
-            row(f"{clients} clients: acknowledged shares that cannot be read", lost, "shares", "0",
-                lost == 0)
+            row(
+                f"{clients} clients: acknowledged shares that cannot be read",
+                lost,
+                "shares",
+                "0",
+                lost == 0,
+            )
     ratio = rates[200] / rates[8]
     row("accepted with 200 clients / with 8", ratio, "", ">= 0.70", ratio >= 0.7)
 
 
-PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats, "symbols": part_symbols,
-         "start": part_start, "upload": part_upload, "slow-disk": part_slow_disk, "memory": part_memory, "load": part_load}
+PARTS = {
+    "decode": part_decode,
+    "flame": part_flame,
+    "formats": part_formats,
+    "symbols": part_symbols,
+    "start": part_start,
+    "upload": part_upload,
+    "slow-disk": part_slow_disk,
+    "memory": part_memory,
+    "load": part_load,
+}
 LONG_PARTS = {"agents": lambda: agents.part(sys.modules[__name__])}
 
 

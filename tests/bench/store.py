@@ -49,19 +49,34 @@ PACED_MINUTES = int(os.environ.get("BENCH_PACED_MINUTES", "10"))
 DAY_S = 86400
 BEGIN_S = 20_600 * DAY_S  # a day's begin (UTC), so that a day of data is one block
 NS = 10**9
-FLAGS = ["--jobs-interval", "1s", "--tenant-samples-per-second", "1000000000",
-         "--tenant-samples-burst", "1000000000", "--tenant-query-cpu-time", "600s", "--tenant-query-time", "600s",
-         "--tenant-query-memory", "4GiB"]
+FLAGS = [
+    "--jobs-interval",
+    "1s",
+    "--tenant-samples-per-second",
+    "1000000000",
+    "--tenant-samples-burst",
+    "1000000000",
+    "--tenant-query-cpu-time",
+    "600s",
+    "--tenant-query-time",
+    "600s",
+    "--tenant-query-memory",
+    "4GiB",
+]
 TYPE, SMALL = "cpu:nanoseconds", "samples:count"
 
 
 # ---- the server ----
 
+
 def start(*flags):
     return Running(flags=[*FLAGS, *flags])
 
 
-NO_ANSWERS = ("--query-cache-bytes", "0")  # so that every question is reckoned anew, as DuckDB's are
+NO_ANSWERS = (
+    "--query-cache-bytes",
+    "0",
+)  # so that every question is reckoned anew, as DuckDB's are
 
 
 def cpu_of(pids):
@@ -102,9 +117,20 @@ def settle(server, tenant):
     deadline = time.monotonic() + 3600
     while time.monotonic() < deadline:
         for table in ("segment", "block"):
-            sql(server, f"UPDATE {table} SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
-            sql(server, f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour' WHERE swapped_at IS NOT NULL")
-        levels = {level for level, in sql(server, f"SELECT DISTINCT level FROM block WHERE tenant_id = {tenant.id}")}
+            sql(
+                server,
+                f"UPDATE {table} SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL",
+            )
+            sql(
+                server,
+                f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour' WHERE swapped_at IS NOT NULL",
+            )
+        levels = {
+            level
+            for level, in sql(
+                server, f"SELECT DISTINCT level FROM block WHERE tenant_id = {tenant.id}"
+            )
+        }
         if levels == {4} and not sql(server, "SELECT 1 FROM segment LIMIT 1"):
             return
         time.sleep(1)
@@ -121,14 +147,35 @@ class Data:
         self.start, self.end = BEGIN_S, BEGIN_S + minutes * 60
         token = self.tenant.make_token("ingest", "read")["token"]
         self.client = server.api(token)
-        command = [BENCH / "bench_feed", "--url", server.url, "--ca", server.ca_file, "--token", token,
-                   "--kind", kind, "--minutes", minutes, "--begin-s", BEGIN_S, "--unique", unique, *more]
+        command = [
+            BENCH / "bench_feed",
+            "--url",
+            server.url,
+            "--ca",
+            server.ca_file,
+            "--token",
+            token,
+            "--kind",
+            kind,
+            "--minutes",
+            minutes,
+            "--begin-s",
+            BEGIN_S,
+            "--unique",
+            unique,
+            *more,
+        ]
         if keep:
             command += ["--rows", self.rows_file, "--stacks", self.stacks_file]
         cpu = Cpu(server)
-        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            [str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True
+        )
         self.server_cpu_s, self.postgres_cpu_s = cpu.spent()
-        self.sent = {key: float(value) for key, value in next(csv.DictReader(done.stdout.splitlines())).items()}
+        self.sent = {
+            key: float(value)
+            for key, value in next(csv.DictReader(done.stdout.splitlines())).items()
+        }
         self.rows = self.sent["rows"]
 
     def get(self, client=None, path="/api/v1/query", **query):
@@ -147,9 +194,15 @@ class Data:
 
 # ---- DuckDB ----
 
+
 def duckdb(database, runs, *statements):
-    done = subprocess.run(["node", "time.mjs", str(database), str(runs), *statements], cwd=DUCKDB,
-                          stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        ["node", "time.mjs", str(database), str(runs), *statements],
+        cwd=DUCKDB,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -160,11 +213,15 @@ class Beside:
         self.data, self.database = data, WORK / f"{name}.duckdb"
         self.database.unlink(missing_ok=True)
         self.parquet = WORK / f"{name}.sorted.parquet"
-        duckdb(self.database, 1,
-               f"CREATE TABLE sample AS SELECT * FROM '{data.rows_file}' ORDER BY service, pod, stack, time_ns",
-               f"COPY sample TO '{self.parquet}' (FORMAT parquet, COMPRESSION zstd)",
-               "CREATE TABLE total AS SELECT service, pod, time_ns // 3600000000000 AS hour, stack, "
-               "sum(value)::BIGINT AS value FROM sample GROUP BY ALL ORDER BY ALL", "CHECKPOINT")
+        duckdb(
+            self.database,
+            1,
+            f"CREATE TABLE sample AS SELECT * FROM '{data.rows_file}' ORDER BY service, pod, stack, time_ns",
+            f"COPY sample TO '{self.parquet}' (FORMAT parquet, COMPRESSION zstd)",
+            "CREATE TABLE total AS SELECT service, pod, time_ns // 3600000000000 AS hour, stack, "
+            "sum(value)::BIGINT AS value FROM sample GROUP BY ALL ORDER BY ALL",
+            "CHECKPOINT",
+        )
         self.texts = data.stacks_file.read_text().splitlines()
 
     def sums(self, where="true"):
@@ -179,11 +236,16 @@ class Beside:
         return sums
 
     def cost(self, table, where="true"):
-        return duckdb(self.database, 3, f"SELECT count(*), sum(v) FROM (SELECT stack, sum(value) v FROM {table} "
-                                        f"WHERE {where} GROUP BY stack)")[0]
+        return duckdb(
+            self.database,
+            3,
+            f"SELECT count(*), sum(v) FROM (SELECT stack, sum(value) v FROM {table} "
+            f"WHERE {where} GROUP BY stack)",
+        )[0]
 
 
 # ---- figures ----
+
 
 def percentiles(times):
     times = sorted(times)
@@ -208,7 +270,11 @@ def ingest(name, data, goal):
     all_s = data.server_cpu_s + data.postgres_cpu_s
     row(f"{name}: samples", int(data.rows), "rows")
     row(f"{name}: bytes on the wire", data.sent["wire_bytes"] / data.rows, "B/row")
-    row(f"{name}: samples with a stack of their own in the request", 100 * data.sent["distinct"], "%")
+    row(
+        f"{name}: samples with a stack of their own in the request",
+        100 * data.sent["distinct"],
+        "%",
+    )
     row(f"{name}: rows/s/core of the server", data.rows / data.server_cpu_s / 1e6, "M rows/s")
     rate = data.rows / all_s / 1e6
     row(f"{name}: rows/s/core with PostgreSQL's", rate, "M rows/s", f">= {goal}", rate >= goal)
@@ -217,27 +283,46 @@ def ingest(name, data, goal):
 
 def size(name, data, goal):
     settle(data.server, data.tenant)
-    bytes_, rows, blocks = sql(data.server, "SELECT sum(bytes), sum(row_count), count(*) FROM block "
-                                            f"WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL")[0]
+    bytes_, rows, blocks = sql(
+        data.server,
+        "SELECT sum(bytes), sum(row_count), count(*) FROM block "
+        f"WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL",
+    )[0]
     assert int(rows) == int(data.rows), (rows, data.rows)
-    row(f"{name}: bytes per sample, all-in, {blocks} block(s)", float(bytes_) / data.rows, "B/row",
-        f"<= {goal}", float(bytes_) / data.rows <= goal)
+    row(
+        f"{name}: bytes per sample, all-in, {blocks} block(s)",
+        float(bytes_) / data.rows,
+        "B/row",
+        f"<= {goal}",
+        float(bytes_) / data.rows <= goal,
+    )
 
 
 def beside_size(name, beside):
-    row(f"{name}: DuckDB's Parquet, zstd, without stacks' frames", beside.parquet.stat().st_size / beside.data.rows,
-        "B/row")
-    row(f"{name}: DuckDB's own file, with totals, without frames", beside.database.stat().st_size / beside.data.rows,
-        "B/row")
+    row(
+        f"{name}: DuckDB's Parquet, zstd, without stacks' frames",
+        beside.parquet.stat().st_size / beside.data.rows,
+        "B/row",
+    )
+    row(
+        f"{name}: DuckDB's own file, with totals, without frames",
+        beside.database.stat().st_size / beside.data.rows,
+        "B/row",
+    )
 
 
 def check_equal(what, ours, theirs):
     ours, theirs = dict(ours), {key: value for key, value in theirs.items() if value}
     if ours != theirs:
         differing = [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]
-        sys.exit(f"{what}: {len(differing)} stacks of {len(theirs)} differ from DuckDB's, such as "
-                 f"{[(key[-80:], ours.get(key), theirs.get(key)) for key in differing[:3]]}")
-    print(f"{what}: {len(ours):,} stacks, {sum(ours.values()):,} in all: equal to DuckDB's", flush=True)
+        sys.exit(
+            f"{what}: {len(differing)} stacks of {len(theirs)} differ from DuckDB's, such as "
+            f"{[(key[-80:], ours.get(key), theirs.get(key)) for key in differing[:3]]}"
+        )
+    print(
+        f"{what}: {len(ours):,} stacks, {sum(ours.values()):,} in all: equal to DuckDB's",
+        flush=True,
+    )
 
 
 def window_of(data):
@@ -248,7 +333,9 @@ def window_of(data):
 
 def function_of(beside):
     """One that a few of a hundred stacks have."""
-    names = collections.Counter(name for text in beside.texts[:2500] for name in set(text.split(";")))
+    names = collections.Counter(
+        name for text in beside.texts[:2500] for name in set(text.split(";"))
+    )
     return next(name for name, count in names.most_common() if count <= 250)
 
 
@@ -257,22 +344,38 @@ def compare(name, data, beside):
     inside = f"time_ns >= {int(low * NS)} AND time_ns < {int(high * NS)}"
     whole = beside.sums()
     check_equal(f"{name}, all", data.folded(), whole)
-    check_equal(f"{name}, unaligned", data.folded(start=f"{low:.3f}", end=f"{high:.3f}"), beside.sums(inside))
-    check_equal(f"{name}, one service", data.folded(query=TYPE + '{service_name="service-7"}'),
-                beside.sums("service = 7"))
+    check_equal(
+        f"{name}, unaligned",
+        data.folded(start=f"{low:.3f}", end=f"{high:.3f}"),
+        beside.sums(inside),
+    )
+    check_equal(
+        f"{name}, one service",
+        data.folded(query=TYPE + '{service_name="service-7"}'),
+        beside.sums("service = 7"),
+    )
     function = function_of(beside)
     focused = data.folded(focus="^" + re.escape(function) + "$")
-    check_equal(f"{name}, a function", {key: value for key, value in focused.items()},
-                {key: value for key, value in whole.items() if function in key.split(";")})
+    check_equal(
+        f"{name}, a function",
+        {key: value for key, value in focused.items()},
+        {key: value for key, value in whole.items() if function in key.split(";")},
+    )
 
 
 def part_ingest():
     with start(*NO_ANSWERS) as server:
         data = Data(server, "a", "otlp", MINUTES)
         ingest("A, OTLP", data, 1.5)
-        row("A, OTLP: server RSS peak at full speed", status_kib(server.child_pid(), "VmHWM") / 1024, "MiB")
+        row(
+            "A, OTLP: server RSS peak at full speed",
+            status_kib(server.child_pid(), "VmHWM") / 1024,
+            "MiB",
+        )
         # A profile each, of 200 targets: as many are on their way as the server takes at a time.
-        profiles = Data(server, "p", "pprof", PPROF_MINUTES, keep=False, more=["--connections", "32"])
+        profiles = Data(
+            server, "p", "pprof", PPROF_MINUTES, keep=False, more=["--connections", "32"]
+        )
         ingest("A, pprof gzip", profiles, 0.6)
         size("A", data, 1.0)
         beside = Beside(data, "a")
@@ -303,9 +406,14 @@ def part_tail():
 
 # ---- questions ----
 
+
 def statistics_of(answer):
-    return {key: int(value) for key, value in
-            (part.split("=") for part in answer.headers["perfolio-statistics"].split(", "))}
+    return {
+        key: int(value)
+        for key, value in (
+            part.split("=") for part in answer.headers["perfolio-statistics"].split(", ")
+        )
+    }
 
 
 def drop_page_cache(folder):
@@ -322,8 +430,9 @@ def sides(name, data, beside):
     low, high = window_of(data)
     inside = f"time_ns >= {int(low * NS)} AND time_ns < {int(high * NS)}"
     for what, query, table, where in (
-            ("all by totals", {}, "total", "true"),
-            ("unaligned by rows", {"start": f"{low:.3f}", "end": f"{high:.3f}"}, "sample", inside)):
+        ("all by totals", {}, "total", "true"),
+        ("unaligned by rows", {"start": f"{low:.3f}", "end": f"{high:.3f}"}, "sample", inside),
+    ):
         data.get(report="top", limit=1, **query)
         cpu = Cpu(data.server)
         answers = [data.get(report="top", limit=1, **query) for _ in range(5)]
@@ -332,22 +441,33 @@ def sides(name, data, beside):
         row(f"{name}, {what}: server's processor time with response", ours * 1e3, "ms")
         row(f"{name}, {what}: DuckDB's, sums alone", theirs * 1e3, "ms")
         rows = statistics_of(answers[0])["rows"]
-        row(f"{name}, {what}: rows of the answer per s and core", rows / max(ours, 1e-3) / 1e6, "M rows/s")
+        row(
+            f"{name}, {what}: rows of the answer per s and core",
+            rows / max(ours, 1e-3) / 1e6,
+            "M rows/s",
+        )
 
 
 def questions(name, server, data, beside):
     low, high = window_of(data)
     sides(name, data, beside)
     latency(f"{name}, whole window x 200 targets, warm", lambda: data.get(), 80, 250)
-    latency(f"{name}, unaligned", lambda: data.get(start=f"{low:.3f}", end=f"{high:.3f}"),
-            rounds=max(5, ROUNDS // 5))
+    latency(
+        f"{name}, unaligned",
+        lambda: data.get(start=f"{low:.3f}", end=f"{high:.3f}"),
+        rounds=max(5, ROUNDS // 5),
+    )
     focus = "^" + re.escape(function_of(beside)) + "$"
     latency(f"{name}, a function", lambda: data.get(focus=focus))
     latency(f"{name}, one service", lambda: data.get(query=TYPE + '{service_name="service-7"}'))
-    listed = data.get(path="/api/v1/profiles", query=TYPE + '{pod="pod-3"}', limit=1).json()["data"][0]
+    listed = data.get(path="/api/v1/profiles", query=TYPE + '{pod="pod-3"}', limit=1).json()[
+        "data"
+    ][0]
     assert listed["total"] > 0
-    latency(f"{name}, single profile",
-            lambda: data.client.get(f"/api/v1/profiles/{listed['id']}", query={"report": "flame"}))
+    latency(
+        f"{name}, single profile",
+        lambda: data.client.get(f"/api/v1/profiles/{listed['id']}", query={"report": "flame"}),
+    )
     times = []
     for _ in range(3):
         server.stop()
@@ -356,23 +476,35 @@ def questions(name, server, data, beside):
         data.client.close()
         data.client.get("/api/v1/session")  # the connection and the token are no part of it
         times.append(timed(lambda: data.get()))
-    row(f"{name}, whole window, cold (server and page cache), worst of 3", max(times) * 1e3, "ms", "<= 200",
-        max(times) <= 0.2)
+    row(
+        f"{name}, whole window, cold (server and page cache), worst of 3",
+        max(times) * 1e3,
+        "ms",
+        "<= 200",
+        max(times) <= 0.2,
+    )
     server.stop()
     server.arguments += ["--query-cache-bytes", "32MiB"]  # as it is where nobody says anything
     server.start()
     data.client.close()
-    latency(f"{name}, whole window x 200 targets, asked again (answers are kept)", lambda: data.get())
+    latency(
+        f"{name}, whole window x 200 targets, asked again (answers are kept)", lambda: data.get()
+    )
 
 
 # ---- what else there is ----
 
+
 def small_profile(time_s, value=1):
-    return make_profile(CPU, int(time_s * NS), {("main", "work"): [value, value]}, ("cpu", "nanoseconds"), 10**10)
+    return make_profile(
+        CPU, int(time_s * NS), {("main", "work"): [value, value]}, ("cpu", "nanoseconds"), 10**10
+    )
 
 
 def post(client, time_s, pod):
-    answer = client.post("/api/v1/profiles", body=small_profile(time_s), query={"label": f"pod={pod}"})
+    answer = client.post(
+        "/api/v1/profiles", body=small_profile(time_s), query={"label": f"pod={pod}"}
+    )
     assert answer.status == 200, answer
 
 
@@ -385,14 +517,29 @@ def part_other():
                 post(data.client, BEGIN_S - (i + 1) * DAY_S, "old")
             known = count
             settle(server, data.tenant)
-            blocks = sql(server, f"SELECT count(*) FROM block WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL")
+            blocks = sql(
+                server,
+                f"SELECT count(*) FROM block WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL",
+            )
             assert blocks[0][0] == count + 1, blocks
             cpu, rounds = Cpu(server), max(30, ROUNDS)
             latency(f"5 minutes beside {count} other blocks", lambda: data.get(), rounds=rounds)
-            times[count] = cpu.spent()[0] / (rounds + 1)  # by the clock other work on the machine counts
-            row(f"5 minutes beside {count} other blocks: server's processor time", times[count] * 1e3, "ms")
+            times[count] = cpu.spent()[0] / (
+                rounds + 1
+            )  # by the clock other work on the machine counts
+            row(
+                f"5 minutes beside {count} other blocks: server's processor time",
+                times[count] * 1e3,
+                "ms",
+            )
         ratio = times[400] / times[1]
-        row("the same window beside 400 blocks / beside 1, processor time", ratio, "", "<= 1.2", ratio <= 1.2)
+        row(
+            "the same window beside 400 blocks / beside 1, processor time",
+            ratio,
+            "",
+            "<= 1.2",
+            ratio <= 1.2,
+        )
 
 
 def part_memory():
@@ -402,7 +549,13 @@ def part_memory():
         for _ in range(ROUNDS):
             data.get()
         peak = status_kib(server.child_pid(), "VmHWM") / 1024
-        row(f"server RSS peak, 200 targets for {PACED_MINUTES} minutes, then queries", peak, "MiB", "<= 300", peak <= 300)
+        row(
+            f"server RSS peak, 200 targets for {PACED_MINUTES} minutes, then queries",
+            peak,
+            "MiB",
+            "<= 300",
+            peak <= 300,
+        )
         spent = data.server_cpu_s + data.postgres_cpu_s
         row("processor time for 200 targets", 100 * spent / (60 * PACED_MINUTES), "% of one")
 
@@ -410,8 +563,11 @@ def part_memory():
 def download(data, path):
     """The export into a file, piece by piece."""
     connection = data.server.connect(timeout=900)
-    connection.request("GET", f"/api/v1/export?query={TYPE}&start={data.start}&end={data.end}",
-                       headers={"Authorization": "Bearer " + data.client.token})
+    connection.request(
+        "GET",
+        f"/api/v1/export?query={TYPE}&start={data.start}&end={data.end}",
+        headers={"Authorization": "Bearer " + data.client.token},
+    )
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
     with open(path, "wb") as file:
@@ -433,11 +589,19 @@ def part_export():
         download(data, path)
         spent = cpu.spent()[0]
         after = status_kib(server.child_pid(), "VmHWM") / 1024
-        row(f"export: {int(data.rows):,} rows with their stacks", path.stat().st_size / data.rows, "B/row")
+        row(
+            f"export: {int(data.rows):,} rows with their stacks",
+            path.stat().st_size / data.rows,
+            "B/row",
+        )
         row("export: rows/s/core", data.rows / spent / 1e6, "M rows/s")
         row("export: what memory grows by", after - before, "MiB")
-        theirs, ours = duckdb(":memory:", 1, f"SELECT count(*), sum(value)::BIGINT FROM '{path}'",
-                              f"SELECT count(*), sum(value)::BIGINT FROM '{data.rows_file}'")
+        theirs, ours = duckdb(
+            ":memory:",
+            1,
+            f"SELECT count(*), sum(value)::BIGINT FROM '{path}'",
+            f"SELECT count(*), sum(value)::BIGINT FROM '{data.rows_file}'",
+        )
         assert theirs["rows"] == ours["rows"], (theirs, ours)
 
 
@@ -449,8 +613,15 @@ def part_fresh():
 
         def round_trip(i):
             post(client, BEGIN_S + i, f"p{i}")
-            answer = client.get("/api/v1/query", query={"query": SMALL + f'{{pod="p{i}"}}', "start": BEGIN_S,
-                                                        "end": BEGIN_S + DAY_S, "report": "folded"})
+            answer = client.get(
+                "/api/v1/query",
+                query={
+                    "query": SMALL + f'{{pod="p{i}"}}',
+                    "start": BEGIN_S,
+                    "end": BEGIN_S + DAY_S,
+                    "report": "folded",
+                },
+            )
             assert answer.status == 200 and answer.text == "main;work 1\n", answer
 
         for i in range(max(100, ROUNDS)):
@@ -472,12 +643,20 @@ def part_waiting():
         server.start()
         ready = time.perf_counter() - begin
         client.close()
-        answer = client.get("/api/v1/query", query={"query": SMALL, "start": BEGIN_S, "end": BEGIN_S + DAY_S,
-                                                    "report": "folded"})
+        answer = client.get(
+            "/api/v1/query",
+            query={"query": SMALL, "start": BEGIN_S, "end": BEGIN_S + DAY_S, "report": "folded"},
+        )
         taken = time.perf_counter() - begin
         assert answer.text == "main;work 1000\n", answer
         row(f"start with {segments} segments waiting, to ready (PostgreSQL too)", ready, "s")
-        row(f"start with {segments} segments waiting, to the first answer", taken, "s", "<= 3", taken <= 3)
+        row(
+            f"start with {segments} segments waiting, to the first answer",
+            taken,
+            "s",
+            "<= 3",
+            taken <= 3,
+        )
 
 
 def part_scan():
@@ -485,8 +664,16 @@ def part_scan():
     run_c_bench("bench_counters", [])
 
 
-PARTS = {"ingest": part_ingest, "tail": part_tail, "scan": part_scan, "other": part_other, "fresh": part_fresh,
-         "memory": part_memory, "export": part_export, "waiting": part_waiting}
+PARTS = {
+    "ingest": part_ingest,
+    "tail": part_tail,
+    "scan": part_scan,
+    "other": part_other,
+    "fresh": part_fresh,
+    "memory": part_memory,
+    "export": part_export,
+    "waiting": part_waiting,
+}
 
 
 def main():
@@ -503,7 +690,11 @@ def main():
         writer.writerow(["benchmark", "figure", "unit", "goal", "met"])
         writer.writerows(ROWS)
     missed = [entry[0] for entry in ROWS if entry[4] is False]
-    print(f"{sum(entry[4] is True for entry in ROWS)} goals met, {len(missed)} missed", *missed, sep="\n  ")
+    print(
+        f"{sum(entry[4] is True for entry in ROWS)} goals met, {len(missed)} missed",
+        *missed,
+        sep="\n  ",
+    )
 
 
 if __name__ == "__main__":

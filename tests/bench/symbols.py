@@ -43,19 +43,27 @@ def row(name, figure, unit, goal=None, is_met=None):
 
 def measured(command, **options):
     """(CPU seconds, peak MiB, seconds); ends the run when the command fails."""
-    done = subprocess.run([str(word) for word in (BENCH, "--run", *command)], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=False, **options)
+    done = subprocess.run(
+        [str(word) for word in (BENCH, "--run", *command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        **options,
+    )
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: failed")
     return tuple(float(figure) for figure in done.stdout.split(","))
 
 
 def output(command, **options):
-    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                          check=True, **options).stdout
+    return subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True, **options
+    ).stdout
 
 
 # ---- files ----
+
 
 def separate_file(binary):
     """Where the distribution has the debug information of a binary, or None."""
@@ -84,8 +92,12 @@ def downloaded(package, pattern="*.debug"):
 def kernel():
     """The package of that name depends on the newest; what is installed serves as well."""
     installed = sorted((DEBUG / "boot").glob("vmlinux-*"))
-    depends = subprocess.run(["apt-cache", "depends", "linux-image-cloud-amd64-dbg"], stdout=subprocess.PIPE,
-                             text=True, check=False).stdout
+    depends = subprocess.run(
+        ["apt-cache", "depends", "linux-image-cloud-amd64-dbg"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    ).stdout
     package = re.search(r"Depends: (\S+)", depends)
     if installed or not package:
         return installed[-1] if installed else print("(no linux-image-…-dbg package is known)")
@@ -101,37 +113,68 @@ def rust():
     objects = WORK / "libstd-rust"
     objects.mkdir(exist_ok=True)
     subprocess.run(["ar", "x", archive], cwd=objects, check=True)
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-z,notext",
-                    *sorted(objects.glob("*.o")), "-o", library], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-shared",
+            "-nostdlib",
+            "-Wl,--unresolved-symbols=ignore-all",
+            "-Wl,-z,notext",
+            *sorted(objects.glob("*.o")),
+            "-o",
+            library,
+        ],
+        check=True,
+    )
     return library
 
 
 def default_files():
     libc = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libc.so.6"), None)
-    files = [("libc", libc and separate_file(libc)), ("libstd", rust()),
-             ("libjvm", downloaded("openjdk-17-dbg")), ("vmlinux", kernel())]
+    files = [
+        ("libc", libc and separate_file(libc)),
+        ("libstd", rust()),
+        ("libjvm", downloaded("openjdk-17-dbg")),
+        ("vmlinux", kernel()),
+    ]
     return [(name, path) for name, path in files if path]
 
 
 # ---- one file ----
 
+
 def zstd_bytes(path):
-    return len(subprocess.run(["zstd", "-3", "-q", "-c", path], stdout=subprocess.PIPE,
-                              check=True).stdout)
+    return len(
+        subprocess.run(["zstd", "-3", "-q", "-c", path], stdout=subprocess.PIPE, check=True).stdout
+    )
 
 
 def gsymutil():
     """Debian has it with the version in its name alone."""
-    found = shutil.which("llvm-gsymutil") or max(pathlib.Path("/usr/bin").glob("llvm-gsymutil*"),
-                                                 default=None)
+    found = shutil.which("llvm-gsymutil") or max(
+        pathlib.Path("/usr/bin").glob("llvm-gsymutil*"), default=None
+    )
     return found or sys.exit("llvm-gsymutil is missing: install the package llvm")
 
 
 def bench_first_names(name, file):
     """The best of three: what is asked is the work, not the neighbours."""
-    runs = [measured([BUILD / "perfolio-symbolize", "-q", "--symbols-only", "-o", WORK / "first.symbols", file])
-            for _ in range(3)]
-    row(f"{name}: first names, process and all", min(cpu_s for cpu_s, _, _ in runs) * 1000, "CPU ms")
+    runs = [
+        measured(
+            [
+                BUILD / "perfolio-symbolize",
+                "-q",
+                "--symbols-only",
+                "-o",
+                WORK / "first.symbols",
+                file,
+            ]
+        )
+        for _ in range(3)
+    ]
+    row(
+        f"{name}: first names, process and all", min(cpu_s for cpu_s, _, _ in runs) * 1000, "CPU ms"
+    )
     wall_ms = min(wall_s for _, _, wall_s in runs) * 1000
     row(f"{name}: first names", wall_ms, "ms", "at most 50", wall_ms <= 50)
 
@@ -152,19 +195,38 @@ def bench_build(name, file, is_cxx):
     cpu_s, peak_mib, _ = measured([BUILD / "perfolio-symbolize", "-q", "-o", table, file])
     # It reads compressed sections badly: what inflating costs is left out of its figures.
     subprocess.run(["objcopy", "--decompress-debug-sections", file, flat], check=True)
-    gsym_s, gsym_mib, _ = measured([gsymutil(), "--num-threads=1", "--quiet", f"--convert={flat}",
-                                 f"--out-file={gsym}"])
+    gsym_s, gsym_mib, _ = measured(
+        [gsymutil(), "--num-threads=1", "--quiet", f"--convert={flat}", f"--out-file={gsym}"]
+    )
     row(f"{name}: build", cpu_s, "CPU s", f"at most {gsym_s:.2f} (gsymutil)", cpu_s <= gsym_s)
-    row(f"{name}: peak memory of the build", peak_mib, "MiB",
-        f"at most {gsym_mib / 3:.0f} (gsymutil / 3)", peak_mib <= gsym_mib / 3)
+    row(
+        f"{name}: peak memory of the build",
+        peak_mib,
+        "MiB",
+        f"at most {gsym_mib / 3:.0f} (gsymutil / 3)",
+        peak_mib <= gsym_mib / 3,
+    )
     share = 0.5 if is_cxx else 1
     packed = WORK / f"{name}.packed"
     pack_s, _, _ = measured([BUILD / "perfolio-symbolize", "-q", "--packed", "-o", packed, file])
-    row(f"{name}: build and pack", pack_s, "CPU s", f"at most {gsym_s:.2f} (gsymutil)", pack_s <= gsym_s)
-    for what, ours, theirs in (("size", table.stat().st_size, gsym.stat().st_size),
-                               ("size at rest", packed.stat().st_size, zstd_bytes(gsym))):
-        row(f"{name}: {what}", ours / 1e6, "MB", f"at most {theirs * share / 1e6:.2f} (GSYM * {share})",
-            ours <= theirs * share)
+    row(
+        f"{name}: build and pack",
+        pack_s,
+        "CPU s",
+        f"at most {gsym_s:.2f} (gsymutil)",
+        pack_s <= gsym_s,
+    )
+    for what, ours, theirs in (
+        ("size", table.stat().st_size, gsym.stat().st_size),
+        ("size at rest", packed.stat().st_size, zstd_bytes(gsym)),
+    ):
+        row(
+            f"{name}: {what}",
+            ours / 1e6,
+            "MB",
+            f"at most {theirs * share / 1e6:.2f} (GSYM * {share})",
+            ours <= theirs * share,
+        )
     return table, flat
 
 
@@ -174,7 +236,9 @@ def bench_llvm(name, flat, addresses):
     texts = [f"0x{line}\n" for line in addresses.read_text().split()[:20000]]
     some.write_text("".join(texts))
     with some.open("rb") as lines:
-        cpu_s, peak_mib, _ = measured(["llvm-symbolizer", "--inlines", f"--obj={flat}"], stdin=lines)
+        cpu_s, peak_mib, _ = measured(
+            ["llvm-symbolizer", "--inlines", f"--obj={flat}"], stdin=lines
+        )
     row(f"{name}: llvm-symbolizer, {len(texts)} addresses", cpu_s, "CPU s")
     row(f"{name}: llvm-symbolizer, peak memory", peak_mib, "MiB")
 
@@ -183,8 +247,10 @@ def gimli():
     """Path of the program, or None."""
     if not shutil.which("cargo"):
         return print("(no cargo: gimli's addr2line is not measured)")
-    built = subprocess.run(["cargo", "build", "-q", "--release", "--target-dir", WORK / "addr2line"],
-                           cwd=HERE / "addr2line")
+    built = subprocess.run(
+        ["cargo", "build", "-q", "--release", "--target-dir", WORK / "addr2line"],
+        cwd=HERE / "addr2line",
+    )
     if built.returncode != 0:
         return print("(cargo cannot build gimli's addr2line: it is not measured)")
     return WORK / "addr2line" / "release" / "bench-addr2line"
@@ -205,7 +271,9 @@ def bench_lookups(name, table, flat, program, is_large):
     theirs = output([program, flat, addresses])
     ours, theirs = ([float(figure) for figure in text.split(",")] for text in (ours, theirs))
     # What it is asked for of random ones, it does not put in order; each by itself stands beside that.
-    for what, mine, other in zip(("random", "random, one by one", "sorted"), ours, (theirs[0], *theirs)):
+    for what, mine, other in zip(
+        ("random", "random, one by one", "sorted"), ours, (theirs[0], *theirs)
+    ):
         if what != "random, one by one":
             row(f"{name}: gimli's addr2line, warm, {what}", other, "M/s")
         goal = ("at least 10", mine >= 10 * other) if is_large else ()

@@ -23,8 +23,9 @@ CHUNK = 200_000  # addresses a run: answers are held in memory
 
 
 def is_equal(mine, other):
-    return [place for _, place in mine] == [place for _, place in other] and \
-        [name for name, _ in mine[:-1]] == [name for name, _ in other[:-1]]
+    return [place for _, place in mine] == [place for _, place in other] and [
+        name for name, _ in mine[:-1]
+    ] == [name for name, _ in other[:-1]]
 
 
 def compare(file, table, step):
@@ -32,7 +33,7 @@ def compare(file, table, step):
     addresses = places(table)[::step]
     compared, unknown, wrong = 0, 0, {}
     for first in range(0, len(addresses), CHUNK):
-        chunk = addresses[first:first + CHUNK]
+        chunk = addresses[first : first + CHUNK]
         for address, frames, other in zip(chunk, look_up(table, chunk), llvm(file, chunk)):
             mine = names_and_places(frames)
             if not mine or mine[0][1].startswith("??"):
@@ -63,8 +64,9 @@ class Cover:
 
 
 def lines_of(*command):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                               errors="replace")
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+    )
     yield from process.stdout
     process.wait()
 
@@ -116,7 +118,9 @@ def agreement(file, table, step=1):
 
 def main():
     file, table = sys.argv[1], sys.argv[2]
-    compared, unknown, ties, left = agreement(file, table, int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    compared, unknown, ties, left = agreement(
+        file, table, int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    )
     print(f"{compared} compared, {unknown} of no unit for llvm, {ties} ties, {len(left)} differ")
     kinds = collections.Counter(str(both) for both in left.values())
     for both, count in kinds.most_common(10):

@@ -7,7 +7,11 @@ import { cpuProfile } from "./profiles.mjs";
 
 export async function testAccess(runner, browser, server) {
   await runner.test("a share with a password asks for it, once", async () => {
-    const shared = await server.share(cpuProfile(31), { title: "Locked", visibility: "password" }, { headers: { "X-Perfolio-Password": "open sesame" } });
+    const shared = await server.share(
+      cpuProfile(31),
+      { title: "Locked", visibility: "password" },
+      { headers: { "X-Perfolio-Password": "open sesame" } },
+    );
     await withPage(browser, server, async (page, watch) => {
       watch.allowed.add(401);
       await page.goto(`${server.url}/p/${shared.id}`);
@@ -35,74 +39,127 @@ export async function testAccess(runner, browser, server) {
         assert.equal(await page.isVisible("text=invalid percent escape"), true);
         assert.match(await page.title(), /^This address cannot be read/);
       }
-      const said = { [`/p/${"0".repeat(22)}`]: 0, "/p/short": 1, "/s/0123456789": 0 };
+      const said = {
+        [`/p/${"0".repeat(22)}`]: 0,
+        "/p/short": 1,
+        "/s/0123456789": 0,
+      };
       for (const [path, times] of Object.entries(said)) {
         await page.goto(server.url + path);
         await page.waitForSelector("h1:text-is('Not found')");
-        assert.equal((await page.textContent(".problem")).split("22 letters").length - 1, times, path);
+        assert.equal(
+          (await page.textContent(".problem")).split("22 letters").length - 1,
+          times,
+          path,
+        );
       }
       await page.goto(`${server.url}/p/${team.id}`);
       await page.waitForSelector("text=This profile belongs to a team");
-      assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${team.id}`)}`);
+      assert.equal(
+        await page.getAttribute(".card a.primary", "href"),
+        `/login?next=${encodeURIComponent(`/p/${team.id}`)}`,
+      );
       await page.goto(`${server.url}/problems/rate-limited`);
       await page.waitForSelector("text=Retry-After");
     });
   });
 
-  await runner.test("what is not found or gone is said in one sentence, with the server's own words and the request folded away", async () => {
-    const gone = await server.share(cpuProfile(33), {});
-    assert.equal((await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token })).status, 204);
-    const cases = [
-      ["0".repeat(22), "404", "Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
-      [gone.id, "410", "This profile is gone", "It was deleted or has expired and cannot be restored. Ask its owner for the file."],
-    ];
-    await withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(404).add(410);
-      for (const [id, status, title, sentence] of cases) {
-        const { detail } = (await server.call("GET", `/api/v1/shares/${id}`)).json;
-        await page.goto(`${server.url}/p/${id}`);
-        await page.waitForSelector(".problem");
-        const seen = async () => (await page.innerText(".problem")).split("\n").filter(Boolean);
-        assert.deepEqual(await seen(), [status, title, sentence, "Share a profile", "Details"]);
-        await page.click(".problem summary");
-        const all = await seen();
-        assert.equal(all[5], detail);
-        assert.match(all[6], /^Request \S+$/);
-      }
-    });
-  });
+  await runner.test(
+    "what is not found or gone is said in one sentence, with the server's own words and the request folded away",
+    async () => {
+      const gone = await server.share(cpuProfile(33), {});
+      assert.equal(
+        (
+          await server.call("DELETE", `/api/v1/shares/${gone.id}`, {
+            token: server.token,
+          })
+        ).status,
+        204,
+      );
+      const cases = [
+        [
+          "0".repeat(22),
+          "404",
+          "Not found",
+          "Check that the link is complete, and sign in if the profile belongs to your team.",
+        ],
+        [
+          gone.id,
+          "410",
+          "This profile is gone",
+          "It was deleted or has expired and cannot be restored. Ask its owner for the file.",
+        ],
+      ];
+      await withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(404).add(410);
+        for (const [id, status, title, sentence] of cases) {
+          const { detail } = (await server.call("GET", `/api/v1/shares/${id}`)).json;
+          await page.goto(`${server.url}/p/${id}`);
+          await page.waitForSelector(".problem");
+          const seen = async () => (await page.innerText(".problem")).split("\n").filter(Boolean);
+          assert.deepEqual(await seen(), [status, title, sentence, "Share a profile", "Details"]);
+          await page.click(".problem summary");
+          const all = await seen();
+          assert.equal(all[5], detail);
+          assert.match(all[6], /^Request \S+$/);
+        }
+      });
+    },
+  );
 
-  await runner.test("a profile whose data is damaged, lost or deleted says which of the three", async () => {
-    const [damaged, lost, deleted] = await Promise.all([34, 35, 36].map((seed) => server.share(cpuProfile(seed), { title: "Kept" })));
-    const objectOf = ({ id }) => join(server.dataDir, "objects/share", id);
-    const file = objectOf(damaged);
-    const bytes = readFileSync(file);
-    bytes[bytes.length >> 1] ^= 1;
-    writeFileSync(file, bytes);
-    unlinkSync(objectOf(lost));
-    assert.equal((await server.call("DELETE", `/api/v1/shares/${deleted.id}`, { token: server.token })).status, 204);
-    const cases = [
-      [damaged, "This profile is damaged", /^Its stored data failed a check/],
-      [lost, "The data of this profile is lost", /^It is missing from storage although it was not deleted/],
-      [deleted, "This profile is gone", /^It was deleted or has expired/],
-    ];
-    await withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(500).add(410);
-      for (const [{ id }, title, sentence] of cases) {
-        // The server still has the tree in memory, as it was uploaded; a restarted one reads the object, as /raw does.
-        const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
-        await page.route(`**/api/v1/shares/${id}/flame*`, (route) => route.fulfill({ status, contentType: "application/problem+json", body: problem }));
-        await page.goto(`${server.url}/p/${id}`);
-        await page.waitForSelector(`.problem h1:text-is("${title}")`);
-        assert.match(await page.textContent(".problem h1 + p"), sentence);
-        assert.equal(await page.locator(".problem button:has-text('Try again')").count(), 0);
-      }
-      for (const kind of ["damaged", "lost"]) {
-        await page.goto(`${server.url}/problems/${kind}`);
-        await page.waitForSelector("text=The operator can restore it from a backup.");
-      }
-    });
-  });
+  await runner.test(
+    "a profile whose data is damaged, lost or deleted says which of the three",
+    async () => {
+      const [damaged, lost, deleted] = await Promise.all(
+        [34, 35, 36].map((seed) => server.share(cpuProfile(seed), { title: "Kept" })),
+      );
+      const objectOf = ({ id }) => join(server.dataDir, "objects/share", id);
+      const file = objectOf(damaged);
+      const bytes = readFileSync(file);
+      bytes[bytes.length >> 1] ^= 1;
+      writeFileSync(file, bytes);
+      unlinkSync(objectOf(lost));
+      assert.equal(
+        (
+          await server.call("DELETE", `/api/v1/shares/${deleted.id}`, {
+            token: server.token,
+          })
+        ).status,
+        204,
+      );
+      const cases = [
+        [damaged, "This profile is damaged", /^Its stored data failed a check/],
+        [
+          lost,
+          "The data of this profile is lost",
+          /^It is missing from storage although it was not deleted/,
+        ],
+        [deleted, "This profile is gone", /^It was deleted or has expired/],
+      ];
+      await withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(500).add(410);
+        for (const [{ id }, title, sentence] of cases) {
+          // The server still has the tree in memory, as it was uploaded; a restarted one reads the object, as /raw does.
+          const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
+          await page.route(`**/api/v1/shares/${id}/flame*`, (route) =>
+            route.fulfill({
+              status,
+              contentType: "application/problem+json",
+              body: problem,
+            }),
+          );
+          await page.goto(`${server.url}/p/${id}`);
+          await page.waitForSelector(`.problem h1:text-is("${title}")`);
+          assert.match(await page.textContent(".problem h1 + p"), sentence);
+          assert.equal(await page.locator(".problem button:has-text('Try again')").count(), 0);
+        }
+        for (const kind of ["damaged", "lost"]) {
+          await page.goto(`${server.url}/problems/${kind}`);
+          await page.waitForSelector("text=The operator can restore it from a backup.");
+        }
+      });
+    },
+  );
 
   await runner.test("only whoever may delete is asked whether to", async () => {
     const open = await server.share(cpuProfile(35), { title: "Kept" });
@@ -113,7 +170,10 @@ export async function testAccess(runner, browser, server) {
         await page.goto(`${server.url}/p/${id}/delete`);
         await page.waitForSelector("h1:has-text('You need the delete link')");
         assert.equal(await page.locator("main button").count(), 0);
-        assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${id}/delete`)}`);
+        assert.equal(
+          await page.getAttribute(".card a.primary", "href"),
+          `/login?next=${encodeURIComponent(`/p/${id}/delete`)}`,
+        );
       }
       // The link is enough, also for whoever may not look.
       await page.goto(team.delete_url);
@@ -124,14 +184,20 @@ export async function testAccess(runner, browser, server) {
   });
 
   await runner.test("a description is Markdown that cannot run", async () => {
-    const description = "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) [good](https://example.org/)\n\n- item";
-    const shared = await server.share(cpuProfile(33), { title: "<script>alert(1)</script>", description });
+    const description =
+      "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) [good](https://example.org/)\n\n- item";
+    const shared = await server.share(cpuProfile(33), {
+      title: "<script>alert(1)</script>",
+      description,
+    });
     await withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}`);
       await viewReady(page);
       assert.equal(await page.textContent("h1"), "<script>alert(1)</script>");
       assert.equal(await page.locator(".markdown img, .markdown script").count(), 0);
-      assert.deepEqual(await page.$$eval(".markdown a", (all) => all.map((one) => one.href)), ["https://example.org/"]);
+      assert.deepEqual(await page.$$eval(".markdown a", (all) => all.map((one) => one.href)), [
+        "https://example.org/",
+      ]);
       assert.equal(await page.textContent(".markdown strong"), "Bold");
     });
   });
@@ -147,7 +213,9 @@ export async function testAccess(runner, browser, server) {
       await page.click("dialog button:has-text('Report')");
       await told(page, "Report sent. Thank you.");
     });
-    const reports = await server.call("GET", "/api/v1/admin/reports", { token: server.token });
+    const reports = await server.call("GET", "/api/v1/admin/reports", {
+      token: server.token,
+    });
     assert.ok(reports.json.reports.some((report) => report.share_id === shared.id));
   });
 }

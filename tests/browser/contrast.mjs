@@ -16,23 +16,38 @@ const modes = {
 /** Of two [r, g, b], as WCAG 2 reckons. */
 function contrast(a, b) {
   const luminance = (channels) => {
-    const [r, g, b] = channels.map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = channels.map((value) =>
+      value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4,
+    );
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
   return (high + 0.05) / (low + 0.05);
 }
-const channels = (text) => text.match(/[\d.]+/g).slice(0, 3).map(Number);
+const channels = (text) =>
+  text
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
 const isSame = (a, b) => a.every((value, i) => Math.abs(value - b[i]) <= 2);
 
 /** The uppermost rows of boxes of a canvas, as rows of [r, g, b]. */
 async function pixelsOf(page, selector) {
-  const { width, text } = await page.$eval(selector, (canvas, height) => {
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, height);
-    return { width: canvas.width, text: Array.from(data, (byte) => String.fromCharCode(byte)).join("") }; // lists of numbers travel slowly
-  }, 3 * rowPx);
+  const { width, text } = await page.$eval(
+    selector,
+    (canvas, height) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, height);
+      return {
+        width: canvas.width,
+        text: Array.from(data, (byte) => String.fromCharCode(byte)).join(""),
+      }; // lists of numbers travel slowly
+    },
+    3 * rowPx,
+  );
   const channel = (x, y, i) => text.charCodeAt(4 * (y * width + x) + i);
-  return Array.from({ length: 3 * rowPx }, (_, y) => Array.from({ length: width }, (_, x) => [0, 1, 2].map((i) => channel(x, y, i))));
+  return Array.from({ length: 3 * rowPx }, (_, y) =>
+    Array.from({ length: width }, (_, x) => [0, 1, 2].map((i) => channel(x, y, i))),
+  );
 }
 
 /** Below the thickest upper edge of a row, where no letter of any font reaches. */
@@ -54,7 +69,10 @@ function boxesOf(pixels, row, ink, least) {
 function mostOf(colours) {
   const counts = new Map();
   for (const colour of colours) counts.set(String(colour), (counts.get(String(colour)) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1])[0][0].split(",").map(Number);
+  return [...counts]
+    .sort((a, b) => b[1] - a[1])[0][0]
+    .split(",")
+    .map(Number);
 }
 
 /** The colours that a page gives to text and ground, asked of the page. */
@@ -67,7 +85,8 @@ const groundOf = (page) =>
 /** Children of the only function below the root, by name. */
 function childrenOf(samples) {
   const sums = new Map();
-  for (const { stack, values } of samples) if (stack.length > 1) sums.set(stack[1], (sums.get(stack[1]) ?? 0) + values[1]);
+  for (const { stack, values } of samples)
+    if (stack.length > 1) sums.set(stack[1], (sums.get(stack[1]) ?? 0) + values[1]);
   return sums;
 }
 
@@ -87,11 +106,24 @@ async function checkPicture(page, samples) {
       const middle = (first + last) >> 1;
       const fill = mostOf(pixels[top + lineY].slice(first + 3, last - 2));
       // All four edges, each of which can be told from the box and from the page.
-      for (const [x, y] of [[middle, top], [middle, top + rowPx - 2], [first - 1, top + 10], [last + 1, top + 10]])
-        assert.ok(isSame(pixels[y][x], ink), `row ${row}: the edge at ${x},${y} is ${pixels[y][x]}, not ${ink}`);
-      assert.ok(contrast(ink, fill) >= 7 && contrast(ink, background) >= 7, `row ${row}: ${fill} on ${background}`);
+      for (const [x, y] of [
+        [middle, top],
+        [middle, top + rowPx - 2],
+        [first - 1, top + 10],
+        [last + 1, top + 10],
+      ])
+        assert.ok(
+          isSame(pixels[y][x], ink),
+          `row ${row}: the edge at ${x},${y} is ${pixels[y][x]}, not ${ink}`,
+        );
+      assert.ok(
+        contrast(ink, fill) >= 7 && contrast(ink, background) >= 7,
+        `row ${row}: ${fill} on ${background}`,
+      );
       let best = 1;
-      for (let y = top + 4; y < top + 18; y++) for (let x = first + 3; x < last - 3; x++) best = Math.max(best, contrast(pixels[y][x], fill));
+      for (let y = top + 4; y < top + 18; y++)
+        for (let x = first + 3; x < last - 3; x++)
+          best = Math.max(best, contrast(pixels[y][x], fill));
       assert.ok(best >= 7, `row ${row}: the name in the box at ${first} has ${best} to 1`);
       if (row === 2) count++;
     }
@@ -104,9 +136,13 @@ async function checkFound(page, samples, pattern) {
   const ground = await groundOf(page);
   const ink = channels(ground.text);
   const pixels = await pixelsOf(page, ".icicle canvas");
-  const thick = boxesOf(pixels, 2, ink, 60).filter(([first, last]) => isSame(pixels[2 * rowPx + 2][(first + last) >> 1], ink)).length;
+  const thick = boxesOf(pixels, 2, ink, 60).filter(([first, last]) =>
+    isSame(pixels[2 * rowPx + 2][(first + last) >> 1], ink),
+  ).length;
   const total = samples.reduce((sum, { values }) => sum + values[1], 0);
-  const wanted = [...childrenOf(samples)].filter(([name, value]) => pattern.test(name) && (value / total) * pixels[0].length > 68).length;
+  const wanted = [...childrenOf(samples)].filter(
+    ([name, value]) => pattern.test(name) && (value / total) * pixels[0].length > 68,
+  ).length;
   assert.ok(wanted >= 1);
   assert.equal(thick, wanted);
 }
@@ -115,16 +151,28 @@ async function checkFound(page, samples, pattern) {
 async function checkButtons(page) {
   const found = await page.evaluate(() => {
     const isSeen = (one) => one.checkVisibility() && one.getBoundingClientRect().width > 1;
-    const edgeless = [...document.querySelectorAll(".button, .icon-button, select")].filter(isSeen).filter((one) => {
-      const { borderTopWidth, borderTopColor, backgroundColor } = getComputedStyle(one);
-      return parseFloat(borderTopWidth) < 1 || borderTopColor === "rgba(0, 0, 0, 0)" || borderTopColor === backgroundColor;
-    });
+    const edgeless = [...document.querySelectorAll(".button, .icon-button, select")]
+      .filter(isSeen)
+      .filter((one) => {
+        const { borderTopWidth, borderTopColor, backgroundColor } = getComputedStyle(one);
+        return (
+          parseFloat(borderTopWidth) < 1 ||
+          borderTopColor === "rgba(0, 0, 0, 0)" ||
+          borderTopColor === backgroundColor
+        );
+      });
     const look = (one) => {
       const { backgroundColor, color, boxShadow } = getComputedStyle(one);
       return JSON.stringify([backgroundColor, color, boxShadow]);
     };
-    const [pressed, other] = ["true", "false"].map((value) => look(document.querySelector(`.segments button[aria-pressed=${value}]`)));
-    return { edgeless: edgeless.map((one) => one.outerHTML.slice(0, 120)), pressed, other };
+    const [pressed, other] = ["true", "false"].map((value) =>
+      look(document.querySelector(`.segments button[aria-pressed=${value}]`)),
+    );
+    return {
+      edgeless: edgeless.map((one) => one.outerHTML.slice(0, 120)),
+      pressed,
+      other,
+    };
   });
   assert.deepEqual(found.edgeless, []);
   assert.notEqual(found.pressed, found.other);
@@ -136,16 +184,25 @@ async function checkFocus(page) {
   await page.evaluate(() => document.querySelector(".brand").focus());
   for (let i = 0; ; i++) {
     await page.keyboard.press("Tab");
-    if (await page.evaluate(() => document.activeElement === document.body)) return assert.ok(i > 15, `${i} stops`);
+    if (await page.evaluate(() => document.activeElement === document.body))
+      return assert.ok(i > 15, `${i} stops`);
     const ring = await page.evaluate(() => {
       const { activeElement: at } = document;
       const owner = at.matches(".search input") ? at.closest(".search") : at;
-      const { outlineStyle, outlineWidth, outlineColor, forcedColorAdjust } = getComputedStyle(owner);
-      return { outlineStyle, outlineWidth: parseFloat(outlineWidth), outlineColor, forcedColorAdjust, what: at.outerHTML.slice(0, 120) };
+      const { outlineStyle, outlineWidth, outlineColor, forcedColorAdjust } =
+        getComputedStyle(owner);
+      return {
+        outlineStyle,
+        outlineWidth: parseFloat(outlineWidth),
+        outlineColor,
+        forcedColorAdjust,
+        what: at.outerHTML.slice(0, 120),
+      };
     });
     assert.ok(ring.outlineStyle !== "none" && ring.outlineWidth >= 2, JSON.stringify(ring));
     // Of what has the system's colours by its own choice, Chromium tells those of another theme than it paints.
-    if (ring.forcedColorAdjust !== "none") assert.ok(contrast(channels(ring.outlineColor), background) >= 3, JSON.stringify(ring));
+    if (ring.forcedColorAdjust !== "none")
+      assert.ok(contrast(channels(ring.outlineColor), background) >= 3, JSON.stringify(ring));
   }
 }
 
@@ -154,7 +211,11 @@ async function checkGraph(page) {
   const boxes = await page.evaluate(() =>
     [...document.querySelectorAll(".graph-node")].map((node) => {
       const { fill, stroke } = getComputedStyle(node.querySelector("rect"));
-      return { fill, stroke, ink: getComputedStyle(node.nextElementSibling.querySelector("text")).fill };
+      return {
+        fill,
+        stroke,
+        ink: getComputedStyle(node.nextElementSibling.querySelector("text")).fill,
+      };
     }),
   );
   assert.ok(boxes.length > 5);
@@ -167,47 +228,75 @@ async function checkGraph(page) {
 export async function testContrast(runner, browser, server) {
   if (!runner.wants("high contrast")) return;
   const samples = cpuSamples(61, 300);
-  const first = await server.share(cpuProfile(61, 300), { title: "For strong eyes", description: "Some `code` and a [link](https://example.org/)." });
+  const first = await server.share(cpuProfile(61, 300), {
+    title: "For strong eyes",
+    description: "Some `code` and a [link](https://example.org/).",
+  });
   const second = await server.share(cpuProfile(62, 300));
   for (const [name, mode] of Object.entries(modes)) {
-    const context = await browser.newContext({ ...mode, viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ignoreHTTPSErrors: true, bypassCSP: true });
+    const context = await browser.newContext({
+      ...mode,
+      viewport: { width: 1280, height: 800 },
+      reducedMotion: "reduce",
+      ignoreHTTPSErrors: true,
+      bypassCSP: true,
+    });
     const isForced = Boolean(mode.forcedColors);
     // In forced colours the system answers for text; axe judges what the pages keep of their own.
     const rules = isForced ? {} : { "color-contrast-enhanced": { enabled: true } };
     const path = `${server.url}/p/${first.id}`;
     try {
       await withPage(
-        browser, server,
+        browser,
+        server,
         async (page) => {
           const check = async (what, url, act) => {
-            await (page.url().startsWith(path) && url.startsWith(path) ? setInPlace(page, url) : page.goto(url));
+            await (page.url().startsWith(path) && url.startsWith(path)
+              ? setInPlace(page, url)
+              : page.goto(url));
             await (what === "landing" ? page.waitForSelector(".drop") : viewReady(page));
             await act?.();
-            await page.screenshot({ path: join(screenshots, `${name}-contrast-${what}.png`) });
+            await page.screenshot({
+              path: join(screenshots, `${name}-contrast-${what}.png`),
+            });
             assert.deepEqual(await axeFindings(page, rules), [], what);
           };
-          await runner.test(`high contrast (${name}): boxes have edges, names 7 to 1, what is found a thick edge`, async () => {
-            await check("icicle", `${path}?sv=2`, async () => {
-              await page.waitForFunction(() => document.adoptedStyleSheets.length > 0);
-              await checkPicture(page, samples);
-              await checkButtons(page);
-              await checkFocus(page);
-            });
-            await check("found", `${path}?q=json&sv=2`, () => checkFound(page, samples, /json/));
-          });
+          await runner.test(
+            `high contrast (${name}): boxes have edges, names 7 to 1, what is found a thick edge`,
+            async () => {
+              await check("icicle", `${path}?sv=2`, async () => {
+                await page.waitForFunction(() => document.adoptedStyleSheets.length > 0);
+                await checkPicture(page, samples);
+                await checkButtons(page);
+                await checkFocus(page);
+              });
+              await check("found", `${path}?q=json&sv=2`, () => checkFound(page, samples, /json/));
+            },
+          );
           await runner.test(`high contrast (${name}): the other views and pages`, async () => {
             await check("table", `${path}?v=table&b=flame&m=runtime.mallocgc&sv=2`, async () => {
-              const chosen = await page.$eval(".rows .row.chosen", (row) => parseFloat(getComputedStyle(row).outlineWidth));
+              const chosen = await page.$eval(".rows .row.chosen", (row) =>
+                parseFloat(getComputedStyle(row).outlineWidth),
+              );
               assert.ok(chosen >= 2);
             });
             await check("sandwich", `${path}?v=sandwich&m=runtime.mallocgc&sv=2`);
-            await check("graph", `${path}?v=graph&m=runtime.mallocgc&q=json&sv=2`, () => checkGraph(page));
+            await check("graph", `${path}?v=graph&m=runtime.mallocgc&q=json&sv=2`, () =>
+              checkGraph(page),
+            );
             await check("peek", `${path}?v=peek&m=runtime.mallocgc&sv=2`);
             await check("diff", `${server.url}/d/${first.id}..${second.id}?v=table&b=icicle&sv=2`);
             await check("comments", `${path}?b=comments&sv=2`, async () => {
               await page.waitForSelector(".talk");
-              const sheets = await page.evaluate(() => document.adoptedStyleSheets.map((sheet) => [...sheet.cssRules].map(({ cssText }) => cssText).join("")));
-              assert.ok(sheets.some((sheet) => sheet.includes(".talk")) && !sheets.at(-1).includes(".talk"), "more contrast has the last word");
+              const sheets = await page.evaluate(() =>
+                document.adoptedStyleSheets.map((sheet) =>
+                  [...sheet.cssRules].map(({ cssText }) => cssText).join(""),
+                ),
+              );
+              assert.ok(
+                sheets.some((sheet) => sheet.includes(".talk")) && !sheets.at(-1).includes(".talk"),
+                "more contrast has the last word",
+              );
             });
             await check("landing", server.url);
           });

@@ -8,7 +8,11 @@ import { foldedText } from "./profiles.mjs";
 /** Another site with one page; a frame in it shows that address. */
 async function otherSite(address, use) {
   const site = createServer((_, response) =>
-    response.setHeader("content-type", "text/html").end(`<!doctype html><title>Other</title><iframe src="${address}" width="900" height="560"></iframe>`),
+    response
+      .setHeader("content-type", "text/html")
+      .end(
+        `<!doctype html><title>Other</title><iframe src="${address}" width="900" height="560"></iframe>`,
+      ),
   );
   await new Promise((resolve) => site.listen(0, "127.0.0.1", resolve));
   try {
@@ -19,30 +23,42 @@ async function otherSite(address, use) {
 }
 
 export async function testEmbed(runner, browser, server) {
-  await runner.test("another site's page shows a share in a frame, without the site around it", async () => {
-    const { id } = await server.share(foldedText(200), { title: "framed" });
-    const context = await browser.newContext({ ignoreHTTPSErrors: true });
-    context.setDefaultTimeout(patienceMs);
-    try {
-      await otherSite(`${server.url}/embed/${id}?v=table&sv=2`, async (address) => {
-        const page = await context.newPage();
-        await page.goto(address);
-        const frame = await (await page.waitForSelector("iframe")).contentFrame();
-        await viewReady(frame);
-        assert.equal(await frame.textContent("h1"), "framed");
-        assert.equal(await frame.$(".top, .profile-head, .profile-tools"), null);
-        assert.ok(await frame.$(".rows .row"), "the view of the address");
-        const steps = await page.evaluate(() => history.length);
-        await frame.fill("input[type=search]", "work");
-        await frame.waitForFunction(() => document.querySelector(".embed-bar a").href.includes("q=work"));
-        assert.equal(await page.evaluate(() => history.length), steps, "no steps back in the page around");
-        assert.equal(await frame.getAttribute(".embed-bar a", "href"), `/p/${id}?v=table&q=work&sv=2`);
-        assert.equal(await frame.getAttribute(".embed-bar a", "target"), "_blank");
-      });
-    } finally {
-      await context.close();
-    }
-  });
+  await runner.test(
+    "another site's page shows a share in a frame, without the site around it",
+    async () => {
+      const { id } = await server.share(foldedText(200), { title: "framed" });
+      const context = await browser.newContext({ ignoreHTTPSErrors: true });
+      context.setDefaultTimeout(patienceMs);
+      try {
+        await otherSite(`${server.url}/embed/${id}?v=table&sv=2`, async (address) => {
+          const page = await context.newPage();
+          await page.goto(address);
+          const frame = await (await page.waitForSelector("iframe")).contentFrame();
+          await viewReady(frame);
+          assert.equal(await frame.textContent("h1"), "framed");
+          assert.equal(await frame.$(".top, .profile-head, .profile-tools"), null);
+          assert.ok(await frame.$(".rows .row"), "the view of the address");
+          const steps = await page.evaluate(() => history.length);
+          await frame.fill("input[type=search]", "work");
+          await frame.waitForFunction(() =>
+            document.querySelector(".embed-bar a").href.includes("q=work"),
+          );
+          assert.equal(
+            await page.evaluate(() => history.length),
+            steps,
+            "no steps back in the page around",
+          );
+          assert.equal(
+            await frame.getAttribute(".embed-bar a", "href"),
+            `/p/${id}?v=table&q=work&sv=2`,
+          );
+          assert.equal(await frame.getAttribute(".embed-bar a", "target"), "_blank");
+        });
+      } finally {
+        await context.close();
+      }
+    },
+  );
 
   for (const look of ["light", "dark", "phone"])
     await runner.test(`the page for frames is sound by itself: ${look}`, async () => {
@@ -60,11 +76,16 @@ export async function testEmbed(runner, browser, server) {
             await viewReady(page);
             assert.equal(await page.textContent("h1"), "framed → framed");
             assert.ok(await page.$(".rows .row .change"), "the comparison that the address names");
-            assert.equal(await page.getAttribute(".embed-bar a", "href"), `/d/${id}..${id}?v=table&norm=1&sv=2`);
+            assert.equal(
+              await page.getAttribute(".embed-bar a", "href"),
+              `/d/${id}..${id}?v=table&norm=1&sv=2`,
+            );
             await page.goto(`${server.url}/embed/${id}`);
             await viewReady(page);
           }
-          await page.screenshot({ path: join(screenshots, `embed-${look}.png`) });
+          await page.screenshot({
+            path: join(screenshots, `embed-${look}.png`),
+          });
         },
         { look, bypassCSP: true },
       );

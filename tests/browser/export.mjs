@@ -5,15 +5,35 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { axeFindings, dropFiles, focusIs, launch, patienceMs, screenshots, settled, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import {
+  axeFindings,
+  dropFiles,
+  focusIs,
+  launch,
+  patienceMs,
+  screenshots,
+  settled,
+  soon,
+  spoken,
+  tableRows,
+  viewReady,
+  withPage,
+} from "./harness.mjs";
 import { cpuProfile, cpuSamples, decodeFolded, decodePprof, topOf, totalOf } from "./profiles.mjs";
 
 /** The file that a choice of the dialog saves, and its name. */
 async function saved(page, ending) {
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click(`.export-choices button:has(em:text-is('${ending}'))`)]);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.click(`.export-choices button:has(em:text-is('${ending}'))`),
+  ]);
   const name = download.suggestedFilename();
   assert.ok(name.endsWith(ending), name);
-  return { name, path: await download.path(), bytes: readFileSync(await download.path()) };
+  return {
+    name,
+    path: await download.path(),
+    bytes: readFileSync(await download.path()),
+  };
 }
 
 const openDialog = async (page) => {
@@ -25,12 +45,17 @@ const closeDialog = async (page) => {
   await page.waitForSelector("dialog", { state: "detached" });
 };
 
-const asRows = (samples, type) => Object.fromEntries([...topOf(samples, type)].filter(([, row]) => row.cum !== 0));
+const asRows = (samples, type) =>
+  Object.fromEntries([...topOf(samples, type)].filter(([, row]) => row.cum !== 0));
 
 /** The server's own table of a file that is shared again. */
 async function serverRows(server, bytes, filename) {
   const { id } = await server.share(bytes, { filename });
-  const top = (await server.call("GET", `/api/v1/shares/${id}/top?limit=0`, { token: server.token })).json;
+  const top = (
+    await server.call("GET", `/api/v1/shares/${id}/top?limit=0`, {
+      token: server.token,
+    })
+  ).json;
   return Object.fromEntries(top.functions.map(({ name, flat, cum }) => [name, { flat, cum }]));
 }
 
@@ -48,7 +73,10 @@ function samplesOfTree(tree, isDiff = false) {
 
 export async function testExport(runner, browser, server) {
   const samples = cpuSamples(71);
-  const shared = await server.share(cpuProfile(71), { title: "Saved <b>& \"more\"", filename: "cpu.pb.gz" });
+  const shared = await server.share(cpuProfile(71), {
+    title: 'Saved <b>& "more"',
+    filename: "cpu.pb.gz",
+  });
   const kept = samples.filter(({ stack }) => !stack.includes("runtime.mallocgc"));
   const rules = `x=${encodeURIComponent("ignore:^runtime\\.mallocgc$")}`;
 
@@ -65,7 +93,10 @@ export async function testExport(runner, browser, server) {
       const decoded = decodePprof(pprof.bytes);
       assert.deepEqual(decoded.types, [["cpu", "nanoseconds"]]);
       assert.deepEqual(asRows(decoded.samples, 0), expected);
-      assert.ok(!decoded.strings.includes("runtime.mallocgc"), "what was filtered away is in no table");
+      assert.ok(
+        !decoded.strings.includes("runtime.mallocgc"),
+        "what was filtered away is in no table",
+      );
       assert.deepEqual(await serverRows(server, pprof.bytes, "again.pb.gz"), expected);
 
       const folded = await saved(page, ".folded");
@@ -73,16 +104,32 @@ export async function testExport(runner, browser, server) {
       assert.deepEqual(await serverRows(server, folded.bytes, "again.folded"), expected);
 
       const json = JSON.parse((await saved(page, ".json")).bytes);
-      const own = (await server.call("GET", `/p/${shared.id}.json?ignore=${encodeURIComponent("^runtime\\.mallocgc$")}`, { token: server.token })).json;
+      const own = (
+        await server.call(
+          "GET",
+          `/p/${shared.id}.json?ignore=${encodeURIComponent("^runtime\\.mallocgc$")}`,
+          { token: server.token },
+        )
+      ).json;
       // Which binaries lack names changes, so that a file that is saved does not say it.
-      assert.deepEqual(Object.keys(json), Object.keys(own).filter((key) => key !== "symbolization"));
-      assert.deepEqual([json.total, json.kept, json.unit, json.node_count], [own.total, own.kept, own.unit, own.node_count]);
+      assert.deepEqual(
+        Object.keys(json),
+        Object.keys(own).filter((key) => key !== "symbolization"),
+      );
+      assert.deepEqual(
+        [json.total, json.kept, json.unit, json.node_count],
+        [own.total, own.kept, own.unit, own.node_count],
+      );
       assert.deepEqual(asRows(samplesOfTree(json), 0), expected);
       await closeDialog(page);
 
       await page.check(".rules .check input");
       await openDialog(page);
-      assert.deepEqual(JSON.parse((await saved(page, ".json")).bytes), json, "what percentages are of on the page changes no file");
+      assert.deepEqual(
+        JSON.parse((await saved(page, ".json")).bytes),
+        json,
+        "what percentages are of on the page changes no file",
+      );
       await closeDialog(page);
 
       await page.focus(".icicle");
@@ -98,7 +145,10 @@ export async function testExport(runner, browser, server) {
       assert.ok(await groupsBox.isDisabled(), "a part is of its grouping");
       await page.click("dialog .check input");
       assert.ok(await groupsBox.isChecked());
-      assert.deepEqual(asRows(decodeFolded((await saved(page, ".folded")).bytes.toString()), 0), expected);
+      assert.deepEqual(
+        asRows(decodeFolded((await saved(page, ".folded")).bytes.toString()), 0),
+        expected,
+      );
     }),
   );
 
@@ -107,7 +157,9 @@ export async function testExport(runner, browser, server) {
       await page.goto(`${server.url}/p/${shared.id}?v=graph&sv=2`);
       await page.waitForSelector(".graph-node");
       await viewReady(page);
-      const boxes = await page.$$eval(".graph-label text", (all) => all.map((text) => text.textContent));
+      const boxes = await page.$$eval(".graph-label text", (all) =>
+        all.map((text) => text.textContent),
+      );
       await openDialog(page);
       const svg = (await saved(page, ".svg")).bytes.toString();
       const png = (await saved(page, ".png")).bytes;
@@ -117,7 +169,8 @@ export async function testExport(runner, browser, server) {
         return {
           isBroken: svg.querySelector("parsererror") !== null,
           texts: [...svg.querySelectorAll("text")].map((one) => one.textContent),
-          fills: new Set([...svg.querySelectorAll("rect")].map((one) => one.getAttribute("fill"))).size,
+          fills: new Set([...svg.querySelectorAll("rect")].map((one) => one.getAttribute("fill")))
+            .size,
           size: ["width", "height"].map((name) => Number(svg.documentElement.getAttribute(name))),
         };
       }, svg);
@@ -125,7 +178,10 @@ export async function testExport(runner, browser, server) {
       for (const text of boxes) assert.ok(drawn.texts.includes(text), text);
       assert.ok(!/<script|<foreignObject|\bon\w+=|href|currentcolor/i.test(svg));
       const ratio = png.readUInt32BE(16) / drawn.size[0];
-      assert.ok(ratio >= 1 && Math.abs(png.readUInt32BE(20) / drawn.size[1] - ratio) < 0.01, "the whole graph");
+      assert.ok(
+        ratio >= 1 && Math.abs(png.readUInt32BE(20) / drawn.size[1] - ratio) < 0.01,
+        "the whole graph",
+      );
     }),
   );
 
@@ -147,12 +203,27 @@ export async function testExport(runner, browser, server) {
             const canvas = new OffscreenCanvas(image.width, image.height);
             const context = canvas.getContext("2d");
             context.drawImage(image, 0, 0);
-            return [image.width, image.height, context.getImageData(0, 0, image.width, image.height).data];
+            return [
+              image.width,
+              image.height,
+              context.getImageData(0, 0, image.width, image.height).data,
+            ];
           };
-          const [[width, height, a], [otherWidth, otherHeight, b]] = [await pixels(left), await pixels(right)];
-          if (width !== otherWidth || height !== otherHeight) return `${width}x${height} is not ${otherWidth}x${otherHeight}`;
+          const [[width, height, a], [otherWidth, otherHeight, b]] = [
+            await pixels(left),
+            await pixels(right),
+          ];
+          if (width !== otherWidth || height !== otherHeight)
+            return `${width}x${height} is not ${otherWidth}x${otherHeight}`;
           let count = 0;
-          for (let i = 0; i < a.length; i += 4) if (Math.abs(a[i] - b[i]) + Math.abs(a[i + 1] - b[i + 1]) + Math.abs(a[i + 2] - b[i + 2]) > 30) count++;
+          for (let i = 0; i < a.length; i += 4)
+            if (
+              Math.abs(a[i] - b[i]) +
+                Math.abs(a[i + 1] - b[i + 1]) +
+                Math.abs(a[i + 2] - b[i + 2]) >
+              30
+            )
+              count++;
           return count / (a.length / 4);
         },
         [screen, `data:image/png;base64,${png.toString("base64")}`],
@@ -168,7 +239,10 @@ export async function testExport(runner, browser, server) {
         },
         `data:image/svg+xml;base64,${Buffer.from(svg).toString("base64")}`,
       );
-      assert.deepEqual(size, await page.$eval(".icicle", (icicle) => [icicle.clientWidth, icicle.clientHeight]));
+      assert.deepEqual(
+        size,
+        await page.$eval(".icicle", (icicle) => [icicle.clientWidth, icicle.clientHeight]),
+      );
       assert.ok(svg.includes("<title>Saved &lt;b&gt;&amp; &quot;more&quot;</title>"));
       assert.match(svg, /<title>main\.main, total [^<]+<\/title>/);
       assert.ok(!/<script|<foreignObject|\bon\w+=|href/.test(svg));
@@ -178,162 +252,242 @@ export async function testExport(runner, browser, server) {
   /** What each colour is said to stand for. */
   const legendColours = async (page) => {
     await page.waitForSelector(".legend .swatch");
-    return page.$$eval(".legend li:has(.swatch)", (items) => items.map((item) => [item.textContent, getComputedStyle(item.querySelector(".swatch")).backgroundColor]));
+    return page.$$eval(".legend li:has(.swatch)", (items) =>
+      items.map((item) => [
+        item.textContent,
+        getComputedStyle(item.querySelector(".swatch")).backgroundColor,
+      ]),
+    );
   };
 
-  await runner.test("a saved page opens from the disk without a network, with the same numbers", () =>
-    withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${shared.id}?v=table&b=icicle&${rules}&sv=2`);
-      await viewReady(page);
-      const rows = await tableRows(page);
-      const words = await page.textContent(".foot-total");
-      const colours = await legendColours(page);
-      assert.ok(colours.length > 3);
-      await openDialog(page);
-      const { bytes, path } = await saved(page, ".html");
-      assert.ok(!bytes.includes(shared.id) && !bytes.includes(server.url), "the link is not given away");
-      await closeDialog(page);
-      const folder = mkdtempSync(join(tmpdir(), "perfolio-saved-"));
-      const own = await launch();
-      try {
-        const context = await own.newContext({ offline: true, viewport: { width: 1440, height: 900 } });
-        context.setDefaultTimeout(patienceMs);
-        const offline = await context.newPage();
-        const faults = [];
-        offline.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
-        offline.on("pageerror", (error) => faults.push(String(error)));
-        offline.on("request", (request) => !/^(file|blob|data):/.test(request.url()) && faults.push(request.url()));
-        const file = join(folder, "saved.html"); // by its ending a browser knows what a file is
-        copyFileSync(path, file);
-        await offline.goto(pathToFileURL(file).href);
-        await viewReady(offline);
-        assert.equal(await offline.textContent("h1"), "Saved <b>& \"more\"");
-        assert.deepEqual(await tableRows(offline), rows);
-        assert.equal(await offline.textContent(".foot-total"), words);
-        assert.deepEqual(await legendColours(offline), colours);
-        // The way back leads to what was saved, forward and another start to what was looked at since.
-        await offline.click("button[title=Icicle]");
-        await offline.waitForSelector(".pane-table", { state: "detached" });
-        await offline.goBack();
-        await viewReady(offline);
-        assert.deepEqual(await tableRows(offline), rows);
-        await offline.goForward();
-        await offline.waitForSelector(".pane-table", { state: "detached" });
-        await offline.reload();
-        await viewReady(offline);
-        assert.equal(await offline.locator(".pane-table").count(), 0);
-        await offline.goBack();
-        await viewReady(offline);
-        // By all groups, of the same samples.
-        for (const group of ["file", "line", "address", "binary", "function"]) {
-          await offline.selectOption("[aria-label=Group]", group);
+  await runner.test(
+    "a saved page opens from the disk without a network, with the same numbers",
+    () =>
+      withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${shared.id}?v=table&b=icicle&${rules}&sv=2`);
+        await viewReady(page);
+        const rows = await tableRows(page);
+        const words = await page.textContent(".foot-total");
+        const colours = await legendColours(page);
+        assert.ok(colours.length > 3);
+        await openDialog(page);
+        const { bytes, path } = await saved(page, ".html");
+        assert.ok(
+          !bytes.includes(shared.id) && !bytes.includes(server.url),
+          "the link is not given away",
+        );
+        await closeDialog(page);
+        const folder = mkdtempSync(join(tmpdir(), "perfolio-saved-"));
+        const own = await launch();
+        try {
+          const context = await own.newContext({
+            offline: true,
+            viewport: { width: 1440, height: 900 },
+          });
+          context.setDefaultTimeout(patienceMs);
+          const offline = await context.newPage();
+          const faults = [];
+          offline.on(
+            "console",
+            (message) =>
+              ["error", "warning"].includes(message.type()) && faults.push(message.text()),
+          );
+          offline.on("pageerror", (error) => faults.push(String(error)));
+          offline.on(
+            "request",
+            (request) => !/^(file|blob|data):/.test(request.url()) && faults.push(request.url()),
+          );
+          const file = join(folder, "saved.html"); // by its ending a browser knows what a file is
+          copyFileSync(path, file);
+          await offline.goto(pathToFileURL(file).href);
           await viewReady(offline);
-          const own = (await server.call("GET", `/api/v1/shares/${shared.id}/top?group_by=${group}&ignore=${encodeURIComponent("^runtime\\.mallocgc$")}&limit=0`, { token: server.token })).json;
-          const known = new Set(own.functions.map(({ name, flat, cum }) => JSON.stringify([name, flat, cum])));
-          const shown = await offline.$$eval(".rows .row", (all) => all.map((row) => {
-            const button = row.querySelector("button");
-            return JSON.stringify([button.ariaLabel ?? button.title, ...[...row.querySelectorAll(".cell.value")].map((cell) => Number(/^[\d,]+/.exec(cell.title)[0].replaceAll(",", "")))]);
-          }));
-          assert.ok(shown.length > 0);
-          for (const row of shown) assert.ok(known.has(row), `${group}: ${row} is not among ${[...known].slice(0, 9)}`);
+          assert.equal(await offline.textContent("h1"), 'Saved <b>& "more"');
+          assert.deepEqual(await tableRows(offline), rows);
+          assert.equal(await offline.textContent(".foot-total"), words);
+          assert.deepEqual(await legendColours(offline), colours);
+          // The way back leads to what was saved, forward and another start to what was looked at since.
+          await offline.click("button[title=Icicle]");
+          await offline.waitForSelector(".pane-table", { state: "detached" });
+          await offline.goBack();
+          await viewReady(offline);
+          assert.deepEqual(await tableRows(offline), rows);
+          await offline.goForward();
+          await offline.waitForSelector(".pane-table", { state: "detached" });
+          await offline.reload();
+          await viewReady(offline);
+          assert.equal(await offline.locator(".pane-table").count(), 0);
+          await offline.goBack();
+          await viewReady(offline);
+          // By all groups, of the same samples.
+          for (const group of ["file", "line", "address", "binary", "function"]) {
+            await offline.selectOption("[aria-label=Group]", group);
+            await viewReady(offline);
+            const own = (
+              await server.call(
+                "GET",
+                `/api/v1/shares/${shared.id}/top?group_by=${group}&ignore=${encodeURIComponent("^runtime\\.mallocgc$")}&limit=0`,
+                { token: server.token },
+              )
+            ).json;
+            const known = new Set(
+              own.functions.map(({ name, flat, cum }) => JSON.stringify([name, flat, cum])),
+            );
+            const shown = await offline.$$eval(".rows .row", (all) =>
+              all.map((row) => {
+                const button = row.querySelector("button");
+                return JSON.stringify([
+                  button.ariaLabel ?? button.title,
+                  ...[...row.querySelectorAll(".cell.value")].map((cell) =>
+                    Number(/^[\d,]+/.exec(cell.title)[0].replaceAll(",", "")),
+                  ),
+                ]);
+              }),
+            );
+            assert.ok(shown.length > 0);
+            for (const row of shown)
+              assert.ok(known.has(row), `${group}: ${row} is not among ${[...known].slice(0, 9)}`);
+          }
+          assert.deepEqual(await tableRows(offline), rows);
+          // Rules work there too: the worker's text is in the page.
+          await offline.focus(".icicle");
+          await offline.keyboard.press("ArrowDown");
+          await settled(offline);
+          await offline.keyboard.press("h");
+          await offline.waitForSelector(".rules .rule");
+          await viewReady(offline);
+          assert.ok(!(await tableRows(offline)).some((row) => row.at(-1) === "main.main"));
+          await offline.keyboard.press("6");
+          await offline.waitForSelector(".graph-node");
+          assert.deepEqual(faults, []);
+        } finally {
+          await own.close();
+          rmSync(folder, { recursive: true });
         }
-        assert.deepEqual(await tableRows(offline), rows);
-        // Rules work there too: the worker's text is in the page.
-        await offline.focus(".icicle");
-        await offline.keyboard.press("ArrowDown");
-        await settled(offline);
-        await offline.keyboard.press("h");
-        await offline.waitForSelector(".rules .rule");
-        await viewReady(offline);
-        assert.ok(!(await tableRows(offline)).some((row) => row.at(-1) === "main.main"));
-        await offline.keyboard.press("6");
-        await offline.waitForSelector(".graph-node");
-        assert.deepEqual(faults, []);
-      } finally {
-        await own.close();
-        rmSync(folder, { recursive: true });
-      }
-    }),
+      }),
   );
 
-  await runner.test("a page's groups are asked for a few at a time, with their progress; what fails is named, asked for again or left out; all can be cancelled", () =>
-    withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(500);
-      await page.goto(`${server.url}/p/${shared.id}`);
-      await viewReady(page);
-      let [running, most] = [0, 0];
-      let broken = ["line", "binary"];
-      let held, release;
-      const hold = () => (held = new Promise((resolve) => (release = resolve)));
-      hold();
-      await page.route(/\/flame\?.*group_by=/, async (route) => {
-        most = Math.max(most, ++running);
-        await held;
-        running--;
-        if (broken.some((group) => route.request().url().includes(`group_by=${group}`))) await route.fulfill({ status: 500, body: "" });
-        else await route.continue().catch(() => undefined); // it may have been cancelled
-      });
-      await openDialog(page);
-      await page.click(".export-choices button:has(em:text-is('.html'))");
-      await page.waitForSelector(".export-progress progress");
-      await soon(() => assert.ok(running > 1));
-      release();
-      await page.waitForSelector(".export-missing");
-      await page.waitForSelector(".export-missing button:has-text('Try again'):focus");
-      assert.deepEqual((await page.$$eval(".export-missing li strong", (all) => all.map((one) => one.textContent))).sort(), ["binary", "line"]);
-      assert.ok(most > 1 && most <= 3, `${most} at once`);
-      assert.deepEqual(await axeFindings(page), []);
-      await page.screenshot({ path: join(screenshots, "export-missing.png") });
-      broken = ["line"];
-      await page.click("button:has-text('Try again')");
-      await page.waitForFunction(() => document.querySelectorAll(".export-missing li").length === 1);
-      const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save without them')")]);
-      assert.ok(download.suggestedFilename().endsWith(".html"));
-      await page.waitForSelector("#export-page:focus");
-      hold();
-      await page.click(".export-choices button:has(em:text-is('.html'))");
-      await page.click(".export-progress button:has-text('Cancel')");
-      await page.waitForSelector(".export-progress", { state: "detached" });
-      release();
-      const focusIsOn = (id) => focusIs(page, () => document.activeElement?.id, id);
-      await focusIsOn("export-page");
-      for (const kind of ["pprof", "folded"]) {
-        await page.focus(`#export-${kind}`);
-        await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
-        await page.waitForSelector(`#export-${kind}[aria-disabled=false]`);
-        await focusIsOn(`export-${kind}`);
-      }
-      assert.equal(await page.$(".export-missing, dialog .error-line span"), null);
-      assert.equal(await page.isEnabled(".export-choices button:has(em:text-is('.html'))"), true);
-    }, { bypassCSP: true }),
+  await runner.test(
+    "a page's groups are asked for a few at a time, with their progress; what fails is named, asked for again or left out; all can be cancelled",
+    () =>
+      withPage(
+        browser,
+        server,
+        async (page, watch) => {
+          watch.allowed.add(500);
+          await page.goto(`${server.url}/p/${shared.id}`);
+          await viewReady(page);
+          let [running, most] = [0, 0];
+          let broken = ["line", "binary"];
+          let held, release;
+          const hold = () => (held = new Promise((resolve) => (release = resolve)));
+          hold();
+          await page.route(/\/flame\?.*group_by=/, async (route) => {
+            most = Math.max(most, ++running);
+            await held;
+            running--;
+            if (broken.some((group) => route.request().url().includes(`group_by=${group}`)))
+              await route.fulfill({ status: 500, body: "" });
+            else await route.continue().catch(() => undefined); // it may have been cancelled
+          });
+          await openDialog(page);
+          await page.click(".export-choices button:has(em:text-is('.html'))");
+          await page.waitForSelector(".export-progress progress");
+          await soon(() => assert.ok(running > 1));
+          release();
+          await page.waitForSelector(".export-missing");
+          await page.waitForSelector(".export-missing button:has-text('Try again'):focus");
+          assert.deepEqual(
+            (
+              await page.$$eval(".export-missing li strong", (all) =>
+                all.map((one) => one.textContent),
+              )
+            ).sort(),
+            ["binary", "line"],
+          );
+          assert.ok(most > 1 && most <= 3, `${most} at once`);
+          assert.deepEqual(await axeFindings(page), []);
+          await page.screenshot({
+            path: join(screenshots, "export-missing.png"),
+          });
+          broken = ["line"];
+          await page.click("button:has-text('Try again')");
+          await page.waitForFunction(
+            () => document.querySelectorAll(".export-missing li").length === 1,
+          );
+          const [download] = await Promise.all([
+            page.waitForEvent("download"),
+            page.click("button:has-text('Save without them')"),
+          ]);
+          assert.ok(download.suggestedFilename().endsWith(".html"));
+          await page.waitForSelector("#export-page:focus");
+          hold();
+          await page.click(".export-choices button:has(em:text-is('.html'))");
+          await page.click(".export-progress button:has-text('Cancel')");
+          await page.waitForSelector(".export-progress", { state: "detached" });
+          release();
+          const focusIsOn = (id) => focusIs(page, () => document.activeElement?.id, id);
+          await focusIsOn("export-page");
+          for (const kind of ["pprof", "folded"]) {
+            await page.focus(`#export-${kind}`);
+            await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+            await page.waitForSelector(`#export-${kind}[aria-disabled=false]`);
+            await focusIsOn(`export-${kind}`);
+          }
+          assert.equal(await page.$(".export-missing, dialog .error-line span"), null);
+          assert.equal(
+            await page.isEnabled(".export-choices button:has(em:text-is('.html'))"),
+            true,
+          );
+        },
+        { bypassCSP: true },
+      ),
   );
 
   await runner.test("a comparison and a preview are saved too", () =>
     withPage(browser, server, async (page) => {
-      const other = await server.share(cpuProfile(72), { filename: "after.pb.gz" });
+      const other = await server.share(cpuProfile(72), {
+        filename: "after.pb.gz",
+      });
       await page.goto(`${server.url}/d/${shared.id}..${other.id}`);
       await viewReady(page);
       await openDialog(page);
       const both = decodeFolded((await saved(page, ".folded")).bytes.toString(), 2);
-      assert.deepEqual([0, 1].map((type) => totalOf(both, type)), [totalOf(samples, 1), totalOf(cpuSamples(72), 1)]);
+      assert.deepEqual(
+        [0, 1].map((type) => totalOf(both, type)),
+        [totalOf(samples, 1), totalOf(cpuSamples(72), 1)],
+      );
       const decoded = decodePprof((await saved(page, ".pb.gz")).bytes);
-      assert.deepEqual(decoded.types, [["cpu_before", "nanoseconds"], ["cpu_after", "nanoseconds"]]);
-      assert.deepEqual([0, 1].map((type) => totalOf(decoded.samples, type)), [totalOf(samples, 1), totalOf(cpuSamples(72), 1)]);
+      assert.deepEqual(decoded.types, [
+        ["cpu_before", "nanoseconds"],
+        ["cpu_after", "nanoseconds"],
+      ]);
+      assert.deepEqual(
+        [0, 1].map((type) => totalOf(decoded.samples, type)),
+        [totalOf(samples, 1), totalOf(cpuSamples(72), 1)],
+      );
 
       await page.goto(`${server.url}/`);
       await page.waitForSelector(".drop");
       await dropFiles(page, [{ name: "cpu.pb.gz", bytes: cpuProfile(71) }]);
       await viewReady(page);
       await openDialog(page);
-      assert.deepEqual(asRows(decodePprof((await saved(page, ".pb.gz")).bytes).samples, 0), asRows(samples, 1));
+      assert.deepEqual(
+        asRows(decodePprof((await saved(page, ".pb.gz")).bytes).samples, 0),
+        asRows(samples, 1),
+      );
     }),
   );
 
   await runner.test("other sites are offered what they may read, and can read it", () =>
     withPage(
-      browser, server,
+      browser,
+      server,
       async (page, watch) => {
-        const locked = await server.share(cpuProfile(73), { visibility: "password" }, { headers: { "X-Perfolio-Password": "sesame-sesame" } });
+        const locked = await server.share(
+          cpuProfile(73),
+          { visibility: "password" },
+          { headers: { "X-Perfolio-Password": "sesame-sesame" } },
+        );
         const script = Buffer.from("prog 1 1.000000: 1 cycles:\n\t1000 main+0x1 (/bin/prog)\n\n");
         const perf = await server.share(script, { filename: "perf.txt" });
         const links = async (id) => {
@@ -342,26 +496,52 @@ export async function testExport(runner, browser, server) {
           await page.click("button:has-text('Download')");
           await page.waitForSelector(".menu-panel .copy-field >> visible=true");
           assert.deepEqual(await axeFindings(page), []);
-          return page.$$eval(".menu-panel a[target=_blank]", (all) => all.map(({ href, rel, textContent }) => ({ href, rel, name: textContent.split(" ")[0] })));
+          return page.$$eval(".menu-panel a[target=_blank]", (all) =>
+            all.map(({ href, rel, textContent }) => ({
+              href,
+              rel,
+              name: textContent.split(" ")[0],
+            })),
+          );
         };
         const file = (id, tail) => encodeURIComponent(`${server.url}/p/${id}${tail}`);
         const offered = await links(shared.id);
-        assert.deepEqual(offered.map(({ rel, name }) => [rel, name]), [["noopener noreferrer", "speedscope"]]);
-        assert.ok(offered[0].href.startsWith(`https://www.speedscope.app/#profileURL=${file(shared.id, ".pb.gz")}&title=`));
+        assert.deepEqual(
+          offered.map(({ rel, name }) => [rel, name]),
+          [["noopener noreferrer", "speedscope"]],
+        );
+        assert.ok(
+          offered[0].href.startsWith(
+            `https://www.speedscope.app/#profileURL=${file(shared.id, ".pb.gz")}&title=`,
+          ),
+        );
         assert.ok(await page.isVisible("text=receives this profile’s link"));
         assert.ok(await page.isVisible("text=has a private address"));
         assert.deepEqual(
           (await links(perf.id)).map(({ href }) => href),
-          [`https://www.speedscope.app/#profileURL=${file(perf.id, "/raw")}&title=perf.txt`, `https://profiler.firefox.com/from-url/${file(perf.id, "/raw")}`],
+          [
+            `https://www.speedscope.app/#profileURL=${file(perf.id, "/raw")}&title=perf.txt`,
+            `https://profiler.firefox.com/from-url/${file(perf.id, "/raw")}`,
+          ],
         );
         // From a page of another origin, as those sites do it; one on this machine too, since a browser asks before others reach it.
         const origin = `https://127.0.0.1:${server.port}`;
         await page.goto(`${origin}/robots.txt`);
-        const read = (path) => page.evaluate((url) => fetch(url).then(async (answer) => (await answer.arrayBuffer()).byteLength, () => "refused"), server.url + path);
+        const read = (path) =>
+          page.evaluate(
+            (url) =>
+              fetch(url).then(
+                async (answer) => (await answer.arrayBuffer()).byteLength,
+                () => "refused",
+              ),
+            server.url + path,
+          );
         assert.equal(await read(`/p/${shared.id}/raw`), cpuProfile(71).length);
         assert.ok((await read(`/p/${shared.id}.pb.gz`)) > 1000);
         assert.equal(await read(`/p/${locked.id}.pb.gz`), "refused");
-        watch.faults = watch.faults.filter((fault) => !/CORS policy|Failed to load resource/.test(fault) && !fault.endsWith(origin));
+        watch.faults = watch.faults.filter(
+          (fault) => !/CORS policy|Failed to load resource/.test(fault) && !fault.endsWith(origin),
+        );
       },
       { bypassCSP: true },
     ),

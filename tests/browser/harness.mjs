@@ -36,10 +36,19 @@ export function chromiumPath() {
 
 export function launch() {
   const args = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
   ];
-  return chromium.launch({ executablePath: chromiumPath(), args, timeout: patienceMs });
+  return chromium.launch({
+    executablePath: chromiumPath(),
+    args,
+    timeout: patienceMs,
+  });
 }
 
 /**
@@ -62,7 +71,19 @@ export const settled = (frame) =>
     )
     .catch(() => undefined);
 
-const actions = ["check", "click", "dblclick", "fill", "focus", "hover", "press", "selectOption", "setInputFiles", "tap", "uncheck"];
+const actions = [
+  "check",
+  "click",
+  "dblclick",
+  "fill",
+  "focus",
+  "hover",
+  "press",
+  "selectOption",
+  "setInputFiles",
+  "tap",
+  "uncheck",
+];
 
 /** Every action of hands and keys ends when the page has settled: what comes after sees what it led to, however slow the machine. */
 function settleAfterActions(page) {
@@ -94,11 +115,13 @@ export class Watch {
 
   constructor(page, origin) {
     page.on("request", (request) => this.underWay.set(request, Date.now()));
-    for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => this.underWay.delete(request));
+    for (const end of ["requestfinished", "requestfailed"])
+      page.on(end, (request) => this.underWay.delete(request));
     page.on("console", (message) => {
       if (message.type() !== "error" && message.type() !== "warning") return;
       const status = /responded with a status of (\d+)/.exec(message.text())?.[1];
-      if (!status || !this.allowed.has(Number(status))) this.faults.push(`console: ${message.text()}`);
+      if (!status || !this.allowed.has(Number(status)))
+        this.faults.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => this.faults.push(`error: ${error.stack}`));
     page.on("request", (request) => {
@@ -110,39 +133,69 @@ export class Watch {
 
   /** For whoever looks for the cause of a failure. */
   report(page) {
-    const requests = [...this.underWay].map(([request, begun]) => `${request.method()} ${request.url()} for ${Math.round((Date.now() - begun) / 1000)} s`);
-    return [`at ${page.url()}`, ...requests.map((one) => `under way: ${one}`), ...this.faults].map((line) => `    ${line}\n`).join("");
+    const requests = [...this.underWay].map(
+      ([request, begun]) =>
+        `${request.method()} ${request.url()} for ${Math.round((Date.now() - begun) / 1000)} s`,
+    );
+    return [`at ${page.url()}`, ...requests.map((one) => `under way: ${one}`), ...this.faults]
+      .map((line) => `    ${line}\n`)
+      .join("");
   }
 }
 
 export const looks = {
   light: { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
   dark: { viewport: { width: 1440, height: 900 }, colorScheme: "dark" },
-  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light", deviceScaleFactor: 2, hasTouch: true, isMobile: true },
+  phone: {
+    viewport: { width: 390, height: 844 },
+    colorScheme: "light",
+    deviceScaleFactor: 2,
+    hasTouch: true,
+    isMobile: true,
+  },
 };
 
 /** A page of its own context, watched; `use` gets it, and afterwards it must have no fault. */
-export async function withPage(browser, server, use, { look = "light", bypassCSP = false, context = null } = {}) {
-  const own = context ?? (await browser.newContext({ ...looks[look], ignoreHTTPSErrors: true, bypassCSP, permissions: ["clipboard-read", "clipboard-write"] }));
+export async function withPage(
+  browser,
+  server,
+  use,
+  { look = "light", bypassCSP = false, context = null } = {},
+) {
+  const own =
+    context ??
+    (await browser.newContext({
+      ...looks[look],
+      ignoreHTTPSErrors: true,
+      bypassCSP,
+      permissions: ["clipboard-read", "clipboard-write"],
+    }));
   try {
     const page = await own.newPage();
     page.setDefaultTimeout(patienceMs);
     settleAfterActions(page);
     const watch = new Watch(page, server.url);
     await page.addInitScript(() => {
-      addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+      addEventListener("securitypolicyviolation", (event) =>
+        console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`),
+      );
       globalThis.messagesTold = [];
       let last = "";
       new MutationObserver(() => {
         const text = document.querySelector(".message.shown")?.textContent ?? "";
         if (text && text !== last) globalThis.messagesTold.push(text);
         last = text;
-      }).observe(document, { subtree: true, childList: true, characterData: true });
+      }).observe(document, {
+        subtree: true,
+        childList: true,
+        characterData: true,
+      });
     });
     try {
       await use(page, watch);
     } catch (error) {
-      if (error instanceof Error) error.stack = `${error.message}\n${watch.report(page)}${error.stack}`;
+      if (error instanceof Error)
+        error.stack = `${error.message}\n${watch.report(page)}${error.stack}`;
       await page.screenshot({ path: join(screenshots, "failed.png") }).catch(() => undefined);
       throw error;
     } finally {
@@ -160,7 +213,9 @@ const still = (page) =>
   page.evaluate(async () => {
     const endsOf = (animation) => animation.effect?.getComputedTiming().endTime ?? Infinity;
     for (;;) {
-      const running = document.getAnimations().filter((one) => one.playState === "running" && Number.isFinite(endsOf(one)));
+      const running = document
+        .getAnimations()
+        .filter((one) => one.playState === "running" && Number.isFinite(endsOf(one)));
       if (running.length === 0) return;
       await Promise.allSettled(running.map((one) => one.finished));
     }
@@ -170,14 +225,31 @@ const still = (page) =>
 export async function axeFindings(page, rules = {}, only = null) {
   await still(page);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const result = await page.evaluate((options) => globalThis.axe.run(document, { resultTypes: ["violations"], ...options }), only ? { runOnly: only } : { rules });
+  const result = await page.evaluate(
+    (options) => globalThis.axe.run(document, { resultTypes: ["violations"], ...options }),
+    only ? { runOnly: only } : { rules },
+  );
   return result.violations
     .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
-    .map((finding) => `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`);
+    .map(
+      (finding) =>
+        `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`,
+    );
 }
 
 /** What stands in rows that can be pointed at, or holds what can be focused. */
-const rows = [".rows .row", ".list tbody tr", ".rows-list > li", ".label-row", ".graph-list li", ".talk-list > li", ".choices li", ".menu-panel > :is(a, button)", ".files li", ".recent li"];
+const rows = [
+  ".rows .row",
+  ".list tbody tr",
+  ".rows-list > li",
+  ".label-row",
+  ".graph-list li",
+  ".talk-list > li",
+  ".choices li",
+  ".menu-panel > :is(a, button)",
+  ".files li",
+  ".recent li",
+];
 
 /** Findings of contrast in rows of each kind while the pointer or the focus is on them; of each kind the first two. */
 export async function rowFindings(page) {
@@ -188,12 +260,23 @@ export async function rowFindings(page) {
       if (!(await row.isVisible())) continue;
       const look = async (how) => {
         await still(page);
-        const { violations } = await row.evaluate((element) => globalThis.axe.run({ include: [element] }, { runOnly: ["color-contrast"] }));
-        findings.push(...violations.flatMap(({ nodes }) => nodes.map((node) => `${kind}, ${how}: ${node.any[0]?.message}`)));
+        const { violations } = await row.evaluate((element) =>
+          globalThis.axe.run({ include: [element] }, { runOnly: ["color-contrast"] }),
+        );
+        findings.push(
+          ...violations.flatMap(({ nodes }) =>
+            nodes.map((node) => `${kind}, ${how}: ${node.any[0]?.message}`),
+          ),
+        );
       };
       await row.hover({ force: true });
       await look("hovered");
-      await row.evaluate((element) => (element.matches("a, button") ? element : element.querySelector("a, button, input"))?.focus());
+      await row.evaluate((element) =>
+        (element.matches("a, button")
+          ? element
+          : element.querySelector("a, button, input")
+        )?.focus(),
+      );
       await look("hovered and focused");
       await page.mouse.move(0, 0);
       await look("focused");
@@ -203,7 +286,10 @@ export async function rowFindings(page) {
 
 /** Drops files as a hand would: one event with their bytes, anywhere on the page. */
 export function dropFiles(page, files) {
-  const plain = files.map(({ name, bytes }) => ({ name, base64: bytes.toString("base64") }));
+  const plain = files.map(({ name, bytes }) => ({
+    name,
+    base64: bytes.toString("base64"),
+  }));
   return page.evaluate((list) => {
     const transfer = new DataTransfer();
     for (const { name, base64 } of list) {
@@ -211,14 +297,21 @@ export function dropFiles(page, files) {
       const content = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
       transfer.items.add(new File([content], name));
     }
-    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    document.body.dispatchEvent(
+      new DragEvent("drop", {
+        dataTransfer: transfer,
+        bubbles: true,
+        cancelable: true,
+      }),
+    );
   }, plain);
 }
 
 /** Until the tree is there and painted, and nothing that followed from it is under way. */
 export async function viewReady(page) {
   const isReady = () =>
-    document.querySelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)") !== null &&
+    document.querySelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)") !==
+      null &&
     !document.querySelector(".pane .loading") &&
     !document.querySelector(".viewer .nothing")?.textContent.startsWith("Counting the table");
   for (let isStill = false; !isStill; isStill = await page.evaluate(isReady)) {
@@ -246,15 +339,20 @@ export const told = (page, text) =>
 export const edgePixels = (page) =>
   page.$eval(".icicle canvas:last-child", (canvas) => {
     const { width, height } = canvas;
-    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    const copy = new OffscreenCanvas(width, height).getContext("2d", {
+      willReadFrequently: true,
+    });
     copy.drawImage(canvas, 0, 0);
-    return copy.getImageData(0, 0, width, height).data.filter((value, i) => i % 4 === 3 && value > 200).length;
+    return copy
+      .getImageData(0, 0, width, height)
+      .data.filter((value, i) => i % 4 === 3 && value > 200).length;
   });
 
 export const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
 
 /** What tells of the focus, once it is where it goes: a place for it is looked for when those who know better had their turn. */
-export const focusIs = (page, read, wanted) => soon(async () => assert.equal(await page.evaluate(read), wanted));
+export const focusIs = (page, read, wanted) =>
+  soon(async () => assert.equal(await page.evaluate(read), wanted));
 
 /** Until a picture that hands have moved has come to rest, and the address says so: it moves for 170 ms and rests for 160. */
 export const atRest = async (page) => {
@@ -291,7 +389,15 @@ export const tableRows = (page) =>
   page.$$eval(".rows .row", (rows) =>
     rows
       .sort((a, b) => a.getAttribute("aria-rowindex") - b.getAttribute("aria-rowindex"))
-      .map((row) => [...row.querySelectorAll("[role=cell]")].map((cell) => (cell.querySelector("button")?.ariaLabel ?? cell.querySelector(".amount")?.textContent ?? "").trim())),
+      .map((row) =>
+        [...row.querySelectorAll("[role=cell]")].map((cell) =>
+          (
+            cell.querySelector("button")?.ariaLabel ??
+            cell.querySelector(".amount")?.textContent ??
+            ""
+          ).trim(),
+        ),
+      ),
   );
 
 /* ---- runner ---- */

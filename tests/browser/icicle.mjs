@@ -11,20 +11,27 @@ const { build } = createRequire(join(root, "web/package.json"))("esbuild");
 const rowPx = 22;
 
 /** Two frames of the screen: what was asked for is painted. */
-export const painted = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+export const painted = (page) =>
+  page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  );
 
 /** The name under a point of the picture, as the tooltip tells it; "" where no frame is. */
 export async function nameAt(page, x, y) {
   await page.mouse.move(x, y);
   await painted(page);
-  return page.evaluate(() => (document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent));
+  return page.evaluate(() =>
+    document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent,
+  );
 }
 
 /** The names along some rows, at places all over the picture: what a reader would say is there. */
 async function namesSeen(page) {
   const box = await page.locator(".icicle").boundingBox();
   const names = [];
-  for (const row of [0, 1, 2, 4]) for (let x = 30; x < box.width; x += 173) names.push(await nameAt(page, box.x + x, box.y + row * rowPx + 8));
+  for (const row of [0, 1, 2, 4])
+    for (let x = 30; x < box.width; x += 173)
+      names.push(await nameAt(page, box.x + x, box.y + row * rowPx + 8));
   return names;
 }
 
@@ -40,19 +47,30 @@ async function ctrlWheel(page, deltaY) {
 /** Fingers on the screen, each a list of places that it passes. */
 async function touch(page, ...fingers) {
   const client = await page.context().newCDPSession(page);
-  const points = (i) => fingers.map((finger, id) => ({ x: finger[Math.min(i, finger.length - 1)][0], y: finger[Math.min(i, finger.length - 1)][1], id }));
-  const send = (type, touchPoints) => client.send("Input.dispatchTouchEvent", { type, touchPoints });
+  const points = (i) =>
+    fingers.map((finger, id) => ({
+      x: finger[Math.min(i, finger.length - 1)][0],
+      y: finger[Math.min(i, finger.length - 1)][1],
+      id,
+    }));
+  const send = (type, touchPoints) =>
+    client.send("Input.dispatchTouchEvent", { type, touchPoints });
   await send("touchStart", points(0));
-  for (let i = 1; i < Math.max(...fingers.map((finger) => finger.length)); i++) await send("touchMove", points(i));
+  for (let i = 1; i < Math.max(...fingers.map((finger) => finger.length)); i++)
+    await send("touchMove", points(i));
   await send("touchEnd", []);
   await client.detach();
 }
 
 /** From one place to another in ten steps. */
-const line = ([x, y], [endX, endY]) => Array.from({ length: 11 }, (_, i) => [x + ((endX - x) * i) / 10, y + ((endY - y) * i) / 10]);
+const line = ([x, y], [endX, endY]) =>
+  Array.from({ length: 11 }, (_, i) => [x + ((endX - x) * i) / 10, y + ((endY - y) * i) / 10]);
 
 export async function testIcicle(runner, browser, server) {
-  const shared = await server.share(cpuProfile(11), { title: "Picture", filename: "cpu.pb.gz" });
+  const shared = await server.share(cpuProfile(11), {
+    title: "Picture",
+    filename: "cpu.pb.gz",
+  });
   const at = (query = "") => `${server.url}/p/${shared.id}${query}`;
   const open = async (page, query) => {
     await page.goto(at(query));
@@ -63,16 +81,28 @@ export async function testIcicle(runner, browser, server) {
   await runner.test("the flame is the icicle upside down", () =>
     withPage(browser, server, async (page) => {
       const up = await open(page);
-      const places = [[20, 0], [20, 1], [20, 2], [300, 2], [700, 3], [up.width - 20, 1]];
+      const places = [
+        [20, 0],
+        [20, 1],
+        [20, 2],
+        [300, 2],
+        [700, 3],
+        [up.width - 20, 1],
+      ];
       const expected = [];
-      for (const [x, row] of places) expected.push(await nameAt(page, up.x + x, up.y + row * rowPx + 8));
+      for (const [x, row] of places)
+        expected.push(await nameAt(page, up.x + x, up.y + row * rowPx + 8));
       assert.equal(expected[0], "all");
       assert.equal(expected[1], "main.main");
       await page.click(".segments button:has-text('Flame')");
       assert.equal(new URL(page.url()).searchParams.get("v"), "flame");
       const down = await page.locator(".icicle").boundingBox();
       for (const [i, [x, row]] of places.entries())
-        assert.equal(await nameAt(page, down.x + x, down.y + down.height - row * rowPx - 8), expected[i], `row ${row}`);
+        assert.equal(
+          await nameAt(page, down.x + x, down.y + down.height - row * rowPx - 8),
+          expected[i],
+          `row ${row}`,
+        );
 
       await page.focus(".icicle");
       await page.keyboard.press("ArrowUp");
@@ -86,32 +116,39 @@ export async function testIcicle(runner, browser, server) {
     }),
   );
 
-  await runner.test("a deep flame begins at its root and keeps its place when the window changes", async () => {
-    const { id } = await server.share(deepText(300));
-    await withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${id}?v=flame&sv=2`);
-      await viewReady(page);
-      const below = () => page.evaluate(() => {
-        const scroller = document.querySelector(".icicle");
-        return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+  await runner.test(
+    "a deep flame begins at its root and keeps its place when the window changes",
+    async () => {
+      const { id } = await server.share(deepText(300));
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${id}?v=flame&sv=2`);
+        await viewReady(page);
+        const below = () =>
+          page.evaluate(() => {
+            const scroller = document.querySelector(".icicle");
+            return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+          });
+        assert.equal(await below(), 0);
+        const box = await page.locator(".icicle").boundingBox();
+        assert.equal(await nameAt(page, box.x + 100, box.y + box.height - rowPx - 8), "level_0");
+        await page.evaluate(() => (document.querySelector(".icicle").scrollTop -= 220));
+        await page.setViewportSize({ width: 1200, height: 700 });
+        await painted(page);
+        assert.equal(await below(), 220);
+        const smaller = await page.locator(".icicle").boundingBox();
+        assert.equal(
+          await nameAt(page, smaller.x + 100, smaller.y + smaller.height - 8),
+          "level_9",
+        );
+        // The keyboard brings the view along.
+        await page.focus(".icicle");
+        for (let i = 0; i < 40; i++) await page.keyboard.press("ArrowUp");
+        assert.match(await spoken(page), /^level_39,/);
+        const gap = await below();
+        assert.ok(gap > 40 * rowPx - smaller.height && gap < 42 * rowPx, `${gap}`);
       });
-      assert.equal(await below(), 0);
-      const box = await page.locator(".icicle").boundingBox();
-      assert.equal(await nameAt(page, box.x + 100, box.y + box.height - rowPx - 8), "level_0");
-      await page.evaluate(() => (document.querySelector(".icicle").scrollTop -= 220));
-      await page.setViewportSize({ width: 1200, height: 700 });
-      await painted(page);
-      assert.equal(await below(), 220);
-      const smaller = await page.locator(".icicle").boundingBox();
-      assert.equal(await nameAt(page, smaller.x + 100, smaller.y + smaller.height - 8), "level_9");
-      // The keyboard brings the view along.
-      await page.focus(".icicle");
-      for (let i = 0; i < 40; i++) await page.keyboard.press("ArrowUp");
-      assert.match(await spoken(page), /^level_39,/);
-      const gap = await below();
-      assert.ok(gap > 40 * rowPx - smaller.height && gap < 42 * rowPx, `${gap}`);
-    });
-  });
+    },
+  );
 
   await runner.test("the wheel with Ctrl zooms around the pointer, and the link keeps it", () =>
     withPage(browser, server, async (page) => {
@@ -123,7 +160,10 @@ export async function testIcicle(runner, browser, server) {
       const [from, to] = seenPart(page);
       assert.ok(Math.abs(to - from - Math.exp(-4 * 60 * 0.006)) < 0.001, `${from} to ${to}`);
       const share = 700 / box.width;
-      assert.ok(Math.abs(from + share * (to - from) - share) < 0.001, "what is under the pointer stays there");
+      assert.ok(
+        Math.abs(from + share * (to - from) - share) < 0.001,
+        "what is under the pointer stays there",
+      );
       assert.equal(await nameAt(page, x, y), under);
       const link = page.url();
       const names = await namesSeen(page);
@@ -161,7 +201,10 @@ export async function testIcicle(runner, browser, server) {
       await atRest(page);
       const [from, to] = seenPart(page);
       const moved = (400 / box.width) * 0.25;
-      assert.ok(Math.abs(from - 0.25 - moved) < 0.002 && Math.abs(to - 0.5 - moved) < 0.002, `${from} to ${to}`);
+      assert.ok(
+        Math.abs(from - 0.25 - moved) < 0.002 && Math.abs(to - 0.5 - moved) < 0.002,
+        `${from} to ${to}`,
+      );
       assert.equal(parameters(page).get("z"), null);
       await pressAndLeave(page, ".icicle");
       await atRest(page);
@@ -171,39 +214,60 @@ export async function testIcicle(runner, browser, server) {
       await page.mouse.wheel(0, -5000);
       await page.keyboard.up("Shift");
       await atRest(page);
-      assert.deepEqual(seenPart(page), [0, 0.25], "the wheel with Shift moves it, no further than the edge");
+      assert.deepEqual(
+        seenPart(page),
+        [0, 0.25],
+        "the wheel with Shift moves it, no further than the edge",
+      );
       await page.mouse.click(box.x + 100, box.y + rowPx + 8);
       await page.waitForURL(/[?&]z=/);
       assert.equal(parameters(page).get("w"), null);
     }),
   );
 
-  await runner.test("nothing is told of while the wheel moves the picture; at rest, what is under the pointer then", () =>
-    withPage(browser, server, async (page) => {
-      const box = await open(page, "?w=0.25-0.5&sv=2");
-      const tip = () => page.evaluate(() => (document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent));
-      const isOverlayOut = () => page.$eval(".icicle canvas:last-child", (canvas) => canvas.hidden);
-      assert.ok(await isOverlayOut(), "nothing is on it yet");
-      const before = await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8);
-      assert.notEqual(before, "");
-      await soon(async () => assert.ok(!(await isOverlayOut())));
-      await page.evaluate(() => {
-        const [tip, overlay] = [document.querySelector(".tip"), document.querySelector(".icicle canvas:last-child")];
-        const note = () => (tip.hidden && overlay.hidden ? (tip.dataset.wentOut = "") : undefined);
-        for (const element of [tip, overlay]) new MutationObserver(note).observe(element, { attributeFilter: ["hidden"] });
-      });
-      await page.keyboard.down("Shift");
-      await page.mouse.wheel(0, 900);
-      await page.keyboard.up("Shift");
-      await page.waitForSelector(".tip[data-went-out]", { state: "attached" });
-      await atRest(page);
-      await soon(async () => assert.notEqual(await tip(), ""));
-      const after = await tip();
-      assert.notEqual(after, before);
-      await page.mouse.move(5, 5);
-      await soon(async () => assert.ok(await isOverlayOut()));
-      assert.equal(await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8), after);
-    }),
+  await runner.test(
+    "nothing is told of while the wheel moves the picture; at rest, what is under the pointer then",
+    () =>
+      withPage(browser, server, async (page) => {
+        const box = await open(page, "?w=0.25-0.5&sv=2");
+        const tip = () =>
+          page.evaluate(() =>
+            document.querySelector(".tip").hidden
+              ? ""
+              : document.querySelector(".tip-name").textContent,
+          );
+        const isOverlayOut = () =>
+          page.$eval(".icicle canvas:last-child", (canvas) => canvas.hidden);
+        assert.ok(await isOverlayOut(), "nothing is on it yet");
+        const before = await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8);
+        assert.notEqual(before, "");
+        await soon(async () => assert.ok(!(await isOverlayOut())));
+        await page.evaluate(() => {
+          const [tip, overlay] = [
+            document.querySelector(".tip"),
+            document.querySelector(".icicle canvas:last-child"),
+          ];
+          const note = () =>
+            tip.hidden && overlay.hidden ? (tip.dataset.wentOut = "") : undefined;
+          for (const element of [tip, overlay])
+            new MutationObserver(note).observe(element, {
+              attributeFilter: ["hidden"],
+            });
+        });
+        await page.keyboard.down("Shift");
+        await page.mouse.wheel(0, 900);
+        await page.keyboard.up("Shift");
+        await page.waitForSelector(".tip[data-went-out]", {
+          state: "attached",
+        });
+        await atRest(page);
+        await soon(async () => assert.notEqual(await tip(), ""));
+        const after = await tip();
+        assert.notEqual(after, before);
+        await page.mouse.move(5, 5);
+        await soon(async () => assert.ok(await isOverlayOut()));
+        assert.equal(await nameAt(page, box.x + 300, box.y + 2 * rowPx + 8), after);
+      }),
   );
 
   await runner.test("keys zoom and move; beyond the frame zoomed to its caller is named", () =>
@@ -226,7 +290,8 @@ export async function testIcicle(runner, browser, server) {
       assert.equal(page.url(), at());
 
       await page.focus(".icicle");
-      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"])
+        await page.keyboard.press(key);
       await atRest(page);
       const zoomed = parameters(page).get("z");
       const name = await spoken(page);
@@ -262,15 +327,24 @@ export async function testIcicle(runner, browser, server) {
 
   await runner.test("one finger moves the picture, two zoom it", () =>
     withPage(
-      browser, server,
+      browser,
+      server,
       async (page) => {
         const box = await open(page, "?w=0.25-0.5&sv=2");
         const y = box.y + 80;
         await touch(page, line([box.x + 300, y], [box.x + 100, y]));
         await atRest(page);
         let [from, to] = seenPart(page);
-        assert.ok(Math.abs(from - 0.25 - (200 / box.width) * 0.25) < 0.012 && Math.abs(to - from - 0.25) < 0.001, `${from} to ${to}`);
-        await touch(page, line([box.x + 150, y], [box.x + 100, y]), line([box.x + 250, y], [box.x + 300, y]));
+        assert.ok(
+          Math.abs(from - 0.25 - (200 / box.width) * 0.25) < 0.012 &&
+            Math.abs(to - from - 0.25) < 0.001,
+          `${from} to ${to}`,
+        );
+        await touch(
+          page,
+          line([box.x + 150, y], [box.x + 100, y]),
+          line([box.x + 250, y], [box.x + 300, y]),
+        );
         await atRest(page);
         const before = to - from;
         [from, to] = seenPart(page);
@@ -283,113 +357,186 @@ export async function testIcicle(runner, browser, server) {
     ),
   );
 
-  await runner.test("a finger that stays opens the menu, in a browser that does not say so too; one that moves on does not", () =>
-    withPage(
-      browser, server,
-      async (page) => {
-        // As Safari on phones: no "contextmenu" of its own.
-        await page.addInitScript(() => addEventListener("contextmenu", (event) => event.isTrusted && event.stopImmediatePropagation(), true));
-        const stay = async ([x, y]) => {
-          const client = await page.context().newCDPSession(page);
-          await client.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] });
-          return { go: () => client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] }) };
-        };
-        const box = await open(page);
-        const place = [box.x + 120, box.y + rowPx + 8];
-        const finger = await stay(place);
-        await page.waitForSelector(".frame-menu");
-        await finger.go();
-        await atRest(page);
-        assert.equal(await page.locator(".frame-menu").count(), 1);
-        assert.equal(parameters(page).get("z"), null, "what goes up where the menu is presses nothing");
-        await page.tap(".frame-menu button >> nth=0");
-        await page.waitForSelector(".frame-menu", { state: "detached" });
-        await touch(page, [...Array(8)].map((_, i) => [place[0] + 12 * i, place[1]]));
-        await page.waitForTimeout(900); // longer than a press would need
-        assert.equal(await page.locator(".frame-menu").count(), 0);
-        await page.goto(at("?v=table&sv=2"));
-        await viewReady(page);
-        const row = await page.locator(".row >> nth=2").boundingBox();
-        const second = await stay([row.x + 60, row.y + 8]);
-        await page.waitForSelector(".frame-menu");
-        await second.go();
-      },
-      { look: "phone" },
-    ),
-  );
-
-  await runner.test("a finger that stays opens the menu, which keeps the keyboard when the finger goes, on a large screen too", () =>
-    withPage(browser, server, async (page) => {
-      const box = await open(page);
-      const client = await page.context().newCDPSession(page);
-      await client.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x: box.x + 120, y: box.y + rowPx + 8 }] });
-      await page.waitForSelector(".frame-menu");
-      await client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
-      await atRest(page);
-      assert.ok(await page.evaluate(() => document.activeElement.matches(".frame-menu button:first-of-type")));
-      await page.keyboard.press("Escape");
-      await page.waitForSelector(".frame-menu", { state: "detached" });
-    }),
-  );
-
-  await runner.test("many moves in one frame of the screen are painted once; less motion is obeyed", async () => {
-    const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
-    await withPage(
-      browser, server,
-      async (page) => {
-        await open(page);
-        const wasSeenAtOnce = await page.evaluate(() => {
-          const viewer = document.querySelector(".viewer");
-          const isSeen = () => getComputedStyle(document.querySelector(".icicle")).visibility === "visible";
-          viewer.classList.add("waiting");
-          const wasHidden = !isSeen();
-          viewer.classList.remove("waiting");
-          return wasHidden && isSeen();
-        });
-        assert.ok(wasSeenAtOnce, "what is shown can have the focus");
-        const paints = await page.evaluate(async () => {
-          const scroller = document.querySelector(".icicle");
-          const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-          let count = 0;
-          const { putImageData } = CanvasRenderingContext2D.prototype;
-          CanvasRenderingContext2D.prototype.putImageData = function (image, x, y) {
-            if (this.canvas.parentElement.parentElement.parentElement === scroller) count++;
-            return putImageData.call(this, image, x, y);
+  await runner.test(
+    "a finger that stays opens the menu, in a browser that does not say so too; one that moves on does not",
+    () =>
+      withPage(
+        browser,
+        server,
+        async (page) => {
+          // As Safari on phones: no "contextmenu" of its own.
+          await page.addInitScript(() =>
+            addEventListener(
+              "contextmenu",
+              (event) => event.isTrusted && event.stopImmediatePropagation(),
+              true,
+            ),
+          );
+          const stay = async ([x, y]) => {
+            const client = await page.context().newCDPSession(page);
+            await client.send("Input.dispatchTouchEvent", {
+              type: "touchStart",
+              touchPoints: [{ x, y }],
+            });
+            return {
+              go: () =>
+                client.send("Input.dispatchTouchEvent", {
+                  type: "touchEnd",
+                  touchPoints: [],
+                }),
+            };
           };
-          await frame();
-          for (let i = 0; i < 30; i++) scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: -20, ctrlKey: true, clientX: 500, clientY: 300, bubbles: true, cancelable: true }));
-          await frame();
-          await frame();
-          CanvasRenderingContext2D.prototype.putImageData = putImageData;
-          return count;
+          const box = await open(page);
+          const place = [box.x + 120, box.y + rowPx + 8];
+          const finger = await stay(place);
+          await page.waitForSelector(".frame-menu");
+          await finger.go();
+          await atRest(page);
+          assert.equal(await page.locator(".frame-menu").count(), 1);
+          assert.equal(
+            parameters(page).get("z"),
+            null,
+            "what goes up where the menu is presses nothing",
+          );
+          await page.tap(".frame-menu button >> nth=0");
+          await page.waitForSelector(".frame-menu", { state: "detached" });
+          await touch(
+            page,
+            [...Array(8)].map((_, i) => [place[0] + 12 * i, place[1]]),
+          );
+          await page.waitForTimeout(900); // longer than a press would need
+          assert.equal(await page.locator(".frame-menu").count(), 0);
+          await page.goto(at("?v=table&sv=2"));
+          await viewReady(page);
+          const row = await page.locator(".row >> nth=2").boundingBox();
+          const second = await stay([row.x + 60, row.y + 8]);
+          await page.waitForSelector(".frame-menu");
+          await second.go();
+        },
+        { look: "phone" },
+      ),
+  );
+
+  await runner.test(
+    "a finger that stays opens the menu, which keeps the keyboard when the finger goes, on a large screen too",
+    () =>
+      withPage(browser, server, async (page) => {
+        const box = await open(page);
+        const client = await page.context().newCDPSession(page);
+        await client.send("Input.dispatchTouchEvent", {
+          type: "touchStart",
+          touchPoints: [{ x: box.x + 120, y: box.y + rowPx + 8 }],
         });
-        assert.equal(paints, 1);
+        await page.waitForSelector(".frame-menu");
+        await client.send("Input.dispatchTouchEvent", {
+          type: "touchEnd",
+          touchPoints: [],
+        });
         await atRest(page);
-        const picture = () => page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
-        const before = await picture();
-        await page.keyboard.press("-");
-        await painted(page);
-        const after = await picture();
-        assert.notEqual(after, before);
-        await atRest(page);
-        assert.equal(await picture(), after, "it is there at once");
-      },
-      { context },
-    );
-    await context.close();
-  });
+        assert.ok(
+          await page.evaluate(() =>
+            document.activeElement.matches(".frame-menu button:first-of-type"),
+          ),
+        );
+        await page.keyboard.press("Escape");
+        await page.waitForSelector(".frame-menu", { state: "detached" });
+      }),
+  );
+
+  await runner.test(
+    "many moves in one frame of the screen are painted once; less motion is obeyed",
+    async () => {
+      const context = await browser.newContext({
+        viewport: { width: 1200, height: 800 },
+        reducedMotion: "reduce",
+        ignoreHTTPSErrors: true,
+      });
+      await withPage(
+        browser,
+        server,
+        async (page) => {
+          await open(page);
+          const wasSeenAtOnce = await page.evaluate(() => {
+            const viewer = document.querySelector(".viewer");
+            const isSeen = () =>
+              getComputedStyle(document.querySelector(".icicle")).visibility === "visible";
+            viewer.classList.add("waiting");
+            const wasHidden = !isSeen();
+            viewer.classList.remove("waiting");
+            return wasHidden && isSeen();
+          });
+          assert.ok(wasSeenAtOnce, "what is shown can have the focus");
+          const paints = await page.evaluate(async () => {
+            const scroller = document.querySelector(".icicle");
+            const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+            let count = 0;
+            const { putImageData } = CanvasRenderingContext2D.prototype;
+            CanvasRenderingContext2D.prototype.putImageData = function (image, x, y) {
+              if (this.canvas.parentElement.parentElement.parentElement === scroller) count++;
+              return putImageData.call(this, image, x, y);
+            };
+            await frame();
+            for (let i = 0; i < 30; i++)
+              scroller.dispatchEvent(
+                new WheelEvent("wheel", {
+                  deltaY: -20,
+                  ctrlKey: true,
+                  clientX: 500,
+                  clientY: 300,
+                  bubbles: true,
+                  cancelable: true,
+                }),
+              );
+            await frame();
+            await frame();
+            CanvasRenderingContext2D.prototype.putImageData = putImageData;
+            return count;
+          });
+          assert.equal(paints, 1);
+          await atRest(page);
+          const picture = () =>
+            page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
+          const before = await picture();
+          await page.keyboard.press("-");
+          await painted(page);
+          const after = await picture();
+          assert.notEqual(after, before);
+          await atRest(page);
+          assert.equal(await picture(), after, "it is there at once");
+        },
+        { context },
+      );
+      await context.close();
+    },
+  );
 
   await runner.test("rows made as pixels are what a canvas draws of the same boxes", async () => {
-    const made = await build({ entryPoints: [join(root, "web/src/views/bands.ts")], bundle: true, format: "iife", globalName: "bands", write: false });
+    const made = await build({
+      entryPoints: [join(root, "web/src/views/bands.ts")],
+      bundle: true,
+      format: "iife",
+      globalName: "bands",
+      write: false,
+    });
     const page = await browser.newPage();
     await page.evaluate(`${made.outputFiles[0].text}; globalThis.bands = bands`);
     // With 1.25 rows begin between lines: where boxes meet there, a canvas mixes each with the ground, and rows once.
-    for (const [ratio, most] of [[1, 4], [2, 4], [1.25, 20]]) {
+    for (const [ratio, most] of [
+      [1, 4],
+      [2, 4],
+      [1.25, 20],
+    ]) {
       const worst = await page.evaluate((pixelRatio) => {
         const contexts = [1, 2].map(() => {
           const canvas = document.createElement("canvas");
-          [canvas.width, canvas.height] = [Math.round(700 * pixelRatio), Math.round(300 * pixelRatio)];
-          return canvas.getContext("2d", { alpha: false, willReadFrequently: true });
+          [canvas.width, canvas.height] = [
+            Math.round(700 * pixelRatio),
+            Math.round(300 * pixelRatio),
+          ];
+          return canvas.getContext("2d", {
+            alpha: false,
+            willReadFrequently: true,
+          });
         });
         const [drawn, put] = contexts;
         let state = 99;
@@ -400,7 +547,7 @@ export async function testIcicle(runner, browser, server) {
         for (const ground of grounds) ground.begin(700, 300, pixelRatio, colours[0]);
         for (let top = -7; top < 300; top += 22) {
           for (const ground of grounds) ground.beginRow(top, 21, colours);
-          for (let x = 0; x < 700; ) {
+          for (let x = 0; x < 700;) {
             const right = Math.min(700, x + (random() < 0.7 ? 4 : 60) * random());
             const fill = 1 + Math.floor(random() * 4);
             for (const ground of grounds) ground.box(x, right, fill);
@@ -409,7 +556,9 @@ export async function testIcicle(runner, browser, server) {
           for (const ground of grounds) ground.endRow();
         }
         for (const ground of grounds) ground.put();
-        const [a, b] = contexts.map((context) => context.getImageData(0, 0, context.canvas.width, context.canvas.height).data);
+        const [a, b] = contexts.map(
+          (context) => context.getImageData(0, 0, context.canvas.width, context.canvas.height).data,
+        );
         return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
       }, ratio);
       assert.ok(worst <= most, `${worst} of 255 levels apart at a ratio of ${ratio}`);
@@ -417,57 +566,71 @@ export async function testIcicle(runner, browser, server) {
     await page.close();
   });
 
-  await runner.test("the minimap shows the whole tree, what is seen of it, and where a search matches", () =>
-    withPage(browser, server, async (page) => {
-      const box = await open(page);
-      const strip = await page.locator(".minimap").boundingBox();
-      assert.equal(await page.locator(".minimap-seen").isVisible(), false, "all is seen");
-      const picture = () => page.evaluate(() => document.querySelector(".minimap canvas").toDataURL());
-      const whole = await picture();
+  await runner.test(
+    "the minimap shows the whole tree, what is seen of it, and where a search matches",
+    () =>
+      withPage(browser, server, async (page) => {
+        const box = await open(page);
+        const strip = await page.locator(".minimap").boundingBox();
+        assert.equal(await page.locator(".minimap-seen").isVisible(), false, "all is seen");
+        const picture = () =>
+          page.evaluate(() => document.querySelector(".minimap canvas").toDataURL());
+        const whole = await picture();
 
-      // A drag chooses a part, dragging the rectangle moves it, a press beside it goes there.
-      const across = (share) => strip.x + strip.width * share;
-      await page.mouse.move(across(0.5), strip.y + 10);
-      await page.mouse.down();
-      await page.mouse.move(across(0.6), strip.y + 12);
-      await page.mouse.move(across(0.7), strip.y + 12);
-      await page.mouse.up();
-      await atRest(page);
-      const near = ([from, to], wantFrom, wantTo) => assert.ok(Math.abs(from - wantFrom) < 0.004 && Math.abs(to - wantTo) < 0.004, `${from} to ${to}`);
-      near(seenPart(page), 0.5, 0.7);
-      const seen = await page.locator(".minimap-seen").boundingBox();
-      assert.ok(Math.abs(seen.x - across(0.5)) < 2 && Math.abs(seen.width - strip.width * 0.2) < 3);
-      await page.mouse.move(across(0.6), strip.y + 12);
-      await page.mouse.down();
-      await page.mouse.move(across(0.5), strip.y + 12);
-      await page.mouse.move(across(0.4), strip.y + 12);
-      await page.mouse.up();
-      await atRest(page);
-      near(seenPart(page), 0.3, 0.5);
-      await page.mouse.click(across(0.9), strip.y + 12);
-      await atRest(page);
-      near(seenPart(page), 0.8, 1);
-      assert.equal(await picture(), whole, "the tree in it stands still");
-      assert.equal(parameters(page).get("z"), null);
+        // A drag chooses a part, dragging the rectangle moves it, a press beside it goes there.
+        const across = (share) => strip.x + strip.width * share;
+        await page.mouse.move(across(0.5), strip.y + 10);
+        await page.mouse.down();
+        await page.mouse.move(across(0.6), strip.y + 12);
+        await page.mouse.move(across(0.7), strip.y + 12);
+        await page.mouse.up();
+        await atRest(page);
+        const near = ([from, to], wantFrom, wantTo) =>
+          assert.ok(
+            Math.abs(from - wantFrom) < 0.004 && Math.abs(to - wantTo) < 0.004,
+            `${from} to ${to}`,
+          );
+        near(seenPart(page), 0.5, 0.7);
+        const seen = await page.locator(".minimap-seen").boundingBox();
+        assert.ok(
+          Math.abs(seen.x - across(0.5)) < 2 && Math.abs(seen.width - strip.width * 0.2) < 3,
+        );
+        await page.mouse.move(across(0.6), strip.y + 12);
+        await page.mouse.down();
+        await page.mouse.move(across(0.5), strip.y + 12);
+        await page.mouse.move(across(0.4), strip.y + 12);
+        await page.mouse.up();
+        await atRest(page);
+        near(seenPart(page), 0.3, 0.5);
+        await page.mouse.click(across(0.9), strip.y + 12);
+        await atRest(page);
+        near(seenPart(page), 0.8, 1);
+        assert.equal(await picture(), whole, "the tree in it stands still");
+        assert.equal(parameters(page).get("z"), null);
 
-      const at800 = await page.locator(".icicle").boundingBox();
-      assert.deepEqual(at800, box, "nothing made room for the rectangle");
-      await searchFor(page, "json");
-      await painted(page);
-      const colours = await page.evaluate(() => {
-        const canvas = document.querySelector(".minimap canvas");
-        const { data } = canvas.getContext("2d").getImageData(0, canvas.height - 2, canvas.width, 1);
-        const counts = new Map();
-        for (let i = 0; i < data.length; i += 4) {
-          const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
-          counts.set(colour, (counts.get(colour) ?? 0) + 1);
-        }
-        return [...counts].sort((a, b) => b[1] - a[1]);
-      });
-      const share = Number(/([\d.]+)%/.exec(await page.textContent("#search-result"))[1]) / 100;
-      const marked = colours.find(([colour]) => colour === "184,66,10")[1] / strip.width;
-      assert.ok(marked >= share - 0.01 && marked < share + 0.2, `${marked} of the strip for ${share} of the profile`);
-    }),
+        const at800 = await page.locator(".icicle").boundingBox();
+        assert.deepEqual(at800, box, "nothing made room for the rectangle");
+        await searchFor(page, "json");
+        await painted(page);
+        const colours = await page.evaluate(() => {
+          const canvas = document.querySelector(".minimap canvas");
+          const { data } = canvas
+            .getContext("2d")
+            .getImageData(0, canvas.height - 2, canvas.width, 1);
+          const counts = new Map();
+          for (let i = 0; i < data.length; i += 4) {
+            const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
+            counts.set(colour, (counts.get(colour) ?? 0) + 1);
+          }
+          return [...counts].sort((a, b) => b[1] - a[1]);
+        });
+        const share = Number(/([\d.]+)%/.exec(await page.textContent("#search-result"))[1]) / 100;
+        const marked = colours.find(([colour]) => colour === "184,66,10")[1] / strip.width;
+        assert.ok(
+          marked >= share - 0.01 && marked < share + 0.2,
+          `${marked} of the strip for ${share} of the profile`,
+        );
+      }),
   );
 
   await runner.test("the minimap of a deep tree scrolls it, either way up", async () => {
@@ -477,10 +640,11 @@ export async function testIcicle(runner, browser, server) {
         await page.goto(`${server.url}/p/${id}?v=${view}&sv=2`);
         await viewReady(page);
         const strip = await page.locator(".minimap").boundingBox();
-        const place = () => page.evaluate(() => {
-          const scroller = document.querySelector(".icicle");
-          return (scroller.scrollTop + scroller.clientHeight / 2) / scroller.scrollHeight;
-        });
+        const place = () =>
+          page.evaluate(() => {
+            const scroller = document.querySelector(".icicle");
+            return (scroller.scrollTop + scroller.clientHeight / 2) / scroller.scrollHeight;
+          });
         assert.ok(view === "icicle" ? (await place()) < 0.05 : (await place()) > 0.95);
         await page.mouse.click(strip.x + 300, strip.y + 15);
         await painted(page);
@@ -489,59 +653,113 @@ export async function testIcicle(runner, browser, server) {
       });
   });
 
-  await runner.test("colours by package, binary, runtime and value, by menu, key and link, each with its legend", () =>
-    withPage(browser, server, async (page) => {
-      await open(page);
-      /** The legend looks at every name, so it comes a little after the picture. */
-      const legendSays = (words) =>
-        page.waitForFunction(
-          ([source, flags]) => new RegExp(source, flags).test([...document.querySelectorAll(".legend li")].map((one) => one.textContent.trim()).join("\n")),
-          [words.source, words.flags],
-        );
-      const picture = () => page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
-      const pictures = new Set([await picture()]);
-      await legendSays(/^runtime \d/m);
-      const expected = { binary: /^\(no binary\) 100%$/m, runtime: /^Go \d/m, value: /^0\nbelow 0\.1%\n0\.1%\n0\.3%\n1%\n3%\n10% and more$/m };
-      for (const [mode, words] of Object.entries(expected)) {
-        await page.selectOption("[aria-label=Colours]", mode);
-        assert.equal(parameters(page).get("c"), mode);
-        await legendSays(words);
-        await painted(page);
-        pictures.add(await picture());
-      }
-      assert.equal(pictures.size, 4);
-      await page.reload();
-      await viewReady(page);
-      assert.equal(await page.inputValue("[aria-label=Colours]"), "value");
-      await legendSays(expected.value);
-      await page.keyboard.press("k");
-      assert.equal(page.url(), at());
-      for (const mode of Object.keys(expected)) {
+  await runner.test(
+    "colours by package, binary, runtime and value, by menu, key and link, each with its legend",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page);
+        /** The legend looks at every name, so it comes a little after the picture. */
+        const legendSays = (words) =>
+          page.waitForFunction(
+            ([source, flags]) =>
+              new RegExp(source, flags).test(
+                [...document.querySelectorAll(".legend li")]
+                  .map((one) => one.textContent.trim())
+                  .join("\n"),
+              ),
+            [words.source, words.flags],
+          );
+        const picture = () =>
+          page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
+        const pictures = new Set([await picture()]);
+        await legendSays(/^runtime \d/m);
+        const expected = {
+          binary: /^\(no binary\) 100%$/m,
+          runtime: /^Go \d/m,
+          value: /^0\nbelow 0\.1%\n0\.1%\n0\.3%\n1%\n3%\n10% and more$/m,
+        };
+        for (const [mode, words] of Object.entries(expected)) {
+          await page.selectOption("[aria-label=Colours]", mode);
+          assert.equal(parameters(page).get("c"), mode);
+          await legendSays(words);
+          await painted(page);
+          pictures.add(await picture());
+        }
+        assert.equal(pictures.size, 4);
+        await page.reload();
+        await viewReady(page);
+        assert.equal(await page.inputValue("[aria-label=Colours]"), "value");
+        await legendSays(expected.value);
         await page.keyboard.press("k");
-        assert.equal(parameters(page).get("c"), mode);
-      }
-    }),
+        assert.equal(page.url(), at());
+        for (const mode of Object.keys(expected)) {
+          await page.keyboard.press("k");
+          assert.equal(parameters(page).get("c"), mode);
+        }
+      }),
   );
 
-  await runner.test("pictures of the server have the page's colours, by package, binary and value", async () => {
-    // More packages than there are hues, so that the heaviest have theirs and the others what is free.
-    const packages = ["main.", "net/http.", "github.com/acme/store.(*DB).", "std::", "größe::", "java.util.concurrent.A.", "", "日本::"];
-    const many = Array.from({ length: 22 }, (_, i) => `crate${i}::`);
-    const samples = [...packages, ...many].map((name, i) => ({ stack: ["main.main", `${name}first`, `${name}second${i}`], values: [i % 3 ? 900 - 17 * i : 40 + i] }));
-    const { id } = await server.share(encodePprof({ types: [["work", "count"]], samples, binary: "/opt/app/worker" }), { title: "Colours" });
-    const rgb = (colour) => (colour.startsWith("#") ? [1, 3, 5].map((from) => parseInt(colour.slice(from, from + 2), 16)) : colour.match(/\d+/g).map(Number)).join();
-    await withPage(browser, server, async (page) => {
-      for (const [colour, leastColours] of [["package", 16], ["binary", 3], ["value", 3]]) {
-        const query = colour === "package" ? "" : `&c=${colour}`;
-        await page.goto(`${server.url}/p/${id}?v=table${query}&sv=2`);
-        await page.waitForSelector(".rows .row .swatch");
-        const painted = await page.$$eval(".rows .row", (rows) => rows.map((row) => [row.dataset.function, row.querySelector(".swatch").style.background]));
-        const { bytes } = await server.call("GET", `/p/${id}.svg?sv=2${query}`);
-        const drawn = new Map([...bytes.toString().matchAll(/<title>([^<]*) \([^<]*<\/title><rect [^>]*fill="(#[0-9a-f]{6})"/g)].map(([, name, fill]) => [name, fill]));
-        assert.ok(painted.length >= 20);
-        assert.ok(new Set(painted.map(([, shown]) => shown)).size >= leastColours, colour);
-        for (const [name, shown] of painted) assert.equal(rgb(drawn.get(name)), rgb(shown), `${name} by ${colour}`);
-      }
-    });
-  });
+  await runner.test(
+    "pictures of the server have the page's colours, by package, binary and value",
+    async () => {
+      // More packages than there are hues, so that the heaviest have theirs and the others what is free.
+      const packages = [
+        "main.",
+        "net/http.",
+        "github.com/acme/store.(*DB).",
+        "std::",
+        "größe::",
+        "java.util.concurrent.A.",
+        "",
+        "日本::",
+      ];
+      const many = Array.from({ length: 22 }, (_, i) => `crate${i}::`);
+      const samples = [...packages, ...many].map((name, i) => ({
+        stack: ["main.main", `${name}first`, `${name}second${i}`],
+        values: [i % 3 ? 900 - 17 * i : 40 + i],
+      }));
+      const { id } = await server.share(
+        encodePprof({
+          types: [["work", "count"]],
+          samples,
+          binary: "/opt/app/worker",
+        }),
+        { title: "Colours" },
+      );
+      const rgb = (colour) =>
+        (colour.startsWith("#")
+          ? [1, 3, 5].map((from) => parseInt(colour.slice(from, from + 2), 16))
+          : colour.match(/\d+/g).map(Number)
+        ).join();
+      await withPage(browser, server, async (page) => {
+        for (const [colour, leastColours] of [
+          ["package", 16],
+          ["binary", 3],
+          ["value", 3],
+        ]) {
+          const query = colour === "package" ? "" : `&c=${colour}`;
+          await page.goto(`${server.url}/p/${id}?v=table${query}&sv=2`);
+          await page.waitForSelector(".rows .row .swatch");
+          const painted = await page.$$eval(".rows .row", (rows) =>
+            rows.map((row) => [
+              row.dataset.function,
+              row.querySelector(".swatch").style.background,
+            ]),
+          );
+          const { bytes } = await server.call("GET", `/p/${id}.svg?sv=2${query}`);
+          const drawn = new Map(
+            [
+              ...bytes
+                .toString()
+                .matchAll(/<title>([^<]*) \([^<]*<\/title><rect [^>]*fill="(#[0-9a-f]{6})"/g),
+            ].map(([, name, fill]) => [name, fill]),
+          );
+          assert.ok(painted.length >= 20);
+          assert.ok(new Set(painted.map(([, shown]) => shown)).size >= leastColours, colour);
+          for (const [name, shown] of painted)
+            assert.equal(rgb(drawn.get(name)), rgb(shown), `${name} by ${colour}`);
+        }
+      });
+    },
+  );
 }

@@ -9,7 +9,8 @@ import { cpuProfile, cpuSamples, encodePprof, matchOf, totalOf } from "./profile
 /** Presses Tab until what has the focus matches, which is seen; a page must reach everything in so many steps. */
 async function tabTo(page, selector, { steps = 60, back = false } = {}) {
   for (let i = 0; i < steps; i++) {
-    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector)) return assertFocusIsSeen(page);
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector))
+      return assertFocusIsSeen(page);
     await page.keyboard.press(back ? "Shift+Tab" : "Tab");
   }
   const at = await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200));
@@ -22,168 +23,223 @@ async function assertFocusIsSeen(page) {
     const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(document.activeElement);
     return { outlineStyle, outlineWidth: parseFloat(outlineWidth), boxShadow };
   });
-  assert.ok((style.outlineStyle !== "none" && style.outlineWidth >= 1) || style.boxShadow !== "none", JSON.stringify(style));
+  assert.ok(
+    (style.outlineStyle !== "none" && style.outlineWidth >= 1) || style.boxShadow !== "none",
+    JSON.stringify(style),
+  );
 }
 
 /** As a system's dialog does, which no test can type into. */
 async function chooseByKey(page, selector, file) {
   page.on("filechooser", () => undefined); // from now on, so that none opens unseen
   await tabTo(page, selector);
-  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Space")]);
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.keyboard.press("Space"),
+  ]);
   await chooser.setFiles(file);
 }
 
 export async function testKeyboard(runner, browser, server) {
   await runner.test("all by keyboard: upload, read, compare, share", async () => {
     const folder = mkdtempSync(join(tmpdir(), "perfolio-keyboard-"));
-    const context = await browser.newContext({ ...looks.light, ignoreHTTPSErrors: true, permissions: ["clipboard-read", "clipboard-write"] });
+    const context = await browser.newContext({
+      ...looks.light,
+      ignoreHTTPSErrors: true,
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
     try {
       const file = join(folder, "cpu.pb.gz");
       writeFileSync(file, cpuProfile(91));
-      const other = await server.share(cpuProfile(92), { title: "The other one" });
-      await withPage(browser, server, async (page) => {
-        await page.goto(server.url);
-        await page.waitForSelector("input[type=file]", { state: "attached" });
-        await chooseByKey(page, "input[type=file]", file);
-        await viewReady(page);
-        await tabTo(page, "button.primary[type=submit]", { back: true, steps: 120 });
-        await page.keyboard.press("Enter");
-        await page.waitForSelector("a.button.primary[href*='/p/']");
-        await tabTo(page, "a.button.primary[href*='/p/']");
-        await page.keyboard.press("Enter");
-        await page.waitForURL(/\/p\/[0-9A-Za-z]{22}/);
-        await viewReady(page);
+      const other = await server.share(cpuProfile(92), {
+        title: "The other one",
+      });
+      await withPage(
+        browser,
+        server,
+        async (page) => {
+          await page.goto(server.url);
+          await page.waitForSelector("input[type=file]", {
+            state: "attached",
+          });
+          await chooseByKey(page, "input[type=file]", file);
+          await viewReady(page);
+          await tabTo(page, "button.primary[type=submit]", {
+            back: true,
+            steps: 120,
+          });
+          await page.keyboard.press("Enter");
+          await page.waitForSelector("a.button.primary[href*='/p/']");
+          await tabTo(page, "a.button.primary[href*='/p/']");
+          await page.keyboard.press("Enter");
+          await page.waitForURL(/\/p\/[0-9A-Za-z]{22}/);
+          await viewReady(page);
 
-        const samples = cpuSamples(91);
-        await tabTo(page, ".icicle");
-        await page.keyboard.press("ArrowDown");
-        assert.match(await spoken(page), /^main\.main, total /);
-        await page.keyboard.press("/");
-        await page.keyboard.type("json");
-        const found = matchOf(samples, 1, /json/i);
-        await soon(async () => assert.ok((await page.textContent("#search-result")).startsWith(`${found.functions} functions · `)));
-        await page.keyboard.press("Tab");
-        await page.keyboard.press("2");
-        await page.waitForSelector(".rows .row");
-        await tabTo(page, ".rows");
-        await page.keyboard.press("ArrowDown");
-        const [[, , first]] = await tableRows(page);
-        assert.match(first, /json/i, "rows that the search finds");
-        await page.keyboard.press("Enter");
-        await page.waitForURL((url) => url.searchParams.get("m") === first);
+          const samples = cpuSamples(91);
+          await tabTo(page, ".icicle");
+          await page.keyboard.press("ArrowDown");
+          assert.match(await spoken(page), /^main\.main, total /);
+          await page.keyboard.press("/");
+          await page.keyboard.type("json");
+          const found = matchOf(samples, 1, /json/i);
+          await soon(async () =>
+            assert.ok(
+              (await page.textContent("#search-result")).startsWith(
+                `${found.functions} functions · `,
+              ),
+            ),
+          );
+          await page.keyboard.press("Tab");
+          await page.keyboard.press("2");
+          await page.waitForSelector(".rows .row");
+          await tabTo(page, ".rows");
+          await page.keyboard.press("ArrowDown");
+          const [[, , first]] = await tableRows(page);
+          assert.match(first, /json/i, "rows that the search finds");
+          await page.keyboard.press("Enter");
+          await page.waitForURL((url) => url.searchParams.get("m") === first);
 
-        await tabTo(page, ".profile-tools > button:nth-of-type(2)", { back: true });
-        await page.keyboard.press("Enter");
-        await page.waitForSelector("dialog[open] input");
-        await tabTo(page, "dialog[open] input");
-        await page.keyboard.type(`${server.url}/p/${other.id}`);
-        await page.keyboard.press("Enter");
-        await page.waitForURL(/\/d\//);
-        await viewReady(page);
-        const [before, after] = [cpuSamples(92), samples].map((one) => `${Number((totalOf(one, 1) / 1e9).toPrecision(3))} s`);
-        assert.equal((await page.textContent(".foot-total")).split(" in ")[0], `${before} → ${after}`);
-        await page.keyboard.press("y");
-        await told(page, "Link copied");
-        assert.equal(await pasted(page), page.url());
-      }, { context });
+          await tabTo(page, ".profile-tools > button:nth-of-type(2)", {
+            back: true,
+          });
+          await page.keyboard.press("Enter");
+          await page.waitForSelector("dialog[open] input");
+          await tabTo(page, "dialog[open] input");
+          await page.keyboard.type(`${server.url}/p/${other.id}`);
+          await page.keyboard.press("Enter");
+          await page.waitForURL(/\/d\//);
+          await viewReady(page);
+          const [before, after] = [cpuSamples(92), samples].map(
+            (one) => `${Number((totalOf(one, 1) / 1e9).toPrecision(3))} s`,
+          );
+          assert.equal(
+            (await page.textContent(".foot-total")).split(" in ")[0],
+            `${before} → ${after}`,
+          );
+          await page.keyboard.press("y");
+          await told(page, "Link copied");
+          assert.equal(await pasted(page), page.url());
+        },
+        { context },
+      );
     } finally {
       await context.close();
       rmSync(folder, { recursive: true });
     }
   });
 
-  await runner.test("the rows of a table are one stop of Tab; arrows, pages, Home and End go from row to row, as far as there are any", async () => {
-    const stacks = Array.from({ length: 2000 }, (_, i) => ({ stack: ["main", `work ${String(i).padStart(4, "0")}`], values: [10_000 - i] }));
-    const { id } = await server.share(encodePprof({ types: [["work", "count"]], samples: stacks }), { title: "Rows" });
-    await withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${id}?v=table&sv=2`);
-      await page.waitForSelector(".rows .row");
-      const focused = () => page.evaluate(() => [document.activeElement.closest(".row")?.getAttribute("aria-rowindex") - 2, document.activeElement.getAttribute("aria-label")]);
-      const press = async (key, row) => {
-        await page.keyboard.press(key);
-        await soon(async () => assert.equal((await focused())[0], row, key));
-        const isSeen = await page.evaluate(() => {
-          const [row, rows] = [document.activeElement, document.querySelector(".rows")].map((one) => one.getBoundingClientRect());
-          return row.top >= rows.top && row.bottom <= rows.bottom;
-        });
-        assert.ok(isSeen, `the row is in sight after ${key}`);
-      };
-      await tabTo(page, ".rows");
-      await press("ArrowDown", 0);
-      await press("ArrowUp", 0);
-      await press("ArrowDown", 1);
-      assert.deepEqual(await focused(), [1, "work 0001"]);
-      await press("End", 2000); // main itself is the last: it has nothing of its own
-      assert.deepEqual(await focused(), [2000, "main"]);
-      await press("ArrowDown", 2000);
-      const pageRows = await page.evaluate(() => Math.floor(document.querySelector(".rows").clientHeight / 30) - 1);
-      await press("PageUp", 2000 - pageRows);
-      await press("PageDown", 2000);
-      await press("Home", 0);
-      for (let row = 1; row <= 40; row++) await press("ArrowDown", row);
-      await page.keyboard.press("Enter");
-      await page.waitForURL((url) => url.searchParams.get("m") === "work 0040");
-      await page.keyboard.press("Tab");
-      assert.equal(await page.evaluate(() => document.activeElement.closest(".rows")), null);
+  await runner.test(
+    "the rows of a table are one stop of Tab; arrows, pages, Home and End go from row to row, as far as there are any",
+    async () => {
+      const stacks = Array.from({ length: 2000 }, (_, i) => ({
+        stack: ["main", `work ${String(i).padStart(4, "0")}`],
+        values: [10_000 - i],
+      }));
+      const { id } = await server.share(
+        encodePprof({ types: [["work", "count"]], samples: stacks }),
+        { title: "Rows" },
+      );
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${id}?v=table&sv=2`);
+        await page.waitForSelector(".rows .row");
+        const focused = () =>
+          page.evaluate(() => [
+            document.activeElement.closest(".row")?.getAttribute("aria-rowindex") - 2,
+            document.activeElement.getAttribute("aria-label"),
+          ]);
+        const press = async (key, row) => {
+          await page.keyboard.press(key);
+          await soon(async () => assert.equal((await focused())[0], row, key));
+          const isSeen = await page.evaluate(() => {
+            const [row, rows] = [document.activeElement, document.querySelector(".rows")].map(
+              (one) => one.getBoundingClientRect(),
+            );
+            return row.top >= rows.top && row.bottom <= rows.bottom;
+          });
+          assert.ok(isSeen, `the row is in sight after ${key}`);
+        };
+        await tabTo(page, ".rows");
+        await press("ArrowDown", 0);
+        await press("ArrowUp", 0);
+        await press("ArrowDown", 1);
+        assert.deepEqual(await focused(), [1, "work 0001"]);
+        await press("End", 2000); // main itself is the last: it has nothing of its own
+        assert.deepEqual(await focused(), [2000, "main"]);
+        await press("ArrowDown", 2000);
+        const pageRows = await page.evaluate(
+          () => Math.floor(document.querySelector(".rows").clientHeight / 30) - 1,
+        );
+        await press("PageUp", 2000 - pageRows);
+        await press("PageDown", 2000);
+        await press("Home", 0);
+        for (let row = 1; row <= 40; row++) await press("ArrowDown", row);
+        await page.keyboard.press("Enter");
+        await page.waitForURL((url) => url.searchParams.get("m") === "work 0040");
+        await page.keyboard.press("Tab");
+        assert.equal(await page.evaluate(() => document.activeElement.closest(".rows")), null);
 
-      await page.keyboard.press("?");
-      assert.match(await page.textContent("dialog[open]"), /PageDown/);
-    });
-  });
+        await page.keyboard.press("?");
+        assert.match(await page.textContent("dialog[open]"), /PageDown/);
+      });
+    },
+  );
 
-  await runner.test("keys for a function mean the row, box or half that has the focus, and nothing where it is on none", async () => {
-    const { id } = await server.share(cpuProfile(93), { title: "Keys" });
-    await withPage(browser, server, async (page) => {
-      const open = async (query) => {
-        await page.goto(`${server.url}/p/${id}?${query}&sv=2`);
+  await runner.test(
+    "keys for a function mean the row, box or half that has the focus, and nothing where it is on none",
+    async () => {
+      const { id } = await server.share(cpuProfile(93), { title: "Keys" });
+      await withPage(browser, server, async (page) => {
+        const open = async (query) => {
+          await page.goto(`${server.url}/p/${id}?${query}&sv=2`);
+          await viewReady(page);
+        };
+        const focusOn = (selector, at = 0) => page.locator(selector).nth(at).focus();
+        const chain = () => new URL(page.url()).searchParams.get("x") ?? "";
+        const ruleFor = (name) => `^${name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$`;
+        const menuOf = async () => {
+          await page.keyboard.press(".");
+          const name = await page.textContent(".frame-menu-title");
+          await page.keyboard.press("Escape");
+          return name;
+        };
+
+        await open("b=table");
+        await page.focus(".icicle");
+        for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+        const stands = (await spoken(page)).split(", total")[0];
+        assert.equal(await menuOf(), stands);
+        const name = await page.locator(".rows .row button").nth(3).getAttribute("aria-label");
+        assert.notEqual(name, stands);
+        await focusOn(".rows .row button", 3);
+        assert.equal(await menuOf(), name);
+        await page.keyboard.press("h");
         await viewReady(page);
-      };
-      const focusOn = (selector, at = 0) => page.locator(selector).nth(at).focus();
-      const chain = () => new URL(page.url()).searchParams.get("x") ?? "";
-      const ruleFor = (name) => `^${name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}$`;
-      const menuOf = async () => {
-        await page.keyboard.press(".");
-        const name = await page.textContent(".frame-menu-title");
-        await page.keyboard.press("Escape");
-        return name;
-      };
+        assert.equal(chain(), `hide:${ruleFor(name)}`);
+        await page.focus(".rows");
+        for (const key of ["f", "m", ".", "l"]) await page.keyboard.press(key);
+        assert.equal(chain(), `hide:${ruleFor(name)}`);
+        assert.equal(await page.locator(".frame-menu, .marked").count(), 0);
 
-      await open("b=table");
-      await page.focus(".icicle");
-      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
-      const stands = (await spoken(page)).split(", total")[0];
-      assert.equal(await menuOf(), stands);
-      const name = await page.locator(".rows .row button").nth(3).getAttribute("aria-label");
-      assert.notEqual(name, stands);
-      await focusOn(".rows .row button", 3);
-      assert.equal(await menuOf(), name);
-      await page.keyboard.press("h");
-      await viewReady(page);
-      assert.equal(chain(), `hide:${ruleFor(name)}`);
-      await page.focus(".rows");
-      for (const key of ["f", "m", ".", "l"]) await page.keyboard.press(key);
-      assert.equal(chain(), `hide:${ruleFor(name)}`);
-      assert.equal(await page.locator(".frame-menu, .marked").count(), 0);
+        await open("v=sandwich&m=main.main");
+        await page.waitForSelector(".sandwich-half");
+        await focusOn(".sandwich-half .icicle", 1);
+        await page.keyboard.press("ArrowDown");
+        const callee = (await page.textContent("#callees-cursor")).split(", total")[0];
+        assert.notEqual(callee, "main.main");
+        assert.equal(await menuOf(), callee);
+        await page.keyboard.press("i");
+        await viewReady(page);
+        assert.equal(chain(), `ignore:${ruleFor(callee)}`);
 
-      await open("v=sandwich&m=main.main");
-      await page.waitForSelector(".sandwich-half");
-      await focusOn(".sandwich-half .icicle", 1);
-      await page.keyboard.press("ArrowDown");
-      const callee = (await page.textContent("#callees-cursor")).split(", total")[0];
-      assert.notEqual(callee, "main.main");
-      assert.equal(await menuOf(), callee);
-      await page.keyboard.press("i");
-      await viewReady(page);
-      assert.equal(chain(), `ignore:${ruleFor(callee)}`);
-
-      // A frame that is zoomed to in a view that is not shown is none that keys could mean.
-      await open("v=icicle");
-      await page.focus(".icicle");
-      for (const key of ["ArrowDown", "ArrowDown", "Enter", "2"]) await page.keyboard.press(key);
-      await viewReady(page);
-      await page.evaluate(() => document.activeElement.blur());
-      await page.keyboard.press("f");
-      assert.equal(chain(), "");
-    });
-  });
+        // A frame that is zoomed to in a view that is not shown is none that keys could mean.
+        await open("v=icicle");
+        await page.focus(".icicle");
+        for (const key of ["ArrowDown", "ArrowDown", "Enter", "2"]) await page.keyboard.press(key);
+        await viewReady(page);
+        await page.evaluate(() => document.activeElement.blur());
+        await page.keyboard.press("f");
+        assert.equal(chain(), "");
+      });
+    },
+  );
 }

@@ -13,7 +13,8 @@ function varint(value) {
   return Buffer.from(bytes);
 }
 const number = (field, value) => Buffer.concat([varint(field << 3), varint(value)]);
-const bytes = (field, value) => Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
+const bytes = (field, value) =>
+  Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
 const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint)));
 
 /**
@@ -22,7 +23,18 @@ const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint))
  * without a name. All of them stand in the binary of that path, which lies in the file from mapped.offset and in memory from
  * mapped.start; unknown is bytes of fields that no reader knows.
  */
-export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", buildId = "", mapped = { start: 0, offset: 0 }, folder = "/src", unknown = null }) {
+export function encodePprof({
+  types,
+  samples,
+  durationNs = 0,
+  defaultType = "",
+  comments = [],
+  binary = "",
+  buildId = "",
+  mapped = { start: 0, offset: 0 },
+  folder = "/src",
+  unknown = null,
+}) {
   const strings = new Map([["", 0]]);
   const intern = (text) => strings.get(text) ?? strings.set(text, strings.size).get(text);
   const functions = new Map();
@@ -32,24 +44,75 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
     const isAddress = typeof frame === "number";
     const [name, line = isAddress ? 0 : 10 + idOf(name)] = [frame].flat();
     const key = `${name}:${line}`;
-    if (!places.has(key)) places.set(key, isAddress ? { id: places.size + 1, address: frame } : { id: places.size + 1, of: idOf(name), line });
+    if (!places.has(key))
+      places.set(
+        key,
+        isAddress
+          ? { id: places.size + 1, address: frame }
+          : { id: places.size + 1, of: idOf(name), line },
+      );
     return places.get(key).id;
   };
-  const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
-  const labelOf = ([key, value, unit = ""]) => bytes(3, Buffer.concat([number(1, intern(key)), ...(typeof value === "string" ? [number(2, intern(value))] : [number(3, value), number(4, intern(unit))])]));
+  const out = types.map(([type, unit]) =>
+    bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])),
+  );
+  const labelOf = ([key, value, unit = ""]) =>
+    bytes(
+      3,
+      Buffer.concat([
+        number(1, intern(key)),
+        ...(typeof value === "string"
+          ? [number(2, intern(value))]
+          : [number(3, value), number(4, intern(unit))]),
+      ]),
+    );
   for (const { stack, values, labels = [] } of samples) {
     const pairs = Array.isArray(labels) ? labels : Object.entries(labels);
-    out.push(bytes(2, Buffer.concat([packed(1, stack.map(placeOf).reverse()), packed(2, values), ...pairs.map(labelOf)])));
+    out.push(
+      bytes(
+        2,
+        Buffer.concat([
+          packed(1, stack.map(placeOf).reverse()),
+          packed(2, values),
+          ...pairs.map(labelOf),
+        ]),
+      ),
+    );
   }
   const { start, offset } = mapped;
-  if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(2, start), number(3, start + 0x10000000), number(4, offset), number(5, intern(binary)), number(6, intern(buildId))])));
+  if (binary)
+    out.push(
+      bytes(
+        3,
+        Buffer.concat([
+          number(1, 1),
+          number(2, start),
+          number(3, start + 0x10000000),
+          number(4, offset),
+          number(5, intern(binary)),
+          number(6, intern(buildId)),
+        ]),
+      ),
+    );
   const within = binary ? number(2, 1) : Buffer.alloc(0);
   for (const { id, of, line, address } of places.values()) {
-    const where = address === undefined ? bytes(4, Buffer.concat([number(1, of), number(2, line)])) : number(3, address);
+    const where =
+      address === undefined
+        ? bytes(4, Buffer.concat([number(1, of), number(2, line)]))
+        : number(3, address);
     out.push(bytes(4, Buffer.concat([number(1, id), within, where])));
   }
   for (const [name, id] of functions) {
-    out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`${folder}/${name.split(".")[0]}.go`))])));
+    out.push(
+      bytes(
+        5,
+        Buffer.concat([
+          number(1, id),
+          number(2, intern(name)),
+          number(4, intern(`${folder}/${name.split(".")[0]}.go`)),
+        ]),
+      ),
+    );
   }
   const commentIds = comments.map(intern);
   const defaultId = intern(defaultType);
@@ -62,13 +125,31 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
 
 /** A sample in each of these binaries ({file, buildId}), at an address without a name. */
 export function encodeBinaries(binaries) {
-  const strings = ["", "samples", "count", ...binaries.flatMap(({ file, buildId }) => [file, buildId])];
+  const strings = [
+    "",
+    "samples",
+    "count",
+    ...binaries.flatMap(({ file, buildId }) => [file, buildId]),
+  ];
   const out = [bytes(1, Buffer.concat([number(1, 1), number(2, 2)]))];
   binaries.forEach((_, i) => {
     const start = 0x100000 * (i + 1);
     out.push(bytes(2, Buffer.concat([packed(1, [i + 1]), packed(2, [1])])));
-    out.push(bytes(3, Buffer.concat([number(1, i + 1), number(2, start), number(3, start + 0x1000), number(5, 3 + 2 * i), number(6, 4 + 2 * i)])));
-    out.push(bytes(4, Buffer.concat([number(1, i + 1), number(2, i + 1), number(3, start + 0x10)])));
+    out.push(
+      bytes(
+        3,
+        Buffer.concat([
+          number(1, i + 1),
+          number(2, start),
+          number(3, start + 0x1000),
+          number(5, 3 + 2 * i),
+          number(6, 4 + 2 * i),
+        ]),
+      ),
+    );
+    out.push(
+      bytes(4, Buffer.concat([number(1, i + 1), number(2, i + 1), number(3, start + 0x10)])),
+    );
   });
   for (const text of strings) out.push(bytes(6, Buffer.from(text)));
   return gzipSync(Buffer.concat(out));
@@ -76,14 +157,43 @@ export function encodeBinaries(binaries) {
 
 /** A sample of main > leaf in each of these binaries ({file, source, leaf, value}): main is in all of them, each time in another source file. */
 export function encodeNamesakes(binaries) {
-  const strings = ["", "samples", "count", "main", ...binaries.flatMap(({ file, source, leaf }) => [file, source, leaf])];
+  const strings = [
+    "",
+    "samples",
+    "count",
+    "main",
+    ...binaries.flatMap(({ file, source, leaf }) => [file, source, leaf]),
+  ];
   const out = [bytes(1, Buffer.concat([number(1, 1), number(2, 2)]))];
   binaries.forEach(({ value }, i) => {
     const [main, leaf, start, text] = [2 * i + 1, 2 * i + 2, 0x100000 * (i + 1), 4 + 3 * i];
     out.push(bytes(2, Buffer.concat([packed(1, [leaf, main]), packed(2, [value])])));
-    out.push(bytes(3, Buffer.concat([number(1, i + 1), number(2, start), number(3, start + 0x1000), number(5, text)])));
-    for (const [id, name] of [[main, 3], [leaf, text + 2]]) {
-      out.push(bytes(4, Buffer.concat([number(1, id), number(2, i + 1), number(3, start + id), bytes(4, number(1, id))])));
+    out.push(
+      bytes(
+        3,
+        Buffer.concat([
+          number(1, i + 1),
+          number(2, start),
+          number(3, start + 0x1000),
+          number(5, text),
+        ]),
+      ),
+    );
+    for (const [id, name] of [
+      [main, 3],
+      [leaf, text + 2],
+    ]) {
+      out.push(
+        bytes(
+          4,
+          Buffer.concat([
+            number(1, id),
+            number(2, i + 1),
+            number(3, start + id),
+            bytes(4, number(1, id)),
+          ]),
+        ),
+      );
       out.push(bytes(5, Buffer.concat([number(1, id), number(2, name), number(4, text + 1)])));
     }
   });
@@ -105,7 +215,7 @@ function readVarint(data, at) {
 /** Fields of a message as [number, value] with bytes for those that have a length. */
 function fieldsOf(data) {
   const found = [];
-  for (let at = 0; at < data.length; ) {
+  for (let at = 0; at < data.length;) {
     let tag, value;
     [tag, at] = readVarint(data, at);
     [value, at] = readVarint(data, at);
@@ -117,10 +227,12 @@ function fieldsOf(data) {
   }
   return found;
 }
-const one = (fields, number, otherwise = 0n) => fields.find(([field]) => field === number)?.[1] ?? otherwise;
+const one = (fields, number, otherwise = 0n) =>
+  fields.find(([field]) => field === number)?.[1] ?? otherwise;
 const unpack = (bytes) => {
   const values = [];
-  for (let at = 0, value; at < bytes.length; values.push(value)) [value, at] = readVarint(bytes, at);
+  for (let at = 0, value; at < bytes.length; values.push(value))
+    [value, at] = readVarint(bytes, at);
   return values;
 };
 
@@ -130,25 +242,59 @@ export function decodePprof(bytes) {
   const all = (number) => fields.filter(([field]) => field === number).map(([, value]) => value);
   const strings = all(6).map((text) => text.toString());
   const text = (index) => strings[Number(index)];
-  const functions = new Map(all(5).map((bytes) => fieldsOf(bytes)).map((fn) => [one(fn, 1), text(one(fn, 2))]));
+  const functions = new Map(
+    all(5)
+      .map((bytes) => fieldsOf(bytes))
+      .map((fn) => [one(fn, 1), text(one(fn, 2))]),
+  );
   const locations = new Map(
-    all(4).map((bytes) => fieldsOf(bytes)).map((place) => [one(place, 1), place.filter(([field]) => field === 4).map(([, line]) => functions.get(one(fieldsOf(line), 1)))]),
+    all(4)
+      .map((bytes) => fieldsOf(bytes))
+      .map((place) => [
+        one(place, 1),
+        place
+          .filter(([field]) => field === 4)
+          .map(([, line]) => functions.get(one(fieldsOf(line), 1))),
+      ]),
   );
   const samples = all(2).map((bytes) => {
     const sample = fieldsOf(bytes);
-    const numbers = (number) => sample.filter(([field]) => field === number).flatMap(([, value]) => (typeof value === "bigint" ? [value] : unpack(value)));
-    return { stack: numbers(1).flatMap((id) => locations.get(id)).reverse(), values: numbers(2).map((value) => Number(BigInt.asIntN(64, value))) };
+    const numbers = (number) =>
+      sample
+        .filter(([field]) => field === number)
+        .flatMap(([, value]) => (typeof value === "bigint" ? [value] : unpack(value)));
+    return {
+      stack: numbers(1)
+        .flatMap((id) => locations.get(id))
+        .reverse(),
+      values: numbers(2).map((value) => Number(BigInt.asIntN(64, value))),
+    };
   });
-  const types = all(1).map((bytes) => fieldsOf(bytes)).map((type) => [text(one(type, 1)), text(one(type, 2))]);
-  return { types, samples, strings, comments: all(13).flatMap((value) => (typeof value === "bigint" ? [value] : unpack(value))).map(text) };
+  const types = all(1)
+    .map((bytes) => fieldsOf(bytes))
+    .map((type) => [text(one(type, 1)), text(one(type, 2))]);
+  return {
+    types,
+    samples,
+    strings,
+    comments: all(13)
+      .flatMap((value) => (typeof value === "bigint" ? [value] : unpack(value)))
+      .map(text),
+  };
 }
 
 /** Samples of folded lines; several values behind a stack are several types. */
 export const decodeFolded = (lines, types = 1) =>
-  lines.trimEnd().split("\n").map((line) => {
-    const words = line.split(" ");
-    return { stack: words.slice(0, -types).join(" ").split(";"), values: words.slice(-types).map(Number) };
-  });
+  lines
+    .trimEnd()
+    .split("\n")
+    .map((line) => {
+      const words = line.split(" ");
+      return {
+        stack: words.slice(0, -types).join(" ").split(";"),
+        values: words.slice(-types).map(Number),
+      };
+    });
 
 /* ---- profiles ---- */
 
@@ -163,13 +309,32 @@ function generator(seed) {
 }
 
 const names = [
-  "main.main", "main.serve", "main.handle", "net/http.(*conn).serve", "net/http.HandlerFunc.ServeHTTP", "encoding/json.Marshal",
-  "encoding/json.(*encodeState).marshal", "encoding/json.structEncoder.encode", "runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.scanobject",
-  "runtime.memmove", "compress/flate.(*compressor).deflate", "github.com/acme/store.(*DB).Query", "github.com/acme/store.decodeRow",
-  "crypto/tls.(*Conn).Write", "syscall.write", "main.parse", "sort.Sort", "strings.Builder.Grow",
+  "main.main",
+  "main.serve",
+  "main.handle",
+  "net/http.(*conn).serve",
+  "net/http.HandlerFunc.ServeHTTP",
+  "encoding/json.Marshal",
+  "encoding/json.(*encodeState).marshal",
+  "encoding/json.structEncoder.encode",
+  "runtime.mallocgc",
+  "runtime.gcBgMarkWorker",
+  "runtime.scanobject",
+  "runtime.memmove",
+  "compress/flate.(*compressor).deflate",
+  "github.com/acme/store.(*DB).Query",
+  "github.com/acme/store.decodeRow",
+  "crypto/tls.(*Conn).Write",
+  "syscall.write",
+  "main.parse",
+  "sort.Sort",
+  "strings.Builder.Grow",
 ];
 
-export const twoTypes = [["samples", "count"], ["cpu", "nanoseconds"]];
+export const twoTypes = [
+  ["samples", "count"],
+  ["cpu", "nanoseconds"],
+];
 
 /** A CPU profile with recursion, of two sample types. */
 export function cpuSamples(seed = 1, count = 400) {
@@ -178,20 +343,34 @@ export function cpuSamples(seed = 1, count = 400) {
   for (let i = 0; i < count; i++) {
     const stack = ["main.main"];
     const depth = 2 + random(9);
-    for (let level = 0; level < depth; level++) stack.push(names[(random(4) + level * 2 + random(5)) % names.length]);
+    for (let level = 0; level < depth; level++)
+      stack.push(names[(random(4) + level * 2 + random(5)) % names.length]);
     const hits = 1 + random(9);
     samples.push({ stack, values: [hits, hits * 10_000_000] });
   }
   return samples;
 }
 
-export const cpuProfile = (seed, count) => encodePprof({ types: twoTypes, samples: cpuSamples(seed, count), durationNs: 30e9, defaultType: "cpu", comments: ["made by a test"] });
+export const cpuProfile = (seed, count) =>
+  encodePprof({
+    types: twoTypes,
+    samples: cpuSamples(seed, count),
+    durationNs: 30e9,
+    defaultType: "cpu",
+    comments: ["made by a test"],
+  });
 
 /** The same with labels: texts, numbers with a unit, several of one key, and samples without any. */
 export function labelledSamples(seed = 3, count = 240) {
   const random = generator(seed + 1000);
   const threads = ["io", "main", "gc"];
-  const endpoints = ["/api/cart", "/api/checkout", "/api/items?sort=price&page=1", "/health", "/köln"];
+  const endpoints = [
+    "/api/cart",
+    "/api/checkout",
+    "/api/items?sort=price&page=1",
+    "/health",
+    "/köln",
+  ];
   return cpuSamples(seed, count).map((sample) => {
     const labels = [];
     if (random(8)) labels.push(["thread", threads[Math.min(random(4), 2)]]);
@@ -202,7 +381,13 @@ export function labelledSamples(seed = 3, count = 240) {
   });
 }
 
-export const labelledProfile = (seed, count) => encodePprof({ types: twoTypes, samples: labelledSamples(seed, count), durationNs: 30e9, defaultType: "cpu" });
+export const labelledProfile = (seed, count) =>
+  encodePprof({
+    types: twoTypes,
+    samples: labelledSamples(seed, count),
+    durationNs: 30e9,
+    defaultType: "cpu",
+  });
 
 /** Many different stacks as folded text; for large uploads and many nodes. */
 export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {}) {
@@ -210,13 +395,17 @@ export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {
   const out = [];
   for (let i = 0; i < lines; i++) {
     const stack = ["start"];
-    for (let level = 0; level < depth; level++) stack.push(`mod${(level * 7) % 40}::fn_${random(3) ? (i >> (depth - level)) % functions : random(functions)}`);
+    for (let level = 0; level < depth; level++)
+      stack.push(
+        `mod${(level * 7) % 40}::fn_${random(3) ? (i >> (depth - level)) % functions : random(functions)}`,
+      );
     out.push(`${stack.join(";")} ${1 + random(1000)}`);
   }
   return Buffer.from(out.join("\n") + "\n");
 }
 
-export const deepText = (depth) => Buffer.from(Array.from({ length: depth }, (_, i) => `level_${i}`).join(";") + " 7\n");
+export const deepText = (depth) =>
+  Buffer.from(Array.from({ length: depth }, (_, i) => `level_${i}`).join(";") + " 7\n");
 
 /* ---- brute force ---- */
 
@@ -231,7 +420,8 @@ export function topOf(samples, type) {
   return rows;
 }
 
-export const totalOf = (samples, type) => samples.reduce((sum, sample) => sum + sample.values[type], 0);
+export const totalOf = (samples, type) =>
+  samples.reduce((sum, sample) => sum + sample.values[type], 0);
 
 /** What samples with a matching frame hold, and how many functions match. */
 export function matchOf(samples, type, pattern) {

@@ -11,10 +11,24 @@ const secret = {
   note: "seen on Friday with /home/vera/notes.txt",
   unknown: "bytes that nobody can read",
 };
-const samples = cpuSamples(81, 60).map((sample, i) => ({ ...sample, labels: { customer: `cust-${i % 7}-acme`, region: "eu-west", cmdline: "ledgerd -x", "process.command_args": "open sesame" } }));
+const samples = cpuSamples(81, 60).map((sample, i) => ({
+  ...sample,
+  labels: {
+    customer: `cust-${i % 7}-acme`,
+    region: "eu-west",
+    cmdline: "ledgerd -x",
+    "process.command_args": "open sesame",
+  },
+}));
 const file = encodePprof({
-  types: twoTypes, samples, durationNs: 1e9, defaultType: "cpu",
-  comments: [secret.comment, secret.note], binary: secret.binary, folder: secret.folder, unknown: Buffer.from(secret.unknown),
+  types: twoTypes,
+  samples,
+  durationNs: 1e9,
+  defaultType: "cpu",
+  comments: [secret.comment, secret.note],
+  binary: secret.binary,
+  folder: secret.folder,
+  unknown: Buffer.from(secret.unknown),
 });
 
 export async function testRedact(runner, browser, server) {
@@ -31,7 +45,11 @@ export async function testRedact(runner, browser, server) {
     const link = new URL(await page.getAttribute(".done a.primary", "href")).pathname;
     const { bytes } = await server.call("GET", `${link}/raw`);
     const top = (await server.call("GET", `/api/v1/shares/${link.slice(3)}/top?limit=0`)).json;
-    return { bytes, text: gunzipSync(bytes).toString("latin1"), top: new Map(top.functions.map(({ name, flat, cum }) => [name, { flat, cum }])) };
+    return {
+      bytes,
+      text: gunzipSync(bytes).toString("latin1"),
+      top: new Map(top.functions.map(({ name, flat, cum }) => [name, { flat, cum }])),
+    };
   };
   const has = (text, words) => words.filter((word) => text.includes(word));
 
@@ -45,32 +63,74 @@ export async function testRedact(runner, browser, server) {
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
       const { text, top } = await send(page);
-      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "ledgerd", "hunter2", "10.9.8.7", "customer", "cust-", "cmdline", "command_args", "sesame", secret.unknown]), []);
-      assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), ["region", "eu-west", "seen on Friday with", "main.serve"]);
+      assert.deepEqual(
+        has(text, [
+          "vera",
+          "secret-project",
+          "vault-7",
+          "ledgerd",
+          "hunter2",
+          "10.9.8.7",
+          "customer",
+          "cust-",
+          "cmdline",
+          "command_args",
+          "sesame",
+          secret.unknown,
+        ]),
+        [],
+      );
+      assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), [
+        "region",
+        "eu-west",
+        "seen on Friday with",
+        "main.serve",
+      ]);
       assert.deepEqual(top, topOf(samples, 1));
-      assert.deepEqual(decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values), samples.map(({ values }) => values));
+      assert.deepEqual(
+        decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values),
+        samples.map(({ values }) => values),
+      );
     }),
   );
 
-  await runner.test("last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone", () =>
-    withPage(browser, server, async (page) => {
-      await open(page, "ledger.pb", gunzipSync(file));
-      await page.selectOption("label:has-text('Paths, including') ~ .select select", "base");
-      await page.check(".redact-labels .check:has-text('All') input");
-      await page.check(".check:has-text('all comments') input");
-      const { text, top } = await send(page);
-      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "cust-", "region", "eu-west", "Friday", "10.9.8.7"]), []);
-      assert.ok(text.includes("ledgerd") && text.includes("main.go"));
-      assert.deepEqual(top, topOf(samples, 1));
+  await runner.test(
+    "last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone",
+    () =>
+      withPage(browser, server, async (page) => {
+        await open(page, "ledger.pb", gunzipSync(file));
+        await page.selectOption("label:has-text('Paths, including') ~ .select select", "base");
+        await page.check(".redact-labels .check:has-text('All') input");
+        await page.check(".check:has-text('all comments') input");
+        const { text, top } = await send(page);
+        assert.deepEqual(
+          has(text, [
+            "vera",
+            "secret-project",
+            "vault-7",
+            "cust-",
+            "region",
+            "eu-west",
+            "Friday",
+            "10.9.8.7",
+          ]),
+          [],
+        );
+        assert.ok(text.includes("ledgerd") && text.includes("main.go"));
+        assert.deepEqual(top, topOf(samples, 1));
 
-      await open(page, "stacks.folded", Buffer.from("# host db-7.internal\nmain;run 3\n// by vera\n//main;rest 4\n"));
-      await page.waitForSelector(".redaction >> text=contain only names");
-      await page.check(".check:has-text('all comments') input");
-      assert.equal((await send(page)).text, "main;run 3\n//main;rest 4\n");
+        await open(
+          page,
+          "stacks.folded",
+          Buffer.from("# host db-7.internal\nmain;run 3\n// by vera\n//main;rest 4\n"),
+        );
+        await page.waitForSelector(".redaction >> text=contain only names");
+        await page.check(".check:has-text('all comments') input");
+        assert.equal((await send(page)).text, "main;run 3\n//main;rest 4\n");
 
-      await open(page, "other.cpuprofile", Buffer.from('{"nodes":[]}'));
-      await page.waitForSelector(".redact >> text=another format");
-    }),
+        await open(page, "other.cpuprofile", Buffer.from('{"nodes":[]}'));
+        await page.waitForSelector(".redact >> text=another format");
+      }),
   );
 
   await runner.test("where the browser cannot look at a file, its format is not blamed", () =>
@@ -78,7 +138,9 @@ export async function testRedact(runner, browser, server) {
       watch.allowed.add(404);
       await page.route("**/local_worker*", (route) => route.fulfill({ status: 404 }));
       await open(page, "stacks.folded", Buffer.from("main;run 3\n"));
-      await page.waitForSelector(".redaction >> text=Nothing can be redacted. The browser could not read this file.");
+      await page.waitForSelector(
+        ".redaction >> text=Nothing can be redacted. The browser could not read this file.",
+      );
     }),
   );
 
@@ -86,8 +148,18 @@ export async function testRedact(runner, browser, server) {
     withPage(browser, server, async (page) => {
       const keys = Array.from({ length: 50 }, (_, i) => `key_${String(i).padStart(2, "0")}`);
       const labels = Object.fromEntries(keys.map((key) => [key, `held by ${key}`]));
-      await open(page, "labels.pb.gz", encodePprof({ types: twoTypes, samples: samples.slice(0, 3).map((sample) => ({ ...sample, labels })), durationNs: 1e9, defaultType: "cpu" }));
-      const listed = () => page.$$eval(".redact-labels .check", (all) => all.slice(1).map((one) => one.textContent));
+      await open(
+        page,
+        "labels.pb.gz",
+        encodePprof({
+          types: twoTypes,
+          samples: samples.slice(0, 3).map((sample) => ({ ...sample, labels })),
+          durationNs: 1e9,
+          defaultType: "cpu",
+        }),
+      );
+      const listed = () =>
+        page.$$eval(".redact-labels .check", (all) => all.slice(1).map((one) => one.textContent));
       await page.waitForSelector(".redact-labels");
       assert.deepEqual(await listed(), keys.slice(0, 40));
       await page.click(".redact-labels button:has-text('10 more')");

@@ -48,17 +48,50 @@ async function runInTurn(suites) {
 
 process.on("unhandledRejection", (error) => {
   runner.failed++;
-  console.log(`not ok - something that nobody waited for\n${String(error?.stack ?? error).replace(/^/gm, "    ")}`);
+  console.log(
+    `not ok - something that nobody waited for\n${String(error?.stack ?? error).replace(/^/gm, "    ")}`,
+  );
 });
 
 try {
   server = await Server.start();
   // Whatever changes or counts what is the team's (people, invitations, rules, profiles that came in) is in one lane.
   const lanes = [
-    [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testRedact, testEmbed, testLabels, testUpdated, testFirefox],
-    [testExplore, testSenders, testRetention, testSettings, testAccount, testFocus, testPreview, testSymbols, testComments, testContrast, testLooks, testZoom, testHostile],
+    [
+      testUpload,
+      testViewer,
+      testIcicle,
+      testFilter,
+      testExport,
+      testGraph,
+      testStates,
+      testKeyboard,
+      testDiff,
+      testAccess,
+      testRedact,
+      testEmbed,
+      testLabels,
+      testUpdated,
+      testFirefox,
+    ],
+    [
+      testExplore,
+      testSenders,
+      testRetention,
+      testSettings,
+      testAccount,
+      testFocus,
+      testPreview,
+      testSymbols,
+      testComments,
+      testContrast,
+      testLooks,
+      testZoom,
+      testHostile,
+    ],
   ];
-  for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
+  for (const lane of await Promise.allSettled(lanes.map(runInTurn)))
+    if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
   runner.failed++;
   console.log(error?.stack ?? error);
@@ -70,5 +103,7 @@ try {
     console.log(`not ok - the server stopped with ${status}`);
   }
 }
-console.log(`${runner.passed} passed, ${runner.failed} failed${runner.skipped ? `, ${runner.skipped} skipped` : ""}`);
+console.log(
+  `${runner.passed} passed, ${runner.failed} failed${runner.skipped ? `, ${runner.skipped} skipped` : ""}`,
+);
 process.exitCode = runner.failed ? 1 : 0;

@@ -7,7 +7,11 @@ import { signedIn } from "./account.mjs";
 
 const push = (server, service, bytes, agent, status = 200) =>
   server
-    .call("POST", `/api/v1/profiles?label=service_name%3D${service}`, { body: bytes, token: server.token, headers: { "User-Agent": agent } })
+    .call("POST", `/api/v1/profiles?label=service_name%3D${service}`, {
+      body: bytes,
+      token: server.token,
+      headers: { "User-Agent": agent },
+    })
     .then((answer) => assert.equal(answer.status, status, `${answer.bytes}`));
 
 export async function testSenders(runner, browser, server) {
@@ -24,7 +28,10 @@ export async function testSenders(runner, browser, server) {
       await page.waitForSelector("h2:has-text('No profiles received yet')");
       await page.click(".empty [aria-label='Copy command'] >> nth=-1");
       await told(page, "copied");
-      assert.match(await pasted(page), /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/);
+      assert.match(
+        await pasted(page),
+        /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/,
+      );
       assert.deepEqual(await axeFindings(page), []);
     }),
   );
@@ -40,16 +47,29 @@ export async function testSenders(runner, browser, server) {
     inside(async (page) => {
       await page.goto(`${server.url}/senders`);
       await page.waitForSelector(".list tbody tr");
-      const { senders } = (await server.call("GET", "/api/v1/senders", { token: server.token })).json;
-      const rows = await page.$$eval(".list tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+      const { senders } = (await server.call("GET", "/api/v1/senders", { token: server.token }))
+        .json;
+      const rows = await page.$$eval(".list tbody tr", (all) =>
+        all.map((row) => [...row.cells].map((cell) => cell.textContent)),
+      );
       assert.equal(rows.length, senders.length);
       for (const [i, sender] of senders.entries()) {
         assert.ok(rows[i][0].startsWith(sender.service) && rows[i][0].includes(sender.agent));
-        assert.deepEqual(rows[i].slice(3, 7), [sender.address, ...[sender.profiles, sender.samples, sender.errors].map((count) => count.toLocaleString("en"))]);
+        assert.deepEqual(rows[i].slice(3, 7), [
+          sender.address,
+          ...[sender.profiles, sender.samples, sender.errors].map((count) =>
+            count.toLocaleString("en"),
+          ),
+        ]);
       }
       await page.fill("[aria-label='Search senders']", "till-agent");
       await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 1);
-      assert.deepEqual((await page.$$eval(".list tbody tr td", (all) => all.map((cell) => cell.textContent))).slice(0, 1), ["1.4.2"]);
+      assert.deepEqual(
+        (
+          await page.$$eval(".list tbody tr td", (all) => all.map((cell) => cell.textContent))
+        ).slice(0, 1),
+        ["1.4.2"],
+      );
       assert.equal(await page.locator(".sender-error").count(), 0);
       await page.fill("[aria-label='Search senders']", "depot");
       await page.waitForSelector(".sender-error.failing:has-text('no profile that is known here')");
@@ -63,22 +83,51 @@ export async function testSenders(runner, browser, server) {
     }),
   );
 
-  await runner.test("senders: names that agents gave show each character, and turn no text beside them", async () => {
-    const tricks = { override: "shop\u202Etxt.exe", escape: "\u001b[31mred", line: "two\nlines", hebrew: "\u05D0\u05D1\u05D2" };
-    const seen = { override: "shop\\u202Etxt.exe", escape: "\\u001B[31mred", line: "two\\u000Alines", hebrew: "\u05D0\u05D1\u05D2" };
-    for (const name of Object.values(tricks)) await push(server, encodeURIComponent(name), cpuProfile(805, 30), "trick-agent");
-    await inside(async (page) => {
-      await page.goto(`${server.url}/senders`);
-      await page.fill("[aria-label='Search senders']", "trick-agent");
-      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 4);
-      const names = await page.$$eval(".sender-name bdi", (all) => all.map((one) => one.textContent));
-      // The server keeps no control characters in names of senders.
-      assert.deepEqual(names.sort(), Object.values({ ...seen, escape: "?[31mred", line: "two?lines" }).sort());
-      assert.ok((await page.$$eval(".sender-name bdi", (all) => all.map((one) => getComputedStyle(one).unicodeBidi))).every((value) => value === "isolate"));
-      const raw = await page.evaluate(() => document.body.innerText);
-      assert.doesNotMatch(raw, /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/);
-    });
-  });
+  await runner.test(
+    "senders: names that agents gave show each character, and turn no text beside them",
+    async () => {
+      const tricks = {
+        override: "shop\u202Etxt.exe",
+        escape: "\u001b[31mred",
+        line: "two\nlines",
+        hebrew: "\u05D0\u05D1\u05D2",
+      };
+      const seen = {
+        override: "shop\\u202Etxt.exe",
+        escape: "\\u001B[31mred",
+        line: "two\\u000Alines",
+        hebrew: "\u05D0\u05D1\u05D2",
+      };
+      for (const name of Object.values(tricks))
+        await push(server, encodeURIComponent(name), cpuProfile(805, 30), "trick-agent");
+      await inside(async (page) => {
+        await page.goto(`${server.url}/senders`);
+        await page.fill("[aria-label='Search senders']", "trick-agent");
+        await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 4);
+        const names = await page.$$eval(".sender-name bdi", (all) =>
+          all.map((one) => one.textContent),
+        );
+        // The server keeps no control characters in names of senders.
+        assert.deepEqual(
+          names.sort(),
+          Object.values({
+            ...seen,
+            escape: "?[31mred",
+            line: "two?lines",
+          }).sort(),
+        );
+        assert.ok(
+          (
+            await page.$$eval(".sender-name bdi", (all) =>
+              all.map((one) => getComputedStyle(one).unicodeBidi),
+            )
+          ).every((value) => value === "isolate"),
+        );
+        const raw = await page.evaluate(() => document.body.innerText);
+        assert.doesNotMatch(raw, /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/);
+      });
+    },
+  );
 
   await context.close();
   await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
@@ -86,14 +135,19 @@ export async function testSenders(runner, browser, server) {
     const seen = await signedIn(browser, server, look, true);
     await runner.test(`senders, ${look}: readable, nothing sticks out`, () =>
       withPage(
-        browser, server,
+        browser,
+        server,
         async (page) => {
           await page.goto(`${server.url}/senders`);
           await page.waitForSelector(".sender-error.failing");
           assert.deepEqual(await axeFindings(page), []);
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          const wide = await page.evaluate(
+            () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+          );
           assert.ok(wide <= 0, `${wide} px too wide`);
-          await page.screenshot({ path: join(screenshots, `senders-${look}.png`) });
+          await page.screenshot({
+            path: join(screenshots, `senders-${look}.png`),
+          });
         },
         { context: seen },
       ),

@@ -1,6 +1,14 @@
 // A real perfoliod with its own data folder, on a free port, for one run of the browser tests.
 import { spawn } from "node:child_process";
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { request } from "node:https";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
@@ -40,7 +48,9 @@ export class Server {
     server.url = `https://localhost:${server.port}`;
     server.logPath = join(server.folder, "server.log");
     const log = openSync(server.logPath, "a");
-    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")));
+    const environment = Object.fromEntries(
+      Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")),
+    );
     // Cheap password hashes (tests/preload/cheap_scrypt.c); sanitizers' builds have no such library.
     const preload = join(dirname(program), "tests/preload/cheap_scrypt.so");
     if (existsSync(preload)) {
@@ -48,7 +58,10 @@ export class Server {
       copyFileSync(preload, environment.LD_PRELOAD);
     }
     const settings = ["--data-dir", server.dataDir, "--listen", `localhost:${server.port}`];
-    server.process = spawn(program, ["serve", ...settings], { stdio: ["ignore", log, log], env: environment });
+    server.process = spawn(program, ["serve", ...settings], {
+      stdio: ["ignore", log, log],
+      env: environment,
+    });
     await server.waitReady();
     return server;
   }
@@ -57,7 +70,9 @@ export class Server {
     const deadline = Date.now() + 180_000;
     while (Date.now() < deadline) {
       if (this.process.exitCode !== null) throw new Error(`perfoliod ended:\n${this.log()}`);
-      const isReady = existsSync(join(this.dataDir, "admin.token")) && (await this.call("GET", "/readyz").catch(() => null))?.status === 200;
+      const isReady =
+        existsSync(join(this.dataDir, "admin.token")) &&
+        (await this.call("GET", "/readyz").catch(() => null))?.status === 200;
       if (isReady) return;
       await pause(100);
     }
@@ -76,17 +91,34 @@ export class Server {
   call(method, path, { body, token, headers = {} } = {}) {
     const isJson = body !== undefined && !Buffer.isBuffer(body);
     const bytes = isJson ? Buffer.from(JSON.stringify(body)) : body;
-    const fields = { ...headers, ...(isJson ? { "Content-Type": "application/json" } : {}), ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    const fields = {
+      ...headers,
+      ...(isJson ? { "Content-Type": "application/json" } : {}),
+      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+    };
     return new Promise((resolve, reject) => {
-      const sent = request(this.url + path, { method, headers: fields, ca: readFileSync(join(this.dataDir, "tls/ca.crt")) }, (response) => {
-        const parts = [];
-        response.on("data", (part) => parts.push(part));
-        response.on("end", () => {
-          const content = Buffer.concat(parts);
-          const isText = (response.headers["content-type"] ?? "").includes("json");
-          resolve({ status: response.statusCode, headers: response.headers, bytes: content, json: isText ? JSON.parse(content) : null });
-        });
-      });
+      const sent = request(
+        this.url + path,
+        {
+          method,
+          headers: fields,
+          ca: readFileSync(join(this.dataDir, "tls/ca.crt")),
+        },
+        (response) => {
+          const parts = [];
+          response.on("data", (part) => parts.push(part));
+          response.on("end", () => {
+            const content = Buffer.concat(parts);
+            const isText = (response.headers["content-type"] ?? "").includes("json");
+            resolve({
+              status: response.statusCode,
+              headers: response.headers,
+              bytes: content,
+              json: isText ? JSON.parse(content) : null,
+            });
+          });
+        },
+      );
       sent.on("error", reject);
       sent.setTimeout(120_000, () => sent.destroy(new Error("no answer")));
       sent.end(bytes);
@@ -96,14 +128,21 @@ export class Server {
   /** Shares bytes; settings are query parameters. As the admin unless told otherwise. */
   async share(bytes, settings = {}, { isAnonymous = false, headers = {} } = {}) {
     const path = "/api/v1/shares?" + new URLSearchParams(settings);
-    const answer = await this.call("POST", path, { body: bytes, token: isAnonymous ? undefined : this.token, headers });
+    const answer = await this.call("POST", path, {
+      body: bytes,
+      token: isAnonymous ? undefined : this.token,
+      headers,
+    });
     if (answer.status !== 201) throw new Error(`share: ${answer.status} ${answer.bytes}`);
     return answer.json;
   }
 
   /** A one-time sign-in link for the admin. */
   async signInLink() {
-    const answer = await this.call("POST", "/api/v1/admin/login-codes", { body: {}, token: this.token });
+    const answer = await this.call("POST", "/api/v1/admin/login-codes", {
+      body: {},
+      token: this.token,
+    });
     if (answer.status !== 201) throw new Error(`login code: ${answer.status} ${answer.bytes}`);
     return answer.json.url;
   }

@@ -8,8 +8,15 @@ import { signedIn } from "./account.mjs";
 export async function testSettings(runner, browser, server) {
   if (!runner.wants("settings")) return;
   const context = await signedIn(browser, server);
-  const ask = async (method, path, body) => (await server.call(method, `/api/v1/${path}`, { body, token: server.token })).json;
-  const rules = async () => (await ask("GET", "retention")).rules.map(({ query, keep_s }) => [query, keep_s]);
+  const ask = async (method, path, body) =>
+    (
+      await server.call(method, `/api/v1/${path}`, {
+        body,
+        token: server.token,
+      })
+    ).json;
+  const rules = async () =>
+    (await ask("GET", "retention")).rules.map(({ query, keep_s }) => [query, keep_s]);
   const newRule = "#retention form[aria-label='New rule']";
   const add = async (page, query, keep) => {
     await page.fill(`${newRule} label:has-text('Selector') + input`, query);
@@ -19,34 +26,47 @@ export async function testSettings(runner, browser, server) {
   const open = async (page, watch) => {
     for (const status of [404, 409, 412]) watch.allowed.add(status);
     await page.goto(`${server.url}/settings`);
-    for (const id of ["#tokens", "#team", "#people", "#retention", "#series"]) await page.waitForSelector(`${id} :is(li, meter, form button)`);
+    for (const id of ["#tokens", "#team", "#people", "#retention", "#series"])
+      await page.waitForSelector(`${id} :is(li, meter, form button)`);
     await page.waitForSelector("#retention .rule-default");
     await page.waitForSelector("#people .rows-list li");
   };
   const clean = async () => {
-    for (const { id } of (await ask("GET", "retention")).rules) await ask("DELETE", `retention/${id}`);
+    for (const { id } of (await ask("GET", "retention")).rules)
+      await ask("DELETE", `retention/${id}`);
   };
   const inSettings = (use) =>
-    withPage(browser, server, async (page, watch) => (await open(page, watch), use(page, watch)), { context });
+    withPage(browser, server, async (page, watch) => (await open(page, watch), use(page, watch)), {
+      context,
+    });
 
-  await runner.test("settings: adding a rule never replaces one, however its selector is written", () =>
-    inSettings(async (page) => {
-      await add(page, '{env="prod",team="a"}', "90d");
-      await page.waitForSelector("#retention .rule-query");
-      for (const same of ['{env="prod",team="a"}', "{ team = 'a', env=\"prod\" }"]) {
-        await add(page, same, "1d");
-        await page.waitForSelector(`${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, finds the same already')`);
-        assert.deepEqual(await rules(), [['{env="prod",team="a"}', 90 * 86400]]);
-        assert.equal(await page.inputValue(`${newRule} label:has-text('Selector') + input`), same, "what was typed stays");
-      }
-      await clean();
-    }),
+  await runner.test(
+    "settings: adding a rule never replaces one, however its selector is written",
+    () =>
+      inSettings(async (page) => {
+        await add(page, '{env="prod",team="a"}', "90d");
+        await page.waitForSelector("#retention .rule-query");
+        for (const same of ['{env="prod",team="a"}', "{ team = 'a', env=\"prod\" }"]) {
+          await add(page, same, "1d");
+          await page.waitForSelector(
+            `${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, finds the same already')`,
+          );
+          assert.deepEqual(await rules(), [['{env="prod",team="a"}', 90 * 86400]]);
+          assert.equal(
+            await page.inputValue(`${newRule} label:has-text('Selector') + input`),
+            same,
+            "what was typed stays",
+          );
+        }
+        await clean();
+      }),
   );
 
   /** Each is done in a tab after somebody else did `other`. */
   const stale = [
     {
-      what: "the team's name", place: "#team",
+      what: "the team's name",
+      place: "#team",
       prepare: (page) => page.fill("#team input", "Typed here"),
       other: async () => void (await ask("PATCH", "tenant", { name: "Their name" })),
       press: (page) => page.click("#team button:has-text('Rename')"),
@@ -60,7 +80,8 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "labels that make series", place: "#series",
+      what: "labels that make series",
+      place: "#series",
       prepare: (page) => page.fill("#series input", "mine"),
       other: async () => void (await ask("PATCH", "tenant", { sample_labels: "theirs,too" })),
       press: (page) => page.click("#series button:has-text('Save labels')"),
@@ -73,149 +94,228 @@ export async function testSettings(runner, browser, server) {
       },
     },
     {
-      what: "a rule's time", place: "#retention",
-      before: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "30d" })),
+      what: "a rule's time",
+      place: "#retention",
+      before: async () =>
+        void (await ask("POST", "retention", {
+          query: '{env="x"}',
+          keep: "30d",
+        })),
       prepare: async (page) => {
         await page.click(`#retention [aria-label='Change the rule for {env="x"}'][aria-expanded]`);
         await page.fill(`form[aria-label='Change the rule for {env="x"}'] input`, "3d");
       },
-      other: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "60d" })),
+      other: async () =>
+        void (await ask("POST", "retention", {
+          query: '{env="x"}',
+          keep: "60d",
+        })),
       press: (page) => page.click("#retention button:has-text('Save')"),
       told: /Rule \{env="x"\}: kept 60 days \(was: kept 30 days\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), [['{env="x"}', 60 * 86400]]);
-        assert.equal(await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`), "3d");
+        assert.equal(
+          await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`),
+          "3d",
+        );
         await page.click("#retention button:has-text('Save')");
         await soon(async () => assert.deepEqual(await rules(), [['{env="x"}', 3 * 86400]]));
         await clean();
       },
     },
     {
-      what: "a rule that is gone", place: "#retention",
-      before: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "30d" })),
+      what: "a rule that is gone",
+      place: "#retention",
+      before: async () =>
+        void (await ask("POST", "retention", {
+          query: '{env="x"}',
+          keep: "30d",
+        })),
       prepare: async (page) => {
         await page.click(`#retention [aria-label='Change the rule for {env="x"}'][aria-expanded]`);
         await page.fill(`form[aria-label='Change the rule for {env="x"}'] input`, "3d");
       },
       other: clean,
-      press: (page) => page.focus("#retention button:has-text('Save')").then(() => page.keyboard.press("Enter")),
+      press: (page) =>
+        page.focus("#retention button:has-text('Save')").then(() => page.keyboard.press("Enter")),
       told: /Rule \{env="x"\} \(removed\)/,
       holds: async (page) => {
         assert.deepEqual(await rules(), []);
-        assert.equal(await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`), "3d");
+        assert.equal(
+          await page.inputValue(`form[aria-label='Change the rule for {env="x"}'] input`),
+          "3d",
+        );
         await focusIs(page, () => document.activeElement.textContent, "Save");
         await page.waitForSelector("#retention li:has-text('Someone removed this rule')");
         await page.keyboard.press("Enter");
         await soon(async () => assert.deepEqual(await rules(), [['{env="x"}', 3 * 86400]]));
-        await page.waitForSelector("#retention li.edited", { state: "detached" });
+        await page.waitForSelector("#retention li.edited", {
+          state: "detached",
+        });
         await page.waitForSelector("#retention li:has-text('kept 3 days')");
         await clean();
       },
     },
     {
-      what: "a rule that goes", place: "#retention",
-      before: async () => void (await ask("POST", "retention", { query: '{env="x"}', keep: "30d" })),
+      what: "a rule that goes",
+      place: "#retention",
+      before: async () =>
+        void (await ask("POST", "retention", {
+          query: '{env="x"}',
+          keep: "30d",
+        })),
       prepare: (page) => page.click(`#retention [aria-label='Remove: {env="x"}']`),
       other: async () => {
-        await ask("POST", "retention", { query: '{env="y"}', keep: "60d", position: 1 });
+        await ask("POST", "retention", {
+          query: '{env="y"}',
+          keep: "60d",
+          position: 1,
+        });
         await ask("POST", "retention", { query: '{env="x"}', keep: "forever" });
       },
       press: (page) => page.click("#retention button:has-text('Remove rule')"),
       told: /Rule \{env="y"\}: kept 60 days \(new\).*Rule \{env="x"\}: kept forever \(was: kept 30 days\)/,
       holds: async () => {
-        assert.deepEqual(await rules(), [['{env="y"}', 60 * 86400], ['{env="x"}', 0]]);
+        assert.deepEqual(await rules(), [
+          ['{env="y"}', 60 * 86400],
+          ['{env="x"}', 0],
+        ]);
         await clean();
       },
     },
     {
-      what: "the order of rules", place: "#retention",
+      what: "the order of rules",
+      place: "#retention",
       before: async () => {
         for (const query of ["a", "b", "c"]) await ask("POST", "retention", { query, keep: "30d" });
       },
       prepare: () => undefined,
-      other: async () => void (await ask("POST", "retention", { query: "c", keep: "30d", position: 1 })),
+      other: async () =>
+        void (await ask("POST", "retention", {
+          query: "c",
+          keep: "30d",
+          position: 1,
+        })),
       press: (page) => page.click("[aria-label='Move b up']"),
       told: /The order has changed/,
       holds: async (page) => {
-        assert.deepEqual((await rules()).map(([query]) => query), ["c", "a", "b"]);
+        assert.deepEqual(
+          (await rules()).map(([query]) => query),
+          ["c", "a", "b"],
+        );
         await page.click("[aria-label='Move b up']");
-        await soon(async () => assert.deepEqual((await rules()).map(([query]) => query), ["c", "b", "a"]));
+        await soon(async () =>
+          assert.deepEqual(
+            (await rules()).map(([query]) => query),
+            ["c", "b", "a"],
+          ),
+        );
         await clean();
       },
     },
     {
-      what: "a new rule", place: "#retention",
+      what: "a new rule",
+      place: "#retention",
       prepare: () => undefined,
       other: async () => void (await ask("POST", "retention", { query: "theirs", keep: "30d" })),
       press: (page) => add(page, "mine", "3d"),
       told: /Rule theirs: kept 30 days \(new\)/,
       holds: async () => {
-        assert.deepEqual((await rules()).map(([query]) => query), ["theirs"]);
+        assert.deepEqual(
+          (await rules()).map(([query]) => query),
+          ["theirs"],
+        );
         await clean();
       },
     },
     {
-      what: "an invitation", place: "#people",
+      what: "an invitation",
+      place: "#people",
       prepare: (page) => page.fill("#people input[type=email]", "both@example.org"),
-      other: async () => void (await ask("POST", "invitations", { email: "both@example.org", role: "viewer" })),
+      other: async () =>
+        void (await ask("POST", "invitations", {
+          email: "both@example.org",
+          role: "viewer",
+        })),
       press: (page) => page.click("text=Create invitation link"),
       told: /Invitation of both@example.org: viewer \(new\)/,
       holds: async () => {
-        const [{ id, role }] = (await ask("GET", "invitations")).invitations.filter(({ email }) => email === "both@example.org");
+        const [{ id, role }] = (await ask("GET", "invitations")).invitations.filter(
+          ({ email }) => email === "both@example.org",
+        );
         assert.equal(role, "viewer");
         await ask("DELETE", `invitations/${id}`);
       },
     },
   ];
   for (const { what, place, before, prepare, other, press, told, holds } of stale)
-    await runner.test(`settings: ${what}: a tab that is behind undoes nothing and tells what changed`, async () => {
-      await before?.();
+    await runner.test(
+      `settings: ${what}: a tab that is behind undoes nothing and tells what changed`,
+      async () => {
+        await before?.();
+        await inSettings(async (page) => {
+          await prepare(page);
+          await other();
+          await press(page);
+          await page.waitForSelector(`${place} .error-line:has-text('since you looked')`);
+          assert.match(await page.textContent(`${place} .error-line .changes`), told);
+          await holds(page);
+        });
+      },
+    );
+
+  await runner.test(
+    "settings: presses while a change is under way wait for their turn",
+    async () => {
+      for (const query of ["a", "b", "c", "d"])
+        await ask("POST", "retention", { query, keep: "30d" });
       await inSettings(async (page) => {
-        await prepare(page);
-        await other();
-        await press(page);
-        await page.waitForSelector(`${place} .error-line:has-text('since you looked')`);
-        assert.match(await page.textContent(`${place} .error-line .changes`), told);
-        await holds(page);
+        // Nothing of it reaches the server before all presses are done.
+        let held, goOn;
+        const hold = () => (held = new Promise((resolve) => (goOn = resolve)));
+        await page.route("**/api/v1/retention", async (route) => (await held, route.continue()));
+        hold();
+        await page.focus("[aria-label='Move d up']");
+        for (let i = 0; i < 4; i++) await page.keyboard.press("Enter"); // once more than it can go
+        goOn();
+        await soon(async () =>
+          assert.deepEqual(
+            (await rules()).map(([query]) => query),
+            ["d", "a", "b", "c"],
+          ),
+        );
+        await page.waitForSelector("#retention .rules-list li:first-child :text-is('d')");
+        await focusIs(page, () => document.activeElement.getAttribute("aria-label"), "Move d down");
+
+        // After a refusal nothing more is done that was asked for before it was seen.
+        await ask("POST", "retention", {
+          query: "d",
+          keep: "30d",
+          position: 4,
+        });
+        hold();
+        for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
+        goOn();
+        await page.waitForSelector("#retention .changes:has-text('The order has changed')");
+        assert.deepEqual(
+          (await rules()).map(([query]) => query),
+          ["a", "b", "c", "d"],
+        );
+
+        // A form that is sent twice is sent once.
+        await page.fill(`${newRule} label:has-text('Selector') + input`, "e");
+        await page.fill(`${newRule} label:has-text('Keep') + input`, "1d");
+        hold();
+        for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
+        await page.waitForSelector(`${newRule}[aria-busy=true]`);
+        goOn();
+        await page.waitForSelector(`${newRule}[aria-busy=false]`);
+        assert.equal((await rules()).length, 5);
+        assert.equal(await page.textContent(`${newRule} .error-line`), "");
       });
-    });
-
-  await runner.test("settings: presses while a change is under way wait for their turn", async () => {
-    for (const query of ["a", "b", "c", "d"]) await ask("POST", "retention", { query, keep: "30d" });
-    await inSettings(async (page) => {
-      // Nothing of it reaches the server before all presses are done.
-      let held, goOn;
-      const hold = () => (held = new Promise((resolve) => (goOn = resolve)));
-      await page.route("**/api/v1/retention", async (route) => (await held, route.continue()));
-      hold();
-      await page.focus("[aria-label='Move d up']");
-      for (let i = 0; i < 4; i++) await page.keyboard.press("Enter"); // once more than it can go
-      goOn();
-      await soon(async () => assert.deepEqual((await rules()).map(([query]) => query), ["d", "a", "b", "c"]));
-      await page.waitForSelector("#retention .rules-list li:first-child :text-is('d')");
-      await focusIs(page, () => document.activeElement.getAttribute("aria-label"), "Move d down");
-
-      // After a refusal nothing more is done that was asked for before it was seen.
-      await ask("POST", "retention", { query: "d", keep: "30d", position: 4 });
-      hold();
-      for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
-      goOn();
-      await page.waitForSelector("#retention .changes:has-text('The order has changed')");
-      assert.deepEqual((await rules()).map(([query]) => query), ["a", "b", "c", "d"]);
-
-      // A form that is sent twice is sent once.
-      await page.fill(`${newRule} label:has-text('Selector') + input`, "e");
-      await page.fill(`${newRule} label:has-text('Keep') + input`, "1d");
-      hold();
-      for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
-      await page.waitForSelector(`${newRule}[aria-busy=true]`);
-      goOn();
-      await page.waitForSelector(`${newRule}[aria-busy=false]`);
-      assert.equal((await rules()).length, 5);
-      assert.equal(await page.textContent(`${newRule} .error-line`), "");
-    });
-    await clean();
-  });
+      await clean();
+    },
+  );
 
   await runner.test("settings: the audit log has what was changed on the page", () =>
     inSettings(async (page) => {
@@ -229,33 +329,55 @@ export async function testSettings(runner, browser, server) {
       await page.click(`#retention [aria-label='Remove rule: {audit="log"}']`);
       await soon(async () => assert.equal(await ofRule.count(), 2));
       // The newest first.
-      assert.deepEqual((await ofRule.allTextContents()).map((text) => /retention\.(\w+)/.exec(text)[1]), ["remove", "set"]);
+      assert.deepEqual(
+        (await ofRule.allTextContents()).map((text) => /retention\.(\w+)/.exec(text)[1]),
+        ["remove", "set"],
+      );
     }),
   );
 
-  await runner.test("settings: people: a tab that is behind undoes nothing and tells what changed", async () => {
-    const tenant = (await ask("GET", "tenant")).id;
-    const person = await ask("POST", `admin/tenants/${tenant}/users`, { email: "changing@example.org", role: "member", password: "a long enough one" });
-    await inSettings(async (page) => {
-      const set = (role) => ask("PATCH", `users/${person.id}`, { role });
-      await set("viewer");
-      await page.selectOption("[aria-label='Role of changing@example.org']", "owner");
-      await page.waitForSelector("#people .changes:has-text('changing@example.org: viewer (was: member)')");
-      assert.equal(await page.inputValue("[aria-label='Role of changing@example.org']"), "viewer");
-      await set("owner");
-      await page.click("[aria-label='Remove: changing@example.org']");
-      await page.click("[aria-label='Remove from the team: changing@example.org']");
-      await page.waitForSelector("#people .changes:has-text('changing@example.org: owner (was: viewer)')");
-      assert.ok((await ask("GET", "users")).users.some(({ email }) => email === "changing@example.org"));
-      await ask("DELETE", `users/${person.id}`);
-      await page.click("[aria-label='Remove: changing@example.org']");
-      await page.click("[aria-label='Remove from the team: changing@example.org']");
-      await page.waitForSelector("#people .changes:has-text('changing@example.org (removed)')");
-    });
-  });
+  await runner.test(
+    "settings: people: a tab that is behind undoes nothing and tells what changed",
+    async () => {
+      const tenant = (await ask("GET", "tenant")).id;
+      const person = await ask("POST", `admin/tenants/${tenant}/users`, {
+        email: "changing@example.org",
+        role: "member",
+        password: "a long enough one",
+      });
+      await inSettings(async (page) => {
+        const set = (role) => ask("PATCH", `users/${person.id}`, { role });
+        await set("viewer");
+        await page.selectOption("[aria-label='Role of changing@example.org']", "owner");
+        await page.waitForSelector(
+          "#people .changes:has-text('changing@example.org: viewer (was: member)')",
+        );
+        assert.equal(
+          await page.inputValue("[aria-label='Role of changing@example.org']"),
+          "viewer",
+        );
+        await set("owner");
+        await page.click("[aria-label='Remove: changing@example.org']");
+        await page.click("[aria-label='Remove from the team: changing@example.org']");
+        await page.waitForSelector(
+          "#people .changes:has-text('changing@example.org: owner (was: viewer)')",
+        );
+        assert.ok(
+          (await ask("GET", "users")).users.some(({ email }) => email === "changing@example.org"),
+        );
+        await ask("DELETE", `users/${person.id}`);
+        await page.click("[aria-label='Remove: changing@example.org']");
+        await page.click("[aria-label='Remove from the team: changing@example.org']");
+        await page.waitForSelector("#people .changes:has-text('changing@example.org (removed)')");
+      });
+    },
+  );
 
   await runner.test("settings: a token that is gone already goes from the list", async () => {
-    const made = await ask("POST", "tokens", { name: "short-lived", scopes: ["read"] });
+    const made = await ask("POST", "tokens", {
+      name: "short-lived",
+      scopes: ["read"],
+    });
     await inSettings(async (page) => {
       await page.click("[aria-label='Revoke: short-lived']");
       await ask("DELETE", `tokens/${made.id}`);
@@ -270,16 +392,24 @@ export async function testSettings(runner, browser, server) {
     const signed = await signedIn(browser, server, look, true);
     await runner.test(`settings, ${look}: what changed meanwhile is readable`, () =>
       withPage(
-        browser, server,
+        browser,
+        server,
         async (page, watch) => {
           await open(page, watch);
-          await ask("POST", "retention", { query: '{env="theirs",service_name="a-service-with-a-long-name"}', keep: "30d" });
+          await ask("POST", "retention", {
+            query: '{env="theirs",service_name="a-service-with-a-long-name"}',
+            keep: "30d",
+          });
           await add(page, "mine", "3d");
           await page.waitForSelector("#retention .changes");
           assert.deepEqual(await axeFindings(page), []);
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          const wide = await page.evaluate(
+            () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+          );
           assert.ok(wide <= 0, `${wide} px too wide`);
-          await page.locator("#retention").screenshot({ path: join(screenshots, `${look}-settings-changed.png`) });
+          await page.locator("#retention").screenshot({
+            path: join(screenshots, `${look}-settings-changed.png`),
+          });
           await clean();
         },
         { context: signed },

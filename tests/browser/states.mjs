@@ -29,19 +29,46 @@ function pathHash(...names) {
       hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
       return hash ^ (hash >>> 16);
     }, 0);
-  return [0x811c9dc5, 0x9747b28c].map((base) => (half(base) >>> 0).toString(16).padStart(8, "0")).join("");
+  return [0x811c9dc5, 0x9747b28c]
+    .map((base) => (half(base) >>> 0).toString(16).padStart(8, "0"))
+    .join("");
 }
 
 function randomQuery(names, stacks, isDiff) {
-  const views = ["icicle", "flame", "table", "sandwich", "icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"];
+  const views = [
+    "icicle",
+    "flame",
+    "table",
+    "sandwich",
+    "icicle",
+    "flame",
+    "table",
+    "sandwich",
+    "graph",
+    "peek",
+    "labels",
+    "comments",
+  ];
   const view = pick(views);
-  const rule = () => pick([`focus:^${pick(names)}$`, "hide:runtime", "ignore:json", "~hide:main", "only:go", `merge:${pick(names)}`, "recursion:.", "show:main|json|http"]);
+  const rule = () =>
+    pick([
+      `focus:^${pick(names)}$`,
+      "hide:runtime",
+      "ignore:json",
+      "~hide:main",
+      "only:go",
+      `merge:${pick(names)}`,
+      "recursion:.",
+      "show:main|json|http",
+    ]);
   const from = random(80);
   /** In hundredths, as the page writes it: 0.17 + 0.14 has too many digits for a link. */
   const part = () => `${from / 100}-${(from + 1 + random(19)) / 100}`;
   const marked = often(view === "sandwich" ? 80 : 40, pick(names));
   const half = () => often(60, marked && `${pathHash(marked.replaceAll("\\", ""))}:${part()}`);
-  const columns = isDiff ? ["before,cum", "flatbefore,flat,flatchange", "change,file"] : ["flat", "cum,file,binary", "flat,cum,file"];
+  const columns = isDiff
+    ? ["before,cum", "flatbefore,flat,flatchange", "change,file"]
+    : ["flat", "cum,file,binary", "flat,cum,file"];
   const stack = pick(stacks);
   const depth = 1 + random(stack.length);
   const settings = {
@@ -65,9 +92,12 @@ function randomQuery(names, stacks, isDiff) {
     lb: often(20, pick(["thread=io", "endpoint!=/health", "bytes!=", "thread=no such thread"])),
   };
   // Paths are of the tree by function without rules; in others the keyboard stays near what was zoomed to before, which no link says.
-  if (!settings.g && !settings.x && !settings.lb) settings.z = often(60, pathHash(...stack.slice(0, depth)));
+  if (!settings.g && !settings.x && !settings.lb)
+    settings.z = often(60, pathHash(...stack.slice(0, depth)));
   settings.root = often(15, pathHash(...stack.slice(0, 1 + random(depth))));
-  return new URLSearchParams(Object.entries(settings).filter(([, value]) => value !== "")).toString();
+  return new URLSearchParams(
+    Object.entries(settings).filter(([, value]) => value !== ""),
+  ).toString();
 }
 
 /** Everything that is seen: words, boxes that are pressed, scrolled places, and every pixel of the canvases. */
@@ -77,24 +107,35 @@ async function lookOf(page) {
     /** Size and FNV-1a over all pixels: a PNG of every canvas would take most of this test's time. */
     const pixels = (canvas) => {
       if (!canvas.width || !canvas.height) return "empty";
-      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {
+        willReadFrequently: true,
+      });
       copy.drawImage(canvas, 0, 0);
       const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
       let hash = 0x811c9dc5;
-      for (const colour of new Uint32Array(data.buffer)) hash = Math.imul(hash ^ colour, 0x01000193);
+      for (const colour of new Uint32Array(data.buffer))
+        hash = Math.imul(hash ^ colour, 0x01000193);
       return `${canvas.width}x${canvas.height} ${hash >>> 0}`;
     };
     const view = () => {
       const root = document.querySelector(".viewer");
       const pictures = [...root.querySelectorAll("canvas")].map(pixels);
-      const pressed = [...root.querySelectorAll("[aria-pressed=true], option:checked")].map((one) => one.textContent);
+      const pressed = [...root.querySelectorAll("[aria-pressed=true], option:checked")].map(
+        (one) => one.textContent,
+      );
       const scrolled = [...root.querySelectorAll(".icicle, .rows")].map((one) => one.scrollTop);
-      return { words: root.innerText, pressed: pressed.join("|"), scrolled: scrolled.join(), pictures };
+      return {
+        words: root.innerText,
+        pressed: pressed.join("|"),
+        scrolled: scrolled.join(),
+        pictures,
+      };
     };
     // The legend and the strip come a little later, labels and graphs when they are counted: until two looks are the same.
     let last = "";
     for (;;) {
-      while (document.querySelector(".viewer [aria-busy=true]:not(form)")) await new Promise((resolve) => setTimeout(resolve, 20));
+      while (document.querySelector(".viewer [aria-busy=true]:not(form)"))
+        await new Promise((resolve) => setTimeout(resolve, 20));
       await new Promise((resolve) => setTimeout(resolve, 80));
       await new Promise((resolve) => requestAnimationFrame(resolve));
       const now = view();
@@ -106,13 +147,24 @@ async function lookOf(page) {
 
 export async function testStates(runner, browser, server) {
   const one = await server.share(labelledProfile(71, 120), { title: "States" });
-  const two = await server.share(cpuProfile(72, 120), { title: "Other states" });
+  const two = await server.share(cpuProfile(72, 120), {
+    title: "Other states",
+  });
   const stacks = cpuSamples(71, 120).map(({ stack }) => stack);
-  const names = [...new Set(stacks.flat())].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  const names = [...new Set(stacks.flat())].map((name) =>
+    name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"),
+  );
 
   await runner.test("a link that is read and written again says the same", async () => {
-    const made = await build({ entryPoints: [join(root, "web/src/state.ts")], bundle: true, format: "esm", write: false });
-    const { formatState, parseState, unknownSettings } = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`);
+    const made = await build({
+      entryPoints: [join(root, "web/src/state.ts")],
+      bundle: true,
+      format: "esm",
+      write: false,
+    });
+    const { formatState, parseState, unknownSettings } = await import(
+      `data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`
+    );
     for (let i = 0; i < addresses; i++) {
       const query = randomQuery(names, stacks, i % 4 === 0);
       const written = formatState(parseState(query));
@@ -120,15 +172,27 @@ export async function testStates(runner, browser, server) {
       assert.equal(formatState(parseState(written)), written, query);
       assert.deepEqual(unknownSettings(query), [], query);
       // Of rules an empty one may go; all else is there, letter for letter.
-      const settings = (text) => [...new URLSearchParams(text)].filter(([name]) => name !== "x" && name !== "sv").sort();
+      const settings = (text) =>
+        [...new URLSearchParams(text)].filter(([name]) => name !== "x" && name !== "sv").sort();
       assert.deepEqual(settings(written), settings(query), query);
     }
   });
 
-  for (const [name, path, share] of [["a profile", `/p/${one.id}`, 0.75], ["a comparison", `/d/${one.id}..${two.id}`, 0.25]])
+  for (const [name, path, share] of [
+    ["a profile", `/p/${one.id}`, 0.75],
+    ["a comparison", `/d/${one.id}..${two.id}`, 0.25],
+  ])
     await runner.test(`a link shows the view it was copied from: ${name}`, async () => {
-      const context = await browser.newContext({ ...looks.light, viewport: { width: 1100, height: 900 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
-      const open = (use) => withPage(browser, server, (page, watch) => (watch.allowed.add(400), use(page)), { context }); // a root that is not there
+      const context = await browser.newContext({
+        ...looks.light,
+        viewport: { width: 1100, height: 900 },
+        reducedMotion: "reduce",
+        ignoreHTTPSErrors: true,
+      });
+      const open = (use) =>
+        withPage(browser, server, (page, watch) => (watch.allowed.add(400), use(page)), {
+          context,
+        }); // a root that is not there
       const both = (use) => open((a) => open((b) => use(a, b)));
       await both(async (wandering, fresh) => {
         await wandering.goto(server.url + path);
@@ -139,8 +203,13 @@ export async function testStates(runner, browser, server) {
           const there = await lookOf(wandering);
           await fresh.goto(url);
           const here = await lookOf(fresh);
-          for (const part of ["words", "pressed", "scrolled"]) assert.equal(here[part], there[part], url);
-          assert.deepEqual(here.pictures.map((one, at) => one === there.pictures[at]), here.pictures.map(() => true), url);
+          for (const part of ["words", "pressed", "scrolled"])
+            assert.equal(here[part], there[part], url);
+          assert.deepEqual(
+            here.pictures.map((one, at) => one === there.pictures[at]),
+            here.pictures.map(() => true),
+            url,
+          );
         }
       });
       await context.close();

@@ -3,14 +3,18 @@ import assert from "node:assert/strict";
 import { setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
-const gone = (page, chunk) => page.route(`**/assets/${chunk}-*.js`, (route) => route.fulfill({ status: 404, body: "" }));
+const gone = (page, chunk) =>
+  page.route(`**/assets/${chunk}-*.js`, (route) => route.fulfill({ status: 404, body: "" }));
 
 /** The words of an update and its one way on; where: what they stand in. */
 async function saysUpdated(page, where) {
   await page.waitForSelector(`${where} .problem`);
   assert.equal(await page.textContent(`${where} .problem-status`), "updated");
   assert.equal(await page.textContent(`${where} .problem h1`), "Perfolio was probably updated");
-  assert.deepEqual(await page.$$eval(`${where} .problem button`, (all) => all.map((one) => one.textContent)), ["Reload the page"]);
+  assert.deepEqual(
+    await page.$$eval(`${where} .problem button`, (all) => all.map((one) => one.textContent)),
+    ["Reload the page"],
+  );
 }
 
 /** Presses the button; what the server has is to be had again. */
@@ -20,7 +24,9 @@ async function reload(page) {
 }
 
 export async function testUpdated(runner, browser, server) {
-  const { id } = await server.share(cpuProfile(91, 60), { title: "Older page" });
+  const { id } = await server.share(cpuProfile(91, 60), {
+    title: "Older page",
+  });
   const address = `${server.url}/p/${id}`;
   const open = async (page, query = "") => {
     await page.goto(address + query);
@@ -45,38 +51,48 @@ export async function testUpdated(runner, browser, server) {
   );
 
   for (const look of ["light", "phone"])
-    await runner.test(`after an update, a chunk that is gone asks to reload the page: ${look}`, () =>
-      withPage(
-        browser,
-        server,
-        async (page, watch) => {
-          watch.allowed.add(404);
-          await gone(page, "giving");
-          await open(page);
-          await page.click("button:has-text('Download')");
-          await saysUpdated(page, ".menu-panel");
-          const misfit = await page.$eval(".menu-panel:not([hidden])", (panel) => {
-            const frame = panel.getBoundingClientRect();
-            const outside = [...panel.querySelectorAll(".problem *")].filter((one) => {
-              const box = one.getBoundingClientRect();
-              return box.left < frame.left || box.right > frame.right || box.top < frame.top || box.bottom > frame.bottom;
+    await runner.test(
+      `after an update, a chunk that is gone asks to reload the page: ${look}`,
+      () =>
+        withPage(
+          browser,
+          server,
+          async (page, watch) => {
+            watch.allowed.add(404);
+            await gone(page, "giving");
+            await open(page);
+            await page.click("button:has-text('Download')");
+            await saysUpdated(page, ".menu-panel");
+            const misfit = await page.$eval(".menu-panel:not([hidden])", (panel) => {
+              const frame = panel.getBoundingClientRect();
+              const outside = [...panel.querySelectorAll(".problem *")].filter((one) => {
+                const box = one.getBoundingClientRect();
+                return (
+                  box.left < frame.left ||
+                  box.right > frame.right ||
+                  box.top < frame.top ||
+                  box.bottom > frame.bottom
+                );
+              });
+              return {
+                outside: outside.map((one) => one.textContent),
+                isHigh: panel.clientHeight > 300,
+              };
             });
-            return { outside: outside.map((one) => one.textContent), isHigh: panel.clientHeight > 300 };
-          });
-          assert.deepEqual(misfit, { outside: [], isHigh: false });
-          await reload(page);
-          await viewReady(page);
-          await page.click("button:has-text('Download')");
-          await page.waitForSelector(".menu-panel a[download]");
+            assert.deepEqual(misfit, { outside: [], isHigh: false });
+            await reload(page);
+            await viewReady(page);
+            await page.click("button:has-text('Download')");
+            await page.waitForSelector(".menu-panel a[download]");
 
-          await gone(page, "landing");
-          await page.goto(`${server.url}/`);
-          await saysUpdated(page, ".shell main");
-          await reload(page);
-          await page.waitForSelector(".drop");
-        },
-        { look },
-      ),
+            await gone(page, "landing");
+            await page.goto(`${server.url}/`);
+            await saysUpdated(page, ".shell main");
+            await reload(page);
+            await page.waitForSelector(".drop");
+          },
+          { look },
+        ),
     );
 
   await runner.test("without a network a chunk says so, and trying again brings it", () =>

@@ -6,7 +6,17 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { program } from "./server.mjs";
-import { dropFiles, focusIs, pasted, screenshots, soon, spoken, told, viewReady, withPage } from "./harness.mjs";
+import {
+  dropFiles,
+  focusIs,
+  pasted,
+  screenshots,
+  soon,
+  spoken,
+  told,
+  viewReady,
+  withPage,
+} from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
 
@@ -39,15 +49,25 @@ export async function testUpload(runner, browser, server) {
       await page.click("text=Open the profile");
       await viewReady(page);
       assert.equal(await page.textContent("h1"), "Dropped by a test");
-      assert.match(await page.textContent(".facts"), /expires in 6 days|expires in 7 days|expires next week|expires in 1 week/);
+      assert.match(
+        await page.textContent(".facts"),
+        /expires in 6 days|expires in 7 days|expires next week|expires in 1 week/,
+      );
       const total = totalOf(cpuSamples(1), 1);
-      assert.ok((await spoken(page)).startsWith(`all, total ${(total / 1e9).toFixed(1)} s (100%)`), await spoken(page));
+      assert.ok(
+        (await spoken(page)).startsWith(`all, total ${(total / 1e9).toFixed(1)} s (100%)`),
+        await spoken(page),
+      );
       const raw = await server.call("GET", new URL(link).pathname + "/raw");
       assert.ok(raw.bytes.equals(bytes), "the original bytes");
 
       await page.goto(deleteLink);
       await page.waitForSelector("text=cannot be undone");
-      assert.equal((await server.call("GET", new URL(link).pathname.replace("/p/", "/api/v1/shares/"))).status, 200, "a GET deletes nothing");
+      assert.equal(
+        (await server.call("GET", new URL(link).pathname.replace("/p/", "/api/v1/shares/"))).status,
+        200,
+        "a GET deletes nothing",
+      );
       await page.click("text=Delete forever");
       await page.waitForSelector("h1:has-text('Deleted')");
       watch.allowed.add(410);
@@ -59,7 +79,11 @@ export async function testUpload(runner, browser, server) {
   await runner.test("a chosen file, and the copied link", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
-      await page.setInputFiles("#file", { name: "chosen.pb.gz", mimeType: "application/gzip", buffer: bytes });
+      await page.setInputFiles("#file", {
+        name: "chosen.pb.gz",
+        mimeType: "application/gzip",
+        buffer: bytes,
+      });
       const link = await createLink(page);
       await page.click(".done > .copy-field button");
       await told(page, "copied");
@@ -69,7 +93,11 @@ export async function testUpload(runner, browser, server) {
       await page.click(".recent li a");
       await viewReady(page);
       assert.equal(await page.textContent("h1"), "chosen.pb.gz");
-      assert.equal(await page.locator("button:has-text('Settings')").count(), 1, "the browser that shared it may change it");
+      assert.equal(
+        await page.locator("button:has-text('Settings')").count(),
+        1,
+        "the browser that shared it may change it",
+      );
     }),
   );
 
@@ -79,7 +107,13 @@ export async function testUpload(runner, browser, server) {
       await page.evaluate(() => {
         const data = new DataTransfer();
         data.setData("text/plain", "main;run;work 30\nmain;run;rest 12\n");
-        document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+        document.body.dispatchEvent(
+          new ClipboardEvent("paste", {
+            clipboardData: data,
+            bubbles: true,
+            cancelable: true,
+          }),
+        );
       });
       await page.goto(await createLink(page));
       await viewReady(page);
@@ -91,35 +125,56 @@ export async function testUpload(runner, browser, server) {
   await runner.test("two dropped files become a comparison", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
-      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await dropFiles(page, [
+        { name: "before.pb.gz", bytes: cpuProfile(2) },
+        { name: "after.pb.gz", bytes: cpuProfile(3) },
+      ]);
       await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
       const links = await page.$$eval(".done code", (all) => all.map((code) => code.textContent));
       assert.match(links[0], /\/d\/\w{22}\.\.\w{22}$/);
       assert.equal(links[1], `[before.pb.gz → after.pb.gz](${links[0]})`);
-      assert.deepEqual(links.slice(2).map((link) => /\/p\/(\w{22})\/delete#[\w-]{20,}$/.exec(link)?.[1]), links[0].match(/\w{22}/g), "a delete link of both");
-      assert.deepEqual(await page.$$eval(".done .file-name", (all) => all.map((one) => one.textContent)), ["before.pb.gz", "after.pb.gz"]);
+      assert.deepEqual(
+        links.slice(2).map((link) => /\/p\/(\w{22})\/delete#[\w-]{20,}$/.exec(link)?.[1]),
+        links[0].match(/\w{22}/g),
+        "a delete link of both",
+      );
+      assert.deepEqual(
+        await page.$$eval(".done .file-name", (all) => all.map((one) => one.textContent)),
+        ["before.pb.gz", "after.pb.gz"],
+      );
       await page.click("text=Open the comparison");
       await page.waitForURL(/\/d\/\w{22}\.\.\w{22}$/);
       await viewReady(page);
-      assert.deepEqual(await page.$$eval(".side a", (links) => links.map((link) => link.textContent)), ["before.pb.gz", "after.pb.gz"]);
+      assert.deepEqual(
+        await page.$$eval(".side a", (links) => links.map((link) => link.textContent)),
+        ["before.pb.gz", "after.pb.gz"],
+      );
     }),
   );
 
-  await runner.test("two dropped files of which one is no profile: it is named, and nothing that needs it is offered", () =>
-    withPage(browser, server, async (page) => {
-      await openLanding(page, server);
-      const cat = { name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") };
-      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, cat]);
-      await page.waitForSelector(".preview-note:has-text('cat.png: This is a picture')");
-      await page.waitForSelector("button:disabled:has-text('Compare profiles')");
-      await page.waitForSelector("button:disabled:has-text('Merge profiles')");
-      await page.click("text=Continue without it");
-      await viewReady(page);
-      assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), ["before.pb.gz"]);
-      assert.ok(await page.isEnabled("text=Create link"));
-      await focusIs(page, () => document.activeElement.textContent, "Create link");
-    }),
+  await runner.test(
+    "two dropped files of which one is no profile: it is named, and nothing that needs it is offered",
+    () =>
+      withPage(browser, server, async (page) => {
+        await openLanding(page, server);
+        const cat = {
+          name: "cat.png",
+          bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+        };
+        await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, cat]);
+        await page.waitForSelector(".preview-note:has-text('cat.png: This is a picture')");
+        await page.waitForSelector("button:disabled:has-text('Compare profiles')");
+        await page.waitForSelector("button:disabled:has-text('Merge profiles')");
+        await page.click("text=Continue without it");
+        await viewReady(page);
+        assert.deepEqual(
+          await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)),
+          ["before.pb.gz"],
+        );
+        assert.ok(await page.isEnabled("text=Create link"));
+        await focusIs(page, () => document.activeElement.textContent, "Create link");
+      }),
   );
 
   /** The landing page with two files of which the second is held up by `meet`; what was asked of the server. */
@@ -129,17 +184,39 @@ export async function testUpload(runner, browser, server) {
       const asked = [];
       page.on("request", (request) => {
         const { pathname, searchParams } = new URL(request.url());
-        if (pathname.startsWith("/api/v1/shares") && request.method() !== "GET") asked.push([request.method(), searchParams.get("filename") ?? pathname.slice(15)]);
+        if (pathname.startsWith("/api/v1/shares") && request.method() !== "GET")
+          asked.push([request.method(), searchParams.get("filename") ?? pathname.slice(15)]);
       });
       let isFirst = true;
-      await page.route(/filename=after/, (route) => (isFirst ? ((isFirst = false), meet(route)) : route.continue()));
+      await page.route(/filename=after/, (route) =>
+        isFirst ? ((isFirst = false), meet(route)) : route.continue(),
+      );
       await openLanding(page, server);
-      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await dropFiles(page, [
+        { name: "before.pb.gz", bytes: cpuProfile(2) },
+        { name: "after.pb.gz", bytes: cpuProfile(3) },
+      ]);
       await page.click("text=Compare profiles");
       await use(page, asked);
     });
-  const refuse = (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ type: "/problems/busy", title: "Busy", detail: "The server is busy.", status: 503 }) });
-  const remembered = (page) => page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").map(({ id, title }) => ({ id, title })));
+  const refuse = (route) =>
+    route.fulfill({
+      status: 503,
+      contentType: "application/problem+json",
+      body: JSON.stringify({
+        type: "/problems/busy",
+        title: "Busy",
+        detail: "The server is busy.",
+        status: 503,
+      }),
+    });
+  const remembered = (page) =>
+    page.evaluate(() =>
+      JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").map(({ id, title }) => ({
+        id,
+        title,
+      })),
+    );
 
   await runner.test("of two files the second fails: trying again sends it alone", () =>
     withSecondFailing(refuse, async (page, asked) => {
@@ -148,45 +225,71 @@ export async function testUpload(runner, browser, server) {
       await focusIs(page, () => document.activeElement.textContent, "Compare profiles");
       await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
-      assert.deepEqual(asked, [["POST", "before.pb.gz"], ["POST", "after.pb.gz"], ["POST", "after.pb.gz"]]);
-      assert.deepEqual((await remembered(page)).map(({ title }) => title), ["after.pb.gz", "before.pb.gz"]);
+      assert.deepEqual(asked, [
+        ["POST", "before.pb.gz"],
+        ["POST", "after.pb.gz"],
+        ["POST", "after.pb.gz"],
+      ]);
+      assert.deepEqual(
+        (await remembered(page)).map(({ title }) => title),
+        ["after.pb.gz", "before.pb.gz"],
+      );
     }),
   );
 
-  await runner.test("of two files the second fails: with other settings both are sent, giving up deletes what was", () =>
-    withSecondFailing(refuse, async (page, asked) => {
-      await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
-      const [{ id }] = await remembered(page);
-      await page.selectOption("label:has-text('Expires') ~ .select select", "1d");
-      await page.route(/filename=after/, refuse, { times: 1 });
-      await page.click("text=Compare profiles");
-      await page.waitForFunction((old) => JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").some((one) => one.id !== old), id);
-      await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
-      const [second, ...more] = await remembered(page);
-      assert.deepEqual(more, []);
-      assert.notEqual(second.id, id);
-      await page.click(".ready button:has-text('Cancel')");
-      await page.waitForSelector(".drop");
-      await page.waitForFunction(() => localStorage.getItem("perfolio:shares") === "[]");
-      for (const gone of [id, second.id]) await soon(async () => assert.equal((await server.call("GET", `/api/v1/shares/${gone}`)).status, 410));
-      assert.deepEqual(asked.filter(([method]) => method === "DELETE").map(([, path]) => path), [id, second.id]);
-    }),
+  await runner.test(
+    "of two files the second fails: with other settings both are sent, giving up deletes what was",
+    () =>
+      withSecondFailing(refuse, async (page, asked) => {
+        await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
+        const [{ id }] = await remembered(page);
+        await page.selectOption("label:has-text('Expires') ~ .select select", "1d");
+        await page.route(/filename=after/, refuse, { times: 1 });
+        await page.click("text=Compare profiles");
+        await page.waitForFunction(
+          (old) =>
+            JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").some(
+              (one) => one.id !== old,
+            ),
+          id,
+        );
+        await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
+        const [second, ...more] = await remembered(page);
+        assert.deepEqual(more, []);
+        assert.notEqual(second.id, id);
+        await page.click(".ready button:has-text('Cancel')");
+        await page.waitForSelector(".drop");
+        await page.waitForFunction(() => localStorage.getItem("perfolio:shares") === "[]");
+        for (const gone of [id, second.id])
+          await soon(async () =>
+            assert.equal((await server.call("GET", `/api/v1/shares/${gone}`)).status, 410),
+          );
+        assert.deepEqual(
+          asked.filter(([method]) => method === "DELETE").map(([, path]) => path),
+          [id, second.id],
+        );
+      }),
   );
 
-  await runner.test("of two files the second is cancelled: the first is deleted, and both are there to be sent again", () =>
-    withSecondFailing(() => undefined, async (page, asked) => {
-      await page.waitForSelector(".progress >> text=2 of 2: after.pb.gz");
-      const [{ id }] = await remembered(page);
-      await focusIs(page, () => document.activeElement.textContent, "Cancel");
-      await page.keyboard.press("Enter");
-      await told(page, "The uploaded files were deleted");
-      assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410);
-      assert.deepEqual(await remembered(page), []);
-      assert.equal(await page.locator(".files li").count(), 2);
-      await page.click("text=Compare profiles");
-      await page.waitForSelector(".done");
-      assert.equal(asked.filter(([method]) => method === "POST").length, 4);
-    }),
+  await runner.test(
+    "of two files the second is cancelled: the first is deleted, and both are there to be sent again",
+    () =>
+      withSecondFailing(
+        () => undefined,
+        async (page, asked) => {
+          await page.waitForSelector(".progress >> text=2 of 2: after.pb.gz");
+          const [{ id }] = await remembered(page);
+          await focusIs(page, () => document.activeElement.textContent, "Cancel");
+          await page.keyboard.press("Enter");
+          await told(page, "The uploaded files were deleted");
+          assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410);
+          assert.deepEqual(await remembered(page), []);
+          assert.equal(await page.locator(".files li").count(), 2);
+          await page.click("text=Compare profiles");
+          await page.waitForSelector(".done");
+          assert.equal(asked.filter(([method]) => method === "POST").length, 4);
+        },
+      ),
   );
 
   /** Cancelled while the answer to `path` is held back until the server has made the share; what became of it is told. */
@@ -208,10 +311,20 @@ export async function testUpload(runner, browser, server) {
         XMLHttpRequest.prototype.send = function (body) {
           send.call(this, body);
           const tell = () => {
-            this.upload.dispatchEvent(new ProgressEvent("progress", { lengthComputable: true, loaded: body.size, total: body.size }));
+            this.upload.dispatchEvent(
+              new ProgressEvent("progress", {
+                lengthComputable: true,
+                loaded: body.size,
+                total: body.size,
+              }),
+            );
             globalThis.hasTold = true;
           };
-          if (body) addEventListener("click", () => setTimeout(tell, 1000), { once: true, capture: true });
+          if (body)
+            addEventListener("click", () => setTimeout(tell, 1000), {
+              once: true,
+              capture: true,
+            });
         };
       });
       await openLanding(page, server);
@@ -237,165 +350,270 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("cancelled while parts are being completed, the share is deleted", () =>
     cancelAnswered(/\/complete\?/, async (page) => {
-      await page.setInputFiles("#file", { name: "late.folded", mimeType: "text/plain", buffer: foldedText(40_000, { seed: 8 }) });
+      await page.setInputFiles("#file", {
+        name: "late.folded",
+        mimeType: "text/plain",
+        buffer: foldedText(40_000, { seed: 8 }),
+      });
       await page.click("text=Create link");
     }),
   );
 
   await runner.test("cancelled while files are being merged, nothing of them stays", () =>
     cancelAnswered(/\/api\/v1\/merge/, async (page) => {
-      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await dropFiles(page, [
+        { name: "before.pb.gz", bytes: cpuProfile(2) },
+        { name: "after.pb.gz", bytes: cpuProfile(3) },
+      ]);
       await page.click("text=Merge profiles");
     }),
   );
 
-  await runner.test("cancelled just as all of a file has been sent, before the browser tells that, nothing stays on the server", () =>
-    withPage(browser, server, async (page) => {
-      for (const wait of [0, 5, 20, 60]) {
-        await openLanding(page, server);
-        await dropFiles(page, [{ name: `soon${wait}.pb.gz`, bytes }]);
-        await page.waitForSelector("text=Create link");
-        const id = await page.evaluate(async (ms) => {
-          const answers = [];
-          const { open } = XMLHttpRequest.prototype;
-          XMLHttpRequest.prototype.open = function (...all) {
-            this.addEventListener("load", () => answers.push(JSON.parse(this.responseText).id));
-            this.addEventListener("abort", () => answers.push(""));
-            open.apply(this, all);
-          };
-          const sent = new Promise((resolve) => {
-            const { send } = XMLHttpRequest.prototype;
-            XMLHttpRequest.prototype.send = function (body) {
-              send.call(this, body);
-              resolve();
+  await runner.test(
+    "cancelled just as all of a file has been sent, before the browser tells that, nothing stays on the server",
+    () =>
+      withPage(browser, server, async (page) => {
+        for (const wait of [0, 5, 20, 60]) {
+          await openLanding(page, server);
+          await dropFiles(page, [{ name: `soon${wait}.pb.gz`, bytes }]);
+          await page.waitForSelector("text=Create link");
+          const id = await page.evaluate(async (ms) => {
+            const answers = [];
+            const { open } = XMLHttpRequest.prototype;
+            XMLHttpRequest.prototype.open = function (...all) {
+              this.addEventListener("load", () => answers.push(JSON.parse(this.responseText).id));
+              this.addEventListener("abort", () => answers.push(""));
+              open.apply(this, all);
             };
-          });
-          document.querySelector(".ready button[type=submit]").click();
-          await sent;
-          await new Promise((resolve) => setTimeout(resolve, ms));
-          document.querySelector(".progress button")?.click();
-          while (!answers.length) await new Promise((resolve) => setTimeout(resolve, 10));
-          XMLHttpRequest.prototype.open = open;
-          return answers[0];
-        }, wait);
-        assert.notEqual(id, "", `${wait} ms: it was answered, so that its token is known`);
-        if (await page.locator(".done").count()) continue; // it was done before
-        await told(page, "Cancelled. The uploaded files were deleted.");
-        assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410, `${wait} ms`);
-      }
-    }),
+            const sent = new Promise((resolve) => {
+              const { send } = XMLHttpRequest.prototype;
+              XMLHttpRequest.prototype.send = function (body) {
+                send.call(this, body);
+                resolve();
+              };
+            });
+            document.querySelector(".ready button[type=submit]").click();
+            await sent;
+            await new Promise((resolve) => setTimeout(resolve, ms));
+            document.querySelector(".progress button")?.click();
+            while (!answers.length) await new Promise((resolve) => setTimeout(resolve, 10));
+            XMLHttpRequest.prototype.open = open;
+            return answers[0];
+          }, wait);
+          assert.notEqual(id, "", `${wait} ms: it was answered, so that its token is known`);
+          if (await page.locator(".done").count()) continue; // it was done before
+          await told(page, "Cancelled. The uploaded files were deleted.");
+          assert.equal(
+            (await server.call("GET", `/api/v1/shares/${id}`)).status,
+            410,
+            `${wait} ms`,
+          );
+        }
+      }),
   );
 
-  await runner.test("while the server is away that is said, and cancelling does not wait for the next try", () =>
-    withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(503);
-      await page.route(/\/parts\/1$/, (route) => route.fulfill({ status: 503, headers: { "Retry-After": "25" }, contentType: "application/problem+json", body: "{}" }));
-      await openLanding(page, server);
-      await page.setInputFiles("#file", { name: "busy.folded", mimeType: "text/plain", buffer: foldedText(40_000, { seed: 9 }) });
-      await page.click("text=Create link");
-      await page.waitForSelector(".progress em:has-text('the server is busy, trying again in 25 s')");
-      await page.click(".progress button:has-text('Cancel')");
-      await page.waitForSelector("text=Create link", { timeout: 20_000 }); // less than until the next try
-      assert.equal(await page.locator(".error-line span").count(), 0);
-    }),
+  await runner.test(
+    "while the server is away that is said, and cancelling does not wait for the next try",
+    () =>
+      withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(503);
+        await page.route(/\/parts\/1$/, (route) =>
+          route.fulfill({
+            status: 503,
+            headers: { "Retry-After": "25" },
+            contentType: "application/problem+json",
+            body: "{}",
+          }),
+        );
+        await openLanding(page, server);
+        await page.setInputFiles("#file", {
+          name: "busy.folded",
+          mimeType: "text/plain",
+          buffer: foldedText(40_000, { seed: 9 }),
+        });
+        await page.click("text=Create link");
+        await page.waitForSelector(
+          ".progress em:has-text('the server is busy, trying again in 25 s')",
+        );
+        await page.click(".progress button:has-text('Cancel')");
+        await page.waitForSelector("text=Create link", { timeout: 20_000 }); // less than until the next try
+        assert.equal(await page.locator(".error-line span").count(), 0);
+      }),
   );
 
-  await runner.test("a file that is dropped before the page's script has come is taken when it has", () =>
-    withPage(browser, server, async (page) => {
-      let release;
-      const released = new Promise((resolve) => (release = resolve));
-      await page.route(/\/assets\/landing.*\.js$/, async (route) => (await released, route.continue()));
-      await page.goto(server.url + "/", { waitUntil: "commit" });
-      await page.waitForSelector("header");
-      await dropFiles(page, [{ name: "early.pb.gz", bytes }]);
-      release();
-      await page.waitForSelector(".files >> text=early.pb.gz");
-      await viewReady(page);
-      assert.equal(await page.locator(".files li").count(), 1);
-    }),
+  await runner.test(
+    "a file that is dropped before the page's script has come is taken when it has",
+    () =>
+      withPage(browser, server, async (page) => {
+        let release;
+        const released = new Promise((resolve) => (release = resolve));
+        await page.route(
+          /\/assets\/landing.*\.js$/,
+          async (route) => (await released, route.continue()),
+        );
+        await page.goto(server.url + "/", { waitUntil: "commit" });
+        await page.waitForSelector("header");
+        await dropFiles(page, [{ name: "early.pb.gz", bytes }]);
+        release();
+        await page.waitForSelector(".files >> text=early.pb.gz");
+        await viewReady(page);
+        assert.equal(await page.locator(".files li").count(), 1);
+      }),
   );
 
   await runner.test("two files of one name are told apart", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
-      await dropFiles(page, [2, 3].map((seed) => ({ name: "cpu.pb.gz", bytes: cpuProfile(seed) })));
+      await dropFiles(
+        page,
+        [2, 3].map((seed) => ({ name: "cpu.pb.gz", bytes: cpuProfile(seed) })),
+      );
       await page.waitForSelector(".preview-sides");
-      const names = await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent));
+      const names = await page.$$eval(".files .file-name", (all) =>
+        all.map((one) => one.textContent),
+      );
       assert.match(names[0], /^cpu\.pb\.gz \(.*KiB, /);
       assert.notEqual(names[0], names[1]);
-      assert.equal(await page.textContent(".preview-sides > span"), `Before ${names[0]} · After ${names[1]}`);
+      assert.equal(
+        await page.textContent(".preview-sides > span"),
+        `Before ${names[0]} · After ${names[1]}`,
+      );
       await page.click(`.files button[aria-label="Remove ${names[0]}"]`);
-      await page.waitForFunction(() => document.querySelector(".files .file-name").textContent === "cpu.pb.gz");
+      await page.waitForFunction(
+        () => document.querySelector(".files .file-name").textContent === "cpu.pb.gz",
+      );
     }),
   );
 
-  for (const [width, height] of [[1366, 768], [1280, 720]])
-    await runner.test(`what is shown of a file is seen without scrolling, ${width} x ${height}`, () =>
-      withPage(browser, server, async (page) => {
-        await page.setViewportSize({ width, height });
-        for (const files of [["cpu.pb.gz"], ["before.pb.gz", "after.pb.gz"]]) {
-          await openLanding(page, server);
-          await dropFiles(page, files.map((name, i) => ({ name, bytes: cpuProfile(i + 2) })));
-          await viewReady(page);
-          await page.screenshot({ path: join(screenshots, `light-chosen-${files.length}-${width}.png`) });
-          const canvas = await page.locator(".preview .icicle canvas").first().boundingBox();
-          assert.equal(await page.evaluate(() => scrollY), 0);
-          assert.ok(canvas.y + 100 < height, `the tree begins at ${canvas.y}`);
-        }
-      }),
+  for (const [width, height] of [
+    [1366, 768],
+    [1280, 720],
+  ])
+    await runner.test(
+      `what is shown of a file is seen without scrolling, ${width} x ${height}`,
+      () =>
+        withPage(browser, server, async (page) => {
+          await page.setViewportSize({ width, height });
+          for (const files of [["cpu.pb.gz"], ["before.pb.gz", "after.pb.gz"]]) {
+            await openLanding(page, server);
+            await dropFiles(
+              page,
+              files.map((name, i) => ({ name, bytes: cpuProfile(i + 2) })),
+            );
+            await viewReady(page);
+            await page.screenshot({
+              path: join(screenshots, `light-chosen-${files.length}-${width}.png`),
+            });
+            const canvas = await page.locator(".preview .icicle canvas").first().boundingBox();
+            assert.equal(await page.evaluate(() => scrollY), 0);
+            assert.ok(canvas.y + 100 < height, `the tree begins at ${canvas.y}`);
+          }
+        }),
     );
 
-  await runner.test("several dropped files of which some are no profiles: they are named, and a merge is offered of the others alone", () =>
-    withPage(browser, server, async (page) => {
-      await openLanding(page, server);
-      const junk = [{ name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") }, { name: "notes.txt", bytes: Buffer.from("call the dentist\n") }];
-      const runs = [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) }));
-      await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
-      await page.waitForSelector(".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')");
-      await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
-      assert.ok(!(await page.textContent(".checks")).includes("run"), "the others are not accused");
-      assert.equal(await page.getAttribute(".to-preview", "href"), `#${await page.getAttribute(".checks", "id")}`, "where a phone is led");
-      await page.screenshot({ path: join(screenshots, "light-junk.png") });
-      await page.click("text=Continue without these 2");
-      await page.waitForSelector("button:enabled:has-text('Merge 3 profiles')");
-      assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), runs.map(({ name }) => name));
-      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Merge 3 profiles"));
-      await page.keyboard.press("Enter");
-      await page.waitForSelector(".done");
-    }),
+  await runner.test(
+    "several dropped files of which some are no profiles: they are named, and a merge is offered of the others alone",
+    () =>
+      withPage(browser, server, async (page) => {
+        await openLanding(page, server);
+        const junk = [
+          {
+            name: "cat.png",
+            bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+          },
+          { name: "notes.txt", bytes: Buffer.from("call the dentist\n") },
+        ];
+        const runs = [4, 5, 6].map((seed) => ({
+          name: `run${seed}.pb.gz`,
+          bytes: cpuProfile(seed),
+        }));
+        await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
+        await page.waitForSelector(
+          ".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')",
+        );
+        await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
+        assert.ok(
+          !(await page.textContent(".checks")).includes("run"),
+          "the others are not accused",
+        );
+        assert.equal(
+          await page.getAttribute(".to-preview", "href"),
+          `#${await page.getAttribute(".checks", "id")}`,
+          "where a phone is led",
+        );
+        await page.screenshot({ path: join(screenshots, "light-junk.png") });
+        await page.click("text=Continue without these 2");
+        await page.waitForSelector("button:enabled:has-text('Merge 3 profiles')");
+        assert.deepEqual(
+          await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)),
+          runs.map(({ name }) => name),
+        );
+        await soon(async () =>
+          assert.equal(
+            await page.evaluate(() => document.activeElement.textContent),
+            "Merge 3 profiles",
+          ),
+        );
+        await page.keyboard.press("Enter");
+        await page.waitForSelector(".done");
+      }),
   );
 
-  await runner.test("the first page's lines break between words, and its form shows all that is chosen at every width", () =>
-    withPage(browser, server, async (page) => {
-      await openLanding(page, server);
-      await page.waitForSelector(".ways");
-      const torn = await page.$$eval(".ways code > span", (words) => words.filter((word) => word.getClientRects().length > 1 || (word.offsetHeight > 30 && !word.querySelector("wbr"))).map((word) => word.textContent));
-      assert.deepEqual(torn, []);
-      const address = await page.$eval(".ways code > span:has(wbr)", (word) => word.textContent);
-      assert.equal(address.trim(), `${server.url}/ca.crt`);
-      await dropFiles(page, [{ name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") }]);
-      await page.waitForSelector(".preview-note:has-text('This is a picture')");
-      for (const width of [390, 700, 861, 900, 1000, 1100, 1280, 1440]) {
-        await page.setViewportSize({ width, height: 900 });
-        const cut = await page.$$eval(".ready :is(select, textarea)", (fields) => {
-          const pen = document.createElement("canvas").getContext("2d");
-          return fields.flatMap((field) => {
-            const style = getComputedStyle(field);
-            pen.font = `${style.fontSize} ${style.fontFamily}`;
-            const text = field.matches("select") ? field.selectedOptions[0].textContent : field.placeholder;
-            const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-            return pen.measureText(text).width > room ? `${text}: ${room}` : [];
+  await runner.test(
+    "the first page's lines break between words, and its form shows all that is chosen at every width",
+    () =>
+      withPage(browser, server, async (page) => {
+        await openLanding(page, server);
+        await page.waitForSelector(".ways");
+        const torn = await page.$$eval(".ways code > span", (words) =>
+          words
+            .filter(
+              (word) =>
+                word.getClientRects().length > 1 ||
+                (word.offsetHeight > 30 && !word.querySelector("wbr")),
+            )
+            .map((word) => word.textContent),
+        );
+        assert.deepEqual(torn, []);
+        const address = await page.$eval(".ways code > span:has(wbr)", (word) => word.textContent);
+        assert.equal(address.trim(), `${server.url}/ca.crt`);
+        await dropFiles(page, [
+          {
+            name: "cat.png",
+            bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+          },
+        ]);
+        await page.waitForSelector(".preview-note:has-text('This is a picture')");
+        for (const width of [390, 700, 861, 900, 1000, 1100, 1280, 1440]) {
+          await page.setViewportSize({ width, height: 900 });
+          const cut = await page.$$eval(".ready :is(select, textarea)", (fields) => {
+            const pen = document.createElement("canvas").getContext("2d");
+            return fields.flatMap((field) => {
+              const style = getComputedStyle(field);
+              pen.font = `${style.fontSize} ${style.fontFamily}`;
+              const text = field.matches("select")
+                ? field.selectedOptions[0].textContent
+                : field.placeholder;
+              const room =
+                field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+              return pen.measureText(text).width > room ? `${text}: ${room}` : [];
+            });
           });
-        });
-        assert.deepEqual(cut, [], `${width} px`);
-      }
-    }),
+          assert.deepEqual(cut, [], `${width} px`);
+        }
+      }),
   );
 
   await runner.test("three dropped files become one merged profile", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);
-      await dropFiles(page, [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) })));
+      await dropFiles(
+        page,
+        [4, 5, 6].map((seed) => ({
+          name: `run${seed}.pb.gz`,
+          bytes: cpuProfile(seed),
+        })),
+      );
       await page.click("text=Merge 3 profiles");
       await page.waitForSelector(".done");
       await page.click("text=Open the profile");
@@ -405,110 +623,170 @@ export async function testUpload(runner, browser, server) {
     }),
   );
 
-  await runner.test("the lines to paste work as they are shown, against a server with a certificate of its own", () =>
-    withPage(browser, server, async (page) => {
-      const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
-      const names = Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_"));
-      const environment = { ...Object.fromEntries(names), XDG_CONFIG_HOME: folder, PPROF_TMPDIR: folder, PATH: `${dirname(program)}:${process.env.PATH}` };
-      const run = (line) => promisify(execFile)("bash", ["-c", `set -e; ${line} </dev/null`], { cwd: folder, env: environment });
-      const lines = (where) => page.$$eval(`${where} .copy-field code`, (all) => all.map((one) => one.textContent));
-      try {
-        for (const name of ["cpu", "before", "after"]) writeFileSync(join(folder, `${name}.pb.gz`), bytes);
-        await openLanding(page, server);
-        await page.waitForSelector(".ways");
-        const [trust, push, curl, compare, ...more] = await lines(".ways");
-        assert.equal(more.length, 0);
-        const { stdout: fingerprint } = await run(trust);
-        await assert.rejects(run(trust.replace("/ca.crt", "/no-such.crt")), ({ stderr }) => /404/.test(stderr), "what fails says why");
-        assert.ok(readFileSync(server.logPath, "utf8").includes(fingerprint.trim().split("=")[1]), "as the server said at its start");
-        const link = (await run(push)).stdout.trim();
-        assert.ok(link.startsWith(`${server.url}/p/`), link);
-        assert.equal(JSON.parse((await run(curl)).stdout).url.indexOf(`${server.url}/p/`), 0);
-        assert.match((await run(compare)).stdout, /\/d\/[0-9A-Za-z]{22}\.\.[0-9A-Za-z]{22}/);
+  await runner.test(
+    "the lines to paste work as they are shown, against a server with a certificate of its own",
+    () =>
+      withPage(browser, server, async (page) => {
+        const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
+        const names = Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_"));
+        const environment = {
+          ...Object.fromEntries(names),
+          XDG_CONFIG_HOME: folder,
+          PPROF_TMPDIR: folder,
+          PATH: `${dirname(program)}:${process.env.PATH}`,
+        };
+        const run = (line) =>
+          promisify(execFile)("bash", ["-c", `set -e; ${line} </dev/null`], {
+            cwd: folder,
+            env: environment,
+          });
+        const lines = (where) =>
+          page.$$eval(`${where} .copy-field code`, (all) => all.map((one) => one.textContent));
+        try {
+          for (const name of ["cpu", "before", "after"])
+            writeFileSync(join(folder, `${name}.pb.gz`), bytes);
+          await openLanding(page, server);
+          await page.waitForSelector(".ways");
+          const [trust, push, curl, compare, ...more] = await lines(".ways");
+          assert.equal(more.length, 0);
+          const { stdout: fingerprint } = await run(trust);
+          await assert.rejects(
+            run(trust.replace("/ca.crt", "/no-such.crt")),
+            ({ stderr }) => /404/.test(stderr),
+            "what fails says why",
+          );
+          assert.ok(
+            readFileSync(server.logPath, "utf8").includes(fingerprint.trim().split("=")[1]),
+            "as the server said at its start",
+          );
+          const link = (await run(push)).stdout.trim();
+          assert.ok(link.startsWith(`${server.url}/p/`), link);
+          assert.equal(JSON.parse((await run(curl)).stdout).url.indexOf(`${server.url}/p/`), 0);
+          assert.match((await run(compare)).stdout, /\/d\/[0-9A-Za-z]{22}\.\.[0-9A-Za-z]{22}/);
 
-        await page.goto(link);
-        await viewReady(page);
-        await page.click("button:has-text('Download')");
-        await page.click(".menu-panel summary");
-        await page.waitForFunction(() => {
-          const line = [...document.querySelectorAll(".menu-panel .copy-field")].at(-1);
-          const { x, y, width, height } = line.getBoundingClientRect();
-          return [y + 2, y + height - 2].every((at) => line.contains(document.elementFromPoint(x + width / 2, at)));
-        });
-        const [again, pprof] = await lines(".menu-panel");
-        assert.equal(again, trust);
-        await run(trust);
-        const hasGo = await run("command -v go").catch(() => null);
-        if (hasGo) assert.match((await run(pprof)).stderr, /Type: cpu/);
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
-    }),
+          await page.goto(link);
+          await viewReady(page);
+          await page.click("button:has-text('Download')");
+          await page.click(".menu-panel summary");
+          await page.waitForFunction(() => {
+            const line = [...document.querySelectorAll(".menu-panel .copy-field")].at(-1);
+            const { x, y, width, height } = line.getBoundingClientRect();
+            return [y + 2, y + height - 2].every((at) =>
+              line.contains(document.elementFromPoint(x + width / 2, at)),
+            );
+          });
+          const [again, pprof] = await lines(".menu-panel");
+          assert.equal(again, trust);
+          await run(trust);
+          const hasGo = await run("command -v go").catch(() => null);
+          if (hasGo) assert.match((await run(pprof)).stderr, /Type: cpu/);
+        } finally {
+          rmSync(folder, { recursive: true, force: true });
+        }
+      }),
   );
 
   await runner.test("with a certificate that all trust, the lines are short", () =>
     withPage(browser, server, async (page) => {
       await page.route("**/api/v1/session", async (route) => {
         const answer = await route.fetch();
-        await route.fulfill({ response: answer, json: { ...(await answer.json()), has_local_ca: false } });
+        await route.fulfill({
+          response: answer,
+          json: { ...(await answer.json()), has_local_ca: false },
+        });
       });
       await openLanding(page, server);
       await page.waitForSelector(".ways .copy-field code");
-      const lines = await page.$$eval(".ways .copy-field code", (all) => all.map((one) => one.textContent));
-      assert.deepEqual(lines, ["perfolio push cpu.pb.gz", `curl --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`, "perfolio diff before.pb.gz after.pb.gz"]);
+      const lines = await page.$$eval(".ways .copy-field code", (all) =>
+        all.map((one) => one.textContent),
+      );
+      assert.deepEqual(lines, [
+        "perfolio push cpu.pb.gz",
+        `curl --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`,
+        "perfolio diff before.pb.gz after.pb.gz",
+      ]);
     }),
   );
 
-  await runner.test("where sharing takes a token, the page says so, and its lines carry one", async () => {
-    const sessionIs = (page, changes) =>
-      page.route("**/api/v1/session", async (route) => {
-        const answer = await route.fetch();
-        await route.fulfill({ response: answer, json: { ...(await answer.json()), ...changes } });
+  await runner.test(
+    "where sharing takes a token, the page says so, and its lines carry one",
+    async () => {
+      const sessionIs = (page, changes) =>
+        page.route("**/api/v1/session", async (route) => {
+          const answer = await route.fetch();
+          await route.fulfill({
+            response: answer,
+            json: { ...(await answer.json()), ...changes },
+          });
+        });
+      const curlOf = async (page) => {
+        await page.waitForSelector(".ways");
+        assert.equal(
+          await page.getAttribute(".ways a:has-text('token')", "href"),
+          "/settings#tokens",
+        );
+        assert.match(
+          await page.textContent(".ways div:has-text('From a terminal') code"),
+          /^perfolio login (?!--anonymous)/,
+        );
+        return page.textContent(".ways code:has-text('--data-binary')");
+      };
+      const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
+      const context = await signedIn(browser, server);
+      try {
+        // An open server, somebody of a team: what the line shares is in the team's list.
+        await withPage(
+          browser,
+          server,
+          async (page) => {
+            await openLanding(page, server);
+            const line = await curlOf(page);
+            writeFileSync(join(folder, "cpu.pb.gz"), bytes);
+            const run = (command) =>
+              promisify(execFile)("bash", ["-c", command], {
+                cwd: folder,
+                env: { ...process.env, PERFOLIO_TOKEN: server.token },
+              });
+            await run(await page.textContent(".ways .whole .copy-field code"));
+            const { id } = JSON.parse((await run(line)).stdout);
+            // Other tests share meanwhile.
+            const { shares } = (
+              await server.call("GET", "/api/v1/shares?limit=50", {
+                token: server.token,
+              })
+            ).json;
+            assert.ok(shares.some((one) => one.id === id));
+          },
+          { context },
+        );
+      } finally {
+        await context.close();
+        rmSync(folder, { recursive: true, force: true });
+      }
+      // A closed server, nobody: no promise that it does not keep, and the one that it makes is kept.
+      await withPage(browser, server, async (page) => {
+        await sessionIs(page, {
+          anonymous_sharing: false,
+          has_local_ca: false,
+        });
+        await page.goto(server.url);
+        await page.waitForSelector("h2:has-text('Sign in to share')");
+        assert.equal(
+          await curlOf(page),
+          `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`,
+        );
+        assert.doesNotMatch(await page.textContent(".hero-text"), /anyone/);
+        assert.match(
+          await page.textContent(".hero-text"),
+          /opens in your browser and is not uploaded.*Sign in to share/,
+        );
+        await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
+        await page.waitForSelector(".preview-note:has-text('Shown from your browser')");
+        await viewReady(page);
+        assert.ok((await spoken(page)).startsWith("all, total "));
       });
-    const curlOf = async (page) => {
-      await page.waitForSelector(".ways");
-      assert.equal(await page.getAttribute(".ways a:has-text('token')", "href"), "/settings#tokens");
-      assert.match(await page.textContent(".ways div:has-text('From a terminal') code"), /^perfolio login (?!--anonymous)/);
-      return page.textContent(".ways code:has-text('--data-binary')");
-    };
-    const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
-    const context = await signedIn(browser, server);
-    try {
-      // An open server, somebody of a team: what the line shares is in the team's list.
-      await withPage(
-        browser,
-        server,
-        async (page) => {
-          await openLanding(page, server);
-          const line = await curlOf(page);
-          writeFileSync(join(folder, "cpu.pb.gz"), bytes);
-          const run = (command) => promisify(execFile)("bash", ["-c", command], { cwd: folder, env: { ...process.env, PERFOLIO_TOKEN: server.token } });
-          await run(await page.textContent(".ways .whole .copy-field code"));
-          const { id } = JSON.parse((await run(line)).stdout);
-          // Other tests share meanwhile.
-          const { shares } = (await server.call("GET", "/api/v1/shares?limit=50", { token: server.token })).json;
-          assert.ok(shares.some((one) => one.id === id));
-        },
-        { context },
-      );
-    } finally {
-      await context.close();
-      rmSync(folder, { recursive: true, force: true });
-    }
-    // A closed server, nobody: no promise that it does not keep, and the one that it makes is kept.
-    await withPage(browser, server, async (page) => {
-      await sessionIs(page, { anonymous_sharing: false, has_local_ca: false });
-      await page.goto(server.url);
-      await page.waitForSelector("h2:has-text('Sign in to share')");
-      assert.equal(await curlOf(page), `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`);
-      assert.doesNotMatch(await page.textContent(".hero-text"), /anyone/);
-      assert.match(await page.textContent(".hero-text"), /opens in your browser and is not uploaded.*Sign in to share/);
-      await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
-      await page.waitForSelector(".preview-note:has-text('Shown from your browser')");
-      await viewReady(page);
-      assert.ok((await spoken(page)).startsWith("all, total "));
-    });
-  });
+    },
+  );
 
   await runner.test("a large file goes up in parts", () =>
     withPage(browser, server, async (page) => {
@@ -516,8 +794,15 @@ export async function testUpload(runner, browser, server) {
       assert.ok(large.length > 8.5 * 2 ** 20);
       await openLanding(page, server);
       const parts = [];
-      page.on("request", (request) => request.method() === "PUT" && parts.push(new URL(request.url()).pathname));
-      await page.setInputFiles("#file", { name: "large.folded", mimeType: "text/plain", buffer: large });
+      page.on(
+        "request",
+        (request) => request.method() === "PUT" && parts.push(new URL(request.url()).pathname),
+      );
+      await page.setInputFiles("#file", {
+        name: "large.folded",
+        mimeType: "text/plain",
+        buffer: large,
+      });
       const link = await createLink(page);
       assert.equal(parts.length, Math.ceil(large.length / (4 << 20)));
       const raw = await server.call("GET", new URL(link).pathname + "/raw");
@@ -525,78 +810,120 @@ export async function testUpload(runner, browser, server) {
     }),
   );
 
-  await runner.test("a large upload that was cut off goes on after a reload, and can start over", () =>
-    withPage(browser, server, async (page, watch) => {
-      const large = foldedText(40_000, { seed: 6 });
-      const partBytes = 4 << 20;
-      const folder = mkdtempSync(join(tmpdir(), "perfolio-upload-"));
-      const file = join(folder, "cut.folded");
-      writeFileSync(file, large);
-      const parts = [];
-      page.on("requestfinished", (request) => request.method() === "PUT" && parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))));
-      /** The tab is closed while the part after the first is on its way. */
-      const cutOff = async () => {
-        let held;
-        await page.route("**/parts/1", (route) => void (held = route));
-        await openLanding(page, server);
-        await page.setInputFiles("#file", file);
-        const second = page.waitForRequest(/\/parts\/1$/);
-        await page.click("button:has-text('Create link')");
-        await second;
-        assert.match(await page.textContent(".progress em"), / of /);
-        await page.goto("about:blank");
-        await held.abort().catch(() => undefined); // else it would be sent when nobody holds it any more
-        await page.unroute("**/parts/1");
-      };
-      try {
-        await cutOff();
-        await soon(() => assert.deepEqual(parts, [0]));
-        await openLanding(page, server);
-        await page.setInputFiles("#file", file);
-        await page.waitForSelector(".continued >> text=4 MiB of");
-        const link = await createLink(page);
-        assert.deepEqual(parts, [0, ...Array.from({ length: Math.ceil(large.length / partBytes) - 1 }, (_, i) => i + 1)], "only what was missing");
-        const raw = await server.call("GET", new URL(link).pathname + "/raw");
-        assert.ok(raw.bytes.equals(large), "the original bytes");
-        assert.equal(await page.evaluate(() => localStorage.getItem("perfolio:uploads")), "[]", "what is done is forgotten");
+  await runner.test(
+    "a large upload that was cut off goes on after a reload, and can start over",
+    () =>
+      withPage(browser, server, async (page, watch) => {
+        const large = foldedText(40_000, { seed: 6 });
+        const partBytes = 4 << 20;
+        const folder = mkdtempSync(join(tmpdir(), "perfolio-upload-"));
+        const file = join(folder, "cut.folded");
+        writeFileSync(file, large);
+        const parts = [];
+        page.on(
+          "requestfinished",
+          (request) =>
+            request.method() === "PUT" &&
+            parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))),
+        );
+        /** The tab is closed while the part after the first is on its way. */
+        const cutOff = async () => {
+          let held;
+          await page.route("**/parts/1", (route) => void (held = route));
+          await openLanding(page, server);
+          await page.setInputFiles("#file", file);
+          const second = page.waitForRequest(/\/parts\/1$/);
+          await page.click("button:has-text('Create link')");
+          await second;
+          assert.match(await page.textContent(".progress em"), / of /);
+          await page.goto("about:blank");
+          await held.abort().catch(() => undefined); // else it would be sent when nobody holds it any more
+          await page.unroute("**/parts/1");
+        };
+        try {
+          await cutOff();
+          await soon(() => assert.deepEqual(parts, [0]));
+          await openLanding(page, server);
+          await page.setInputFiles("#file", file);
+          await page.waitForSelector(".continued >> text=4 MiB of");
+          const link = await createLink(page);
+          assert.deepEqual(
+            parts,
+            [
+              0,
+              ...Array.from({ length: Math.ceil(large.length / partBytes) - 1 }, (_, i) => i + 1),
+            ],
+            "only what was missing",
+          );
+          const raw = await server.call("GET", new URL(link).pathname + "/raw");
+          assert.ok(raw.bytes.equals(large), "the original bytes");
+          assert.equal(
+            await page.evaluate(() => localStorage.getItem("perfolio:uploads")),
+            "[]",
+            "what is done is forgotten",
+          );
 
-        parts.length = 0;
-        await cutOff();
-        const { id, token } = await page.goto(`${server.url}/`).then(() => page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]));
-        await page.waitForSelector(".drop");
-        await page.setInputFiles("#file", file);
-        const given = page.waitForResponse((answer) => answer.request().method() === "DELETE");
-        await page.click(".continued button:has-text('Start over')");
-        assert.equal((await given).status(), 204);
-        assert.equal((await server.call("GET", `/api/v1/uploads/${id}`, { headers: { "X-Perfolio-Upload-Token": token } })).status, 404);
-        assert.equal(await page.locator(".continued").count(), 0);
+          parts.length = 0;
+          await cutOff();
+          const { id, token } = await page
+            .goto(`${server.url}/`)
+            .then(() =>
+              page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]),
+            );
+          await page.waitForSelector(".drop");
+          await page.setInputFiles("#file", file);
+          const given = page.waitForResponse((answer) => answer.request().method() === "DELETE");
+          await page.click(".continued button:has-text('Start over')");
+          assert.equal((await given).status(), 204);
+          assert.equal(
+            (
+              await server.call("GET", `/api/v1/uploads/${id}`, {
+                headers: { "X-Perfolio-Upload-Token": token },
+              })
+            ).status,
+            404,
+          );
+          assert.equal(await page.locator(".continued").count(), 0);
 
-        // An upload that the server has forgotten begins anew, without a word.
-        watch.allowed.add(404);
-        parts.length = 0;
-        await cutOff();
-        await page.goto(`${server.url}/`);
-        const gone = await page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]);
-        await server.call("DELETE", `/api/v1/uploads/${gone.id}`, { headers: { "X-Perfolio-Upload-Token": gone.token } });
-        await page.waitForSelector(".drop");
-        await page.setInputFiles("#file", file);
-        parts.length = 0;
-        await createLink(page);
-        assert.equal(parts[0], 0);
-      } finally {
-        rmSync(folder, { recursive: true });
-      }
-    }),
+          // An upload that the server has forgotten begins anew, without a word.
+          watch.allowed.add(404);
+          parts.length = 0;
+          await cutOff();
+          await page.goto(`${server.url}/`);
+          const gone = await page.evaluate(
+            () => JSON.parse(localStorage.getItem("perfolio:uploads"))[0],
+          );
+          await server.call("DELETE", `/api/v1/uploads/${gone.id}`, {
+            headers: { "X-Perfolio-Upload-Token": gone.token },
+          });
+          await page.waitForSelector(".drop");
+          await page.setInputFiles("#file", file);
+          parts.length = 0;
+          await createLink(page);
+          assert.equal(parts[0], 0);
+        } finally {
+          rmSync(folder, { recursive: true });
+        }
+      }),
   );
 
   await runner.test("what is no profile is refused with a reason, and the form stays", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(400).add(415).add(422);
       await openLanding(page, server);
-      await dropFiles(page, [{ name: "cat.jpg", bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]) }]);
+      await dropFiles(page, [
+        {
+          name: "cat.jpg",
+          bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]),
+        },
+      ]);
       await page.waitForSelector(".ready .hint:has-text('This does not look like a profile')");
       await page.waitForSelector(".preview-note:has-text('This is no profile that is known here')");
-      assert.equal(await page.$("button.primary:has-text('Create link')"), null, "not what is proposed, but not forbidden");
+      assert.equal(
+        await page.$("button.primary:has-text('Create link')"),
+        null,
+        "not what is proposed, but not forbidden",
+      );
       await page.click("button:has-text('Create link')");
       await page.waitForSelector(".error-line span");
       assert.ok((await page.textContent(".error-line")).length > 10);

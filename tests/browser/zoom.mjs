@@ -9,7 +9,12 @@ const second = 1000;
 const hour = 3600 * second;
 const cores = 1.95;
 const type = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta";
-const windows = { "15min": hour / 4, "1h": hour, "6h": 6 * hour, "24h": 24 * hour };
+const windows = {
+  "15min": hour / 4,
+  "1h": hour,
+  "6h": 6 * hour,
+  "24h": 24 * hour,
+};
 
 /** Profiles of one series, of ten seconds each, as an OTLP request. */
 function requestOf(begins) {
@@ -17,13 +22,28 @@ function requestOf(begins) {
   const profiles = begins.map((ms) => ({
     sampleType: { typeStrindex: 1, unitStrindex: 2 },
     samples: [{ stackIndex: 1, values: [String(cores * 10e9)] }],
-    timeUnixNano: ns(ms), durationNano: ns(10 * second), periodType: { typeStrindex: 1, unitStrindex: 2 }, period: "10000000",
+    timeUnixNano: ns(ms),
+    durationNano: ns(10 * second),
+    periodType: { typeStrindex: 1, unitStrindex: 2 },
+    period: "10000000",
   }));
   return {
-    resourceProfiles: [{ resource: { attributes: [{ key: "service.name", value: { stringValue: "steady" } }] }, scopeProfiles: [{ profiles }] }],
+    resourceProfiles: [
+      {
+        resource: {
+          attributes: [{ key: "service.name", value: { stringValue: "steady" } }],
+        },
+        scopeProfiles: [{ profiles }],
+      },
+    ],
     dictionary: {
-      stringTable: ["", "cpu", "nanoseconds", "main"], mappingTable: [{}], linkTable: [{}], attributeTable: [{}],
-      functionTable: [{}, { nameStrindex: 3 }], locationTable: [{}, { lines: [{ functionIndex: 1 }] }], stackTable: [{}, { locationIndices: [1] }],
+      stringTable: ["", "cpu", "nanoseconds", "main"],
+      mappingTable: [{}],
+      linkTable: [{}],
+      attributeTable: [{}],
+      functionTable: [{}, { nameStrindex: 3 }],
+      locationTable: [{}, { lines: [{ functionIndex: 1 }] }],
+      stackTable: [{}, { locationIndices: [1] }],
     },
   };
 }
@@ -33,7 +53,10 @@ async function sendSteady(server, from, to) {
   for (let ms = from; ms < to; ms += 10 * second) begins.push(ms);
   for (let i = 0; i < begins.length; i += 1440) {
     const body = requestOf(begins.slice(i, i + 1440));
-    const { status, bytes } = await server.call("POST", "/v1development/profiles", { body, token: server.token });
+    const { status, bytes } = await server.call("POST", "/v1development/profiles", {
+      body,
+      token: server.token,
+    });
     assert.equal(status, 200, `${bytes}`);
   }
 }
@@ -43,30 +66,49 @@ const near = (value) => Math.abs(value / cores - 1) <= 0.01;
 export async function testZoom(runner, browser, server) {
   if (!runner.wants("zoom")) return;
   const context = await signedIn(browser, server);
-  await runner.test("explore, zoom: a steady load is the same line and the same average in every window", () =>
-    withPage(browser, server, async (page) => {
-      // The last window has begun and is not over, and the first began before the day.
-      const end = Math.floor(Date.now() / 1000) * second - 3 * second;
-      await sendSteady(server, end - 24 * hour - 7 * second, end);
-      for (const [name, length] of Object.entries(windows)) {
-        const [start, query] = [end - length, `${type}{service_name="steady"}`];
-        const { json } = await server.call("GET", `/api/v1/query_range?${new URLSearchParams({ query, start: start / 1000, end: end / 1000, rate: "auto" })}`, { token: server.token });
-        const [{ points, average }] = json.series;
-        assert.ok(points.length >= length / json.step_ms, name);
-        for (const [ms, value] of points) assert.ok(near(value), `${name}: ${value} at ${ms}`);
-        assert.ok(near(average), `${name}: ${average}`);
+  await runner.test(
+    "explore, zoom: a steady load is the same line and the same average in every window",
+    () =>
+      withPage(
+        browser,
+        server,
+        async (page) => {
+          // The last window has begun and is not over, and the first began before the day.
+          const end = Math.floor(Date.now() / 1000) * second - 3 * second;
+          await sendSteady(server, end - 24 * hour - 7 * second, end);
+          for (const [name, length] of Object.entries(windows)) {
+            const [start, query] = [end - length, `${type}{service_name="steady"}`];
+            const { json } = await server.call(
+              "GET",
+              `/api/v1/query_range?${new URLSearchParams({ query, start: start / 1000, end: end / 1000, rate: "auto" })}`,
+              { token: server.token },
+            );
+            const [{ points, average }] = json.series;
+            assert.ok(points.length >= length / json.step_ms, name);
+            for (const [ms, value] of points) assert.ok(near(value), `${name}: ${value} at ${ms}`);
+            assert.ok(near(average), `${name}: ${average}`);
 
-        await page.goto(`${server.url}/explore?${new URLSearchParams({ ev: "1", query, from: start, until: end })}`);
-        await page.waitForSelector(".plot .u-over");
-        await viewReady(page);
-        const cells = await page.$$eval(".series-table tbody td", (all) => all.map((one) => one.textContent));
-        assert.deepEqual(cells, Array(3).fill(`${cores} cores`), name);
-        await page.screenshot({ path: join(screenshots, `explore-zoom-${name}.png`) });
-        await page.click("text=Show all values as a table");
-        const values = await page.$$eval(".value-table tbody td", (all) => all.map((one) => Number(one.dataset.value)));
-        assert.equal(values.length, points.length);
-        for (const value of values) assert.ok(near(value), `${name}: ${value}`);
-      }
-    }, { context }),
+            await page.goto(
+              `${server.url}/explore?${new URLSearchParams({ ev: "1", query, from: start, until: end })}`,
+            );
+            await page.waitForSelector(".plot .u-over");
+            await viewReady(page);
+            const cells = await page.$$eval(".series-table tbody td", (all) =>
+              all.map((one) => one.textContent),
+            );
+            assert.deepEqual(cells, Array(3).fill(`${cores} cores`), name);
+            await page.screenshot({
+              path: join(screenshots, `explore-zoom-${name}.png`),
+            });
+            await page.click("text=Show all values as a table");
+            const values = await page.$$eval(".value-table tbody td", (all) =>
+              all.map((one) => Number(one.dataset.value)),
+            );
+            assert.equal(values.length, points.length);
+            for (const value of values) assert.ok(near(value), `${name}: ${value}`);
+          }
+        },
+        { context },
+      ),
   );
 }

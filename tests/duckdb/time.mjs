@@ -4,7 +4,10 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 
 const [file, runs, ...statements] = process.argv.slice(2);
-const instance = await DuckDBInstance.create(file, { threads: "1", memory_limit: "4GB" });
+const instance = await DuckDBInstance.create(file, {
+  threads: "1",
+  memory_limit: "4GB",
+});
 const connection = await instance.connect();
 for (const statement of statements) {
   let best;

@@ -50,7 +50,9 @@ START_SECONDS = 120 if os.environ.get("BUILD", "release") in ("release", "debug"
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "long: run by make test-long instead of make test (CONTRIBUTING.md)")
+    config.addinivalue_line(
+        "markers", "long: run by make test-long instead of make test (CONTRIBUTING.md)"
+    )
     costs.register(config)
 
 
@@ -202,9 +204,20 @@ class Server:
         environment.update(self.environment)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [self.program, "serve", "--data-dir", self.data_dir, "--listen",
-                 f"localhost:{self.port}", *self.arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+                [
+                    self.program,
+                    "serve",
+                    "--data-dir",
+                    self.data_dir,
+                    "--listen",
+                    f"localhost:{self.port}",
+                    *self.arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
         return self
 
     def start(self):
@@ -217,7 +230,9 @@ class Server:
         reason = None
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                pytest.fail(f"perfoliod ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+                pytest.fail(
+                    f"perfoliod ended with {self.process.returncode}:\n{self.log()[-4000:]}"
+                )
             try:
                 if self.is_ready():
                     return
@@ -306,8 +321,7 @@ class Server:
     def connect(self, timeout=120):
         """A fresh http.client connection that trusts only this server's CA."""
         context = ssl.create_default_context(cafile=str(self.ca_file))
-        return http.client.HTTPSConnection("localhost", self.port, timeout=timeout,
-                                           context=context)
+        return http.client.HTTPSConnection("localhost", self.port, timeout=timeout, context=context)
 
     def api(self, token=None):
         """A client with the admin's token."""
@@ -322,8 +336,9 @@ class Server:
         The cluster's and the server's users are the present one, or root may be all of them."""
         import psycopg2
 
-        connection = psycopg2.connect(host=self.socket_dir(), dbname="perfolio",
-                                      user="perfolio_cluster")
+        connection = psycopg2.connect(
+            host=self.socket_dir(), dbname="perfolio", user="perfolio_cluster"
+        )
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute(f"SET SESSION AUTHORIZATION {role}")
@@ -332,11 +347,18 @@ class Server:
     def cli(self, *arguments, input=None, environment=None, timeout=120, check=False):
         """Runs build/<BUILD>/perfolio against this server with the admin's token."""
         variables = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
-        variables.update(PERFOLIO_URL=self.url, PERFOLIO_TOKEN=self.token,
-                         PERFOLIO_CA_FILE=str(self.ca_file))
+        variables.update(
+            PERFOLIO_URL=self.url, PERFOLIO_TOKEN=self.token, PERFOLIO_CA_FILE=str(self.ca_file)
+        )
         variables.update(environment or {})
-        return subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input,
-                              capture_output=True, env=variables, timeout=timeout, check=check)
+        return subprocess.run(
+            [str(PERFOLIO), *map(str, arguments)],
+            input=input,
+            capture_output=True,
+            env=variables,
+            timeout=timeout,
+            check=check,
+        )
 
 
 def until_refused(ask, most):
@@ -352,7 +374,18 @@ def let_it_run(process, seconds, pid=None):
     """Until it, or the one of that number below it, has had so much processor time: on a busy machine that takes longer."""
     ticks = seconds * os.sysconf("SC_CLK_TCK")
     deadline = time.monotonic() + 120
-    while sum(map(int, pathlib.Path(f"/proc/{pid or process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < ticks:
+    while (
+        sum(
+            map(
+                int,
+                pathlib.Path(f"/proc/{pid or process.pid}/stat")
+                .read_text()
+                .rpartition(")")[2]
+                .split()[11:13],
+            )
+        )
+        < ticks
+    ):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -393,8 +426,9 @@ def home_of_folders():
 def make_folder(home=None):
     """Open to the users that the server drops to, unlike pytest's own temporary folders. Its name
     tells whose it is, for remove_abandoned."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"perfolio-test-{os.getpid()}-",
-                                           dir=home or home_of_folders()))
+    folder = pathlib.Path(
+        tempfile.mkdtemp(prefix=f"perfolio-test-{os.getpid()}-", dir=home or home_of_folders())
+    )
     folder.chmod(0o755)
     return folder
 
@@ -410,8 +444,12 @@ def remove_abandoned():
 
 def make(program):
     """Builds a program or library below BUILD unless it is up to date."""
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT,
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -430,8 +468,9 @@ def cluster_template(session_folder):
         # The users that servers drop to may not be able to read the source tree.
         PRELOAD["LD_PRELOAD"] = shutil.copy(CHEAP_SCRYPT, session_folder)
     # In its folder always: a database goes with one bucket and prefix, and copies are others.
-    template = Server(session_folder / "template",
-                      objects=stored.Folder(session_folder / "template" / "objects"))
+    template = Server(
+        session_folder / "template", objects=stored.Folder(session_folder / "template" / "objects")
+    )
     template.start()
     assert template.stop() == 0, template.log()[-4000:]
     return template.data_dir
@@ -506,4 +545,5 @@ def print_report():
     def report(*arguments):
         done = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE)
         return done.stdout if arguments[0] == "folded" else json_module.loads(done.stdout)
+
     return report

@@ -27,8 +27,10 @@ def children(pid):
 
 def cpu_seconds():
     """CPU seconds so far of this process and all its descendants, ended or alive."""
-    total = sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (
-        resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    total = sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
     todo = children(os.getpid())
     while todo:
         pid = todo.pop()

@@ -40,7 +40,7 @@ class Handler(socketserver.StreamRequestHandler):
     def answer(self):
         line = self.rfile.readline().decode().split()
         fields = {}
-        while (field := self.rfile.readline().decode().strip()):
+        while field := self.rfile.readline().decode().strip():
             name, _, value = field.partition(":")
             fields[name.lower()] = value.strip()
         path = line[1]
@@ -58,12 +58,16 @@ class Handler(socketserver.StreamRequestHandler):
         self.send(head("404 Not Found", "Content-Length: 9") + b"not found")
 
     def good(self, turn, path):
-        self.send(head("200 OK", f"Content-Length: {len(ELF)}", f"X-DEBUGINFOD-SIZE: {len(ELF)}") + ELF)
+        self.send(
+            head("200 OK", f"Content-Length: {len(ELF)}", f"X-DEBUGINFOD-SIZE: {len(ELF)}") + ELF
+        )
 
     def content(self, turn, path):
         """What the test says, a real program."""
         body = self.server.stub.content
-        self.send(head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body)
+        self.send(
+            head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body
+        )
 
     def held(self, turn, path):
         """A part of the content, and the rest once the test lets it go."""
@@ -78,16 +82,24 @@ class Handler(socketserver.StreamRequestHandler):
 
     def squeezed(self, turn, path):
         packed = gzip.compress(ELF)
-        self.send(head("200 OK", "Content-Encoding: gzip", "Transfer-Encoding: chunked",
-                       f"X-DEBUGINFOD-SIZE: {len(ELF)}")
-                  + b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed))
+        self.send(
+            head(
+                "200 OK",
+                "Content-Encoding: gzip",
+                "Transfer-Encoding: chunked",
+                f"X-DEBUGINFOD-SIZE: {len(ELF)}",
+            )
+            + b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
+        )
 
     def bomb(self, turn, path):
         self.send(head("200 OK", "Content-Encoding: gzip") + self.server.stub.bomb)
 
     def lying_bomb(self, turn, path):
-        self.send(head("200 OK", "Content-Encoding: gzip", "X-DEBUGINFOD-SIZE: 1000")
-                  + self.server.stub.bomb)
+        self.send(
+            head("200 OK", "Content-Encoding: gzip", "X-DEBUGINFOD-SIZE: 1000")
+            + self.server.stub.bomb
+        )
 
     def twice_squeezed(self, turn, path):
         packed = ELF
@@ -173,11 +185,12 @@ class Handler(socketserver.StreamRequestHandler):
         self.send(head("403 Forbidden", "Content-Length: 0", "Set-Cookie: a=b"))
 
     def to(self, target):
-        self.send(head("302 Found", f"Location: {target}", "Set-Cookie: tracked=1",
-                       "Content-Length: 0"))
+        self.send(
+            head("302 Found", f"Location: {target}", "Set-Cookie: tracked=1", "Content-Length: 0")
+        )
 
     def leads(self, turn, path):
-        self.to(self.server.stub.leads_to + path[len("/leads"):])
+        self.to(self.server.stub.leads_to + path[len("/leads") :])
 
     def leads_plainly(self, turn, path):
         self.to(self.server.stub.leads_to)
@@ -186,16 +199,16 @@ class Handler(socketserver.StreamRequestHandler):
         self.to(path)
 
     def thrice(self, turn, path):
-        self.to("/twice" + path[len("/thrice"):])
+        self.to("/twice" + path[len("/thrice") :])
 
     def twice(self, turn, path):
-        self.to("/once" + path[len("/twice"):])
+        self.to("/once" + path[len("/twice") :])
 
     def once(self, turn, path):
-        self.to("/good" + path[len("/once"):])
+        self.to("/good" + path[len("/once") :])
 
     def four_times(self, turn, path):
-        self.to("/thrice" + path[len("/four_times"):])
+        self.to("/thrice" + path[len("/four_times") :])
 
 
 class Listener(socketserver.ThreadingTCPServer):
@@ -224,7 +237,9 @@ class Stub:
             context.load_cert_chain(certificate)
             self.listener.socket = context.wrap_socket(self.listener.socket, server_side=True)
             self.scheme = "https"
-        self.thread = threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True)
+        self.thread = threading.Thread(
+            target=self.listener.serve_forever, args=(0.05,), daemon=True
+        )
 
     def url(self, behaviour, host=None):
         return f"{self.scheme}://{host or self.host}:{self.port}/{behaviour}"

@@ -19,9 +19,13 @@ def come_from(client, address):
     """Lets the client's next connection come from another address of 127.0.0.0/8."""
     context = ssl.create_default_context(cafile=str(client.server.ca_file))
     client.close()
-    client.connection = http.client.HTTPSConnection("localhost", client.server.port, context=context,
-                                                    timeout=client.timeout,
-                                                    source_address=(address, 0))
+    client.connection = http.client.HTTPSConnection(
+        "localhost",
+        client.server.port,
+        context=context,
+        timeout=client.timeout,
+        source_address=(address, 0),
+    )
 
 
 class Browser(Api):
@@ -48,14 +52,21 @@ class Tenant:
     def __init__(self, server, **quotas):
         self.server = server
         self.operator = server.api()
-        answer = self.operator.post("/api/v1/admin/tenants", json={"name": unique("team"), **quotas})
+        answer = self.operator.post(
+            "/api/v1/admin/tenants", json={"name": unique("team"), **quotas}
+        )
         assert answer.status == 201, answer
         self.id = answer.json()["id"]
         self.name = answer.json()["name"]
 
     def add_user(self, role, **fields):
         """The answer for a new user with PASSWORD."""
-        wish = {"email": unique(role) + "@example.com", "role": role, "password": PASSWORD, **fields}
+        wish = {
+            "email": unique(role) + "@example.com",
+            "role": role,
+            "password": PASSWORD,
+            **fields,
+        }
         answer = self.operator.post(f"/api/v1/admin/tenants/{self.id}/users", json=wish)
         assert answer.status == 201, answer
         return answer.json()

@@ -36,7 +36,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def fail(self, status, code):
-        self.respond(status, f"<Error><Code>{code}</Code></Error>".encode(), Content_Type="application/xml")
+        self.respond(
+            status, f"<Error><Code>{code}</Code></Error>".encode(), Content_Type="application/xml"
+        )
 
     def take(self):
         """The body, the key and the query, once the server responds at all."""
@@ -44,7 +46,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.responds.wait()
         time.sleep(self.server.delay)
         path, _, query = self.path.partition("?")
-        return body, path.partition("/bucket")[2].lstrip("/"), urllib.parse.parse_qs(query, keep_blank_values=True)
+        return (
+            body,
+            path.partition("/bucket")[2].lstrip("/"),
+            urllib.parse.parse_qs(query, keep_blank_values=True),
+        )
 
     def do_PUT(self):
         body, key, _ = self.take()
@@ -71,20 +77,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not wanted:
             return self.respond(200, body, ETag='"x"')
         first, last = int(wanted[1]), min(int(wanted[2]), len(body) - 1)
-        return self.respond(206, body[first:last + 1], ETag='"x"', Content_Range=f"bytes {first}-{last}/{len(body)}")
+        return self.respond(
+            206,
+            body[first : last + 1],
+            ETag='"x"',
+            Content_Range=f"bytes {first}-{last}/{len(body)}",
+        )
 
     do_HEAD = do_GET
 
     def list(self, query):
         prefix = query.get("prefix", [""])[0]
         if "uploads" in query:
-            return self.respond(200, b"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"
-                                     b"</ListMultipartUploadsResult>")
-        found = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified>"
-                        f"<Size>{len(body)}</Size></Contents>"
-                        for key, body in sorted(self.server.objects.items()) if key.startswith(prefix))
-        return self.respond(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}"
-                                 "</ListBucketResult>".encode(), Content_Type="application/xml")
+            return self.respond(
+                200,
+                b"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>"
+                b"</ListMultipartUploadsResult>",
+            )
+        found = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified>"
+            f"<Size>{len(body)}</Size></Contents>"
+            for key, body in sorted(self.server.objects.items())
+            if key.startswith(prefix)
+        )
+        return self.respond(
+            200,
+            f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}"
+            "</ListBucketResult>".encode(),
+            Content_Type="application/xml",
+        )
 
 
 class BucketServer(http.server.ThreadingHTTPServer):
@@ -138,9 +159,16 @@ def server(bucket, cluster_template):
     """Perfolio with its objects in the bucket."""
     folder = make_folder()
     copy_template(cluster_template, folder / "data")
-    environment = {"PERFOLIO_TEST_S3_" + name: value for name, value in {
-        "BUCKET": "bucket", "REGION": "us-east-1", "ENDPOINT": f"http://127.0.0.1:{bucket.server_port}",
-        "ACCESS_KEY": "key", "SECRET_KEY": "secret"}.items()}
+    environment = {
+        "PERFOLIO_TEST_S3_" + name: value
+        for name, value in {
+            "BUCKET": "bucket",
+            "REGION": "us-east-1",
+            "ENDPOINT": f"http://127.0.0.1:{bucket.server_port}",
+            "ACCESS_KEY": "key",
+            "SECRET_KEY": "secret",
+        }.items()
+    }
     instance = Server(folder / "data", objects=stored.Bucket(bucket.prefix, environment)).start()
     yield instance
     bucket.recover()

@@ -24,24 +24,66 @@ app  1234 10.010001:   10101010 cpu-clock:
 
 """
 
-CPUPROFILE = json.dumps({
-    "nodes": [
-        {"id": 1, "callFrame": {"functionName": "(root)", "scriptId": "0", "url": "",
-                                "lineNumber": -1, "columnNumber": -1}, "children": [2]},
-        {"id": 2, "callFrame": {"functionName": "render", "scriptId": "7", "url": "app.js",
-                                "lineNumber": 10, "columnNumber": 4}, "children": [3]},
-        {"id": 3, "callFrame": {"functionName": "layout", "scriptId": "7", "url": "app.js",
-                                "lineNumber": 20, "columnNumber": 4}},
-    ],
-    "startTime": 1000, "endTime": 4000, "samples": [2, 3, 3], "timeDeltas": [1000, 1000, 1000],
-}).encode()
+CPUPROFILE = json.dumps(
+    {
+        "nodes": [
+            {
+                "id": 1,
+                "callFrame": {
+                    "functionName": "(root)",
+                    "scriptId": "0",
+                    "url": "",
+                    "lineNumber": -1,
+                    "columnNumber": -1,
+                },
+                "children": [2],
+            },
+            {
+                "id": 2,
+                "callFrame": {
+                    "functionName": "render",
+                    "scriptId": "7",
+                    "url": "app.js",
+                    "lineNumber": 10,
+                    "columnNumber": 4,
+                },
+                "children": [3],
+            },
+            {
+                "id": 3,
+                "callFrame": {
+                    "functionName": "layout",
+                    "scriptId": "7",
+                    "url": "app.js",
+                    "lineNumber": 20,
+                    "columnNumber": 4,
+                },
+            },
+        ],
+        "startTime": 1000,
+        "endTime": 4000,
+        "samples": [2, 3, 3],
+        "timeDeltas": [1000, 1000, 1000],
+    }
+).encode()
 
-SPEEDSCOPE = json.dumps({
-    "$schema": "https://www.speedscope.app/file-format-schema.json",
-    "shared": {"frames": [{"name": "outer"}, {"name": "inner"}]},
-    "profiles": [{"type": "sampled", "name": "one", "unit": "milliseconds", "startValue": 0,
-                  "endValue": 30, "samples": [[0, 1], [0]], "weights": [20, 10]}],
-}).encode()
+SPEEDSCOPE = json.dumps(
+    {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": [{"name": "outer"}, {"name": "inner"}]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": "one",
+                "unit": "milliseconds",
+                "startValue": 0,
+                "endValue": 30,
+                "samples": [[0, 1], [0]],
+                "weights": [20, 10],
+            }
+        ],
+    }
+).encode()
 
 
 def pprof(sample_count=50, seed=1):
@@ -57,10 +99,11 @@ def zstd(data):
     """By the zstd program where there is one, else as one raw block per 128 KiB (RFC 8878)."""
     program = shutil.which("zstd")
     if program:
-        return subprocess.run([program, "-q", "-c"], input=data, capture_output=True,
-                              check=True).stdout
+        return subprocess.run(
+            [program, "-q", "-c"], input=data, capture_output=True, check=True
+        ).stdout
     out = bytearray(b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little"))
-    chunks = [data[i:i + 131072] for i in range(0, len(data), 131072)] or [b""]
+    chunks = [data[i : i + 131072] for i in range(0, len(data), 131072)] or [b""]
     for number, chunk in enumerate(chunks):
         is_last = number == len(chunks) - 1
         out += (len(chunk) << 3 | is_last).to_bytes(3, "little") + chunk

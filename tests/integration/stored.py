@@ -23,8 +23,13 @@ class Folder:
         self.path = path
 
     def keys(self, prefix=""):
-        return {str(path.relative_to(self.path)) for path in self.path.rglob("*")
-                if path.is_file() and str(path.relative_to(self.path)).startswith(prefix) and path.name != ".held"}
+        return {
+            str(path.relative_to(self.path))
+            for path in self.path.rglob("*")
+            if path.is_file()
+            and str(path.relative_to(self.path)).startswith(prefix)
+            and path.name != ".held"
+        }
 
     def has(self, key):
         return (self.path / key).exists()
@@ -53,8 +58,18 @@ class Bucket:
 
     def flags(self):
         """What perfoliod is started with."""
-        return ["--s3-bucket", self.bucket, "--s3-endpoint", self.endpoint, "--s3-prefix", self.prefix,
-                "--s3-region", self.region, "--s3-path-style", "yes"]
+        return [
+            "--s3-bucket",
+            self.bucket,
+            "--s3-endpoint",
+            self.endpoint,
+            "--s3-prefix",
+            self.prefix,
+            "--s3-region",
+            self.region,
+            "--s3-path-style",
+            "yes",
+        ]
 
     def environment(self):
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
@@ -65,27 +80,38 @@ class Bucket:
         payload = hashlib.sha256(data).hexdigest()
         fields = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": time}
         names = ";".join(sorted(fields))
-        text = "\n".join([method, path, query, *(f"{n}:{fields[n]}" for n in sorted(fields)), "", names,
-                          payload])
+        text = "\n".join(
+            [method, path, query, *(f"{n}:{fields[n]}" for n in sorted(fields)), "", names, payload]
+        )
         scope = f"{day}/{self.region}/s3/aws4_request"
-        to_sign = "\n".join(["AWS4-HMAC-SHA256", time, scope, hashlib.sha256(text.encode()).hexdigest()])
+        to_sign = "\n".join(
+            ["AWS4-HMAC-SHA256", time, scope, hashlib.sha256(text.encode()).hexdigest()]
+        )
         key = ("AWS4" + self.secret_key).encode()
         for part in (day, self.region, "s3", "aws4_request"):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
         signature = hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
         del fields["host"]
-        fields["Authorization"] = (f"AWS4-HMAC-SHA256 Credential={self.access_key}/{scope}, "
-                                   f"SignedHeaders={names}, Signature={signature}")
+        fields["Authorization"] = (
+            f"AWS4-HMAC-SHA256 Credential={self.access_key}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}"
+        )
         return fields
 
     def ask(self, method, key=None, query=None, data=b""):
         host = self.endpoint.partition("://")[2]
         path = urllib.parse.quote(f"/{self.bucket}" + (f"/{self.prefix}/{key}" if key else ""))
-        query = "&".join(f"{name}={urllib.parse.quote(value, safe='')}"
-                         for name, value in sorted((query or {}).items()))
+        query = "&".join(
+            f"{name}={urllib.parse.quote(value, safe='')}"
+            for name, value in sorted((query or {}).items())
+        )
         connection = http.client.HTTPConnection(host, timeout=60)
-        connection.request(method, path + (f"?{query}" if query else ""), body=data or None,
-                           headers=self.sign(method, host, path, query, data))
+        connection.request(
+            method,
+            path + (f"?{query}" if query else ""),
+            body=data or None,
+            headers=self.sign(method, host, path, query, data),
+        )
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
@@ -99,7 +125,9 @@ class Bucket:
             assert status == 200, body
             tree = xml.etree.ElementTree.fromstring(re.sub(rb' xmlns="[^"]*"', b"", body))
             for entry in tree.iter("Contents"):
-                found[entry.findtext("Key")[len(self.prefix) + 1:]] = entry.findtext("LastModified")
+                found[entry.findtext("Key")[len(self.prefix) + 1 :]] = entry.findtext(
+                    "LastModified"
+                )
             if tree.findtext("IsTruncated") != "true":
                 return found
             query["continuation-token"] = tree.findtext("NextContinuationToken")

@@ -43,8 +43,11 @@ def build_printer():
     """No part of the product. By one process at a time: another's may not run while it is linked."""
     with open(BUILD / "print_symbols.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
-                       cwd=ROOT, check=True)
+        subprocess.run(
+            ["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
+            cwd=ROOT,
+            check=True,
+        )
 
 
 def write_source(folder):
@@ -54,8 +57,14 @@ def write_source(folder):
 
 
 def run(*arguments, **options):
-    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
-                          errors="surrogateescape", check=False, **options)
+    return subprocess.run(
+        [str(argument) for argument in arguments],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+        **options,
+    )
 
 
 def compile_c(folder, *flags, compiler="gcc"):
@@ -90,25 +99,34 @@ def look_up(table, addresses):
     """Frames (name, linkage name, file, line) of each address, leaf first."""
     done = run(PRINT, table, input="".join(f"{address}\n" for address in addresses))
     assert done.returncode == 0, done.stderr
-    return [[tuple(line.split("\t")) for line in block.split("\n")[1:] if line]
-            for block in done.stdout.split("\n\n")[:-1]]
+    return [
+        [tuple(line.split("\t")) for line in block.split("\n")[1:] if line]
+        for block in done.stdout.split("\n\n")[:-1]
+    ]
 
 
 def llvm(file, addresses):
     """Frames (linkage name, file:line) of each address by llvm-symbolizer."""
-    done = run("llvm-symbolizer", f"--obj={file}", "--inlines", "--no-demangle",
-               input="".join(f"{address}\n" for address in addresses))
+    done = run(
+        "llvm-symbolizer",
+        f"--obj={file}",
+        "--inlines",
+        "--no-demangle",
+        input="".join(f"{address}\n" for address in addresses),
+    )
     answers = []
-    for block in done.stdout.split("\n\n")[:len(addresses)]:
+    for block in done.stdout.split("\n\n")[: len(addresses)]:
         lines = block.strip("\n").split("\n")
-        answers.append([(name, place.rsplit(":", 1)[0])
-                        for name, place in zip(lines[0::2], lines[1::2])])
+        answers.append(
+            [(name, place.rsplit(":", 1)[0]) for name, place in zip(lines[0::2], lines[1::2])]
+        )
     return answers
 
 
 def names_and_places(frames):
-    return [(linkage, f"{file}:{line}" if file else f"??:{line}")
-            for _, linkage, file, line in frames]
+    return [
+        (linkage, f"{file}:{line}" if file else f"??:{line}") for _, linkage, file, line in frames
+    ]
 
 
 def differences(file, table, expected=None):
@@ -117,12 +135,18 @@ def differences(file, table, expected=None):
     addresses = places(table)
     assert addresses
     wrong = []
-    for address, frames, other in zip(addresses, look_up(table, addresses),
-                                      llvm(expected or file, addresses)):
+    for address, frames, other in zip(
+        addresses, look_up(table, addresses), llvm(expected or file, addresses)
+    ):
         mine = names_and_places(frames)
-        if mine and not mine[0][1].startswith("??") and (
-                [place for _, place in mine] != [place for _, place in other] or
-                [name for name, _ in mine[:-1]] != [name for name, _ in other[:-1]]):
+        if (
+            mine
+            and not mine[0][1].startswith("??")
+            and (
+                [place for _, place in mine] != [place for _, place in other]
+                or [name for name, _ in mine[:-1]] != [name for name, _ in other[:-1]]
+            )
+        ):
             wrong.append((address, mine, other))
     return wrong, len(addresses)
 

@@ -33,9 +33,16 @@ class Agent:
         self.log_path = folder / "agent.log"
         token_file = folder / "token"
         token_file.write_text(token + "\n")
-        self.command = [str(AGENT), f"--server={server.url}", f"--token-file={token_file}",
-                        f"--ca-file={server.ca_file}", f"--spool-dir={self.spool}", "--interval=1",
-                        "--frequency=199", *arguments]
+        self.command = [
+            str(AGENT),
+            f"--server={server.url}",
+            f"--token-file={token_file}",
+            f"--ca-file={server.ca_file}",
+            f"--spool-dir={self.spool}",
+            "--interval=1",
+            "--frequency=199",
+            *arguments,
+        ]
         self.process = None
 
     def start(self):
@@ -92,8 +99,20 @@ NAME = f"spin-{os.getpid()}"
 def program(tmp_path):
     (tmp_path / "spin.c").write_text(SOURCE)
     path = tmp_path / NAME
-    subprocess.run(["gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                    "-Wl,--build-id", tmp_path / "spin.c", "-o", path], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-g",
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-Wl,--build-id",
+            tmp_path / "spin.c",
+            "-o",
+            path,
+        ],
+        check=True,
+    )
     return path
 
 
@@ -127,7 +146,8 @@ def now():
 
 
 def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
-        start_agent, server, tenant, program, tmp_path):
+    start_agent, server, tenant, program, tmp_path
+):
     begin = now()
     agent = start_agent("--label=env=test")
     spun = spin(program, 2.5)
@@ -135,28 +155,58 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
     assert not agent.waiting(), agent.log()
     client = server.api(tenant.make_token("read")["token"])
     selector = CPU + f'{{process_executable_name="{NAME}",env="test"}}'
-    subprocess.run([PERFOLIO, "debuginfo", "upload", program], check=True, timeout=60, env={
-        "HOME": str(tmp_path), "PERFOLIO_URL": server.url, "PERFOLIO_CA_FILE": str(server.ca_file),
-        "PERFOLIO_TOKEN": tenant.make_token("debuginfo", "read")["token"]})
+    subprocess.run(
+        [PERFOLIO, "debuginfo", "upload", program],
+        check=True,
+        timeout=60,
+        env={
+            "HOME": str(tmp_path),
+            "PERFOLIO_URL": server.url,
+            "PERFOLIO_CA_FILE": str(server.ca_file),
+            "PERFOLIO_TOKEN": tenant.make_token("debuginfo", "read")["token"],
+        },
+    )
     answer, rows = folded(client, selector, begin, now() + HOUR)
     total = sum(rows.values())
     assert is_about(total, spun)
-    by_thread = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
-                                                   "report": "folded", "group_by": "thread.name"})
+    by_thread = client.get(
+        "/api/v1/query",
+        query={
+            "query": selector,
+            "start": begin,
+            "end": now() + HOUR,
+            "report": "folded",
+            "group_by": "thread.name",
+        },
+    )
     assert by_thread.status == 200, by_thread
     # A sample within execve is of the thread's name before.
-    named = sum(int(line.rpartition(" ")[2]) for line in by_thread.text.splitlines() if line.startswith(f"{NAME[:15]};"))
+    named = sum(
+        int(line.rpartition(" ")[2])
+        for line in by_thread.text.splitlines()
+        if line.startswith(f"{NAME[:15]};")
+    )
     assert named > 0.9 * total, by_thread.text
     for thread, is_there in ((NAME[:15], True), ("none", False)):
-        of_thread = client.get("/api/v1/query", query={
-            "query": selector.removesuffix("}") + f',thread.name="{thread}"}}', "start": begin, "end": now() + HOUR,
-            "report": "folded"})
+        of_thread = client.get(
+            "/api/v1/query",
+            query={
+                "query": selector.removesuffix("}") + f',thread.name="{thread}"}}',
+                "start": begin,
+                "end": now() + HOUR,
+                "report": "folded",
+            },
+        )
         assert of_thread.status == 200 and bool(of_thread.text) == is_there, of_thread
-    whole = sum(value for stack, value in rows.items()
-                if ("main" in stack and stack[-3:] == ("outer", "middle", "inner")))
+    whole = sum(
+        value
+        for stack, value in rows.items()
+        if ("main" in stack and stack[-3:] == ("outer", "middle", "inner"))
+    )
     assert whole > 0.9 * total, rows
-    series = client.get("/api/v1/series", query={"start": begin, "end": now() + HOUR,
-                                                  "match[]": selector}).json()
+    series = client.get(
+        "/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": selector}
+    ).json()
     assert NAME in str(series) and "host_name" in str(series)
 
 
@@ -173,12 +223,15 @@ def names_of_spinning(client, begin, name, seconds=120):
 
 
 def build_id_of(program):
-    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
+    notes = subprocess.run(
+        ["readelf", "-n", program], check=True, capture_output=True, text=True
+    ).stdout
     return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
 
 
 def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
-        start_agent, server, tenant, program, tmp_path):
+    start_agent, server, tenant, program, tmp_path
+):
     begin = now()
     build_id = build_id_of(program)
     agent = start_agent(scopes=("ingest", "debuginfo"))
@@ -189,12 +242,19 @@ def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
     client = server.api(tenant.make_token("read", "debuginfo")["token"])
     rows = names_of_spinning(client, begin, program.name)
     total = sum(rows.values())
-    whole = sum(value for stack, value in rows.items()
-                if "main" in stack and stack[-3:] == ("outer", "middle", "inner"))
+    whole = sum(
+        value
+        for stack, value in rows.items()
+        if "main" in stack and stack[-3:] == ("outer", "middle", "inner")
+    )
     assert whole > 0.9 * total, rows
     status = client.get(f"/api/v1/debuginfo/{build_id}").json()
     # Symbols and no code: a table, and neither the binary nor a debug file.
-    assert status["state"] == "ready" and status["table"]["file"] == program.name and not status["files"]
+    assert (
+        status["state"] == "ready"
+        and status["table"]["file"] == program.name
+        and not status["files"]
+    )
     assert "lines" in status["table"]["quality"]
     # Another one, which knows nothing of the first, asks and sends nothing.
     agent.command += [f"--metrics=unix:{tmp_path}/metrics.sock"]
@@ -230,32 +290,49 @@ def rights_of_threads(process):
     found = set()
     for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
         text = status.read_text()
-        found.add((int(re.search(r"CapEff:\s+(\w+)", text)[1], 16), re.search(r"NoNewPrivs:\s+(\d)", text)[1]))
+        found.add(
+            (
+                int(re.search(r"CapEff:\s+(\w+)", text)[1], 16),
+                re.search(r"NoNewPrivs:\s+(\d)", text)[1],
+            )
+        )
     return found
 
 
-@pytest.mark.parametrize("form", [
-    pytest.param((), id="loop"),
-    pytest.param(("--bounded-loops",), id="bounded", marks=pytest.mark.long),
-])
-def test_samples_that_the_kernel_counts_are_all_there(start_agent, server, tenant, program, tmp_path, form):
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param((), id="loop"),
+        pytest.param(("--bounded-loops",), id="bounded", marks=pytest.mark.long),
+    ],
+)
+def test_samples_that_the_kernel_counts_are_all_there(
+    start_agent, server, tenant, program, tmp_path, form
+):
     """Of several windows, whose ends fall between samples of the same stack; all processes of the host are sampled."""
     begin = now()
     agent = start_agent("--aggregate=kernel", f"--metrics=unix:{tmp_path}/metrics.sock", *form)
     spun = spin(program, 5.5)
     text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
     agent.stop()
-    samples, tallied = (int(re.search(rf"^perfolio_agent_{name}_total (\d+)$", text, re.M)[1])
-                        for name in ("samples", "tallied_samples"))
+    samples, tallied = (
+        int(re.search(rf"^perfolio_agent_{name}_total (\d+)$", text, re.M)[1])
+        for name in ("samples", "tallied_samples")
+    )
     assert samples > tallied > 50, text
     client = server.api(tenant.make_token("read")["token"])
     _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
     assert is_about(sum(rows.values()), spun)
-    assert sum(value for stack, value in rows.items() if len(stack) >= 4) > 0.9 * sum(rows.values()), rows
+    assert sum(value for stack, value in rows.items() if len(stack) >= 4) > 0.9 * sum(
+        rows.values()
+    ), rows
     _, rows = folded(client, CPU, begin, now() + HOUR)
     taken = int(re.findall(r"samples=(\d+) lost_samples=0", agent.log())[-1])
     period = 10**9 // 199
-    assert 0.99 * taken * period < sum(rows.values()) <= taken * period, (taken, sum(rows.values()) / period)
+    assert 0.99 * taken * period < sum(rows.values()) <= taken * period, (
+        taken,
+        sum(rows.values()) / period,
+    )
 
 
 TWINS = r"""
@@ -275,25 +352,51 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("form", [
-    pytest.param((), id="tables"),
-    pytest.param(("--frame-pointers",), id="pointers", marks=pytest.mark.long),
-    pytest.param(("--frame-pointers", "--bounded-loops"), id="bounded-pointers", marks=pytest.mark.long),
-])
-def test_what_the_kernel_counts_is_of_the_program_that_ran(start_agent, server, tenant, tmp_path, form):
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param((), id="tables"),
+        pytest.param(("--frame-pointers",), id="pointers", marks=pytest.mark.long),
+        pytest.param(
+            ("--frame-pointers", "--bounded-loops"), id="bounded-pointers", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_what_the_kernel_counts_is_of_the_program_that_ran(
+    start_agent, server, tenant, tmp_path, form
+):
     """Two of one name in one process, one after the other in a window, with the same code at the same addresses."""
     twins = [tmp_path / folder / NAME for folder in "ab"]
     (tmp_path / "twins.c").write_text(TWINS)
     for twin in twins:
         twin.parent.mkdir()
-        subprocess.run(["gcc", "-O1", "-static", "-no-pie", "-Wl,--build-id=sha1", f"-Wl,--defsym=which_{twin.parent.name}=1",
-                        tmp_path / "twins.c", "-o", twin], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-O1",
+                "-static",
+                "-no-pie",
+                "-Wl,--build-id=sha1",
+                f"-Wl,--defsym=which_{twin.parent.name}=1",
+                tmp_path / "twins.c",
+                "-o",
+                twin,
+            ],
+            check=True,
+        )
     begin = now()
     agent = start_agent("--aggregate=kernel", "--interval=30", *form)
     subprocess.run([twins[0], twins[1]], check=True)
     agent.stop()
     client = server.api(tenant.make_token("read")["token"])
-    found = [sum(folded(client, CPU + f'{{process_executable_path="{twin}"}}', begin, now() + HOUR)[1].values()) for twin in twins]
+    found = [
+        sum(
+            folded(client, CPU + f'{{process_executable_path="{twin}"}}', begin, now() + HOUR)[
+                1
+            ].values()
+        )
+        for twin in twins
+    ]
     assert all(is_about(value, 2e9) for value in found), found
 
 
@@ -306,8 +409,11 @@ def test_the_vdsos_functions_are_named_here(start_agent, server, tenant, tmp_pat
     agent.stop()
     client = server.api(tenant.make_token("read")["token"])
     _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
-    named = sum(value for stack, value in rows.items()
-                if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in stack))
+    named = sum(
+        value
+        for stack, value in rows.items()
+        if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in stack)
+    )
     assert named > 0.5 * sum(rows.values()) > 0, rows
 
 
@@ -320,11 +426,19 @@ def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
     assert len(rights) == 3 and all(has_no_new == "1" for _, has_no_new in rights), rights
     # The engine's; of the threads that send; and that of metrics, which has none.
     assert {effective & ~sampling for effective, _ in rights} == {0}
-    assert sorted(effective & ~sampling | effective & reading for effective, _ in rights) == [0, reading, reading]
-    assert 0 in {effective for effective, _ in rights} and reading in {effective for effective, _ in rights}
+    assert sorted(effective & ~sampling | effective & reading for effective, _ in rights) == [
+        0,
+        reading,
+        reading,
+    ]
+    assert 0 in {effective for effective, _ in rights} and reading in {
+        effective for effective, _ in rights
+    }
 
 
-def test_above_the_memory_limit_it_grows_no_more_and_goes_on(start_agent, server, tenant, program, tmp_path):
+def test_above_the_memory_limit_it_grows_no_more_and_goes_on(
+    start_agent, server, tenant, program, tmp_path
+):
     begin = now()
     agent = start_agent("--memory-limit=8", f"--metrics=unix:{tmp_path}/metrics.sock")
     deadline = time.monotonic() + 60
@@ -333,7 +447,10 @@ def test_above_the_memory_limit_it_grows_no_more_and_goes_on(start_agent, server
         while not values.get("short_of_memory_seconds_total") or not values.get("refused_total"):
             assert time.monotonic() < deadline, values
             text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
-            values = {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)}
+            values = {
+                name: int(value)
+                for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)
+            }
             time.sleep(0.2)
     client = server.api(tenant.make_token("read")["token"])
     with spinning(shutil.copy(program, tmp_path / "late-spin")) as process:
@@ -344,8 +461,11 @@ def test_above_the_memory_limit_it_grows_no_more_and_goes_on(start_agent, server
 
 def test_above_the_memory_limit_batches_do_not_follow_each_other(program, tmp_path):
     folder = tmp_path / "offline"
-    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=60", "--frequency=199", "--memory-limit=8"],
-                             stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(
+        [AGENT, f"--offline-dir={folder}", "--interval=60", "--frequency=199", "--memory-limit=8"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     begin = time.monotonic()
     try:
         with spinning(program):
@@ -363,14 +483,25 @@ def test_above_the_memory_limit_batches_do_not_follow_each_other(program, tmp_pa
 def let_it_run(process, seconds=0.4):
     """Until it has had so much processor time: on a busy host that takes longer."""
     deadline = time.monotonic() + 120
-    while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 100 * seconds:
+    while (
+        sum(
+            map(
+                int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            )
+        )
+        < 100 * seconds
+    ):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(0.5)
 
 
 def series_of(client, begin, match):
-    return str(client.get("/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": CPU + match}).json())
+    return str(
+        client.get(
+            "/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": CPU + match}
+        ).json()
+    )
 
 
 RULES = r"""
@@ -388,20 +519,25 @@ relabel_configs:
 """
 
 
-def test_labels_follow_rules_and_what_they_drop_is_not_sent(start_agent, server, tenant, program, tmp_path):
+def test_labels_follow_rules_and_what_they_drop_is_not_sent(
+    start_agent, server, tenant, program, tmp_path
+):
     rules = tmp_path / "relabel.yaml"
     rules.write_text(RULES)
     begin = now()
     agent = start_agent(f"--relabel-file={rules}", "--environment=STAGE", "--symbols=off")
     client = server.api(tenant.make_token("read")["token"])
     unwanted = shutil.copy(program, tmp_path / "unwanted-spin")
-    with spinning(unwanted) as other, spinning(program, env={"STAGE": "canary", "SECRET": "hunter2"}) as process:
+    with spinning(unwanted) as other, spinning(
+        program, env={"STAGE": "canary", "SECRET": "hunter2"}
+    ) as process:
         let_it_run(process)
         let_it_run(other)
     agent.stop()
     text = series_of(client, begin, f'{{process_executable_name="{NAME}"}}')
-    names = client.get("/api/v1/label/process_executable_name/values",
-                       query={"start": begin, "end": now() + HOUR}).json()
+    names = client.get(
+        "/api/v1/label/process_executable_name/values", query={"start": begin, "end": now() + HOUR}
+    ).json()
     assert NAME in str(names) and "unwanted-spin" not in str(names)
     assert "canary-gcc" in text and "process_environment_variable_STAGE" in text, text
     assert "process_executable_compiler" in text and "GCC" in text and "host_cpu_model_name" in text
@@ -412,8 +548,12 @@ def test_labels_follow_rules_and_what_they_drop_is_not_sent(start_agent, server,
 def test_rules_that_are_wrong_are_told_with_their_line(tmp_path):
     rules = tmp_path / "relabel.yaml"
     rules.write_text("relabel_configs:\n- action: explode\n")
-    done = subprocess.run([AGENT, f"--offline-dir={tmp_path / 'x'}", f"--relabel-file={rules}"],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [AGENT, f"--offline-dir={tmp_path / 'x'}", f"--relabel-file={rules}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2 and f"{rules}: line 2: there is no such action" in done.stderr
 
 
@@ -423,17 +563,36 @@ PODS_PATHS = ["/pods", "/api/v1/pods?fieldSelector=spec.nodeName=node-7"]
 
 class Pods(http.server.BaseHTTPRequestHandler):
     """What a kubelet answers; the container's id is the one that the test says."""
+
     container = ""
     asked = 0
 
     def do_GET(self):
         Pods.asked += 1
         is_right = self.path in PODS_PATHS and self.headers["Authorization"] == "Bearer pods-token"
-        body = json.dumps({"items": [{
-            "metadata": {"name": "web-1", "namespace": "shop", "labels": {"app.kubernetes.io/name": "web"}},
-            "spec": {"nodeName": "node-7"},
-            "status": {"containerStatuses": [{"name": "c", "image": "i",
-                                              "containerID": f"containerd://{Pods.container}"}]}}]}).encode()
+        body = json.dumps(
+            {
+                "items": [
+                    {
+                        "metadata": {
+                            "name": "web-1",
+                            "namespace": "shop",
+                            "labels": {"app.kubernetes.io/name": "web"},
+                        },
+                        "spec": {"nodeName": "node-7"},
+                        "status": {
+                            "containerStatuses": [
+                                {
+                                    "name": "c",
+                                    "image": "i",
+                                    "containerID": f"containerd://{Pods.container}",
+                                }
+                            ]
+                        },
+                    }
+                ]
+            }
+        ).encode()
         self.send_response(200 if is_right else 401)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -447,8 +606,11 @@ class Pods(http.server.BaseHTTPRequestHandler):
 def cgroup():
     """A cgroup as a container runtime makes it."""
     name = "cri-containerd-" + os.urandom(32).hex() + ".scope"
-    roots = [Path(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()
-             if " - cgroup2 " in line or " - cgroup " in line and "name=systemd" in line]
+    roots = [
+        Path(line.split()[4])
+        for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        if " - cgroup2 " in line or " - cgroup " in line and "name=systemd" in line
+    ]
     for root in roots:
         folder = root / "kubepods.slice" / name
         try:
@@ -469,16 +631,21 @@ def cgroup():
 
 
 @pytest.mark.parametrize("path", PODS_PATHS)
-def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program, tmp_path, cgroup, path):
-    Pods.container = cgroup.name[len("cri-containerd-"):-len(".scope")]
+def test_a_pods_names_come_from_the_kubelet(
+    start_agent, server, tenant, program, tmp_path, cgroup, path
+):
+    Pods.container = cgroup.name[len("cri-containerd-") : -len(".scope")]
     kubelet = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pods)
     threading.Thread(target=kubelet.serve_forever, daemon=True).start()
     token = tmp_path / "pods-token"
     token.write_text("pods-token\n")
     begin = now()
     try:
-        agent = start_agent(f"--pods=http://127.0.0.1:{kubelet.server_port}{path}", f"--pods-token-file={token}",
-                            "--symbols=off")
+        agent = start_agent(
+            f"--pods=http://127.0.0.1:{kubelet.server_port}{path}",
+            f"--pods-token-file={token}",
+            "--symbols=off",
+        )
         # As a runtime does: first the cgroup, then the program.
         command = ["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000"]
         client = server.api(tenant.make_token("read")["token"])
@@ -489,9 +656,15 @@ def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program
     finally:
         kubelet.shutdown()
     assert Pods.asked
-    for label in ("'k8s_namespace_name': 'shop'", "'k8s_node_name': 'node-7'", "'service_name': 'web'",
-                  "'k8s_container_name': 'c'", f"'container_id': '{Pods.container}'",
-                  "'container_runtime': 'containerd'", "'systemd_slice': 'kubepods.slice'"):
+    for label in (
+        "'k8s_namespace_name': 'shop'",
+        "'k8s_node_name': 'node-7'",
+        "'service_name': 'web'",
+        "'k8s_container_name': 'c'",
+        f"'container_id': '{Pods.container}'",
+        "'container_runtime': 'containerd'",
+        "'systemd_slice': 'kubepods.slice'",
+    ):
         assert label in text, text
 
 
@@ -501,8 +674,9 @@ def test_all_processes_of_the_host_are_there(start_agent, server, tenant, progra
     spin(program, 1.5)
     agent.stop()
     client = server.api(tenant.make_token("read")["token"])
-    values = client.get("/api/v1/label/process_executable_name/values",
-                        query={"start": begin, "end": now() + HOUR}).json()
+    values = client.get(
+        "/api/v1/label/process_executable_name/values", query={"start": begin, "end": now() + HOUR}
+    ).json()
     assert NAME in str(values)
 
 
@@ -532,13 +706,19 @@ int main(void)
 
 
 def covered(client, selector, begin, end, **more):
-    answer = client.get("/api/v1/query_range", query={"query": CPU + selector, "start": begin, "end": end,
-                                                      "rate": "auto", **more})
+    answer = client.get(
+        "/api/v1/query_range",
+        query={"query": CPU + selector, "start": begin, "end": end, "rate": "auto", **more},
+    )
     assert answer.status == 200, answer
-    return answer.json()["series"][0] if answer.json()["series"] else {"covered_ms": 0, "points": []}
+    return (
+        answer.json()["series"][0] if answer.json()["series"] else {"covered_ms": 0, "points": []}
+    )
 
 
-def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(start_agent, server, tenant, tmp_path):
+def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
+    start_agent, server, tenant, tmp_path
+):
     """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a second, and idle ones are told together."""
     name = f"doze-{os.getpid()}"
     (tmp_path / "doze.c").write_text(NOW_AND_THEN)
@@ -547,19 +727,29 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(sta
     client = server.api(tenant.make_token("read")["token"])
     agent = start_agent()
     begin = now()
-    with subprocess.Popen([tmp_path / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [tmp_path / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         try:
             for burst in range(1, 4):
                 process.stdin.write(b"\n")
                 process.stdin.flush()
                 assert process.stdout.readline() == b"done\n"
                 deadline = time.monotonic() + 120
-                while covered(client, selector, begin - HOUR, now() + HOUR)["covered_ms"] < burst * 6000:
+                while (
+                    covered(client, selector, begin - HOUR, now() + HOUR)["covered_ms"]
+                    < burst * 6000
+                ):
                     assert time.monotonic() < deadline, agent.log()
                     time.sleep(0.2)
             agent.stop()
             end = now()
-            ticks = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+            ticks = sum(
+                map(
+                    int,
+                    Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13],
+                )
+            )
         finally:
             process.kill()
     series = covered(client, selector, begin - HOUR, end + HOUR)
@@ -568,7 +758,9 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(sta
     assert 0.85 * (end - begin) < series["covered_ms"] * 1e6 < 1.15 * (end - begin)
     # A line at 0 between the bursts, and a gap where nobody looked. Windows are longer on a busy machine: there are few zeros then.
     points = covered(client, selector, begin + 2 * 10**9, end - 2 * 10**9, step="1s")["points"]
-    assert len(points) >= (end - begin) // 10**9 - 6 and any(value == 0 for _, value in points), points
+    assert len(points) >= (end - begin) // 10**9 - 6 and any(
+        value == 0 for _, value in points
+    ), points
     assert all(after - before == 1000 for (before, _), (after, _) in zip(points, points[1:]))
     assert covered(client, selector, end + 10**9, end + HOUR)["points"] == []
 
@@ -638,9 +830,18 @@ class Elsewhere:
         self.url, self.ca_file = url, ca_file
 
 
-@pytest.mark.parametrize("content_type, body", [
-    ("text/html", b"<!DOCTYPE html>Log in"), (None, b"<html>Log in"), ("application/json", b"{}"), ("text/html", b"")])
-def test_a_login_page_in_place_of_the_server_takes_no_batch(start_agent, tmp_path, content_type, body):
+@pytest.mark.parametrize(
+    "content_type, body",
+    [
+        ("text/html", b"<!DOCTYPE html>Log in"),
+        (None, b"<html>Log in"),
+        ("application/json", b"{}"),
+        ("text/html", b""),
+    ],
+)
+def test_a_login_page_in_place_of_the_server_takes_no_batch(
+    start_agent, tmp_path, content_type, body
+):
     answers = {"is_portal": True}
 
     def answer(path):
@@ -660,7 +861,9 @@ def test_a_login_page_in_place_of_the_server_takes_no_batch(start_agent, tmp_pat
         agent.stop()
 
 
-@pytest.mark.parametrize("content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None]
+)
 def test_an_empty_answer_takes_the_batch_whatever_its_type(start_agent, content_type):
     asked = []
 
@@ -679,8 +882,12 @@ def test_an_empty_answer_takes_the_batch_whatever_its_type(start_agent, content_
         assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(asked)
 
 
-def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(server, tenant, tmp_path, program):
-    agent = Agent(tmp_path, Elsewhere(server.url), tenant.make_token("ingest", "debuginfo")["token"])
+def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(
+    server, tenant, tmp_path, program
+):
+    agent = Agent(
+        tmp_path, Elsewhere(server.url), tenant.make_token("ingest", "debuginfo")["token"]
+    )
     try:
         agent.start()
         with spinning(program):
@@ -694,8 +901,11 @@ def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(server, ten
 def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
     folder = tmp_path / "offline"
     begin = now()
-    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=1", "--frequency=199"],
-                             stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(
+        [AGENT, f"--offline-dir={folder}", "--interval=1", "--frequency=199"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         while STARTED not in (line := agent.stderr.readline()):
             assert line
@@ -706,10 +916,19 @@ def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
     batches = sorted(folder.glob("*.otlp.zst"))
     assert batches, log
     client = server.api(tenant.make_token("read")["token"])
-    environment = {"HOME": str(tmp_path), "PERFOLIO_URL": server.url, "PERFOLIO_CA_FILE": str(server.ca_file),
-                   "PERFOLIO_TOKEN": tenant.make_token("ingest")["token"]}
-    done = subprocess.run([PERFOLIO, "push", "--format", "otlp", *batches], env=environment, timeout=60,
-                          capture_output=True, text=True)
+    environment = {
+        "HOME": str(tmp_path),
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+        "PERFOLIO_TOKEN": tenant.make_token("ingest")["token"],
+    }
+    done = subprocess.run(
+        [PERFOLIO, "push", "--format", "otlp", *batches],
+        env=environment,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
     assert is_about(sum(rows.values()), spun)
@@ -718,15 +937,28 @@ def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
 def test_two_agents_do_not_share_a_folder(start_agent, tmp_path):
     agent = start_agent()
     done = subprocess.run(agent.command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and f"another perfolio-agent keeps its batches in {agent.spool}" in done.stderr
+    assert (
+        done.returncode == 1
+        and f"another perfolio-agent keeps its batches in {agent.spool}" in done.stderr
+    )
     agent.stop()
 
 
 def test_an_agent_without_rights_leaves_no_folder(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
-    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", AGENT, f"--offline-dir={tmp_path / 'q'}"],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            AGENT,
+            f"--offline-dir={tmp_path / 'q'}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1 and "CAP_PERFMON" in done.stderr
     assert not (tmp_path / "q").exists()
 
@@ -739,7 +971,9 @@ def test_offline_all_batches_are_kept_unless_a_bound_is_named(tmp_path):
     for path in old:
         with open(path, "wb") as file:
             file.truncate(200 << 20)
-    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=1"], stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(
+        [AGENT, f"--offline-dir={folder}", "--interval=1"], stderr=subprocess.PIPE, text=True
+    )
     try:
         while STARTED not in (line := agent.stderr.readline()):
             assert line
@@ -755,8 +989,11 @@ def test_a_full_spool_drops_the_oldest(tmp_path, program):
     for number in range(3):
         (folder / f"{number + 1:020d}-{'a' * 22}.otlp.zst").write_bytes(b"x" * (400 << 10))
     (folder / "other").write_bytes(b"mine")
-    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--spool-max=1", "--interval=1"],
-                             stderr=subprocess.PIPE, text=True)
+    agent = subprocess.Popen(
+        [AGENT, f"--offline-dir={folder}", "--spool-max=1", "--interval=1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         spin(program, 2)
     finally:
@@ -799,13 +1036,18 @@ def test_metrics_and_health_are_answered_to_this_machine(start_agent, program, t
         assert time.monotonic() < deadline, values
         status, text = ask(address, get % b"/metrics")
         assert status == 200
-        values = {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)}
+        values = {
+            name: int(value)
+            for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)
+        }
         time.sleep(0.2)
     assert values["processes"] > 1 and values["tables"] > 1 and values["lost_batches_total"] == 0
     assert values["samples_total"] >= values['stacks_total{stop="root"}']
     # Each is explained, and said once.
     names = re.findall(r"^# TYPE perfolio_agent_(\w+) (?:counter|gauge)$", text, re.M)
-    assert len(names) == len(set(names)) and {name.partition("{")[0] for name in values} == set(names)
+    assert len(names) == len(set(names)) and {name.partition("{")[0] for name in values} == set(
+        names
+    )
     assert ask(address, get % b"/healthz") == (200, "ok\n")
     assert ask(address, get % b"/other")[0] == 404
     assert ask(address, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == 405
@@ -823,8 +1065,20 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
     assert done.returncode == 0, done.stdout
     assert re.search(r"^ok +sampling$", done.stdout, re.M)
     assert re.search(r"^(ok +bpf_loop$|note +bpf_loop .*bounded loops)", done.stdout, re.M)
-    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all",
-                           "--inh-caps=-all", AGENT, "doctor"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            AGENT,
+            "doctor",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert re.search(r"^missing +CAP_BPF.*grant", done.stdout, re.M)
     assert "not known without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
@@ -836,55 +1090,74 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
 def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in [tmp_path / "pipe", tmp_path, "/dev/tty"]:
-        done = subprocess.run([AGENT, "show-unwind", path], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [AGENT, "show-unwind", path], capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 1 and str(path) in done.stderr
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ([], "name a server"),
-    (["--server=http://example.com"], "https://"),
-    (["--server=http://localhost:x@127.0.0.9:1"], "https://"),
-    (["--server=http://127.0.0.1.example.com"], "https://"),
-    (["--server=https://user:secret@localhost:1"], "a user's name or password"),
-    (["--server=https://"], "https://HOST:PORT is meant"),
-    (["--server=https://localhost:1/base?q=1"], "has a query in it"),
-    (["--server=localhost:1"], "https://HOST:PORT is meant"),
-    (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
-    (["--server=https://x", "--min-wait=100"], "add off-cpu"),
-    (["--server=https://x", "--label=__team=x"], "begin with __"),
-    (["--server=https://x", "--host-root=/nonexistent"], "host-root /nonexistent: No such file"),
-    (["--server=https://x", "--host-root=/etc/passwd"], "is no folder"),
-    (["--server=https://x", "--frequency=0"], "a number from 1"),
-    (["--server=https://x", "--off-cpu=1.5"], "off-cpu is 0 or a part from 0.0001 to 1"),
-    (["--server=https://x", "--min-wait=long"], "min-wait is a number"),
-    (["--server=https://x", "--label=x"], "NAME=VALUE"),
-    (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
-    (["--server=https://x", "--symbols=some"], "off, missing or all"),
-    (["--server=https://x", "--symbols-files=some"], "yes or no"),
-    (["--server=https://x", "--pods=ftp://x"], "pods: the server's address"),
-    (["--server=https://x", "--pods=http://10.0.0.1/pods"], "https://"),
-    (["--server=https://x", "--relabel-file=/nonexistent"], "/nonexistent"),
-    (["--config=/nonexistent"], "/nonexistent"),
-    (["other"], "no command"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ([], "name a server"),
+        (["--server=http://example.com"], "https://"),
+        (["--server=http://localhost:x@127.0.0.9:1"], "https://"),
+        (["--server=http://127.0.0.1.example.com"], "https://"),
+        (["--server=https://user:secret@localhost:1"], "a user's name or password"),
+        (["--server=https://"], "https://HOST:PORT is meant"),
+        (["--server=https://localhost:1/base?q=1"], "has a query in it"),
+        (["--server=localhost:1"], "https://HOST:PORT is meant"),
+        (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
+        (["--server=https://x", "--min-wait=100"], "add off-cpu"),
+        (["--server=https://x", "--label=__team=x"], "begin with __"),
+        (
+            ["--server=https://x", "--host-root=/nonexistent"],
+            "host-root /nonexistent: No such file",
+        ),
+        (["--server=https://x", "--host-root=/etc/passwd"], "is no folder"),
+        (["--server=https://x", "--frequency=0"], "a number from 1"),
+        (["--server=https://x", "--off-cpu=1.5"], "off-cpu is 0 or a part from 0.0001 to 1"),
+        (["--server=https://x", "--min-wait=long"], "min-wait is a number"),
+        (["--server=https://x", "--label=x"], "NAME=VALUE"),
+        (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
+        (["--server=https://x", "--symbols=some"], "off, missing or all"),
+        (["--server=https://x", "--symbols-files=some"], "yes or no"),
+        (["--server=https://x", "--pods=ftp://x"], "pods: the server's address"),
+        (["--server=https://x", "--pods=http://10.0.0.1/pods"], "https://"),
+        (["--server=https://x", "--relabel-file=/nonexistent"], "/nonexistent"),
+        (["--config=/nonexistent"], "/nonexistent"),
+        (["other"], "no command"),
+    ],
+)
 def test_mistakes_are_explained(arguments, words, tmp_path):
-    done = subprocess.run([AGENT, f"--spool-dir={tmp_path}", *arguments], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [AGENT, f"--spool-dir={tmp_path}", *arguments], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2
     assert words in done.stderr and "secret" not in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--server=https://x", "--token-file=x", "--ca-file=x", "--proxy=http://x"])
+@pytest.mark.parametrize(
+    "option", ["--server=https://x", "--token-file=x", "--ca-file=x", "--proxy=http://x"]
+)
 def test_what_is_of_sending_is_refused_where_nothing_is_sent(option, tmp_path):
-    done = subprocess.run([AGENT, f"--offline-dir={tmp_path}/x", option], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [AGENT, f"--offline-dir={tmp_path}/x", option], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2 and "with offline-dir nothing is sent" in done.stderr
     assert not (tmp_path / "x").exists()
 
 
 def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_path):
     config = tmp_path / "agent.ini"
-    config.write_text(f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = {tmp_path}/spool\n")
-    agent = subprocess.Popen([AGENT, f"--config={config}", f"--offline-dir={tmp_path}/x"], stderr=subprocess.PIPE, text=True)
+    config.write_text(
+        f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = {tmp_path}/spool\n"
+    )
+    agent = subprocess.Popen(
+        [AGENT, f"--config={config}", f"--offline-dir={tmp_path}/x"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     line = agent.stderr.readline()
     agent.terminate()
     agent.communicate(timeout=60)
@@ -892,24 +1165,41 @@ def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_pat
     assert (tmp_path / "x").exists() and not (tmp_path / "spool").exists()
 
 
-@pytest.mark.parametrize("text, words", [
-    ("[agent]\nserver = https://localhost:1\nfrequncy = 99\n", 'there is no setting "frequncy"'),
-    ("server = https://localhost:1\n", "settings belong to [agent]"),
-    ("[server]\nserver = https://localhost:1\n", "settings belong to [agent]"),
-    ("[agent]\nserver = https://localhost:1\nframe-pointers = maybe\n", "frame-pointers is yes or no"),
-    ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (
+            "[agent]\nserver = https://localhost:1\nfrequncy = 99\n",
+            'there is no setting "frequncy"',
+        ),
+        ("server = https://localhost:1\n", "settings belong to [agent]"),
+        ("[server]\nserver = https://localhost:1\n", "settings belong to [agent]"),
+        (
+            "[agent]\nserver = https://localhost:1\nframe-pointers = maybe\n",
+            "frame-pointers is yes or no",
+        ),
+        ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
+    ],
+)
 def test_what_is_wrong_in_the_settings_file_is_named(text, words, tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text(text)
-    done = subprocess.run([AGENT, f"--config={config}", f"--spool-dir={tmp_path}"], capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run(
+        [AGENT, f"--config={config}", f"--spool-dir={tmp_path}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2 and words in done.stderr
 
 
 def test_the_settings_file_is_read_and_the_command_line_wins(tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text("[agent]\nserver = https://localhost:1\nfrequency = 0\n")
-    done = subprocess.run([AGENT, f"--config={config}", f"--spool-dir={tmp_path}"], capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run(
+        [AGENT, f"--config={config}", f"--spool-dir={tmp_path}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2 and str(config) in done.stderr and "frequency" in done.stderr

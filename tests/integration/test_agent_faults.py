@@ -16,7 +16,10 @@ from test_agent import AGENT, STARTED
 from test_agent_truth import PROGRAMS, run
 from test_record import REFUSAL
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+]
 
 
 def fields_of(message):
@@ -37,7 +40,7 @@ def fields_of(message):
         size = {0: 0, 1: 8, 2: None, 5: 4}[tag & 7]
         value = varint() if tag & 7 == 0 else None
         size = varint() if size is None else size
-        yield tag >> 3, message[at:at + size] if value is None else value
+        yield tag >> 3, message[at : at + size] if value is None else value
         at += size
 
 
@@ -51,24 +54,40 @@ class Agent:
     """Keeps its batches, and says what it counts."""
 
     def __init__(self, folder, *arguments, environment=None, hang_up=signal.SIG_DFL):
-        self.batches_path, self.log_path, self.port = folder / "batches", folder / "agent.log", free_port()
+        self.batches_path, self.log_path, self.port = (
+            folder / "batches",
+            folder / "agent.log",
+            free_port(),
+        )
         self.batches_path.mkdir(exist_ok=True)
-        self.command = [str(AGENT), f"--offline-dir={self.batches_path}", "--interval=1",
-                        f"--metrics=127.0.0.1:{self.port}", *arguments]
+        self.command = [
+            str(AGENT),
+            f"--offline-dir={self.batches_path}",
+            "--interval=1",
+            f"--metrics=127.0.0.1:{self.port}",
+            *arguments,
+        ]
         self.environment = {**os.environ, **(environment or {})}
         self.hang_up = hang_up
         self.start()
 
     def start(self):
         with open(self.log_path, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment,
-                                            preexec_fn=lambda: signal.signal(signal.SIGHUP, self.hang_up))
+            self.process = subprocess.Popen(
+                self.command,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, self.hang_up),
+            )
         self.wait(lambda: STARTED in self.log_path.read_text())
 
     def wait(self, is_so, seconds=120):
         deadline = time.monotonic() + seconds
         while not is_so():
-            assert self.process.poll() is None and time.monotonic() < deadline, self.log_path.read_text()
+            assert (
+                self.process.poll() is None and time.monotonic() < deadline
+            ), self.log_path.read_text()
             time.sleep(0.1)
 
     def metrics(self):
@@ -76,13 +95,25 @@ class Agent:
             return answer.read().decode()
 
     def counts(self):
-        return {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", self.metrics(), re.M)}
+        return {
+            name: int(value)
+            for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", self.metrics(), re.M)
+        }
 
     def stopped(self, reason):
-        return int(re.search(rf'^perfolio_agent_stacks_total{{stop="{reason}"}} (\d+)$', self.metrics(), re.M)[1])
+        return int(
+            re.search(
+                rf'^perfolio_agent_stacks_total{{stop="{reason}"}} (\d+)$', self.metrics(), re.M
+            )[1]
+        )
 
     def processor_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        fields = (
+            pathlib.Path(f"/proc/{self.process.pid}/stat")
+            .read_text(encoding="utf-8")
+            .rsplit(")", 1)[1]
+            .split()
+        )
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait_for(self, name, number, seconds=120):
@@ -99,7 +130,9 @@ class Agent:
 
     def strings(self):
         """Of all batches, as bytes."""
-        return [text for name in self.batches() for text in strings_of_batch(self.batches_path / name)]
+        return [
+            text for name in self.batches() for text in strings_of_batch(self.batches_path / name)
+        ]
 
     def peak_mib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
@@ -124,8 +157,18 @@ def start_agent(tmp_path):
 @pytest.fixture(scope="module")
 def truth(tmp_path_factory):
     path = tmp_path_factory.mktemp("faults") / "truth"
-    run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", PROGRAMS / "truth.c", "-pthread", "-o", path,
-        cwd=path.parent)
+    run(
+        "gcc",
+        "-O2",
+        "-g",
+        "-fomit-frame-pointer",
+        "-Wl,--build-id",
+        PROGRAMS / "truth.c",
+        "-pthread",
+        "-o",
+        path,
+        cwd=path.parent,
+    )
     return path
 
 
@@ -169,7 +212,9 @@ while True:
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_hundred_thousand_mappings_leave_others_their_samples(start_agent, truth, is_first):
     agent = None if is_first else start_agent("--frequency=99")
-    programs = [subprocess.Popen(["python3", "-c", MANY, truth], stdout=subprocess.PIPE) for _ in range(2)]
+    programs = [
+        subprocess.Popen(["python3", "-c", MANY, truth], stdout=subprocess.PIPE) for _ in range(2)
+    ]
     try:
         assert [program.stdout.readline() for program in programs] == [b"50000\n"] * 2
         agent = agent or start_agent("--frequency=99")
@@ -236,8 +281,18 @@ def load_strange_files(tmp_path):
         paths = [tmp_path / f"strange{i}.so" for i in range(file_count)]
         for i, path in enumerate(paths):
             path.with_suffix(".s").write_text(
-                STRANGE.replace("BASE", str(1000000 * (i + 1))).replace("COUNT", str(rule_count)))
-            run("gcc", "-shared", "-nostdlib", "-Wl,--build-id", path.with_suffix(".s"), "-o", path, cwd=tmp_path)
+                STRANGE.replace("BASE", str(1000000 * (i + 1))).replace("COUNT", str(rule_count))
+            )
+            run(
+                "gcc",
+                "-shared",
+                "-nostdlib",
+                "-Wl,--build-id",
+                path.with_suffix(".s"),
+                "-o",
+                path,
+                cwd=tmp_path,
+            )
         processes.append(subprocess.Popen(["python3", "-c", LOAD, *paths], stdout=subprocess.PIPE))
         assert processes[-1].stdout.readline() == b"%d\n" % file_count
         return processes[-1]
@@ -248,7 +303,11 @@ def load_strange_files(tmp_path):
 
 def files_of_code(process):
     with open(f"/proc/{process.pid}/maps", encoding="ascii") as maps:
-        return {fields[5] for fields in map(str.split, maps) if "x" in fields[1] and fields[5:] and fields[5][0] == "/"}
+        return {
+            fields[5]
+            for fields in map(str.split, maps)
+            if "x" in fields[1] and fields[5:] and fields[5][0] == "/"
+        }
 
 
 @pytest.fixture
@@ -256,7 +315,16 @@ def large_frame(tmp_path):
     """Starts a program of LARGE_FRAME."""
     processes = []
     (tmp_path / "large.c").write_text(LARGE_FRAME)
-    run("gcc", "-O2", "-fomit-frame-pointer", "-Wl,--build-id", "large.c", "-o", "large", cwd=tmp_path)
+    run(
+        "gcc",
+        "-O2",
+        "-fomit-frame-pointer",
+        "-Wl,--build-id",
+        "large.c",
+        "-o",
+        "large",
+        cwd=tmp_path,
+    )
     yield lambda: processes.append(subprocess.Popen([tmp_path / "large"]))
     end(*processes)
 
@@ -268,8 +336,9 @@ def end(*processes):
 
 
 @pytest.mark.parametrize("file_count, rule_count, refused_count", [(5, 16000, 5), (70, 2040, 65)])
-def test_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, load_strange_files, large_frame,
-                                                                 file_count, rule_count, refused_count):
+def test_files_of_strange_rules_leave_a_later_program_its_stacks(
+    start_agent, load_strange_files, large_frame, file_count, rule_count, refused_count
+):
     agent = start_agent("--frequency=99")
     files = files_of_code(load_strange_files(file_count, rule_count))
     agent.wait_for("refused_total", refused_count)
@@ -278,11 +347,15 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(start_agent, lo
     assert agent.stopped("rules-full") == 0
     # Of all one is said, and each is counted once however often it is tried. When all are found at once, the process's
     # own libraries may be what does not fit.
-    assert len(files) > file_count and refused_count <= agent.counts()["refused_total"] <= len(files)
+    assert len(files) > file_count and refused_count <= agent.counts()["refused_total"] <= len(
+        files
+    )
     assert len(re.findall(r"there is no room.*/strange\d+.so", agent.log_path.read_text())) == 1
 
 
-def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(start_agent, load_strange_files, large_frame):
+def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(
+    start_agent, load_strange_files, large_frame
+):
     agent = start_agent("--frequency=99")
     strange = load_strange_files(60, 2000)
     agent.wait_for("refused_total", 40)
@@ -315,13 +388,26 @@ time.sleep(600)
 """
 
 
-def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stacks(start_agent, large_frame, tmp_path):
+def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stacks(
+    start_agent, large_frame, tmp_path
+):
     build_id = "5" * 40
     (tmp_path / "one.c").write_text("int one(void) { return 1; }\n")
-    run("gcc", "-shared", "-nostdlib", "-Wl,-z,noseparate-code", f"-Wl,--build-id=0x{build_id}", "one.c", "-o", "one.so",
-        cwd=tmp_path)
+    run(
+        "gcc",
+        "-shared",
+        "-nostdlib",
+        "-Wl,-z,noseparate-code",
+        f"-Wl,--build-id=0x{build_id}",
+        "one.c",
+        "-o",
+        "one.so",
+        cwd=tmp_path,
+    )
     agent = start_agent("--frequency=99")
-    many = subprocess.Popen(["python3", "-c", MANY_FILES, tmp_path, "9000", build_id], stdout=subprocess.PIPE)
+    many = subprocess.Popen(
+        ["python3", "-c", MANY_FILES, tmp_path, "9000", build_id], stdout=subprocess.PIPE
+    )
     try:
         assert many.stdout.readline() == b"9000\n"
         agent.wait_for("mappings", 9000)
@@ -336,8 +422,13 @@ def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stack
         last = agent.wait_for_batches(2)
     finally:
         end(many)
-    assert any(b"/large" in subprocess.run(["zstd", "-dc", agent.batches_path / name], capture_output=True,
-                                           check=True).stdout for name in last)
+    assert any(
+        b"/large"
+        in subprocess.run(
+            ["zstd", "-dc", agent.batches_path / name], capture_output=True, check=True
+        ).stdout
+        for name in last
+    )
     agent.process.terminate()
     agent.process.wait(60)
     assert not re.findall(r".*stacks that end.*/large.*", agent.log_path.read_text())
@@ -373,13 +464,24 @@ def kernel_table_mib(agent):
 def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_agent, tmp_path):
     build_id = "5" * 40
     (tmp_path / "one.s").write_text(LONG_TABLE)
-    run("gcc", "-shared", "-nostdlib", "-Wl,-z,noseparate-code", f"-Wl,--build-id=0x{build_id}", "one.s", "-o", "one.so",
-        cwd=tmp_path)
+    run(
+        "gcc",
+        "-shared",
+        "-nostdlib",
+        "-Wl,-z,noseparate-code",
+        f"-Wl,--build-id=0x{build_id}",
+        "one.s",
+        "-o",
+        "one.so",
+        cwd=tmp_path,
+    )
     settings = "--frequency=99", "--memory-limit=96"
     agent = start_agent(*settings)
     before = kernel_table_mib(agent)
     # Of 900 KB each: 72 MB, more than there is beside the tables of what else runs here.
-    many = subprocess.Popen(["python3", "-c", MANY_FILES, tmp_path, "80", build_id], stdout=subprocess.PIPE)
+    many = subprocess.Popen(
+        ["python3", "-c", MANY_FILES, tmp_path, "80", build_id], stdout=subprocess.PIPE
+    )
     try:
         assert many.stdout.readline() == b"80\n"
         agent.wait_for("refused_total", 10)
@@ -413,7 +515,10 @@ def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
     run("gcc", "-O1", "named.c", "-o", "named", cwd=tmp_path)
     agent = start_agent()
     # The kernel cuts names after 15 bytes: here in the middle of a character.
-    programs = [subprocess.Popen([tmp_path / "named", name]) for name in (b"evil\xff\xfe", "vierzehn-zeichä".encode())]
+    programs = [
+        subprocess.Popen([tmp_path / "named", name])
+        for name in (b"evil\xff\xfe", "vierzehn-zeichä".encode())
+    ]
     try:
         agent.wait(lambda: {b"evil??", b"vierzehn-zeich"} <= set(agent.strings()), 30)
     finally:
@@ -488,7 +593,10 @@ def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(star
         assert max(map(len, strings)) == 512
         assert b"[name left out]" in strings
     assert b"made_up_%d_1_of_1" % programs[-1].pid in strings
-    said = re.findall(r"not all that a user.s processes, or one of root.s, bring fits.*", agent.log_path.read_text())
+    said = re.findall(
+        r"not all that a user.s processes, or one of root.s, bring fits.*",
+        agent.log_path.read_text(),
+    )
     assert len(said) == 1 and "name=made_up" in said[0].replace('"', ""), said
     assert agent.peak_mib() < 128
 
@@ -501,8 +609,10 @@ def test_stacks_of_chance_make_more_batches_and_lose_none(start_agent, tmp_path)
     with open(tmp_path / "file", "wb") as file:
         file.truncate(4 << 20)
     agent = start_agent("--frequency=999", "--interval=10", "--spool-max=4")
-    programs = [subprocess.Popen([tmp_path / "made_up", tmp_path / "file", "130000"])
-                for _ in range(2 * os.cpu_count())]
+    programs = [
+        subprocess.Popen([tmp_path / "made_up", tmp_path / "file", "130000"])
+        for _ in range(2 * os.cpu_count())
+    ]
     try:
         agent.wait(lambda: agent.counts()["kept_bytes_total"] > 12 << 20)
     finally:
@@ -538,12 +648,20 @@ def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path
     run("gcc", "-O2", "flood.c", "-o", "flood", cwd=tmp_path)
     run("gcc", "-shared", "-Wl,--build-id=none", "noid.c", "-o", "noid.so", cwd=tmp_path)
     agent = start_agent()
-    before_seconds, before_floods = agent.processor_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    floods = [subprocess.Popen([tmp_path / "flood", tmp_path / "noid.so"], stdout=subprocess.PIPE) for _ in range(3)]
+    before_seconds, before_floods = agent.processor_seconds(), resource.getrusage(
+        resource.RUSAGE_CHILDREN
+    )
+    floods = [
+        subprocess.Popen([tmp_path / "flood", tmp_path / "noid.so"], stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
     counts = [int(flood.communicate()[0]) for flood in floods]
     spent_seconds = agent.processor_seconds() - before_seconds
     after_floods = resource.getrusage(resource.RUSAGE_CHILDREN)
-    floods_seconds = sum(getattr(after_floods, name) - getattr(before_floods, name) for name in ("ru_utime", "ru_stime"))
+    floods_seconds = sum(
+        getattr(after_floods, name) - getattr(before_floods, name)
+        for name in ("ru_utime", "ru_stime")
+    )
     # A file that is read for each costs 10 to 20 us, as much as the mapping itself; without, it is 7 % of that.
     assert spent_seconds < floods_seconds / 4, (spent_seconds, floods_seconds, counts)
 
@@ -552,7 +670,9 @@ def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
     """They are written and read in pieces: touched whole they were more than half of what it has resident."""
     agent = start_agent()
     process = pathlib.Path("/proc", str(agent.process.pid))
-    maps = re.findall(r"^[0-9a-f]+-.* (\S+)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", (process / "smaps").read_text(), re.M)
+    maps = re.findall(
+        r"^[0-9a-f]+-.* (\S+)\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", (process / "smaps").read_text(), re.M
+    )
     resident = [int(kb) << 10 for name, kb in maps if "bpf-map" in name]
     assert kernel_table_mib(agent) >= 4 and resident
     assert sum(resident) < 2 << 20, resident
@@ -593,7 +713,9 @@ def test_a_wall_clock_that_steps_stops_nothing(start_agent, tmp_path):
     (tmp_path / "stepping.c").write_text(STEPPING)
     run("gcc", "-shared", "-fPIC", "stepping.c", "-o", "stepping.so", cwd=tmp_path)
     ahead = tmp_path / "ahead"
-    agent = start_agent(environment={"LD_PRELOAD": str(tmp_path / "stepping.so"), "AHEAD": str(ahead)})
+    agent = start_agent(
+        environment={"LD_PRELOAD": str(tmp_path / "stepping.so"), "AHEAD": str(ahead)}
+    )
     agent.wait_for_batches(2)
     ahead.touch()
     agent.wait_for_batches(3)
@@ -607,7 +729,9 @@ def test_a_wall_clock_that_steps_stops_nothing(start_agent, tmp_path):
 def small_disk(tmp_path):
     folder = tmp_path / "batches"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False
+    ).returncode:
         pytest.skip("nothing can be mounted here")
     yield folder
     subprocess.run(["umount", folder], check=True)

@@ -16,8 +16,23 @@ import pytest
 from conftest import AGENT
 from debuginfod_stub import Stub
 from people import Tenant
-from test_agent import (CPU, HOUR, Agent, Pods, REFUSAL, ask, build_id_of, cgroup, let_it_run, now, program,  # noqa: F401
-                        spin, spinning, start_agent, tenant)
+from test_agent import (
+    CPU,
+    HOUR,
+    Agent,
+    Pods,
+    REFUSAL,
+    ask,
+    build_id_of,
+    cgroup,
+    let_it_run,
+    now,
+    program,  # noqa: F401
+    spin,
+    spinning,
+    start_agent,
+    tenant,
+)
 from test_debuginfo_upstreams import need, tables_of
 from test_debuginfo_upstreams import wait_for as wait_until_there
 
@@ -43,6 +58,7 @@ def wait_for(what, agent, seconds=600):
 
 
 # ---- where it sends ----
+
 
 class Tunnel:
     """A proxy that leads wherever CONNECT says; asked: where that was."""
@@ -86,7 +102,9 @@ class Tunnel:
 
 
 def has_series(client, begin, match, metric=CPU):
-    answer = client.get("/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": metric + match})
+    answer = client.get(
+        "/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": metric + match}
+    )
     assert answer.status == 200, answer
     return bool(answer.json()["data"])
 
@@ -98,13 +116,37 @@ def test_a_proxy_leads_to_the_server(start_agent, server, tenant, program):  # n
     agent.stop()
     tunnel.listener.close()
     assert set(tunnel.asked) == {("CONNECT", f"localhost:{server.port}")}, agent.log()
-    assert has_series(server.api(tenant.make_token("read")["token"]), begin, f'{{process_executable_name="{program.name}"}}')
+    assert has_series(
+        server.api(tenant.make_token("read")["token"]),
+        begin,
+        f'{{process_executable_name="{program.name}"}}',
+    )
 
 
 def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path):  # noqa: F811
     cert, key = tmp_path / "kubelet.crt", tmp_path / "kubelet.key"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            key,
+            "-out",
+            cert,
+        ],
+        check=True,
+        capture_output=True,
+    )
     kubelet = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pods)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
@@ -112,10 +154,16 @@ def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path
     kubelet.handle_error = lambda *_: None  # who does not trust it hangs up
     threading.Thread(target=kubelet.serve_forever, daemon=True).start()
     (tmp_path / "pods-token").write_text("pods-token\n")
-    flags = (f"--pods=https://localhost:{kubelet.server_port}/pods", f"--pods-token-file={tmp_path}/pods-token", "--symbols=off")
+    flags = (
+        f"--pods=https://localhost:{kubelet.server_port}/pods",
+        f"--pods-token-file={tmp_path}/pods-token",
+        "--symbols=off",
+    )
     try:
         Pods.asked = 0
-        agent = start_agent(*flags, f"--pods-ca-file={tmp_path}/token")  # a file without a certificate of it
+        agent = start_agent(
+            *flags, f"--pods-ca-file={tmp_path}/token"
+        )  # a file without a certificate of it
         wait_for(lambda: re.search(r"pods.*(certificate|trust|CA|PEM)", agent.log(), re.I), agent)
         agent.stop()
         assert Pods.asked == 0
@@ -141,17 +189,28 @@ def napping(tmp_path):
 
 def waited(client, begin, name):
     """Nanoseconds; that the type is there says nothing: a process without waits has none in the time that it was seen."""
-    answer = client.get("/api/v1/query", query={"query": f'off_cpu{{process_executable_name="{name}"}}', "report": "top",
-                                                "start": begin, "end": now() + HOUR})
+    answer = client.get(
+        "/api/v1/query",
+        query={
+            "query": f'off_cpu{{process_executable_name="{name}"}}',
+            "report": "top",
+            "start": begin,
+            "end": now() + HOUR,
+        },
+    )
     assert answer.status in (200, 404), answer
     return answer.json()["total"] if answer.status == 200 else 0
 
 
-def test_waits_are_sampled_and_shorter_ones_left_out(start_agent, server, tenant, napping):  # noqa: F811
+def test_waits_are_sampled_and_shorter_ones_left_out(
+    start_agent, server, tenant, napping
+):  # noqa: F811
     name, _ = napping
     client = server.api(tenant.make_token("read")["token"])
     begin = now()
-    agent = start_agent("--off-cpu=1", "--min-wait=50000000", "--symbols=off")  # waits of 50 s and more
+    agent = start_agent(
+        "--off-cpu=1", "--min-wait=50000000", "--symbols=off"
+    )  # waits of 50 s and more
     wait_for(lambda: has_series(client, begin, "{}"), agent)  # a window was sent
     agent.stop()
     assert waited(client, begin, name) == 0, agent.log()
@@ -163,29 +222,48 @@ def test_waits_are_sampled_and_shorter_ones_left_out(start_agent, server, tenant
 
 # ---- symbol tables ----
 
-def test_all_sends_tables_that_the_server_has_from_others(start_agent, start_server, program, tmp_path):  # noqa: F811
+
+def test_all_sends_tables_that_the_server_has_from_others(
+    start_agent, start_server, program, tmp_path
+):  # noqa: F811
     """The server has a table for all teams, of a debuginfod server; the team has none of its own."""
     build_id = build_id_of(program)
     with Stub() as stub:
         stub.content = program.read_bytes()
-        server = start_server(f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1")
+        server = start_server(
+            f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1"
+        )
         team = Tenant(server)
         need(server, team, build_id)
         wait_until_there(lambda: tables_of(server, build_id) == ["public"])
         for policy in ("missing", "all"):
             (tmp_path / policy).mkdir()
-            agent = Agent(tmp_path / policy, server, team.make_token("ingest", "debuginfo")["token"], f"--symbols={policy}",
-                          f"--metrics=unix:{tmp_path}/{policy}.sock").start()
+            agent = Agent(
+                tmp_path / policy,
+                server,
+                team.make_token("ingest", "debuginfo")["token"],
+                f"--symbols={policy}",
+                f"--metrics=unix:{tmp_path}/{policy}.sock",
+            ).start()
             try:
                 with spinning(program):
                     if policy == "all":
                         agent.wait_for(f"build_id={build_id} kind=table")
                     else:
-                        wait_for(lambda: re.search(r"symbols_known_total [1-9]", ask(
-                            f"{tmp_path}/missing.sock", b"GET /metrics HTTP/1.1\r\n\r\n")[1]), agent)
+                        wait_for(
+                            lambda: re.search(
+                                r"symbols_known_total [1-9]",
+                                ask(f"{tmp_path}/missing.sock", b"GET /metrics HTTP/1.1\r\n\r\n")[
+                                    1
+                                ],
+                            ),
+                            agent,
+                        )
             finally:
                 agent.stop()
-            assert (f"build_id={build_id} kind=table" in agent.log()) == (policy == "all"), agent.log()
+            assert (f"build_id={build_id} kind=table" in agent.log()) == (
+                policy == "all"
+            ), agent.log()
 
 
 @pytest.mark.long
@@ -193,14 +271,23 @@ def test_a_table_is_made_within_the_memory(start_agent, program):  # noqa: F811
     """A program of 96 MB, nearly all of it debug information, is more than can be read."""
     with open(program.parent / "text", "wb") as file:
         file.truncate(96 << 20)
-    subprocess.run(["objcopy", "--update-section", f".debug_str={program.parent}/text", program], check=True)
+    subprocess.run(
+        ["objcopy", "--update-section", f".debug_str={program.parent}/text", program], check=True
+    )
     agent = start_agent("--symbols-memory=64", "--symbols=all", scopes=("ingest", "debuginfo"))
     with spinning(program):
-        wait_for(lambda: re.search(rf"no names for a binary.*build_id={build_id_of(program)}.*limit of 64 MiB", agent.log()), agent)
+        wait_for(
+            lambda: re.search(
+                rf"no names for a binary.*build_id={build_id_of(program)}.*limit of 64 MiB",
+                agent.log(),
+            ),
+            agent,
+        )
     agent.stop()
 
 
 # ---- how it runs ----
+
 
 def test_the_frequency_is_that_of_samples(start_agent, program):  # noqa: F811
     counts = []
@@ -220,25 +307,44 @@ def test_forced_it_runs_here_too(start_agent, program):  # noqa: F811
     assert 'msg="sampling"' in agent.log()
 
 
-def test_another_roots_containers_are_found(start_agent, server, tenant, program, tmp_path, cgroup):  # noqa: F811
+def test_another_roots_containers_are_found(
+    start_agent, server, tenant, program, tmp_path, cgroup
+):  # noqa: F811
     """A state file of containerd's, below a folder that is given as the host's root."""
-    container = cgroup.name[len("cri-containerd-"):-len(".scope")]
+    container = cgroup.name[len("cri-containerd-") : -len(".scope")]
     state = tmp_path / "root/run/containerd/io.containerd.runtime.v2.task/k8s.io" / container
     state.mkdir(parents=True)
-    (state / "config.json").write_text(json.dumps({"annotations": {
-        "io.kubernetes.cri.sandbox-name": "web-7", "io.kubernetes.cri.sandbox-namespace": "shop",
-        "io.kubernetes.cri.container-name": "c", "io.kubernetes.cri.container-type": "container"}}))
+    (state / "config.json").write_text(
+        json.dumps(
+            {
+                "annotations": {
+                    "io.kubernetes.cri.sandbox-name": "web-7",
+                    "io.kubernetes.cri.sandbox-namespace": "shop",
+                    "io.kubernetes.cri.container-name": "c",
+                    "io.kubernetes.cri.container-type": "container",
+                }
+            }
+        )
+    )
     client, begin = server.api(tenant.make_token("read")["token"]), now()
     agent = start_agent(f"--host-root={tmp_path}/root", "--symbols=off")
-    with spinning("sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000") as process:
+    with spinning(
+        "sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000"
+    ) as process:
         let_it_run(process)
     agent.stop()
-    assert has_series(client, begin, '{k8s_pod_name="web-7",k8s_namespace_name="shop"}'), agent.log()
+    assert has_series(
+        client, begin, '{k8s_pod_name="web-7",k8s_namespace_name="shop"}'
+    ), agent.log()
 
 
 def test_unwind_tables_are_json(program):  # noqa: F811
-    plain, made = (subprocess.run([AGENT, "show-unwind", *flags, program], capture_output=True, text=True, timeout=60)
-                   for flags in ((), ("--json",)))
+    plain, made = (
+        subprocess.run(
+            [AGENT, "show-unwind", *flags, program], capture_output=True, text=True, timeout=60
+        )
+        for flags in ((), ("--json",))
+    )
     assert plain.returncode == made.returncode == 0, made.stderr
     shown = json.loads(made.stdout)
     assert shown["path"] == str(program) and len(shown["rows"]) > 10

@@ -35,7 +35,9 @@ NODE = "function spinInNode(n) { let s = 0; for (let i = 0; i < n; i++) s += i %
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
-    pytest.mark.skipif(not shutil.which("go") or not shutil.which("node"), reason="there is no Go or no Node"),
+    pytest.mark.skipif(
+        not shutil.which("go") or not shutil.which("node"), reason="there is no Go or no Node"
+    ),
 ]
 
 
@@ -44,21 +46,37 @@ def loads(program, tmp_path):  # noqa: F811
     """What runs, a function that is to be seen in it, and where its samples are in which file. The names of code
     that Node makes come without lines."""
     (tmp_path / "spin.go").write_text(GO)
-    subprocess.run(["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"], check=True, timeout=300,
-                   env={**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOCACHE": GO_CACHE}, cwd=tmp_path)
+    subprocess.run(
+        ["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"],
+        check=True,
+        timeout=300,
+        env={**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOCACHE": GO_CACHE},
+        cwd=tmp_path,
+    )
     (tmp_path / "spin.py").write_text(PYTHON)
-    first = SOURCE[:SOURCE.index("inner(")].count("\n") + 1
-    of_inner = range(first, first + SOURCE[SOURCE.index("inner("):].split("\n}")[0].count("\n") + 2)
-    return {"c": ([program, "100000000"], "inner", "spin.c", of_inner),
-            "go": ([tmp_path / "go-spin"], "main.spinInGo", "spin.go", [3]),
-            "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python", "spin.py", [3]),
-            # Once the loop around it is optimised V8 would inline the function, whose name no perf map has then.
-            "node": (["node", "--perf-basic-prof", "--no-turbo-inlining", "-e", NODE], "spinInNode", None, [])}
+    first = SOURCE[: SOURCE.index("inner(")].count("\n") + 1
+    of_inner = range(
+        first, first + SOURCE[SOURCE.index("inner(") :].split("\n}")[0].count("\n") + 2
+    )
+    return {
+        "c": ([program, "100000000"], "inner", "spin.c", of_inner),
+        "go": ([tmp_path / "go-spin"], "main.spinInGo", "spin.go", [3]),
+        "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python", "spin.py", [3]),
+        # Once the loop around it is optimised V8 would inline the function, whose name no perf map has then.
+        "node": (
+            ["node", "--perf-basic-prof", "--no-turbo-inlining", "-e", NODE],
+            "spinInNode",
+            None,
+            [],
+        ),
+    }
 
 
 def start_all(loads):
-    return {name: subprocess.Popen(command, env={"LOAD": name, "PATH": os.environ["PATH"]})
-            for name, (command, *_) in loads.items()}
+    return {
+        name: subprocess.Popen(command, env={"LOAD": name, "PATH": os.environ["PATH"]})
+        for name, (command, *_) in loads.items()
+    }
 
 
 def end_all(processes):
@@ -74,14 +92,21 @@ def end_all(processes):
 
 def places(client, selector, begin, function):
     """{(file, line) of the function: samples}, as the server answers."""
-    answer = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
-                                                "report": "pprof"})
+    answer = client.get(
+        "/api/v1/query",
+        query={"query": selector, "start": begin, "end": now() + HOUR, "report": "pprof"},
+    )
     assert answer.status == 200, answer
-    profile = pprof_reader.Profile(gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body)
+    profile = pprof_reader.Profile(
+        gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body
+    )
     found = {}
     for sample in profile.samples:
-        for line in {(line["function_id"], line["line"]) for location_id in sample.stack
-                     for line in profile.locations[location_id]["line"]}:
+        for line in {
+            (line["function_id"], line["line"])
+            for location_id in sample.stack
+            for line in profile.locations[location_id]["line"]
+        }:
             of = profile.functions[line[0]]
             if function in of["name"]:
                 place = os.path.basename(of["filename"]), line[1]
@@ -107,7 +132,9 @@ def wait_for_waiting(agent):
 def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_path, loads):
     server = start_server()
     tenant = Tenant(server)
-    agent = Agent(tmp_path, server, tenant.make_token("ingest", "debuginfo")["token"], "--environment=LOAD")
+    agent = Agent(
+        tmp_path, server, tenant.make_token("ingest", "debuginfo")["token"], "--environment=LOAD"
+    )
     begin = now()
     agent.start()
     processes = start_all(loads)
@@ -141,13 +168,19 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
             _, rows = folded(client, selector, begin, now() + HOUR)
             time.sleep(0.5)
         total = sum(rows.values())
-        named = sum(value for stack, value in rows.items() if any(function in frame for frame in stack))
+        named = sum(
+            value for stack, value in rows.items() if any(function in frame for frame in stack)
+        )
         assert 0.8 * used[name] - 0.1e9 < total < 1.2 * used[name] + 0.1e9, (name, total, used)
         assert named > 0.7 * total, (name, named, total)
-        answer = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
-                                                    "report": "svg"})
+        answer = client.get(
+            "/api/v1/query",
+            query={"query": selector, "start": begin, "end": now() + HOUR, "report": "svg"},
+        )
         assert answer.status == 200 and function in answer.text, (name, answer)
         if file:
             found = places(client, selector, begin, function)
-            known = sum(count for (path, line), count in found.items() if path == file and line in lines)
+            known = sum(
+                count for (path, line), count in found.items() if path == file and line in lines
+            )
             assert known > 0.9 * sum(found.values()), (name, found)

@@ -15,10 +15,25 @@ from test_record import REFUSAL, stacks
 
 GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # the standard library is compiled once
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "agent"
-ROOT = {"_start", "clone", "clone3", "__clone", "__clone3", "start_thread", "runtime.goexit.abi0",
-        "runtime.goexit", "runtime.mstart.abi0", "runtime.mstart", "runtime.rt0_go.abi0", "runtime.rt0_go",
-        "runtime.asmcgocall.abi0", "runtime.systemstack.abi0", "runtime.mcall", "runtime.mcall.abi0",
-        "runtime.morestack.abi0"}
+ROOT = {
+    "_start",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+    "start_thread",
+    "runtime.goexit.abi0",
+    "runtime.goexit",
+    "runtime.mstart.abi0",
+    "runtime.mstart",
+    "runtime.rt0_go.abi0",
+    "runtime.rt0_go",
+    "runtime.asmcgocall.abi0",
+    "runtime.systemstack.abi0",
+    "runtime.mcall",
+    "runtime.mcall.abi0",
+    "runtime.morestack.abi0",
+}
 
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
@@ -29,8 +44,14 @@ def needs(program):
 
 def run(*command, cwd, **environment):
     """A compiler."""
-    subprocess.run([str(word) for word in command], cwd=cwd, check=True, stdout=subprocess.DEVNULL, timeout=300,
-                   env={**os.environ, **environment})
+    subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
 
 
 class Recording:
@@ -39,7 +60,9 @@ class Recording:
         self.log = log
         self.total = sum(count for _, count in self.rows)
         told = re.search(r"^stacks that end before their root: (.*)$", log, re.M)
-        self.incomplete = sum(int(number) for number in re.findall(r"(\d+) [a-z-]+", told[1])) if told else 0
+        self.incomplete = (
+            sum(int(number) for number in re.findall(r"(\d+) [a-z-]+", told[1])) if told else 0
+        )
 
     def share(self, is_whole, leaf):
         """Of the samples in which leaf is: how many are as they should be."""
@@ -56,15 +79,34 @@ def in_order(names, wanted):
 
 def record(command, folder, seconds=3, frequency=999, pause=1.0, environment=None, options=()):
     """Not from the start: what is measured is the walk, not how soon a program's mappings are known."""
-    process = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=subprocess.DEVNULL,
-                               env={**os.environ, **(environment or {})}, start_new_session=True)
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
     try:
         time.sleep(pause)
         assert process.poll() is None
-        done = subprocess.run([PERFOLIO, "record", "-p", str(process.pid), "-d", str(seconds), "-F", str(frequency),
-                               *options],
-                              cwd=folder, capture_output=True, text=True, timeout=180,
-                              env={"HOME": str(folder), "PATH": os.environ["PATH"]})
+        done = subprocess.run(
+            [
+                PERFOLIO,
+                "record",
+                "-p",
+                str(process.pid),
+                "-d",
+                str(seconds),
+                "-F",
+                str(frequency),
+                *options,
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env={"HOME": str(folder), "PATH": os.environ["PATH"]},
+        )
     finally:
         os.killpg(process.pid, 9)
         process.wait()
@@ -79,28 +121,55 @@ def check(recording, leaf, wanted, roots=ROOT):
         return bool(set(names[:3]) & roots) and in_order(names, wanted)
 
     share = recording.share(is_whole, leaf)
-    assert share >= 0.99, (share, [row for row in recording.rows if leaf in row[0] and not is_whole(row[0])][:5])
+    assert share >= 0.99, (
+        share,
+        [row for row in recording.rows if leaf in row[0] and not is_whole(row[0])][:5],
+    )
 
 
 @pytest.fixture(scope="module")
 def truth(tmp_path_factory):
     folder = tmp_path_factory.mktemp("truth")
-    run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", PROGRAMS / "truth.c", "-pthread",
-        "-o", folder / "truth", cwd=folder)
-    run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-static", "-Wl,--build-id", PROGRAMS / "truth.c", "-pthread",
-        "-o", folder / "truth-static", cwd=folder)
+    run(
+        "gcc",
+        "-O2",
+        "-g",
+        "-fomit-frame-pointer",
+        "-Wl,--build-id",
+        PROGRAMS / "truth.c",
+        "-pthread",
+        "-o",
+        folder / "truth",
+        cwd=folder,
+    )
+    run(
+        "gcc",
+        "-O2",
+        "-g",
+        "-fomit-frame-pointer",
+        "-static",
+        "-Wl,--build-id",
+        PROGRAMS / "truth.c",
+        "-pthread",
+        "-o",
+        folder / "truth-static",
+        cwd=folder,
+    )
     return folder
 
 
-@pytest.mark.parametrize("arguments, wanted", [
-    ("deep 500", ["_start", "main", "descend", "spin"]),
-    ("aligned", ["_start", "main", "on_aligned", "on_alloca", "spin"]),
-    ("large", ["_start", "main", "on_large_frame", "spin"]),
-    ("signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
-    ("vfork", ["_start", "main", "on_vfork", "spin"]),
-    ("callback", ["_start", "main", "on_callback", "compare", "spin"]),
-    ("thread", ["on_thread", "descend", "spin"]),
-])
+@pytest.mark.parametrize(
+    "arguments, wanted",
+    [
+        ("deep 500", ["_start", "main", "descend", "spin"]),
+        ("aligned", ["_start", "main", "on_aligned", "on_alloca", "spin"]),
+        ("large", ["_start", "main", "on_large_frame", "spin"]),
+        ("signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
+        ("vfork", ["_start", "main", "on_vfork", "spin"]),
+        ("callback", ["_start", "main", "on_callback", "compare", "spin"]),
+        ("thread", ["on_thread", "descend", "spin"]),
+    ],
+)
 def test_c_without_frame_pointers(truth, tmp_path, arguments, wanted):
     check(record([truth / "truth", *arguments.split()], tmp_path), "spin", wanted)
 
@@ -124,18 +193,36 @@ void work(void) { NAME(); __asm__ volatile("" ::: "memory"); }
 def test_libraries_that_take_each_others_place(truth, tmp_path, build_id):
     for name in ["first", "second"]:
         (tmp_path / f"{name}.c").write_text(PLUGIN.replace("NAME", f"{name}_plugin"))
-        run("gcc", "-O2", "-g", "-fPIC", "-shared", f"-Wl,--build-id={build_id}", f"{name}.c", "-o", f"{name}.so",
-            cwd=tmp_path)
+        run(
+            "gcc",
+            "-O2",
+            "-g",
+            "-fPIC",
+            "-shared",
+            f"-Wl,--build-id={build_id}",
+            f"{name}.c",
+            "-o",
+            f"{name}.so",
+            cwd=tmp_path,
+        )
     recording = record([truth / "truth", "plugins"], tmp_path)
-    counts = {name: sum(count for names, count in recording.rows if f"{name}_plugin" in names)
-              for name in ["first", "second"]}
+    counts = {
+        name: sum(count for names, count in recording.rows if f"{name}_plugin" in names)
+        for name in ["first", "second"]
+    }
     assert min(counts.values()) >= 0.35 * recording.total, (counts, recording.rows[:5])
     for name in counts:
-        check(recording, f"{name}_plugin", ["_start", "main", "on_plugin", "work", f"{name}_plugin"])
+        check(
+            recording, f"{name}_plugin", ["_start", "main", "on_plugin", "work", f"{name}_plugin"]
+        )
 
 
 def test_children_that_execute_nothing_else(truth, tmp_path):
-    check(record([truth / "truth", "fork"], tmp_path), "on_library", ["_start", "main", "on_fork", "on_library"])
+    check(
+        record([truth / "truth", "fork"], tmp_path),
+        "on_library",
+        ["_start", "main", "on_fork", "on_library"],
+    )
 
 
 @pytest.mark.long
@@ -150,13 +237,22 @@ def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)], ids=["loop", "bounded"])
 @pytest.mark.parametrize("per_second, milliseconds", [(2, 600), (200, 3)])
 @pytest.mark.parametrize("program", ["truth", "truth-static"])
-def test_a_programs_stacks_are_whole_from_its_start(truth, tmp_path, program, per_second, milliseconds, options):
+def test_a_programs_stacks_are_whole_from_its_start(
+    truth, tmp_path, program, per_second, milliseconds, options
+):
     """Samples that are taken before a program's mappings are known take its stack with them. What a static program maps
     is told before it has executed: it must not be forgotten then."""
-    recording = record([truth / program, "exec", per_second, milliseconds], tmp_path, seconds=5, frequency=199,
-                       options=options)
+    recording = record(
+        [truth / program, "exec", per_second, milliseconds],
+        tmp_path,
+        seconds=5,
+        frequency=199,
+        options=options,
+    )
     assert recording.incomplete <= 0.01 * recording.total, recording.log
-    assert recording.share(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.99, recording.log
+    assert (
+        recording.share(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.99
+    ), recording.log
 
 
 RUST = """
@@ -172,8 +268,10 @@ fn main() { loop { std::hint::black_box(outer(&|n| std::hint::black_box(middle(n
 
 def plain(recording):
     """Rust's names without their crate and hash."""
-    recording.rows = [([re.sub(r"::h[0-9a-f]{16}$", "", name).split("::")[-1] for name in names], count)
-                      for names, count in recording.rows]
+    recording.rows = [
+        ([re.sub(r"::h[0-9a-f]{16}$", "", name).split("::")[-1] for name in names], count)
+        for names, count in recording.rows
+    ]
     return recording
 
 
@@ -182,7 +280,11 @@ def plain(recording):
 def test_rust(tmp_path):
     (tmp_path / "work.rs").write_text(RUST)
     run("rustc", "-O", "-g", "-C", "force-frame-pointers=no", "work.rs", "-o", "work", cwd=tmp_path)
-    check(plain(record([tmp_path / "work"], tmp_path)), "inner", ["_start", "outer", "middle", "inner"])
+    check(
+        plain(record([tmp_path / "work"], tmp_path)),
+        "inner",
+        ["_start", "outer", "middle", "inner"],
+    )
 
 
 GO = """package main
@@ -214,13 +316,30 @@ func main() {
 
 @pytest.mark.long
 @needs("go")
-@pytest.mark.parametrize("flags", [(), ("-ldflags=-s -w",), ("-buildmode=pie",)],
-                         ids=["as-built", "stripped", "placed-when-it-starts"])
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("-ldflags=-s -w",), ("-buildmode=pie",)],
+    ids=["as-built", "stripped", "placed-when-it-starts"],
+)
 def test_go(tmp_path, flags):
     """Go keeps frame pointers, but not in a leaf, whose caller its own table tells."""
     (tmp_path / "work.go").write_text(GO)
-    run("go", "build", *flags, "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod")
-    check(record([tmp_path / "work"], tmp_path), "main.inner", ["main.work", "main.outer", "main.inner"])
+    run(
+        "go",
+        "build",
+        *flags,
+        "-o",
+        "work",
+        "work.go",
+        cwd=tmp_path,
+        GOCACHE=GO_CACHE,
+        GOFLAGS="-mod=mod",
+    )
+    check(
+        record([tmp_path / "work"], tmp_path),
+        "main.inner",
+        ["main.work", "main.outer", "main.inner"],
+    )
 
 
 CGO = """package main
@@ -251,8 +370,17 @@ func main() {
 @needs("gcc")
 def test_cgo(tmp_path):
     (tmp_path / "work.go").write_text(CGO)
-    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod",
-        CGO_CFLAGS="-O2 -g -fomit-frame-pointer")
+    run(
+        "go",
+        "build",
+        "-o",
+        "work",
+        "work.go",
+        cwd=tmp_path,
+        GOCACHE=GO_CACHE,
+        GOFLAGS="-mod=mod",
+        CGO_CFLAGS="-O2 -g -fomit-frame-pointer",
+    )
     check(record([tmp_path / "work"], tmp_path), "c_inner", ["main.outer", "c_outer", "c_inner"])
 
 
@@ -269,8 +397,10 @@ def test_node_without_a_perf_map(tmp_path):
 @needs("node")
 def test_node_with_a_perf_map(tmp_path):
     recording = record(["node", "--perf-basic-prof", "-e", FIB], tmp_path)
-    recording.rows = [(["fib" if re.search(r"\bfib\b", name) else name for name in names], count)
-                      for names, count in recording.rows]
+    recording.rows = [
+        (["fib" if re.search(r"\bfib\b", name) else name for name in names], count)
+        for names, count in recording.rows
+    ]
     check(recording, "fib", ["_start", "node::Start", "fib"])
 
 
@@ -302,21 +432,34 @@ def test_java_with_frame_pointers_and_a_perf_map(tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
     run("javac", "Work.java", cwd=tmp_path)
     # One compiler alone: code that the second one made after the map was written would have no name.
-    command = ["java", "-XX:+PreserveFramePointer", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=dontinline,Work.*",
-               "-XX:+UseSerialGC", "Work"]
+    command = [
+        "java",
+        "-XX:+PreserveFramePointer",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:CompileCommand=dontinline,Work.*",
+        "-XX:+UseSerialGC",
+        "Work",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
     try:
         let_it_run(process, 2)
         write_perf_map(process.pid, tmp_path)
-        done = subprocess.run([PERFOLIO, "record", "-p", str(process.pid), "-d", "3", "-F", "999"], cwd=tmp_path,
-                              capture_output=True, text=True, timeout=180,
-                              env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        done = subprocess.run(
+            [PERFOLIO, "record", "-p", str(process.pid), "-d", "3", "-F", "999"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        )
     finally:
         process.kill()
         process.wait()
         pathlib.Path(f"/tmp/perf-{process.pid}.map").unlink(missing_ok=True)
     assert done.returncode == 0, done.stderr
     recording = Recording(tmp_path / "profile.pb.gz", done.stderr)
-    recording.rows = [([re.sub(r".*Work(\.|::)(\w+).*", r"\2", name) for name in names], count)
-                      for names, count in recording.rows]
+    recording.rows = [
+        ([re.sub(r".*Work(\.|::)(\w+).*", r"\2", name) for name in names], count)
+        for names, count in recording.rows
+    ]
     check(recording, "inner", ["outer", "inner"])

@@ -18,8 +18,12 @@ BUILD = os.environ.get("BUILD", "release")
 def build(name):
     """tests/NAME, a program of the tests."""
     program = ROOT / "build" / BUILD / "tests" / name
-    subprocess.run(["make", "-s", f"BUILD={BUILD}", str(program.relative_to(ROOT))], cwd=ROOT,
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["make", "-s", f"BUILD={BUILD}", str(program.relative_to(ROOT))],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return program
 
 
@@ -30,11 +34,19 @@ def unwind_rows():
 
 def some_files():
     """Those that have what others lack, and every so-manieth of the others."""
-    special = [pathlib.Path(folder) / name for folder in FOLDERS
-               for name in ("libc.so.6", "libcrypto.so.3", "libgcrypt.so.20", "python3.11")]
-    others = sorted(path for folder in FOLDERS for path in pathlib.Path(folder).glob("*")
-                    if path.is_file() and path.stat().st_size < MAX_BYTES
-                    and path.open("rb").read(4) == b"\x7fELF")
+    special = [
+        pathlib.Path(folder) / name
+        for folder in FOLDERS
+        for name in ("libc.so.6", "libcrypto.so.3", "libgcrypt.so.20", "python3.11")
+    ]
+    others = sorted(
+        path
+        for folder in FOLDERS
+        for path in pathlib.Path(folder).glob("*")
+        if path.is_file()
+        and path.stat().st_size < MAX_BYTES
+        and path.open("rb").read(4) == b"\x7fELF"
+    )
     step = max(1, len(others) // FILE_COUNT)
     return [path for path in special if path.exists()] + others[::step]
 
@@ -66,8 +78,19 @@ def truth(tmp_path_factory):
     """The programs of which the stacks are known, without frame pointers."""
     folder = tmp_path_factory.mktemp("truth")
     for compiler, source in (("gcc", "truth.c"), ("g++", "throwing.cc")):
-        subprocess.run([compiler, "-O2", "-g", "-fomit-frame-pointer", PROGRAMS / source, "-pthread",
-                        "-o", folder / pathlib.Path(source).stem], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-O2",
+                "-g",
+                "-fomit-frame-pointer",
+                PROGRAMS / source,
+                "-pthread",
+                "-o",
+                folder / pathlib.Path(source).stem,
+            ],
+            check=True,
+        )
     return folder
 
 
@@ -76,25 +99,30 @@ def walk_recorded(replay, expected, command, samples=SAMPLES):
     if run.returncode == SKIPPED:
         pytest.skip(run.stderr.strip())
     assert run.returncode == 0, run.stderr
-    numbers = {name: int(number) for name, number in
-               (word.split("=") for word in run.stdout.splitlines()[-1].split())}
+    numbers = {
+        name: int(number)
+        for name, number in (word.split("=") for word in run.stdout.splitlines()[-1].split())
+    }
     assert numbers["samples"] == samples, run.stdout
     return numbers, run.stdout
 
 
-@pytest.mark.parametrize("arguments, expected", [
-    ("deep 5", "spin,descend,main,_start"),
-    ("deep 25", "spin,descend,main,_start"),
-    ("deep 95", "spin,descend,main,_start"),
-    ("deep 500", "spin,descend,main,_start"),
-    ("aligned", "on_alloca,on_aligned,main,_start"),
-    ("large", "on_large_frame,main,_start"),
-    ("signal", "spin,on_signal,__restore_rt,interrupted,main,_start"),
-    ("vfork", "on_vfork,main,_start"),
-    ("library", "on_library,main,_start"),
-    ("callback", "compare,on_callback,main,_start"),
-    ("thread", "spin,descend,on_thread"),
-])
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ("deep 5", "spin,descend,main,_start"),
+        ("deep 25", "spin,descend,main,_start"),
+        ("deep 95", "spin,descend,main,_start"),
+        ("deep 500", "spin,descend,main,_start"),
+        ("aligned", "on_alloca,on_aligned,main,_start"),
+        ("large", "on_large_frame,main,_start"),
+        ("signal", "spin,on_signal,__restore_rt,interrupted,main,_start"),
+        ("vfork", "on_vfork,main,_start"),
+        ("library", "on_library,main,_start"),
+        ("callback", "compare,on_callback,main,_start"),
+        ("thread", "spin,descend,on_thread"),
+    ],
+)
 def test_recorded_stacks_reach_the_root_as_libdwfl_says(replay, truth, arguments, expected):
     numbers, output = walk_recorded(replay, expected, [truth / "truth", *arguments.split()])
     assert numbers["agree"] >= 0.99 * SAMPLES, output
@@ -105,7 +133,9 @@ def test_recorded_stacks_reach_the_root_as_libdwfl_says(replay, truth, arguments
 
 def test_stacks_of_exceptions_reach_the_root(replay, truth):
     samples = 4000
-    numbers, output = walk_recorded(replay, "_Z7catcherv,main,_start", [truth / "throwing"], samples)
+    numbers, output = walk_recorded(
+        replay, "_Z7catcherv,main,_start", [truth / "throwing"], samples
+    )
     # While libgcc puts another frame's return address in place of its own, no table says what is
     # true; libdwfl is also wrong where it leaves for the handler, which is not behind a call.
     assert numbers["agree"] >= 0.97 * samples, output

@@ -25,8 +25,14 @@ MARK = "only-for-home"  # in every name of home; it may reach nobody else
 SHARE_PASSWORD = "sesame open please"
 
 HOME_USERS = ["viewer", "member", "owner"]
-HOME_TOKENS = ["token:ingest", "token:read", "token:share", "token:debuginfo", "token:admin",
-               "token:all"]
+HOME_TOKENS = [
+    "token:ingest",
+    "token:read",
+    "token:share",
+    "token:debuginfo",
+    "token:admin",
+    "token:all",
+]
 HOME = HOME_USERS + HOME_TOKENS
 FOREIGN = ["foreign owner", "foreign token", "operator"]
 EVERYBODY = ["anonymous"] + HOME + FOREIGN
@@ -81,8 +87,12 @@ class World:
 
     def new_share(self, visibility):
         headers = {"X-Perfolio-Password": SHARE_PASSWORD} if visibility == "password" else {}
-        answer = self.maker.post("/api/v1/shares", body=PROFILE, headers=headers,
-                                 query={"visibility": visibility, "title": MARK})
+        answer = self.maker.post(
+            "/api/v1/shares",
+            body=PROFILE,
+            headers=headers,
+            query={"visibility": visibility, "title": MARK},
+        )
         assert answer.status == 201, answer
         return answer.json()["id"]
 
@@ -101,12 +111,17 @@ class World:
         """The path of a comment that home's member wrote on a public share."""
         share = self.share("public")
         with self.server.database().cursor() as cursor:
-            cursor.execute("UPDATE share SET last_comment = last_comment + 1 WHERE id = %s "
-                           "RETURNING last_comment", [share])
+            cursor.execute(
+                "UPDATE share SET last_comment = last_comment + 1 WHERE id = %s "
+                "RETURNING last_comment",
+                [share],
+            )
             n = cursor.fetchone()[0]
-            cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
-                           "VALUES (%s, %s, %s, %s, 'member', 'matrix')",
-                           [share, n, self.home.id, self.clients["member"].user["id"]])
+            cursor.execute(
+                "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+                "VALUES (%s, %s, %s, %s, 'member', 'matrix')",
+                [share, n, self.home.id, self.clients["member"].user["id"]],
+            )
         return f"/api/v1/shares/{share}/comments/{n}"
 
     def new_rule(self):
@@ -117,7 +132,9 @@ class World:
     def new_source_link(self):
         answer = self.home.api("admin").post("/api/v1/source-links", json=SOURCE_LINK)
         assert answer.status == 200, answer
-        self.home.api("admin").delete(f"/api/v1/source-links/{answer.json()['id'] - 20}")  # a team has a hundred
+        self.home.api("admin").delete(
+            f"/api/v1/source-links/{answer.json()['id'] - 20}"
+        )  # a team has a hundred
         return answer.json()["id"]
 
     def store_profile(self):
@@ -134,11 +151,16 @@ class World:
         return upload
 
     def new_debug_upload(self, with_part=False):
-        answer = self.maker.post("/api/v1/debuginfo/uploads", json={"size": len(PROFILE), "filename": MARK})
+        answer = self.maker.post(
+            "/api/v1/debuginfo/uploads", json={"size": len(PROFILE), "filename": MARK}
+        )
         assert answer.status == 201, answer
         upload = answer.json()["id"]
         if with_part:
-            assert self.maker.put(f"/api/v1/debuginfo/uploads/{upload}/parts/0", body=PROFILE).status == 204
+            assert (
+                self.maker.put(f"/api/v1/debuginfo/uploads/{upload}/parts/0", body=PROFILE).status
+                == 204
+            )
         return upload
 
     def symbol_table(self):
@@ -146,13 +168,21 @@ class World:
         if "table" not in self.cached:
             folder = pathlib.Path(tempfile.mkdtemp())
             program, table = folder / "program", folder / "table"
-            subprocess.run(["gcc", "-g", "-x", "c", "-Wl,--build-id=0xaa5a", "-o", program, "-"],
-                           input="int main(void) { return 0; }", text=True, check=True)
-            subprocess.run([PERFOLIOD.parent / "perfolio-symbolize", "-q", "-o", table, program], check=True)
+            subprocess.run(
+                ["gcc", "-g", "-x", "c", "-Wl,--build-id=0xaa5a", "-o", program, "-"],
+                input="int main(void) { return 0; }",
+                text=True,
+                check=True,
+            )
+            subprocess.run(
+                [PERFOLIOD.parent / "perfolio-symbolize", "-q", "-o", table, program], check=True
+            )
             self.cached["table"] = table.read_bytes()
             self.cached["program"] = program.read_bytes()
             shutil.rmtree(folder)
-        answer = self.maker.post("/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK})
+        answer = self.maker.post(
+            "/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK}
+        )
         assert answer.status in (200, 201), answer
         return self.cached["table"]
 
@@ -160,8 +190,9 @@ class World:
         """Home's files of the build id aa5a, built."""
         self.symbol_table()
         for kind in ("debuginfo", "executable"):
-            answer = self.maker.post(f"/api/v1/debuginfo/aa5a/{kind}", body=self.cached["program"],
-                                     query={"file": MARK})
+            answer = self.maker.post(
+                f"/api/v1/debuginfo/aa5a/{kind}", body=self.cached["program"], query={"file": MARK}
+            )
             assert answer.status in (200, 202), answer
         deadline = time.monotonic() + 60
         while "waiting" in self.maker.get("/api/v1/debuginfo/aa5a").text:
@@ -175,8 +206,9 @@ class World:
         return self.home.make_token("read")["id"]
 
     def new_invitation(self, key="id"):
-        answer = self.maker.post("/api/v1/invitations",
-                                 json={"email": unique(MARK) + "@example.com", "role": "viewer"})
+        answer = self.maker.post(
+            "/api/v1/invitations", json={"email": unique(MARK) + "@example.com", "role": "viewer"}
+        )
         assert answer.status == 201, answer
         return answer.json()[key]
 
@@ -189,15 +221,19 @@ class World:
 
     def new_report(self):
         with self.server.database().cursor() as cursor:
-            cursor.execute("INSERT INTO share_report (tenant_id, share_id, reason, address) "
-                           "VALUES (%s, %s, 'matrix', '::1') RETURNING id",
-                           [self.home.id, self.share("public")])
+            cursor.execute(
+                "INSERT INTO share_report (tenant_id, share_id, reason, address) "
+                "VALUES (%s, %s, 'matrix', '::1') RETURNING id",
+                [self.home.id, self.share("public")],
+            )
             return cursor.fetchone()[0]
 
     def stored_profile(self):
         """Its id; a label of its own makes it home's alone."""
         if "stored" not in self.cached:
-            answer = self.maker.post("/api/v1/profiles", body=PROFILE, query={"label": "pod=stored"})
+            answer = self.maker.post(
+                "/api/v1/profiles", body=PROFILE, query={"label": "pod=stored"}
+            )
             assert answer.status == 200, answer
             listed = self.maker.get("/api/v1/profiles", query={"query": '{pod="stored"}'})
             self.cached["stored"] = listed.json()["data"][0]["id"]
@@ -214,13 +250,24 @@ class Row:
     Others get: anonymous 401, home 403, foreign people what `foreign` says (404 where the thing
     itself is home's, 403 where only rights are missing)."""
 
-    def __init__(self, method, pattern, may, ask=None, variant="", home=(403,), foreign=(403,),
-                 anonymous=(401,), is_fresh=False, is_theirs=False):
+    def __init__(
+        self,
+        method,
+        pattern,
+        may,
+        ask=None,
+        variant="",
+        home=(403,),
+        foreign=(403,),
+        anonymous=(401,),
+        is_fresh=False,
+        is_theirs=False,
+    ):
         self.method, self.pattern, self.variant = method, pattern, variant
         self.may = set(may)
         self.ask = ask or (lambda world: (pattern, {}))
         self.denied = {"home": home, "foreign": foreign, "anonymous": anonymous}
-        self.is_fresh = is_fresh    # by an account made for this question
+        self.is_fresh = is_fresh  # by an account made for this question
         self.is_theirs = is_theirs  # what they get is of their own tenant and must not hold MARK
 
     def __repr__(self):
@@ -236,20 +283,36 @@ class Row:
 
 def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
     """A reading route of a share, for each visibility. {0} and {1} are two shares of home."""
+
     def ask(visibility):
         def question(world):
             shares = [world.share(visibility, n) for n in range(2)]
             body = options(shares) if options else {}
             return path.format(*shares), body
+
         return question
 
     return [
         Row(method, pattern, may_public, ask("public"), "public"),
         Row(method, pattern, may_public, ask("unlisted"), "unlisted"),
-        Row(method, pattern, [who for who in READERS if who in may_public], ask("team"), "team",
-            home=(403, 404), foreign=(404,)),
-        Row(method, pattern, [who for who in READERS if who in may_public], ask("password"),
-            "password", home=(401, 403), foreign=(401,)),
+        Row(
+            method,
+            pattern,
+            [who for who in READERS if who in may_public],
+            ask("team"),
+            "team",
+            home=(403, 404),
+            foreign=(404,),
+        ),
+        Row(
+            method,
+            pattern,
+            [who for who in READERS if who in may_public],
+            ask("password"),
+            "password",
+            home=(401, 403),
+            foreign=(401,),
+        ),
     ]
 
 
@@ -258,24 +321,31 @@ AT_HOME = 'samples{at="home"}'.replace('"', "%22")
 
 def ask_stored(path):
     """A question about what home has stored: others find nothing of it."""
+
     def question(world):
         world.store_profile()
         return path, {}
+
     return question
 
 
 def ask_debuginfo(method, what, make, **options):
     """About the build id that home has something of."""
+
     def question(world):
         made = make(world)
         return f"/api/v1/debuginfo/aa5a{what}", {key: value(made) for key, value in options.items()}
-    return Row(method, "/api/v1/debuginfo/{id}" + what, DEBUGGERS + FOREIGN, question, is_theirs=True)
+
+    return Row(
+        method, "/api/v1/debuginfo/{id}" + what, DEBUGGERS + FOREIGN, question, is_theirs=True
+    )
 
 
 def ask_buildid(kind):
     def question(world):
         world.debug_files()
         return f"/buildid/aa5a/{kind}", {}
+
     return Row("GET", f"/buildid/{{id}}/{kind}", DEBUGGERS, question, foreign=(404,))
 
 
@@ -295,7 +365,7 @@ def user_wish():
     return {"json": {"email": unique("matrix") + "@example.com", "role": "viewer"}}
 
 
-RULE = {"query": "{nobody=\"has this\"}", "keep": "3d"}
+RULE = {"query": '{nobody="has this"}', "keep": "3d"}
 SOURCE_LINK = {"url": "https://example.com/{path}#L{line}", "path_prefix": "/src/"}
 TOKEN_WISH = {"json": {"name": "matrix", "scopes": ["read"]}}
 USERS = HOME_USERS + ["foreign owner"]
@@ -303,139 +373,391 @@ USERS = HOME_USERS + ["foreign owner"]
 ROWS = [
     # ---- identity ----
     Row("GET", "/api/v1/session", EVERYBODY),
-    Row("POST", "/api/v1/session", EVERYBODY, is_fresh=True,  # it ends the session whose cookie is sent
-        ask=lambda world: ("/api/v1/session", {"json": {"code": world.new_login_code()}})),
+    Row(
+        "POST",
+        "/api/v1/session",
+        EVERYBODY,
+        is_fresh=True,  # it ends the session whose cookie is sent
+        ask=lambda world: ("/api/v1/session", {"json": {"code": world.new_login_code()}}),
+    ),
     Row("DELETE", "/api/v1/session", EVERYBODY, is_fresh=True),
-    Row("POST", "/api/v1/password", USERS, is_fresh=True,
-        ask=lambda world: ("/api/v1/password", {"json": {"new": "a new password"}})),
+    Row(
+        "POST",
+        "/api/v1/password",
+        USERS,
+        is_fresh=True,
+        ask=lambda world: ("/api/v1/password", {"json": {"new": "a new password"}}),
+    ),
     Row("GET", "/api/v1/failed-sign-ins", USERS),
-    Row("GET", "/api/v1/tokens", USERS + ["token:admin", "token:all", "foreign token", "operator"],
-        is_theirs=True),
-    Row("POST", "/api/v1/tokens", USERS + ["token:all", "foreign token", "operator"],
-        lambda world: ("/api/v1/tokens", TOKEN_WISH)),
-    Row("DELETE", "/api/v1/tokens/{id}", ADMINS, home=(404,), foreign=(404,),
-        ask=lambda world: (f"/api/v1/tokens/{world.new_token()}", {})),
+    Row(
+        "GET",
+        "/api/v1/tokens",
+        USERS + ["token:admin", "token:all", "foreign token", "operator"],
+        is_theirs=True,
+    ),
+    Row(
+        "POST",
+        "/api/v1/tokens",
+        USERS + ["token:all", "foreign token", "operator"],
+        lambda world: ("/api/v1/tokens", TOKEN_WISH),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/tokens/{id}",
+        ADMINS,
+        home=(404,),
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/tokens/{world.new_token()}", {}),
+    ),
     Row("GET", "/api/v1/users", ADMINS + FOREIGN, is_theirs=True),
-    Row("PATCH", "/api/v1/users/{id}", ["owner", "token:all"], foreign=(404,),
-        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {"json": {"role": "viewer"}})),
-    Row("DELETE", "/api/v1/users/{id}", ADMINS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {})),
+    Row(
+        "PATCH",
+        "/api/v1/users/{id}",
+        ["owner", "token:all"],
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {"json": {"role": "viewer"}}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/users/{id}",
+        ADMINS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {}),
+    ),
     Row("GET", "/api/v1/invitations", ADMINS + FOREIGN, is_theirs=True),
-    Row("POST", "/api/v1/invitations", ["owner", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/invitations", user_wish())),
-    Row("POST", "/api/v1/invitations/look", EVERYBODY,
-        lambda world: ("/api/v1/invitations/look",
-                       {"json": {"token": world.new_invitation("url").partition("#")[2]}})),
-    Row("POST", "/api/v1/invitations/accept", EVERYBODY, is_fresh=True,
-        ask=lambda world: ("/api/v1/invitations/accept",
-                           {"json": {"token": world.new_invitation("url").partition("#")[2],
-                                     "password": "a fine password"}})),
-    Row("DELETE", "/api/v1/invitations/{id}", ADMINS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/invitations/{world.new_invitation()}", {})),
+    Row(
+        "POST",
+        "/api/v1/invitations",
+        ["owner", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/invitations", user_wish()),
+    ),
+    Row(
+        "POST",
+        "/api/v1/invitations/look",
+        EVERYBODY,
+        lambda world: (
+            "/api/v1/invitations/look",
+            {"json": {"token": world.new_invitation("url").partition("#")[2]}},
+        ),
+    ),
+    Row(
+        "POST",
+        "/api/v1/invitations/accept",
+        EVERYBODY,
+        is_fresh=True,
+        ask=lambda world: (
+            "/api/v1/invitations/accept",
+            {
+                "json": {
+                    "token": world.new_invitation("url").partition("#")[2],
+                    "password": "a fine password",
+                }
+            },
+        ),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/invitations/{id}",
+        ADMINS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/invitations/{world.new_invitation()}", {}),
+    ),
     Row("GET", "/api/v1/tenant", HOME + FOREIGN, is_theirs=True),
-    Row("PATCH", "/api/v1/tenant", ADMINS + ["foreign owner", "foreign token"], is_theirs=True,
-        ask=lambda world: ("/api/v1/tenant", tenant_wish()), variant="not the operator's"),
-    Row("GET", "/api/v1/audit", ADMINS + ["foreign owner", "foreign token"], is_theirs=True,
-        variant="not the operator's, whose own log names what it did to home"),
+    Row(
+        "PATCH",
+        "/api/v1/tenant",
+        ADMINS + ["foreign owner", "foreign token"],
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/tenant", tenant_wish()),
+        variant="not the operator's",
+    ),
+    Row(
+        "GET",
+        "/api/v1/audit",
+        ADMINS + ["foreign owner", "foreign token"],
+        is_theirs=True,
+        variant="not the operator's, whose own log names what it did to home",
+    ),
     # ---- operator ----
     admin_route("GET", "/api/v1/admin/tenants"),
-    admin_route("POST", "/api/v1/admin/tenants", lambda w: ("/api/v1/admin/tenants", tenant_wish())),
-    admin_route("GET", "/api/v1/admin/tenants/{id}",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {})),
-    admin_route("PATCH", "/api/v1/admin/tenants/{id}",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {"json": {}})),
-    admin_route("DELETE", "/api/v1/admin/tenants/{id}",
-                lambda w: (f"/api/v1/admin/tenants/{w.new_tenant()}", {})),
-    admin_route("POST", "/api/v1/admin/tenants/{id}/users",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", user_wish())),
-    admin_route("POST", "/api/v1/admin/tenants/{id}/tokens",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", TOKEN_WISH)),
-    admin_route("GET", "/api/v1/admin/tenants/{id}/users",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", {})),
-    admin_route("DELETE", "/api/v1/admin/tenants/{id}/users/{user}",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users/{w.new_user()}", {})),
-    admin_route("GET", "/api/v1/admin/tenants/{id}/tokens",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", {})),
-    admin_route("GET", "/api/v1/admin/tenants/{id}/retention",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {})),
-    admin_route("POST", "/api/v1/admin/tenants/{id}/retention",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {"json": RULE})),
-    admin_route("DELETE", "/api/v1/admin/tenants/{id}/retention/{rule}",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention/{w.new_rule()}", {})),
-    admin_route("DELETE", "/api/v1/admin/tenants/{id}/tokens/{token}",
-                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens/{w.new_token()}", {})),
+    admin_route(
+        "POST", "/api/v1/admin/tenants", lambda w: ("/api/v1/admin/tenants", tenant_wish())
+    ),
+    admin_route(
+        "GET", "/api/v1/admin/tenants/{id}", lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {})
+    ),
+    admin_route(
+        "PATCH",
+        "/api/v1/admin/tenants/{id}",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {"json": {}}),
+    ),
+    admin_route(
+        "DELETE",
+        "/api/v1/admin/tenants/{id}",
+        lambda w: (f"/api/v1/admin/tenants/{w.new_tenant()}", {}),
+    ),
+    admin_route(
+        "POST",
+        "/api/v1/admin/tenants/{id}/users",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", user_wish()),
+    ),
+    admin_route(
+        "POST",
+        "/api/v1/admin/tenants/{id}/tokens",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", TOKEN_WISH),
+    ),
+    admin_route(
+        "GET",
+        "/api/v1/admin/tenants/{id}/users",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", {}),
+    ),
+    admin_route(
+        "DELETE",
+        "/api/v1/admin/tenants/{id}/users/{user}",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users/{w.new_user()}", {}),
+    ),
+    admin_route(
+        "GET",
+        "/api/v1/admin/tenants/{id}/tokens",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", {}),
+    ),
+    admin_route(
+        "GET",
+        "/api/v1/admin/tenants/{id}/retention",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {}),
+    ),
+    admin_route(
+        "POST",
+        "/api/v1/admin/tenants/{id}/retention",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {"json": RULE}),
+    ),
+    admin_route(
+        "DELETE",
+        "/api/v1/admin/tenants/{id}/retention/{rule}",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention/{w.new_rule()}", {}),
+    ),
+    admin_route(
+        "DELETE",
+        "/api/v1/admin/tenants/{id}/tokens/{token}",
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens/{w.new_token()}", {}),
+    ),
     admin_route("POST", "/api/v1/admin/login-codes", lambda w: ("/api/v1/admin/login-codes", {})),
     admin_route("GET", "/api/v1/admin/reports"),
-    admin_route("POST", "/api/v1/admin/reports/{id}/close",
-                lambda w: (f"/api/v1/admin/reports/{w.new_report()}/close", {})),
-    admin_route("POST", "/api/v1/admin/shares/{id}/takedown",
-                lambda w: (f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
-                           {"json": {"reason": "matrix"}})),
+    admin_route(
+        "POST",
+        "/api/v1/admin/reports/{id}/close",
+        lambda w: (f"/api/v1/admin/reports/{w.new_report()}/close", {}),
+    ),
+    admin_route(
+        "POST",
+        "/api/v1/admin/shares/{id}/takedown",
+        lambda w: (
+            f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
+            {"json": {"reason": "matrix"}},
+        ),
+    ),
     admin_route("GET", "/api/v1/admin/scrub"),
-    admin_route("POST", "/api/v1/admin/scrub/{action}", lambda w: ("/api/v1/admin/scrub/resume", {})),
+    admin_route(
+        "POST", "/api/v1/admin/scrub/{action}", lambda w: ("/api/v1/admin/scrub/resume", {})
+    ),
     # ---- continuous profiles ----
-    Row("POST", "/api/v1/profiles", INGESTERS,
-        lambda world: ("/api/v1/profiles?label=pod=" + MARK, {"body": PROFILE})),
-    Row("POST", "/v1development/profiles", INGESTERS,
-        lambda world: ("/v1development/profiles", {"json": {}})),
-    Row("POST", "/push.v1.PusherService/Push", INGESTERS,
-        lambda world: ("/push.v1.PusherService/Push", {"json": {}})),
-    Row("POST", "/pyroscope/push.v1.PusherService/Push", INGESTERS,
-        lambda world: ("/pyroscope/push.v1.PusherService/Push", {"json": {}})),
-    Row("POST", "/ingest", INGESTERS,
-        lambda world: ("/ingest?name=" + MARK, {"body": PROFILE})),
-    Row("POST", "/pyroscope/ingest", INGESTERS,
-        lambda world: ("/pyroscope/ingest?name=" + MARK, {"body": PROFILE})),
-    Row("GET", "/api/v1/export", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/export?query=samples", {})),
-    Row("GET", "/api/v1/query", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/query?query=samples&report=folded", {})),
+    Row(
+        "POST",
+        "/api/v1/profiles",
+        INGESTERS,
+        lambda world: ("/api/v1/profiles?label=pod=" + MARK, {"body": PROFILE}),
+    ),
+    Row(
+        "POST",
+        "/v1development/profiles",
+        INGESTERS,
+        lambda world: ("/v1development/profiles", {"json": {}}),
+    ),
+    Row(
+        "POST",
+        "/push.v1.PusherService/Push",
+        INGESTERS,
+        lambda world: ("/push.v1.PusherService/Push", {"json": {}}),
+    ),
+    Row(
+        "POST",
+        "/pyroscope/push.v1.PusherService/Push",
+        INGESTERS,
+        lambda world: ("/pyroscope/push.v1.PusherService/Push", {"json": {}}),
+    ),
+    Row("POST", "/ingest", INGESTERS, lambda world: ("/ingest?name=" + MARK, {"body": PROFILE})),
+    Row(
+        "POST",
+        "/pyroscope/ingest",
+        INGESTERS,
+        lambda world: ("/pyroscope/ingest?name=" + MARK, {"body": PROFILE}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/export",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/export?query=samples", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/query",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/query?query=samples&report=folded", {}),
+    ),
     # What all of them sent above has the same label: test_store_metadata.py tells teams apart.
-    *[Row("GET", path, ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-          lambda world, path=path: (path.replace("{name}", "pod"), {}))
-      for path in ("/api/v1/labels", "/api/v1/label/{name}/values", "/api/v1/series", "/api/v1/profile_types")],
-    Row("GET", "/api/v1/profiles", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/profiles?query=samples", {})),
-    Row("GET", "/api/v1/profiles/{id}", ["viewer", "member", "owner", "token:read", "token:all"],
-        lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}), foreign=(404,)),
-    Row("GET", "/api/v1/symbolization", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/symbolization?build_id=0123456789abcdef", {})),
+    *[
+        Row(
+            "GET",
+            path,
+            ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+            lambda world, path=path: (path.replace("{name}", "pod"), {}),
+        )
+        for path in (
+            "/api/v1/labels",
+            "/api/v1/label/{name}/values",
+            "/api/v1/series",
+            "/api/v1/profile_types",
+        )
+    ],
+    Row(
+        "GET",
+        "/api/v1/profiles",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/profiles?query=samples", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/profiles/{id}",
+        ["viewer", "member", "owner", "token:read", "token:all"],
+        lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}),
+        foreign=(404,),
+    ),
+    Row(
+        "GET",
+        "/api/v1/symbolization",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/symbolization?build_id=0123456789abcdef", {}),
+    ),
     # A label that nothing has: who may is the question here (test_store_deletion.py has the others).
-    Row("DELETE", "/api/v1/profiles", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'), {})),
-    Row("GET", "/api/v1/deletions", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/deletions", {})),
-    Row("GET", "/api/v1/retention", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/retention", {})),
-    Row("POST", "/api/v1/retention", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/retention", {"json": RULE})),
-    Row("DELETE", "/api/v1/retention/{id}", ADMINS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/retention/{world.new_rule()}", {})),
-    Row("GET", "/api/v1/source-links", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        is_theirs=True, ask=lambda world: ("/api/v1/source-links", {})),
-    Row("POST", "/api/v1/source-links", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/source-links", {"json": SOURCE_LINK})),
-    Row("DELETE", "/api/v1/source-links/{id}", ADMINS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/source-links/{world.new_source_link()}", {})),
-    Row("GET", "/api/v1/debuginfo/upstreams", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/debuginfo/upstreams", {})),
-    Row("PUT", "/api/v1/debuginfo/upstreams", ADMINS + FOREIGN, is_theirs=True,
-        ask=lambda world: ("/api/v1/debuginfo/upstreams", {"json": {"mode": "public"}})),
-    Row("POST", "/api/v1/debuginfo/retry", ["member", "owner", "token:debuginfo", "token:all"] + FOREIGN,
-        is_theirs=True, ask=lambda world: ("/api/v1/debuginfo/retry", {"json": {}})),
-    Row("GET", "/api/v1/usage", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/usage", {})),
-    Row("GET", "/api/v1/senders", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/senders", {})),
-    Row("GET", "/api/v1/query_range", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/query_range?query=samples", {})),
+    Row(
+        "DELETE",
+        "/api/v1/profiles",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: (
+            "/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'),
+            {},
+        ),
+    ),
+    Row(
+        "GET",
+        "/api/v1/deletions",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/deletions", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/retention",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/retention", {}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/retention",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/retention", {"json": RULE}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/retention/{id}",
+        ADMINS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/retention/{world.new_rule()}", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/source-links",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/source-links", {}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/source-links",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/source-links", {"json": SOURCE_LINK}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/source-links/{id}",
+        ADMINS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/source-links/{world.new_source_link()}", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/debuginfo/upstreams",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/debuginfo/upstreams", {}),
+    ),
+    Row(
+        "PUT",
+        "/api/v1/debuginfo/upstreams",
+        ADMINS + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/debuginfo/upstreams", {"json": {"mode": "public"}}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/debuginfo/retry",
+        ["member", "owner", "token:debuginfo", "token:all"] + FOREIGN,
+        is_theirs=True,
+        ask=lambda world: ("/api/v1/debuginfo/retry", {"json": {}}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/usage",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/usage", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/senders",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/senders", {}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/query_range",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/query_range?query=samples", {}),
+    ),
     # ---- shares ----
-    Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
-        lambda world: ("/api/v1/shares", {"body": PROFILE})),
-    Row("POST", "/api/v1/shares", ["member", "owner", "token:all"], ask_stored("/api/v1/shares?query=" + AT_HOME),
-        "of a query", foreign=(400, 403)),
-    Row("GET", "/api/v1/shares", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
-        is_theirs=True),
+    Row(
+        "POST",
+        "/api/v1/shares",
+        ["anonymous"] + SHARERS + FOREIGN,
+        lambda world: ("/api/v1/shares", {"body": PROFILE}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/shares",
+        ["member", "owner", "token:all"],
+        ask_stored("/api/v1/shares?query=" + AT_HOME),
+        "of a query",
+        foreign=(400, 403),
+    ),
+    Row(
+        "GET",
+        "/api/v1/shares",
+        ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        is_theirs=True,
+    ),
     *of_share("GET", "/api/v1/shares/{id}", "/api/v1/shares/{0}"),
     *of_share("GET", "/api/v1/shares/{id}/raw", "/api/v1/shares/{0}/raw"),
     *of_share("GET", "/p/{id}/raw", "/p/{0}/raw"),
@@ -448,9 +770,17 @@ ROWS = [
     *of_share("GET", "/api/v1/diff", "/api/v1/diff?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/top", "/api/v1/diff/top?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/labels", "/api/v1/diff/labels?a={0}&b={1}"),
-    *[Row("GET", pattern, ["viewer", "member", "owner", "token:read", "token:all"],
-          ask_stored(f"{pattern}?a_query={AT_HOME}&b_query={AT_HOME}"), "of queries", foreign=(400, 403))
-      for pattern in ("/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels")],
+    *[
+        Row(
+            "GET",
+            pattern,
+            ["viewer", "member", "owner", "token:read", "token:all"],
+            ask_stored(f"{pattern}?a_query={AT_HOME}&b_query={AT_HOME}"),
+            "of queries",
+            foreign=(400, 403),
+        )
+        for pattern in ("/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels")
+    ],
     *of_share("GET", "/p/{id}.pb.gz", "/p/{0}.pb.gz"),
     *of_share("GET", "/p/{id}.folded", "/p/{0}.folded"),
     *of_share("GET", "/p/{id}.dot", "/p/{0}.dot"),
@@ -463,72 +793,239 @@ ROWS = [
     *of_share("GET", "/d/{a}..{b}.svg", "/d/{0}..{1}.svg"),
     *of_share("GET", "/d/{a}..{b}.png", "/d/{0}..{1}.png"),
     *of_share("GET", "/d/{a}..{b}/og.png", "/d/{0}..{1}/og.png"),
-    *[Row("GET", "/embed/{id}", may, lambda world, visibility=visibility: (f"/embed/{world.share(visibility)}", {}),
-          visibility, anonymous=(403,))
-      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
-    *[Row("GET", "/embed/{a}..{b}", may,
-          lambda world, visibility=visibility: (f"/embed/{world.share(visibility, 0)}..{world.share(visibility, 1)}", {}),
-          visibility, anonymous=(403,))
-      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
-    *[Row("GET", "/oembed", may, lambda world, visibility=visibility:
-          (f"/oembed?url={world.server.url}/p/{world.share(visibility)}", {}),
-          visibility, home=(401,), foreign=(401,), anonymous=(401,))
-      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
-    *of_share("POST", "/api/v1/merge", "/api/v1/merge", ["anonymous"] + SHARERS + FOREIGN,
-              lambda shares: {"json": {"shares": shares}}),
-    Row("PATCH", "/api/v1/shares/{id}", EDITORS, home=(403,), foreign=(404,),
-        ask=lambda world: (f"/api/v1/shares/{world.share('public')}", {"json": {"title": MARK}})),
-    Row("DELETE", "/api/v1/shares/{id}", EDITORS, home=(403,), foreign=(404,),
-        ask=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {})),
-    Row("POST", "/api/v1/shares/{id}/unlock", EVERYBODY, variant="with the password",
-        ask=lambda world: (f"/api/v1/shares/{world.share('password')}/unlock",
-                           {"json": {"password": SHARE_PASSWORD}})),
-    Row("POST", "/api/v1/shares/{id}/reports", EVERYBODY, variant="public",
-        ask=lambda world: (f"/api/v1/shares/{world.share('public')}/reports",
-                           {"json": {"reason": "matrix"}})),
-    *of_share("POST", "/api/v1/links", "/api/v1/links",
-              options=lambda shares: {"json": {"path": f"/d/{shares[1]}..{shares[0]}?q=x"}}),
+    *[
+        Row(
+            "GET",
+            "/embed/{id}",
+            may,
+            lambda world, visibility=visibility: (f"/embed/{world.share(visibility)}", {}),
+            visibility,
+            anonymous=(403,),
+        )
+        for visibility, may in (
+            ("public", EVERYBODY),
+            ("unlisted", EVERYBODY),
+            ("team", []),
+            ("password", []),
+        )
+    ],
+    *[
+        Row(
+            "GET",
+            "/embed/{a}..{b}",
+            may,
+            lambda world, visibility=visibility: (
+                f"/embed/{world.share(visibility, 0)}..{world.share(visibility, 1)}",
+                {},
+            ),
+            visibility,
+            anonymous=(403,),
+        )
+        for visibility, may in (
+            ("public", EVERYBODY),
+            ("unlisted", EVERYBODY),
+            ("team", []),
+            ("password", []),
+        )
+    ],
+    *[
+        Row(
+            "GET",
+            "/oembed",
+            may,
+            lambda world, visibility=visibility: (
+                f"/oembed?url={world.server.url}/p/{world.share(visibility)}",
+                {},
+            ),
+            visibility,
+            home=(401,),
+            foreign=(401,),
+            anonymous=(401,),
+        )
+        for visibility, may in (
+            ("public", EVERYBODY),
+            ("unlisted", EVERYBODY),
+            ("team", []),
+            ("password", []),
+        )
+    ],
+    *of_share(
+        "POST",
+        "/api/v1/merge",
+        "/api/v1/merge",
+        ["anonymous"] + SHARERS + FOREIGN,
+        lambda shares: {"json": {"shares": shares}},
+    ),
+    Row(
+        "PATCH",
+        "/api/v1/shares/{id}",
+        EDITORS,
+        home=(403,),
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/shares/{world.share('public')}", {"json": {"title": MARK}}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/shares/{id}",
+        EDITORS,
+        home=(403,),
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/shares/{id}/unlock",
+        EVERYBODY,
+        variant="with the password",
+        ask=lambda world: (
+            f"/api/v1/shares/{world.share('password')}/unlock",
+            {"json": {"password": SHARE_PASSWORD}},
+        ),
+    ),
+    Row(
+        "POST",
+        "/api/v1/shares/{id}/reports",
+        EVERYBODY,
+        variant="public",
+        ask=lambda world: (
+            f"/api/v1/shares/{world.share('public')}/reports",
+            {"json": {"reason": "matrix"}},
+        ),
+    ),
+    *of_share(
+        "POST",
+        "/api/v1/links",
+        "/api/v1/links",
+        options=lambda shares: {"json": {"path": f"/d/{shares[1]}..{shares[0]}?q=x"}},
+    ),
     *of_share("GET", "/api/v1/shares/{id}/comments", "/api/v1/shares/{0}/comments"),
-    *of_share("POST", "/api/v1/shares/{id}/comments", "/api/v1/shares/{0}/comments",
-              ["member", "owner", "foreign owner"], lambda shares: {"json": {"text": "matrix"}}),
-    Row("PATCH", "/api/v1/shares/{id}/comments/{n}", ["member"], variant="the member's own",
-        ask=lambda world: (world.new_comment(), {"json": {"text": "matrix"}})),
-    Row("DELETE", "/api/v1/shares/{id}/comments/{n}", ["member", "owner"], variant="the member's own",
-        ask=lambda world: (world.new_comment(), {})),
-    Row("GET", "/s/{id}", EVERYBODY, lambda world: (f"/s/{world.link('team')}", {}),
-        "of a team's share: it leads to the page, which asks"),
+    *of_share(
+        "POST",
+        "/api/v1/shares/{id}/comments",
+        "/api/v1/shares/{0}/comments",
+        ["member", "owner", "foreign owner"],
+        lambda shares: {"json": {"text": "matrix"}},
+    ),
+    Row(
+        "PATCH",
+        "/api/v1/shares/{id}/comments/{n}",
+        ["member"],
+        variant="the member's own",
+        ask=lambda world: (world.new_comment(), {"json": {"text": "matrix"}}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/shares/{id}/comments/{n}",
+        ["member", "owner"],
+        variant="the member's own",
+        ask=lambda world: (world.new_comment(), {}),
+    ),
+    Row(
+        "GET",
+        "/s/{id}",
+        EVERYBODY,
+        lambda world: (f"/s/{world.link('team')}", {}),
+        "of a team's share: it leads to the page, which asks",
+    ),
     # ---- debug information ----
     Row("GET", "/api/v1/debuginfo", DEBUGGERS + FOREIGN, is_theirs=True),
     ask_debuginfo("GET", "", World.symbol_table),
-    Row("DELETE", "/api/v1/debuginfo/{id}", DEBUGGERS, foreign=(404,),
-        ask=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1]),
+    Row(
+        "DELETE",
+        "/api/v1/debuginfo/{id}",
+        DEBUGGERS,
+        foreign=(404,),
+        ask=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1],
+    ),
     ask_debuginfo("POST", "/table", World.symbol_table, body=lambda table: table),
     ask_debuginfo("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
     ask_debuginfo("POST", "/executable", lambda _: None, body=lambda _: unique("x").encode()),
     ask_buildid("debuginfo"),
     ask_buildid("executable"),
-    Row("POST", "/api/v1/debuginfo/uploads", DEBUGGERS + FOREIGN,
-        lambda world: ("/api/v1/debuginfo/uploads", {"json": {"size": 1000, "filename": "x"}})),
-    Row("GET", "/api/v1/debuginfo/uploads/{id}", DEBUGGERS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {})),
-    Row("DELETE", "/api/v1/debuginfo/uploads/{id}", DEBUGGERS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {})),
-    Row("PUT", "/api/v1/debuginfo/uploads/{id}/parts/{n}", DEBUGGERS, foreign=(404,),
-        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}/parts/0", {"body": PROFILE})),
-    Row("POST", "/api/v1/uploads", ["anonymous"] + SHARERS + FOREIGN,
-        lambda world: ("/api/v1/uploads", {"json": {"size": 1000, "filename": "x"}})),
-    Row("GET", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {})),
-    Row("DELETE", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {})),
-    Row("PUT", "/api/v1/uploads/{id}/parts/{n}", SHARERS, foreign=(404,), anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}/parts/0", {"body": PROFILE})),
-    Row("POST", "/api/v1/uploads/{id}/complete", SHARERS, foreign=(404,), anonymous=(404,),
-        ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {})),
+    Row(
+        "POST",
+        "/api/v1/debuginfo/uploads",
+        DEBUGGERS + FOREIGN,
+        lambda world: ("/api/v1/debuginfo/uploads", {"json": {"size": 1000, "filename": "x"}}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/debuginfo/uploads/{id}",
+        DEBUGGERS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/debuginfo/uploads/{id}",
+        DEBUGGERS,
+        foreign=(404,),
+        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {}),
+    ),
+    Row(
+        "PUT",
+        "/api/v1/debuginfo/uploads/{id}/parts/{n}",
+        DEBUGGERS,
+        foreign=(404,),
+        ask=lambda world: (
+            f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}/parts/0",
+            {"body": PROFILE},
+        ),
+    ),
+    Row(
+        "POST",
+        "/api/v1/uploads",
+        ["anonymous"] + SHARERS + FOREIGN,
+        lambda world: ("/api/v1/uploads", {"json": {"size": 1000, "filename": "x"}}),
+    ),
+    Row(
+        "GET",
+        "/api/v1/uploads/{id}",
+        SHARERS,
+        foreign=(404,),
+        anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
+    ),
+    Row(
+        "DELETE",
+        "/api/v1/uploads/{id}",
+        SHARERS,
+        foreign=(404,),
+        anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {}),
+    ),
+    Row(
+        "PUT",
+        "/api/v1/uploads/{id}/parts/{n}",
+        SHARERS,
+        foreign=(404,),
+        anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}/parts/0", {"body": PROFILE}),
+    ),
+    Row(
+        "POST",
+        "/api/v1/uploads/{id}/complete",
+        SHARERS,
+        foreign=(404,),
+        anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {}),
+    ),
     # ---- pages and health ----
-    page("/"), page("/login"), page("/invite"), page("/shares"), page("/explore"), page("/senders"), page("/settings"),
-    page("/favicon.svg"), page("/licenses.txt"), page("/robots.txt"), page("/ca.crt"), page("/healthz"), page("/readyz"),
-    page("/metrics", may=["operator"]), page("/api/openapi.yaml"),
+    page("/"),
+    page("/login"),
+    page("/invite"),
+    page("/shares"),
+    page("/explore"),
+    page("/senders"),
+    page("/settings"),
+    page("/favicon.svg"),
+    page("/licenses.txt"),
+    page("/robots.txt"),
+    page("/ca.crt"),
+    page("/healthz"),
+    page("/readyz"),
+    page("/metrics", may=["operator"]),
+    page("/api/openapi.yaml"),
     page("/problems/{name}", lambda world: "/problems/not-found"),
     page("/assets/{name}", lambda world: f"/assets/{world.asset()}"),
     page("/p/{id}", lambda world: f"/p/{world.share('team')}"),
@@ -598,11 +1095,16 @@ def test_the_operator_has_an_own_tenant_too(world, method, pattern):
 
 def test_a_session_without_its_csrf_token_changes_nothing(world):
     """Every unsafe route that a cookie opens, except those that say why they need no token."""
-    exempt = {("POST", "/api/v1/session"), ("POST", "/api/v1/invitations/look"),
-              ("POST", "/api/v1/invitations/accept"),
-              ("POST", "/api/v1/shares/{id}/unlock"), ("POST", "/api/v1/shares/{id}/reports")}
-    assert {(route["method"], route["pattern"]) for route in all_routes()
-            if "no_csrf" in route["flags"]} == exempt
+    exempt = {
+        ("POST", "/api/v1/session"),
+        ("POST", "/api/v1/invitations/look"),
+        ("POST", "/api/v1/invitations/accept"),
+        ("POST", "/api/v1/shares/{id}/unlock"),
+        ("POST", "/api/v1/shares/{id}/reports"),
+    }
+    assert {
+        (route["method"], route["pattern"]) for route in all_routes() if "no_csrf" in route["flags"]
+    } == exempt
     for row in ROWS:
         if row.method == "GET" or (row.method, row.pattern) in exempt:
             continue

@@ -47,8 +47,13 @@ def ask(server, sql, *values):
 
 def waiting(server, statement, user="%"):
     """The process of the session whose statement waits for a lock, if there is one."""
-    row = ask(server, "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-              " AND query LIKE %s AND usename LIKE %s", statement, user)
+    row = ask(
+        server,
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND query LIKE %s AND usename LIKE %s",
+        statement,
+        user,
+    )
     return row and row[0]
 
 
@@ -60,7 +65,9 @@ class Rounds:
 
     @staticmethod
     def read(api):
-        return float(re.search(r"^perfolio_jobs_lag_seconds (\S+)$", api.get("/metrics").text, re.M)[1])
+        return float(
+            re.search(r"^perfolio_jobs_lag_seconds (\S+)$", api.get("/metrics").text, re.M)[1]
+        )
 
     def have_been(self, count):
         lag = self.read(self.api)
@@ -78,11 +85,15 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
     answers = []
     with Held(server, "SELECT 1 FROM tenant_usage WHERE tenant_id = %s FOR UPDATE", tenant) as held:
         deleting = threading.Thread(
-            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+        )
         deleting.start()
         wait_for(lambda: waiting(server, "%tenant%"))
-        query_one(server, "UPDATE upload SET expires_at = now() - interval '1 hour' WHERE id = %s"
-                  " RETURNING 1", upload["id"])
+        query_one(
+            server,
+            "UPDATE upload SET expires_at = now() - interval '1 hour' WHERE id = %s" " RETURNING 1",
+            upload["id"],
+        )
         # Two rounds pass by what is locked, or one of them waits for it, as it should not.
         rounds = Rounds(server)
         wait_for(lambda: rounds.have_been(2) or waiting(server, "%", "perfolio_jobs"))
@@ -98,8 +109,12 @@ def test_whoever_sweeps_holds_the_lock_itself(start_server):
     server = start_server("--jobs-interval", "1s")
     with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
         wait_for(lambda: waiting(server, "%upload%"))
-        holder = ask(server, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
-                     " AND objid = %s::bigint", SWEEP_LOCK)
+        holder = ask(
+            server,
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND objid = %s::bigint",
+            SWEEP_LOCK,
+        )
         assert holder[0] == waiting(server, "%upload%")
 
 
@@ -107,12 +122,19 @@ def test_a_backup_whose_lock_was_lost_is_none(start_server):
     server = start_server("--jobs-interval", "3600s")
     target = server.data_dir.parent / "backup"
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
-        backup = subprocess.Popen([PERFOLIOD, "backup", "--data-dir", server.data_dir, target],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        backup = subprocess.Popen(
+            [PERFOLIOD, "backup", "--data-dir", server.data_dir, target],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         wait_for(lambda: waiting(server, "LOCK TABLE %share%"))
-        assert ask(server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
-                   " WHERE locktype = 'advisory' AND granted AND objid = %s::bigint",
-                   SWEEP_LOCK) == (True,)
+        assert ask(
+            server,
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
+            " WHERE locktype = 'advisory' AND granted AND objid = %s::bigint",
+            SWEEP_LOCK,
+        ) == (True,)
     _, error = backup.communicate(timeout=60)
     assert backup.returncode != 0 and "run it again" in error, error
     assert not target.exists()
@@ -125,8 +147,9 @@ def meets_deletion(server, tenant, hold, request, waits_for):
     def do(name, call):
         answers[name] = call()
 
-    deletion = threading.Thread(target=do, args=(
-        "deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+    deletion = threading.Thread(
+        target=do, args=("deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+    )
     other = threading.Thread(target=do, args=("request", request))
     with hold as held:
         other.start()
@@ -153,18 +176,44 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
         return tenant, client, client.post("/api/v1/shares", samples.FOLDED).json()["id"]
 
     tenant, client, share = team("deletes a share")
-    assert meets_deletion(server, tenant, Held(server, held_log), lambda: client.delete(
-        f"/api/v1/shares/{share}"), "INSERT INTO audit_log%") == 204
+    assert (
+        meets_deletion(
+            server,
+            tenant,
+            Held(server, held_log),
+            lambda: client.delete(f"/api/v1/shares/{share}"),
+            "INSERT INTO audit_log%",
+        )
+        == 204
+    )
     tenant, client, share = team("edits a share")
-    assert meets_deletion(server, tenant, Held(server, held_log), lambda: client.patch(
-        f"/api/v1/shares/{share}", json={"title": "new"}), "INSERT INTO audit_log%") in (200, 404)
+    assert meets_deletion(
+        server,
+        tenant,
+        Held(server, held_log),
+        lambda: client.patch(f"/api/v1/shares/{share}", json={"title": "new"}),
+        "INSERT INTO audit_log%",
+    ) in (200, 404)
     tenant, client, share = team("puts a part")
     upload = begin(client, PART)
     # Without its foreign keys, which would keep the deletion from beginning.
-    taken = Held(server, "SET session_replication_role = replica; INSERT INTO upload_part"
-                 " VALUES (%s, %s, 0, 1, 'part/x')", upload["id"], tenant)
-    assert meets_deletion(server, tenant, taken, lambda: client.put(
-        f"/api/v1/uploads/{upload['id']}/parts/0", bytes(PART)), "%INSERT INTO upload_part%") == 204
+    taken = Held(
+        server,
+        "SET session_replication_role = replica; INSERT INTO upload_part"
+        " VALUES (%s, %s, 0, 1, 'part/x')",
+        upload["id"],
+        tenant,
+    )
+    assert (
+        meets_deletion(
+            server,
+            tenant,
+            taken,
+            lambda: client.put(f"/api/v1/uploads/{upload['id']}/parts/0", bytes(PART)),
+            "%INSERT INTO upload_part%",
+        )
+        == 204
+    )
     assert "deadlock" not in server.log(), server.log()[-2000:]
 
 
@@ -174,8 +223,16 @@ def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
     tenant, token = new_tenant(admin, "revoked")
     number = query_one(server, "SELECT id FROM token WHERE tenant_id = %s", tenant)[0]
     hold = Held(server, "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE")
-    assert meets_deletion(server, tenant, hold, lambda: server.api().delete(
-        f"/api/v1/admin/tenants/{tenant}/tokens/{number}"), "INSERT INTO audit_log%") == 204
+    assert (
+        meets_deletion(
+            server,
+            tenant,
+            hold,
+            lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}/tokens/{number}"),
+            "INSERT INTO audit_log%",
+        )
+        == 204
+    )
 
 
 def test_views_are_written_while_a_tenant_is_deleted(start_server):
@@ -190,13 +247,17 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
             assert client.get(f"/api/v1/shares/{share}/top").status == 200
         wait_for(lambda: waiting(server, "%UPDATE share s SET views%"))
         answers = []
-        deletion = threading.Thread(target=lambda: answers.append(
-            server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+        deletion = threading.Thread(
+            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+        )
         deletion.start()
         wait_for(lambda: waiting(server, "DELETE FROM tenant%"))
-        blockers = ask(server, "SELECT count(*) FROM pg_stat_activity w, unnest(pg_blocking_pids("
-                       "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
-                       " 'DELETE FROM tenant%%' AND v.query LIKE '%%UPDATE share s SET views%%'")
+        blockers = ask(
+            server,
+            "SELECT count(*) FROM pg_stat_activity w, unnest(pg_blocking_pids("
+            "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
+            " 'DELETE FROM tenant%%' AND v.query LIKE '%%UPDATE share s SET views%%'",
+        )
         assert blockers[0] == 1  # it waits at the tenant's row, before it has locked a share
         held.release()
     deletion.join(60)
@@ -217,13 +278,26 @@ def test_much_that_goes_at_once_is_gone_within_two_minutes(start_server):
                 " SELECT id, 2, state, 'unlisted', sha256(''), now(), 'share/' || id, 3,"
                 " sha256(''), 'folded' FROM (SELECT left(md5(%s || n), 22) AS id,"
                 " CASE %s WHEN 'expired' THEN 'live' ELSE 'deleting' END AS state"
-                " FROM generate_series(1, %s) AS n) AS made", (kind, kind, count))
-        cursor.execute("INSERT INTO tenant_usage VALUES (2, 0, %s) ON CONFLICT (tenant_id, slot)"
-                       " DO UPDATE SET bytes_stored = tenant_usage.bytes_stored + %s",
-                       (3 * sum(kinds.values()),) * 2)
-        cursor.execute("INSERT INTO object_trash (object_key)"
-                       " SELECT 'part/' || md5(n::text) FROM generate_series(1, 7000) AS n")
-    wait_for(lambda: ask(server, "SELECT (SELECT count(*) FROM share WHERE state <> 'gone'),"
-                         " (SELECT count(*) FROM object_trash),"
-                         " (SELECT sum(bytes_stored)::bigint FROM tenant_usage"
-                         "  WHERE tenant_id = 2)") == (0, 0, 0), 120)
+                " FROM generate_series(1, %s) AS n) AS made",
+                (kind, kind, count),
+            )
+        cursor.execute(
+            "INSERT INTO tenant_usage VALUES (2, 0, %s) ON CONFLICT (tenant_id, slot)"
+            " DO UPDATE SET bytes_stored = tenant_usage.bytes_stored + %s",
+            (3 * sum(kinds.values()),) * 2,
+        )
+        cursor.execute(
+            "INSERT INTO object_trash (object_key)"
+            " SELECT 'part/' || md5(n::text) FROM generate_series(1, 7000) AS n"
+        )
+    wait_for(
+        lambda: ask(
+            server,
+            "SELECT (SELECT count(*) FROM share WHERE state <> 'gone'),"
+            " (SELECT count(*) FROM object_trash),"
+            " (SELECT sum(bytes_stored)::bigint FROM tenant_usage"
+            "  WHERE tenant_id = 2)",
+        )
+        == (0, 0, 0),
+        120,
+    )

@@ -21,8 +21,14 @@ def folded(number):
 
 def run(*arguments, check=True):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
-    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True,
-                          env=environment, timeout=120, check=check)
+    return subprocess.run(
+        [PERFOLIOD, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=check,
+    )
 
 
 def push(api, text):
@@ -86,13 +92,16 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
         assert restored.get(f"/api/v1/shares/{deleted}").status == 410
         assert restored.get(f"/s/{link}").headers["location"] == path
         assert restored.post("/api/v1/links", json={"path": path}).json()["id"] == link
-        assert [(c["text"], c["view"]) for c in restored.get(commented).json()["comments"]] == [("kept", "q=x")]
+        assert [(c["text"], c["view"]) for c in restored.get(commented).json()["comments"]] == [
+            ("kept", "q=x")
+        ]
         assert restored.get("/api/v1/debuginfo/aa5b").json()["table"] == table
         assert restored.get("/buildid/aa5b/executable").body == program
         assert push(restored, folded(7))
         # Clients that trust the old CA still do.
-        assert (again.data_dir / "tls/ca.crt").read_bytes() == \
-            (server.data_dir / "tls/ca.crt").read_bytes()
+        assert (again.data_dir / "tls/ca.crt").read_bytes() == (
+            server.data_dir / "tls/ca.crt"
+        ).read_bytes()
     finally:
         assert again.stop() == 0, again.log()[-3000:]
 
@@ -102,8 +111,10 @@ def test_a_stopped_server_can_be_backed_up_too(folder):
     share = push(server.api(), folded(1))
     assert server.stop() == 0
     run("backup", "--data-dir", server.data_dir, beside / "backup")
-    names = [line.split(" ", 2)[2] for line in
-             (beside / "backup/manifest.txt").read_text().splitlines()[:-1]]
+    names = [
+        line.split(" ", 2)[2]
+        for line in (beside / "backup/manifest.txt").read_text().splitlines()[:-1]
+    ]
     assert "database.dump" in names and any(share in name for name in names)
     for line in (beside / "backup/manifest.txt").read_text().splitlines()[:-1]:
         digest, size, name = line.split(" ", 2)
@@ -185,8 +196,11 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")],
-                         ids=["fifo", "folder", "link"])
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")],
+    ids=["fifo", "folder", "link"],
+)
 def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder, make):
     server, beside = folder
     shares = {push(server.api(), folded(i)): folded(i) for i in range(2)}
@@ -195,10 +209,15 @@ def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder
     path.unlink()
     make(path)
     (server.data_dir / "objects/stray").symlink_to("/etc/passwd")  # no row names it
-    for arguments in (["backup", "--data-dir", server.data_dir, beside / "backup"],
-                      ["backup", "--verify-only", "--data-dir", server.data_dir]):
+    for arguments in (
+        ["backup", "--data-dir", server.data_dir, beside / "backup"],
+        ["backup", "--verify-only", "--data-dir", server.data_dir],
+    ):
         refused = run(*arguments, check=False)
-        assert refused.returncode == 1 and f"the first: share/{lost}. Restore them, delete" in refused.stderr, refused
+        assert (
+            refused.returncode == 1
+            and f"the first: share/{lost}. Restore them, delete" in refused.stderr
+        ), refused
         line = next(line for line in refused.stderr.splitlines() if line.startswith("broken "))
         assert f"share/{lost}" in line and "not a regular file" in line, refused
     assert not (beside / "backup").exists()
@@ -224,10 +243,14 @@ def test_a_link_in_a_backup_is_named(folder):
     path.rename(beside / "moved")
     path.symlink_to(beside / "moved")
     refused = run("backup", "--verify-only", beside / "backup", check=False)
-    assert refused.returncode == 1 and f"objects/share/{share} is not a regular file" in refused.stderr, refused
+    assert (
+        refused.returncode == 1 and f"objects/share/{share} is not a regular file" in refused.stderr
+    ), refused
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or stored.is_in_bucket(), reason="root alone reads what the server cannot")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or stored.is_in_bucket(), reason="root alone reads what the server cannot"
+)
 @pytest.mark.parametrize("where", ["object", "folder"])
 def test_root_names_an_object_that_the_server_cannot_read(folder, where):
     server, beside = folder
@@ -241,9 +264,17 @@ def test_root_names_an_object_that_the_server_cannot_read(folder, where):
     assert server.api().get(f"/api/v1/shares/{share}/raw").status == 500
     for arguments in (["store", "verify"], ["backup", "--verify-only"]):
         found = run(*arguments, "--data-dir", server.data_dir, check=False)
-        line = next((line for line in (found.stdout + found.stderr).splitlines()
-                     if line.startswith("unreadable ")), "")
-        assert found.returncode == 1 and f"share/{share}" in line and "Permission denied" in line, found
+        line = next(
+            (
+                line
+                for line in (found.stdout + found.stderr).splitlines()
+                if line.startswith("unreadable ")
+            ),
+            "",
+        )
+        assert (
+            found.returncode == 1 and f"share/{share}" in line and "Permission denied" in line
+        ), found
     # Root can save it.
     copied = run("backup", "--data-dir", server.data_dir, beside / "backup")
     assert f"holds object share/{share}, but the server's user" in copied.stderr, copied

@@ -24,14 +24,26 @@ def cli(server, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
 
-    def call(*arguments, token=server.token, url=server.url, input=b"", environment=None,
-             folder=None):
-        variables = {"HOME": str(home), "PATH": os.environ["PATH"], "PERFOLIO_URL": url,
-                     "PERFOLIO_TOKEN": token, "PERFOLIO_CA_FILE": str(server.ca_file)}
+    def call(
+        *arguments, token=server.token, url=server.url, input=b"", environment=None, folder=None
+    ):
+        variables = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            "PERFOLIO_URL": url,
+            "PERFOLIO_TOKEN": token,
+            "PERFOLIO_CA_FILE": str(server.ca_file),
+        }
         variables.update(environment or {})
         variables = {name: value for name, value in variables.items() if value}
-        result = subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input,
-                                capture_output=True, env=variables, timeout=120, cwd=folder)
+        result = subprocess.run(
+            [str(PERFOLIO), *map(str, arguments)],
+            input=input,
+            capture_output=True,
+            env=variables,
+            timeout=120,
+            cwd=folder,
+        )
         result.out, result.log = result.stdout.decode(errors="replace"), result.stderr.decode()
         return result
 
@@ -46,9 +58,19 @@ def on_terminal(cli, server):
 
     def call(*arguments):
         main, side = pty.openpty()
-        process = subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdin=side, stdout=side, stderr=subprocess.PIPE, env={
-            "HOME": str(cli.home), "PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token,
-            "PERFOLIO_CA_FILE": str(server.ca_file), "TERM": "dumb"})
+        process = subprocess.Popen(
+            [str(PERFOLIO), *map(str, arguments)],
+            stdin=side,
+            stdout=side,
+            stderr=subprocess.PIPE,
+            env={
+                "HOME": str(cli.home),
+                "PERFOLIO_URL": server.url,
+                "PERFOLIO_TOKEN": server.token,
+                "PERFOLIO_CA_FILE": str(server.ca_file),
+                "TERM": "dumb",
+            },
+        )
         os.close(side)
         seen = b""
         while True:
@@ -97,24 +119,36 @@ def test_push_then_get_returns_the_same_bytes(cli, before, tmp_path):
     assert cli("get", "-f", link, "-o", target).returncode == 0
 
 
-@pytest.mark.parametrize("text, warning", [
-    (BEFORE + b"no value here\n\nnor here\n",
-     "2 lines were skipped: no stack with a value"),
-    (b"app 1 1.0: 1 cycles:\n\t1000 f (/bin/app)\n\nodd\n\napp 1 2.0: 1 cycles:\n"
-     b"\t1000 f (/bin/app)\n\n", "1 line was skipped: neither event nor frame"),
-])
+@pytest.mark.parametrize(
+    "text, warning",
+    [
+        (BEFORE + b"no value here\n\nnor here\n", "2 lines were skipped: no stack with a value"),
+        (
+            b"app 1 1.0: 1 cycles:\n\t1000 f (/bin/app)\n\nodd\n\napp 1 2.0: 1 cycles:\n"
+            b"\t1000 f (/bin/app)\n\n",
+            "1 line was skipped: neither event nor frame",
+        ),
+    ],
+)
 def test_skipped_lines_are_said(cli, before, tmp_path, text, warning):
     file = tmp_path / "odd.txt"
     file.write_bytes(text)
     copy = tmp_path / "copy" / "odd.txt"
     copy.parent.mkdir()
     copy.write_bytes(text)
-    for arguments in (["push", "-q"], ["top"], ["merge", "-q"], ["diff", "-q", copy],
-                      ["diff", "--local", copy]):
+    for arguments in (
+        ["push", "-q"],
+        ["top"],
+        ["merge", "-q"],
+        ["diff", "-q", copy],
+        ["diff", "--local", copy],
+    ):
         result = cli(*arguments, file)
         assert result.returncode == 0, result.log
         read = [copy, file] if copy in arguments else [file]
-        assert result.log == "".join(f"perfolio {arguments[0]}: warning: {one}: {warning}\n" for one in read)
+        assert result.log == "".join(
+            f"perfolio {arguments[0]}: warning: {one}: {warning}\n" for one in read
+        )
     assert cli("top", before).log == ""
 
 
@@ -143,49 +177,86 @@ def test_get_other_formats(cli, before):
 
 def test_names_cannot_steer_a_terminal(cli, on_terminal, tmp_path):
     hostile = "\x9b2J\x1b[2J\u202e\u200b\u2066\ufeff"
-    (tmp_path / "hostile.folded").write_text(f"main;a{hostile}b;{hostile}\tc 5\r\nmain 3\n", newline="")
+    (tmp_path / "hostile.folded").write_text(
+        f"main;a{hostile}b;{hostile}\tc 5\r\nmain 3\n", newline=""
+    )
     url = pushed(cli, tmp_path / "hostile.folded")
-    for arguments in (["--format", "folded", "-o", "-"], ["--format", "folded", "-o", "/dev/stdout"],
-                      ["--format", "json", "-o", "-"], ["--format", "svg", "-o", "-"], ["-o", "-"]):
+    for arguments in (
+        ["--format", "folded", "-o", "-"],
+        ["--format", "folded", "-o", "/dev/stdout"],
+        ["--format", "json", "-o", "-"],
+        ["--format", "svg", "-o", "-"],
+        ["-o", "-"],
+    ):
         status, seen, _ = on_terminal("get", url, *arguments)
         assert status == 0 and "main" in seen, (arguments, seen)
-        assert not re.search("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e\u200b\u2066\ufeff]", seen), (arguments, seen)
-    for arguments in (["top", url], ["top", url, "--json"], ["top", tmp_path / "hostile.folded", "--json"],
-                      ["get", url, "-o", "-"]):
+        assert not re.search("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e\u200b\u2066\ufeff]", seen), (
+            arguments,
+            seen,
+        )
+    for arguments in (
+        ["top", url],
+        ["top", url, "--json"],
+        ["top", tmp_path / "hostile.folded", "--json"],
+        ["get", url, "-o", "-"],
+    ):
         status, seen, _ = on_terminal(*arguments)
-        assert status == 0 and "main" in seen and not re.search("[\x1b\x80-\x9f\u202e\u200b]", seen), (arguments, seen)
+        assert (
+            status == 0 and "main" in seen and not re.search("[\x1b\x80-\x9f\u202e\u200b]", seen)
+        ), (arguments, seen)
     assert seen == "main;a?2J?[2J????b;?2J?[2J????\tc 5\r\nmain 3\r\n"
     # Elsewhere bytes stay, but for what the format cannot hold.
     assert cli("get", url, "-o", "-").stdout == (tmp_path / "hostile.folded").read_bytes()
-    assert cli("get", url, "--format", "folded", "-o", "-").stdout.decode() == \
-        "main 3\nmain;a 2J [2J\u202e\u200b\u2066\ufeffb; 2J [2J\u202e\u200b\u2066\ufeff c 5\n"
+    assert (
+        cli("get", url, "--format", "folded", "-o", "-").stdout.decode()
+        == "main 3\nmain;a 2J [2J\u202e\u200b\u2066\ufeffb; 2J [2J\u202e\u200b\u2066\ufeff c 5\n"
+    )
 
 
 def test_a_binary_format_is_not_for_a_terminal(cli, on_terminal, before):
     url = pushed(cli, before)
     status, seen, log = on_terminal("get", url, "--format", "pb.gz", "-o", "-")
-    assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (status, seen, log)
+    assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (
+        status,
+        seen,
+        log,
+    )
 
 
 def test_a_token_that_cannot_be_sent_is_named(cli, before, server, tmp_path):
-    for token, words in (("pf_a\x1b[0m", "control character (0x1b) as its byte 5"), ("pf_ä", "not ASCII (0xc3)"),
-                         ("pf_a b", "a blank"), ("pf_a\npf_b", "(0x0a)")):
+    for token, words in (
+        ("pf_a\x1b[0m", "control character (0x1b) as its byte 5"),
+        ("pf_ä", "not ASCII (0xc3)"),
+        ("pf_a b", "a blank"),
+        ("pf_a\npf_b", "(0x0a)"),
+    ):
         result = cli("push", before, token=token)
-        assert result.returncode == 2 and "PERFOLIO_TOKEN holds" in result.log and words in result.log, result.log
+        assert (
+            result.returncode == 2 and "PERFOLIO_TOKEN holds" in result.log and words in result.log
+        ), result.log
         assert "pf_" not in result.log
     pushed(cli, before, token=server.token + "\n")  # as files and secrets of orchestrators end
     file = tmp_path / "token"
     file.write_bytes(b"pf_a\x00b\n")
     result = cli("login", server.url, "--token-file", file, token=None)
-    assert result.returncode == 7 and f"{file} holds a control character (0x00)" in result.log, result.log
+    assert (
+        result.returncode == 7 and f"{file} holds a control character (0x00)" in result.log
+    ), result.log
     result = cli("login", server.url, token=None, input=b"pf_\x01\n")
-    assert result.returncode == 7 and "standard input holds a control character (0x01)" in result.log, result.log
+    assert (
+        result.returncode == 7 and "standard input holds a control character (0x01)" in result.log
+    ), result.log
     url = pushed(cli, before)
     file.write_bytes(b"two\x07words\n")
     result = cli("get", url, "--password-file", file)
-    assert result.returncode == 7 and f"{file} holds a control character (0x07)" in result.log, result.log
+    assert (
+        result.returncode == 7 and f"{file} holds a control character (0x07)" in result.log
+    ), result.log
     result = cli("delete", url, "--token", "a\x01b")
-    assert result.returncode == 7 and "X-Perfolio-Delete-Token would hold a control character" in result.log, result.log
+    assert (
+        result.returncode == 7
+        and "X-Perfolio-Delete-Token would hold a control character" in result.log
+    ), result.log
 
 
 def test_strange_file_names_are_taken(cli, admin, tmp_path):
@@ -199,8 +270,22 @@ def test_strange_file_names_are_taken(cli, admin, tmp_path):
 
 
 def test_settings_arrive(cli, before, admin):
-    link = pushed(cli, before, "--title", "a title & more", "--description", "*x*", "--expires",
-                  "2d", "--label", "job=ci", "--visibility", "public", "--name", "n.folded")
+    link = pushed(
+        cli,
+        before,
+        "--title",
+        "a title & more",
+        "--description",
+        "*x*",
+        "--expires",
+        "2d",
+        "--label",
+        "job=ci",
+        "--visibility",
+        "public",
+        "--name",
+        "n.folded",
+    )
     share = admin.get("/api/v1/shares/" + link[-22:]).json()
     assert share["title"] == "a title & more" and share["description"] == "*x*"
     assert share["labels"] == {"job": "ci"} and share["visibility"] == "public"
@@ -211,15 +296,21 @@ def test_settings_arrive(cli, before, admin):
 
 def test_json_holds_the_whole_answer(cli, before):
     answer = json.loads(cli("push", "--json", before).out)
-    assert {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at",
-            "markdown"} <= set(answer)
+    assert {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at", "markdown"} <= set(
+        answer
+    )
     markdown = cli("push", "--markdown", "--title", "a *b*", before).out
     head, _, table = markdown.partition("\n\n")
     page = r"https://localhost:\d+/p/\w{22}"
-    assert re.fullmatch(rf"\[!\[a \\\*b\\\*, samples: 100, most in hot \(60\.0 %\)\]\({page}/og\.png\)\]\({page}\)",
-                        head), head
-    assert table.splitlines()[:3] == ["| flat | % | cum | function |", "| ---: | ---: | ---: | :--- |",
-                                      "| 60 | 60.0 | 60 | `hot` |"], table
+    assert re.fullmatch(
+        rf"\[!\[a \\\*b\\\*, samples: 100, most in hot \(60\.0 %\)\]\({page}/og\.png\)\]\({page}\)",
+        head,
+    ), head
+    assert table.splitlines()[:3] == [
+        "| flat | % | cum | function |",
+        "| ---: | ---: | ---: | :--- |",
+        "| 60 | 60.0 | 60 | `hot` |",
+    ], table
 
 
 def test_markdown_of_a_protected_share_has_a_table_and_no_picture(cli, tmp_path):
@@ -245,7 +336,12 @@ def test_top_of_a_link_equals_top_of_the_file(cli, before):
     remote = json.loads(cli("top", "--json", link).out)
     assert local == remote
     assert {f["name"]: (f["flat"], f["cum"]) for f in local["functions"]} == {
-        "hot": (60, 60), "cold": (30, 30), "idle": (10, 10), "work": (0, 90), "main": (0, 100)}
+        "hot": (60, 60),
+        "cold": (30, 30),
+        "idle": (10, 10),
+        "work": (0, 90),
+        "main": (0, 100),
+    }
     filtered = json.loads(cli("top", "--json", link, "--focus", "work", "--limit", "1").out)
     assert [f["name"] for f in filtered["functions"]] == ["hot"] and filtered["truncated"]
     table = cli("top", link).out.splitlines()
@@ -259,7 +355,10 @@ def test_rows_by_line_say_their_lines(cli, tmp_path):
     profile.write_bytes(samples.pprof_gzip())
     link = pushed(cli, profile)
     options = ("--group-by", "line", "--limit", "0")
-    local, remote = (json.loads(cli("top", "--json", *options, source).out)["functions"] for source in (profile, link))
+    local, remote = (
+        json.loads(cli("top", "--json", *options, source).out)["functions"]
+        for source in (profile, link)
+    )
     assert local == remote
     places = [(row["name"], row["file"], row.get("line")) for row in local]
     assert all(line for _, _, line in places)
@@ -308,9 +407,12 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
         answers[source] = numbers
     assert answers[file] == answers[link]
     identity = link[-22:]
-    for path in (f"/api/v1/shares/{identity}/top?sample_type=0", f"/p/{identity}.json?sample_type=0",
-                 f"/api/v1/shares/{identity}/callers?fn=main&sample_type=0",
-                 f"/api/v1/diff/top?a={identity}&b={identity}&sample_type=0"):
+    for path in (
+        f"/api/v1/shares/{identity}/top?sample_type=0",
+        f"/p/{identity}.json?sample_type=0",
+        f"/api/v1/shares/{identity}/callers?fn=main&sample_type=0",
+        f"/api/v1/diff/top?a={identity}&b={identity}&sample_type=0",
+    ):
         answer = admin.get(path).json()
         assert (answer["sample_type"], answer["sample_type_index"]) == ("", 0), path
     refused = cli("diff", "--local", before, file)
@@ -329,9 +431,17 @@ def test_values_too_large_to_be_added_are_warned_of(cli, before, tmp_path):
     for options in ([], ["--quiet"], ["--merge", before]):
         result = cli("push", *options, file)
         assert result.returncode == 0
-        assert len(re.findall("^perfolio.*warning: .*: the link will show no total and no report of "
-                              "samples: the values are too large to be added.*$",
-                              result.log, re.M)) == 1, result.log
+        assert (
+            len(
+                re.findall(
+                    "^perfolio.*warning: .*: the link will show no total and no report of "
+                    "samples: the values are too large to be added.*$",
+                    result.log,
+                    re.M,
+                )
+            )
+            == 1
+        ), result.log
     assert "warning" not in cli("push", before).log
 
 
@@ -344,9 +454,12 @@ def test_sides_too_large_to_be_added_together_are_warned_of(cli, admin, tmp_path
         near2.write_bytes(text)
         result = cli("diff", near, near2)
         assert result.returncode == 0, result.log
-        warnings = re.findall("^perfolio.*warning: the link will show no report of samples: the "
-                              "values of both sides together are too large to be added.*$",
-                              result.log, re.M)
+        warnings = re.findall(
+            "^perfolio.*warning: the link will show no report of samples: the "
+            "values of both sides together are too large to be added.*$",
+            result.log,
+            re.M,
+        )
         assert len(warnings) == is_too_large, result.log
         a, b = re.search(r"(\w{22})\.\.(\w{22})$", result.out).groups()
         assert admin.get(f"/api/v1/diff/top?a={a}&b={b}").status == (413 if is_too_large else 200)
@@ -375,7 +488,9 @@ def test_diff_of_a_profile_with_itself_is_refused(cli, before):
     for options in [], ["--local"]:
         for pair in ([before, before], [link, link], [link, link[-22:]]):
             refused = cli("diff", *options, *pair)
-            assert refused.returncode == 2 and f"both sides are {pair[0]}" in refused.log, refused.log
+            assert (
+                refused.returncode == 2 and f"both sides are {pair[0]}" in refused.log
+            ), refused.log
 
 
 def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
@@ -390,10 +505,15 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
     markdown = cli("diff", "--markdown", a, b)
     page = r"https://localhost:\d+/d/\w{22}\.\.\w{22}"
     head, _, table = markdown.out.partition("\n\n")
-    assert re.fullmatch(rf"\[!\[samples: 100 → 80 \(-20\.0 %\), most in hot \(-40\)\]\({page}/og\.png\)\]\({page}\)",
-                        head), head
-    assert table.splitlines()[:3] == ["| before | after | change | function |", "| ---: | ---: | ---: | :--- |",
-                                      "| 60 | 20 | -40 | `hot` |"], table
+    assert re.fullmatch(
+        rf"\[!\[samples: 100 → 80 \(-20\.0 %\), most in hot \(-40\)\]\({page}/og\.png\)\]\({page}\)",
+        head,
+    ), head
+    assert table.splitlines()[:3] == [
+        "| before | after | change | function |",
+        "| ---: | ---: | ---: | :--- |",
+        "| 60 | 20 | -40 | `hot` |",
+    ], table
     assert len(table.splitlines()) <= 7
     assert "| 0 | 0 |" not in table, table
     assert cli("diff", "--markdown", "--local", a, b).returncode == 2
@@ -405,11 +525,14 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
         files.append(tmp_path / f"{value}.folded")
         files[-1].write_text(f"main;a;b;c;hot {value}\n")
     callers = cli("diff", "--markdown", *files)
-    assert callers.out.partition("\n\n")[2].splitlines()[2:] == ["| 1 | 3 | +2 | `hot` |"], callers.out
+    assert callers.out.partition("\n\n")[2].splitlines()[2:] == [
+        "| 1 | 3 | +2 | `hot` |"
+    ], callers.out
 
 
-def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, before, admin,
-                                                                            tmp_path):
+def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(
+    cli, before, admin, tmp_path
+):
     timed, cpu = tmp_path / "timed.json", tmp_path / "cpu.pb.gz"
     timed.write_bytes(samples.SPEEDSCOPE)
     cpu.write_bytes(samples.pprof_gzip())
@@ -419,8 +542,9 @@ def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, 
         for options in [], ["--local"]:
             refused = cli("diff", *options, *pair)
             assert refused.returncode == 7 and refused.out == "", refused.log
-            assert ("the first has samples/count, the second time/milliseconds"
-                    in refused.log), refused.log
+            assert (
+                "the first has samples/count, the second time/milliseconds" in refused.log
+            ), refused.log
     named = cli("diff", "--sample-type", "cpu", before, cpu)
     assert named.returncode == 7 and named.out == ""
     assert "cannot be compared by cpu" in named.log, named.log
@@ -432,7 +556,9 @@ def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, 
 def decimals(tmp_path):
     """Files of one tool; the unit of each is that of its own decimals."""
     files = []
-    for i, text in enumerate(("main;work 12\nmain;rest 3\n", "main;work 2.5\n", "main;work 1.125\nmain;rest 0.25\n")):
+    for i, text in enumerate(
+        ("main;work 12\nmain;rest 3\n", "main;work 2.5\n", "main;work 1.125\nmain;rest 0.25\n")
+    ):
         files.append(tmp_path / f"{i}.folded")
         files[-1].write_text(text)
     return files
@@ -453,7 +579,11 @@ def test_files_with_other_decimals_are_compared_and_merged(cli, decimals, admin,
         assert cli("merge", "-f", "-o", target, *sources).returncode == 0
         numbers = json.loads(cli("top", "--json", target).out)
         assert (numbers["total"], numbers["unit"]) == (18875, "count/1000")
-        assert {f["name"]: f["flat"] for f in numbers["functions"]} == {"work": 15625, "rest": 3250, "main": 0}
+        assert {f["name"]: f["flat"] for f in numbers["functions"]} == {
+            "work": 15625,
+            "rest": 3250,
+            "main": 0,
+        }
     assert "18.875" in cli("top", target).out
     for file, link in zip(decimals, links):
         assert cli("get", link, "-o", "-").stdout == file.read_bytes()
@@ -464,8 +594,13 @@ def test_diff_local_numbers(cli, before, after):
     assert (numbers["total_a"], numbers["total_b"]) == (100, 80)
     rows = {f["name"]: f for f in numbers["functions"]}
     assert {name: (f["flat_delta"], f["cum_delta"]) for name, f in rows.items()} == {
-        "hot": (-40, -40), "cold": (15, 15), "fresh": (15, 15), "idle": (-10, -10),
-        "work": (0, -25), "main": (0, -20)}
+        "hot": (-40, -40),
+        "cold": (15, 15),
+        "fresh": (15, 15),
+        "idle": (-10, -10),
+        "work": (0, -25),
+        "main": (0, -20),
+    }
     scaled = json.loads(cli("diff", "--local", "--json", "--normalized", before, after).out)
     assert scaled["mode"] == "normalised"
     assert {f["name"]: f["flat_b"] for f in scaled["functions"]}["hot"] == 25
@@ -484,11 +619,14 @@ def test_what_a_normalised_diff_rounds_to_0_is_counted_instead_of_listed(cli, tm
         assert "2,000 more functions that round to 0\n" in table
         assert ("1 of 2,002 rows; --limit 0 shows all" in table) == ("1" in limit)
         assert "+0.0%" not in table.split("\n", 1)[1], table
-    rows = json.loads(cli("diff", "--local", "--normalised", "--json", "--limit", "0", one,
-                          many).out)["functions"]
+    rows = json.loads(
+        cli("diff", "--local", "--normalised", "--json", "--limit", "0", one, many).out
+    )["functions"]
     assert len(rows) == 2002
     two.write_bytes(b"main;q 999\nrare 1\n")
-    assert "1 more function that rounds to 0\n" in cli("diff", "--local", "--normalised", one, two).out
+    assert (
+        "1 more function that rounds to 0\n" in cli("diff", "--local", "--normalised", one, two).out
+    )
     absolute = cli("diff", "--local", "--limit", "0", one, many).out
     assert len(absolute.splitlines()) == 2004 and "round" not in absolute
 
@@ -526,7 +664,9 @@ def test_list_search_and_delete(cli, before):
     link = pushed(cli, before, "--title", "needle in a haystack")
     rows = cli("list", "needle").out.splitlines()
     assert len(rows) == 1
-    assert re.match(rf"\d{{4}}-\d\d-\d\d \d\d:\d\d  unlisted   never        {link}  needle", rows[0])
+    assert re.match(
+        rf"\d{{4}}-\d\d-\d\d \d\d:\d\d  unlisted   never        {link}  needle", rows[0]
+    )
     as_json = [json.loads(line) for line in cli("list", "--json", "needle").out.splitlines()]
     assert [share["url"] for share in as_json] == [link]
     assert link in cli("list", "--local").out
@@ -549,8 +689,11 @@ def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
 def test_a_delete_token_that_is_given_counts_alone(cli, before, admin):
     answer = json.loads(cli("push", "--json", before).out)
     other = json.loads(cli("push", "--json", before).out)
-    for wrong in (["--token", "x" * 43, answer["url"]], ["--token", other["delete_token"],
-                  answer["url"]], [answer["url"] + "/delete#" + "x" * 43]):
+    for wrong in (
+        ["--token", "x" * 43, answer["url"]],
+        ["--token", other["delete_token"], answer["url"]],
+        [answer["url"] + "/delete#" + "x" * 43],
+    ):
         result = cli("delete", *wrong)
         assert result.returncode in (4, 5), result.log
         assert admin.get("/api/v1/shares/" + answer["id"]).status == 200
@@ -567,17 +710,23 @@ def test_password(cli, before, tmp_path):
     assert cli("top", link, token="").returncode == 4
     assert cli("top", link, "--password-file", wrong, token="").returncode == 4
     assert cli("top", link, "--password-file", secret, token="").returncode == 0
-    assert cli("get", link, "--password-file", "-", "-o", "-", token="",
-               input=b"correct horse\n").stdout == BEFORE
+    assert (
+        cli(
+            "get", link, "--password-file", "-", "-o", "-", token="", input=b"correct horse\n"
+        ).stdout
+        == BEFORE
+    )
     timed = tmp_path / "timed.json"
     timed.write_bytes(samples.SPEEDSCOPE)  # of a type that the share does not have
     for options in [], ["--local"]:
-        assert cli("diff", *options, link, timed, "--password-file", wrong,
-                   token="").returncode == 4
+        assert (
+            cli("diff", *options, link, timed, "--password-file", wrong, token="").returncode == 4
+        )
         result = cli("diff", *options, link, timed, "--password-file", secret, token="")
         assert result.returncode == 7 and "cannot be compared" in result.log, result.log
-        assert cli("diff", *options, link, other, "--password-file", secret,
-                   token="").returncode == 0
+        assert (
+            cli("diff", *options, link, other, "--password-file", secret, token="").returncode == 0
+        )
 
 
 def test_large_profiles_go_in_parts_and_come_back_whole(cli, tmp_path):
@@ -619,11 +768,25 @@ def test_an_unknown_certificate_is_refused_with_a_hint(cli, before):
 def test_login(cli, server, before):
     config = cli.home / ".config/perfolio/config.ini"
     bare = {"PERFOLIO_URL": "", "PERFOLIO_CA_FILE": ""}
-    wrong = cli("login", server.url, "--ca-file", server.ca_file, token="", environment=bare,
-                input=b"pf_" + b"0" * 43)
+    wrong = cli(
+        "login",
+        server.url,
+        "--ca-file",
+        server.ca_file,
+        token="",
+        environment=bare,
+        input=b"pf_" + b"0" * 43,
+    )
     assert wrong.returncode == 4 and not config.exists()
-    result = cli("login", server.url, "--ca-file", server.ca_file, token="", environment=bare,
-                 input=server.token.encode())
+    result = cli(
+        "login",
+        server.url,
+        "--ca-file",
+        server.ca_file,
+        token="",
+        environment=bare,
+        input=server.token.encode(),
+    )
     assert result.returncode == 0, result.log
     assert "tenant default" in result.log and server.token not in result.log
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
@@ -659,13 +822,22 @@ def test_admin(cli, server, before):
     assert "renamed" in cli("admin", "tenant", "show", tenant).out
     added = cli("admin", "user", "add", "cli@example.org", "--tenant", tenant, "--role", "owner")
     assert added.returncode == 0 and "/login#" in added.out, added.log
-    token = cli("admin", "token", "create", "ci", "--tenant", tenant, "--scopes",
-                "share,read,admin", "--expires", "30d").out.strip()
+    token = cli(
+        "admin",
+        "token",
+        "create",
+        "ci",
+        "--tenant",
+        tenant,
+        "--scopes",
+        "share,read,admin",
+        "--expires",
+        "30d",
+    ).out.strip()
     assert re.fullmatch(r"pf_\w{43}", token)
     users = json.loads(cli("admin", "user", "list", "--json", token=token).out)["users"]
     assert [user["email"] for user in users] == ["cli@example.org"]
-    invited = cli("admin", "invite", "create", "new@example.org", "--role", "viewer",
-                  token=token)
+    invited = cli("admin", "invite", "create", "new@example.org", "--role", "viewer", token=token)
     assert invited.returncode == 0 and "/invite#" in invited.out, invited.log
     for useless in (("invite", "create", "lost@example.org"), ("invite", "list"), ("audit",)):
         astray = cli("admin", *useless, "--tenant", tenant)
@@ -711,7 +883,7 @@ def test_open_starts_the_browser(cli, before, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     browser = programs / "xdg-open"
-    browser.write_text(f"#!/bin/sh\necho noise\necho \"$1\" > {tmp_path}/opened\n")
+    browser.write_text(f'#!/bin/sh\necho noise\necho "$1" > {tmp_path}/opened\n')
     browser.chmod(0o755)
     link = pushed(cli, before)
     result = cli("open", link[-22:], environment={"PATH": f"{programs}:/usr/bin:/bin"})
@@ -720,13 +892,18 @@ def test_open_starts_the_browser(cli, before, tmp_path):
 
 
 def test_manual_names_every_option_and_setting():
-    pages = "".join(page.read_text().replace("\\-", "-")
-                    for page in (ROOT / "deploy" / "man").iterdir())
+    pages = "".join(
+        page.read_text().replace("\\-", "-") for page in (ROOT / "deploy" / "man").iterdir()
+    )
     script = (ROOT / "deploy" / "completion" / "perfolio.bash").read_text()
     for option in set(re.findall(r" --([a-z][a-z-]+)", script)) - {"help", "normalised"}:
         assert f"Fl Fl {option}" in pages, option
-    help_text = subprocess.run([str(PERFOLIO.parent / "perfoliod"), "serve", "--help"],
-                               capture_output=True, text=True, timeout=30).stdout
+    help_text = subprocess.run(
+        [str(PERFOLIO.parent / "perfoliod"), "serve", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    ).stdout
     names = re.findall(r"^ *--([a-z][a-z0-9-]+)", help_text, re.MULTILINE)
     assert len(names) > 20
     for name in names:
@@ -736,7 +913,9 @@ def test_manual_names_every_option_and_setting():
 # ---- links of this and of other servers ----
 
 
-def test_a_link_may_name_this_machine_otherwise_than_the_account_does(cli, server, before, tmp_path):
+def test_a_link_may_name_this_machine_otherwise_than_the_account_does(
+    cli, server, before, tmp_path
+):
     """The team's share needs the token, so that this shows that it was sent."""
     link = pushed(cli, before, "--visibility", "team")
     assert link.startswith("https://localhost:")
@@ -751,14 +930,25 @@ def test_a_link_may_name_this_machine_otherwise_than_the_account_does(cli, serve
     assert cli("get", link, "-o", "-").returncode == 5
 
 
-def test_the_ca_file_counts_for_links_of_other_servers_and_the_token_does_not(cli, server, before, start_server,
-                                                                              tmp_path):
+def test_the_ca_file_counts_for_links_of_other_servers_and_the_token_does_not(
+    cli, server, before, start_server, tmp_path
+):
     other = start_server()
     environment = {"PERFOLIO_CA_FILE": str(other.ca_file)}
     link = pushed(cli, before, url=other.url, token=other.token, environment=environment)
-    team = pushed(cli, before, "--visibility", "team", url=other.url, token=other.token, environment=environment)
+    team = pushed(
+        cli,
+        before,
+        "--visibility",
+        "team",
+        url=other.url,
+        token=other.token,
+        environment=environment,
+    )
     untrusted = cli("get", link, "-o", "-")
-    assert untrusted.returncode == 4 and "ca.crt does not have its CA" in untrusted.log, untrusted.log
+    assert (
+        untrusted.returncode == 4 and "ca.crt does not have its CA" in untrusted.log
+    ), untrusted.log
     both = tmp_path / "both.crt"
     both.write_bytes(other.ca_file.read_bytes() + server.ca_file.read_bytes())
     environment = {"PERFOLIO_CA_FILE": str(both)}

@@ -16,8 +16,16 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import otlp_maker  # noqa: E402
 
 END = BEGIN + 10**9
-ONE = [({"service.name": "shop"}, [otlp_maker.Profile(
-    ("samples", "count"), BEGIN, {("main", "work"): 3}, 10, ("cpu", "nanoseconds"))])]
+ONE = [
+    (
+        {"service.name": "shop"},
+        [
+            otlp_maker.Profile(
+                ("samples", "count"), BEGIN, {("main", "work"): 3}, 10, ("cpu", "nanoseconds")
+            )
+        ],
+    )
+]
 
 
 @pytest.fixture
@@ -33,8 +41,9 @@ def push(cli, tenant):
 
 def test_profiles_get_the_labels(push, tenant, tmp_path):
     for i, name in enumerate(("a.pb.gz", "b.pb.gz")):
-        (tmp_path / name).write_bytes(make_profile(CPU, BEGIN + i, {("main",): [1, 10]},
-                                                   ("cpu", "nanoseconds"), 10**10))
+        (tmp_path / name).write_bytes(
+            make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        )
     labels = ("--series", "service_name=shop", "--series=k8s.pod=a=b")
     said = [f"{tmp_path / 'a.pb.gz'}: 2 values added", f"{tmp_path / 'b.pb.gz'}: 2 values added"]
     done = push(*labels, tmp_path / "a.pb.gz", tmp_path / "b.pb.gz")
@@ -51,14 +60,19 @@ def test_profiles_get_the_labels(push, tenant, tmp_path):
 def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
     """Also where all of a file's decimals are 0. Whole numbers without a point are another type."""
     files = []
-    for i, text in enumerate(("main;work 12.0\n", "main;work 2.5\nmain;rest 3\n", "main;work 1.125\n", "main;work 7\n")):
+    for i, text in enumerate(
+        ("main;work 12.0\n", "main;work 2.5\nmain;rest 3\n", "main;work 1.125\n", "main;work 7\n")
+    ):
         files.append(tmp_path / f"{i}.folded")
         files[-1].write_text(text)
     done = push("--series", "service_name=decimals", *files)
     assert done.returncode == 0, done
     client = tenant.api("read")
     types = [row["type"] for row in client.get("/api/v1/profile_types").json()["data"]]
-    assert types == ["process_cpu:samples:count/1000000:::delta", "process_cpu:samples:count:::delta"], types
+    assert types == [
+        "process_cpu:samples:count/1000000:::delta",
+        "process_cpu:samples:count:::delta",
+    ], types
     for type_name, rows in zip(types, (["main;rest 3", "main;work 15.625"], ["main;work 7"])):
         answer = client.get("/api/v1/query", query={"query": type_name, "report": "folded"})
         assert sorted(answer.text.splitlines()) == rows, answer
@@ -75,9 +89,11 @@ def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
 @pytest.mark.parametrize("options", [("--format=otlp",), ("--series", "service_name=other")])
 def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, how, options):
     request = otlp_maker.Request(ONE)
-    data = {"json": request.json, "gzip": lambda: gzip.compress(request.json()),
-            "zstd": lambda: sample_profiles.zstd(request.protobuf())}.get(
-                how, lambda: request.protobuf(how))()
+    data = {
+        "json": request.json,
+        "gzip": lambda: gzip.compress(request.json()),
+        "zstd": lambda: sample_profiles.zstd(request.protobuf()),
+    }.get(how, lambda: request.protobuf(how))()
     file = tmp_path / "batch"
     file.write_bytes(data)
     for _ in range(2):
@@ -101,18 +117,33 @@ def test_what_is_left_out_is_said(push, tmp_path):
     assert said["profiles"] == 1 and said["rejected"] == 1 and said["message"]
 
 
-@pytest.mark.parametrize("options, data, status, words", [
-    (("--series", "a"), b"main 1\n", 2, "NAME=VALUE"),
-    (("--series", "=a"), b"main 1\n", 2, "NAME=VALUE"),
-    (("--format", "pprof"), b"main 1\n", 2, "otlp or profile"),
-    (("--series", "a=b", "--title", "x"), b"main 1\n", 2, "--title is for shares"),
-    (("--format", "otlp", "--open"), b"main 1\n", 2, "--open is for shares"),
-    (("--series", "a=b", "--series", "a=c"), b"main 1\n", 7, "'a' is given twice"),
-    (("--series", "a=b"), b"\x01\x02", 7, ""),
-    (("--format", "otlp"), b"main 1\n", 7, "OTLP"),
-    (("--format", "profile"), otlp_maker.Request(ONE).json(), 7, ""),
-    (("--series", "a=b"), bytes(9 << 20), None, "8: compress it"),
-], ids=["no value", "no name", "format", "title", "open", "twice", "rubbish", "no OTLP", "OTLP", "large"])
+@pytest.mark.parametrize(
+    "options, data, status, words",
+    [
+        (("--series", "a"), b"main 1\n", 2, "NAME=VALUE"),
+        (("--series", "=a"), b"main 1\n", 2, "NAME=VALUE"),
+        (("--format", "pprof"), b"main 1\n", 2, "otlp or profile"),
+        (("--series", "a=b", "--title", "x"), b"main 1\n", 2, "--title is for shares"),
+        (("--format", "otlp", "--open"), b"main 1\n", 2, "--open is for shares"),
+        (("--series", "a=b", "--series", "a=c"), b"main 1\n", 7, "'a' is given twice"),
+        (("--series", "a=b"), b"\x01\x02", 7, ""),
+        (("--format", "otlp"), b"main 1\n", 7, "OTLP"),
+        (("--format", "profile"), otlp_maker.Request(ONE).json(), 7, ""),
+        (("--series", "a=b"), bytes(9 << 20), None, "8: compress it"),
+    ],
+    ids=[
+        "no value",
+        "no name",
+        "format",
+        "title",
+        "open",
+        "twice",
+        "rubbish",
+        "no OTLP",
+        "OTLP",
+        "large",
+    ],
+)
 def test_what_cannot_be_added_is_said(push, tmp_path, options, data, status, words):
     file = tmp_path / "file"
     file.write_bytes(data)
@@ -122,8 +153,10 @@ def test_what_cannot_be_added_is_said(push, tmp_path, options, data, status, wor
 
 
 def test_refusals_of_the_otlp_door_are_readable(push, tenant, tmp_path):
-    for name, data in (("proto", otlp_maker.Request(ONE).protobuf()),
-                       ("json", otlp_maker.Request(ONE).json())):
+    for name, data in (
+        ("proto", otlp_maker.Request(ONE).protobuf()),
+        ("json", otlp_maker.Request(ONE).json()),
+    ):
         (tmp_path / name).write_bytes(data)
         done = push("--format=otlp", tmp_path / name, token=tenant.make_token("read")["token"])
         assert done.returncode and 'lacks the scope "ingest"' in done.log, done

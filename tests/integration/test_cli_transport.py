@@ -33,15 +33,15 @@ class FakeServer(http.server.ThreadingHTTPServer):
     def __init__(self, port=None):
         super().__init__(("127.0.0.1", port or free_port()), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.requests = []      # (method, path)
-        self.fields = []        # header fields of each
-        self.failures = []      # (status, header fields) for the next requests
+        self.requests = []  # (method, path)
+        self.fields = []  # header fields of each
+        self.failures = []  # (status, header fields) for the next requests
         self.cut_after_request = 0  # connections to close without an answer, after reading all
         self.lose_answers_of = []  # patterns: such requests are carried out, but not answered
         self.conflicts = []  # detail and fields of answers to /complete
-        self.shares = {}        # id -> body
-        self.keys = {}          # Idempotency-Key -> id
-        self.uploads = {}       # id -> {"size", "parts"}
+        self.shares = {}  # id -> body
+        self.keys = {}  # Idempotency-Key -> id
+        self.uploads = {}  # id -> {"size", "parts"}
         self.thread = threading.Thread(target=self.serve_forever, daemon=True)
         self.thread.start()
 
@@ -83,17 +83,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def problem(self, status, name, detail, fields=()):
-        self.reply(status, {"type": f"/problems/{name}", "title": name, "status": status,
-                            "detail": detail, "request_id": "r1"}, fields,
-                   "application/problem+json")
+        self.reply(
+            status,
+            {
+                "type": f"/problems/{name}",
+                "title": name,
+                "status": status,
+                "detail": detail,
+                "request_id": "r1",
+            },
+            fields,
+            "application/problem+json",
+        )
 
     def share(self, body, identity=None):
         identity = identity or "A" * 18 + f"{len(self.server.shares):04d}"
         self.server.shares[identity] = body
         url = f"{self.server.url}/p/{identity}"
-        self.reply(201, {"id": identity, "url": url, "raw_url": url + "/raw",
-                         "delete_token": "d" * 43, "delete_url": f"{url}/delete#{'d' * 43}",
-                         "expires_at": None, "markdown": f"[profile]({url})"})
+        self.reply(
+            201,
+            {
+                "id": identity,
+                "url": url,
+                "raw_url": url + "/raw",
+                "delete_token": "d" * 43,
+                "delete_url": f"{url}/delete#{'d' * 43}",
+                "expires_at": None,
+                "markdown": f"[profile]({url})",
+            },
+        )
 
     def do_any(self):
         server = self.server
@@ -111,8 +129,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if server.failures:
             status, fields = server.failures.pop(0)
-            self.problem(status, "busy" if status in (502, 503, 504) else "other",
-                         "not now", fields)
+            self.problem(
+                status, "busy" if status in (502, 503, 504) else "other", "not now", fields
+            )
             return
         path = self.path.partition("?")[0]
         part = re.fullmatch(r"/api/v1/uploads/(\w+)/parts/(\d+)", path)
@@ -125,8 +144,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             size = json.loads(body)["size"]
             identity = "U" * 21 + str(len(server.uploads))
             server.uploads[identity] = {"size": size, "parts": {}}
-            self.reply(201, {"id": identity, "part_bytes": PART,
-                             "part_count": -(-size // PART), "upload_token": "u" * 43})
+            self.reply(
+                201,
+                {
+                    "id": identity,
+                    "part_bytes": PART,
+                    "part_count": -(-size // PART),
+                    "upload_token": "u" * 43,
+                },
+            )
         elif part and self.command == "PUT":
             server.uploads[part[1]]["parts"][int(part[2])] = body
             self.reply(204)
@@ -135,18 +161,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif upload and self.command == "GET":
             size = server.uploads[upload[1]]["size"]
             known = server.uploads[upload[1]]
-            self.reply(200, {"id": upload[1], "part_bytes": PART, "part_count": -(-size // PART),
-                             "share_id": known.get("share_id"),
-                             "parts_received": [] if "share_id" in known
-                             else sorted(known["parts"])})
+            self.reply(
+                200,
+                {
+                    "id": upload[1],
+                    "part_bytes": PART,
+                    "part_count": -(-size // PART),
+                    "share_id": known.get("share_id"),
+                    "parts_received": [] if "share_id" in known else sorted(known["parts"]),
+                },
+            )
         elif upload and upload[2] and server.conflicts:
             detail, fields = server.conflicts.pop(0)
             self.problem(409, "conflict", detail, fields)
         elif upload and upload[2]:
             known = server.uploads[upload[1]]
             known.setdefault("share_id", "A" * 18 + f"{len(server.shares):04d}")
-            self.share(b"".join(known["parts"][i] for i in sorted(known["parts"])),
-                       known["share_id"])
+            self.share(
+                b"".join(known["parts"][i] for i in sorted(known["parts"])), known["share_id"]
+            )
         elif self.command == "DELETE" and "/api/v1/shares/" in path:
             is_right = self.headers.get("X-Perfolio-Delete-Token") == "d" * 43
             if is_right:
@@ -158,9 +191,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if self.headers.get("Authorization") and not is_known:
                 self.problem(401, "unauthenticated", "this token is not known")
             else:
-                self.reply(200, {"kind": "token" if is_known else "anonymous",
-                                 "tenant": {"id": 2, "name": "default"},
-                                 "anonymous_sharing": True})
+                self.reply(
+                    200,
+                    {
+                        "kind": "token" if is_known else "anonymous",
+                        "tenant": {"id": 2, "name": "default"},
+                        "anonymous_sharing": True,
+                    },
+                )
         elif path == "/debug/pprof/profile":
             self.reply(200, None)
         elif path == "/stacks.folded":
@@ -240,15 +278,23 @@ def run(home, fake):
     """run("push", file, url=…, token=…, environment={}, input=…) -> CompletedProcess of texts"""
 
     def call(*arguments, url=None, token=None, environment=None, input=None, timeout=60):
-        variables = {"PATH": os.environ["PATH"], "HOME": str(home),
-                     "PERFOLIO_URL": fake.url if url is None else url}
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "PERFOLIO_URL": fake.url if url is None else url,
+        }
         if token:
             variables["PERFOLIO_TOKEN"] = token
         variables.update(environment or {})
         variables = {name: value for name, value in variables.items() if value != ""}
-        result = subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input or b"",
-                                capture_output=True, env=variables, timeout=timeout,
-                                start_new_session=True)  # no terminal to ask on
+        result = subprocess.run(
+            [str(PERFOLIO), *map(str, arguments)],
+            input=input or b"",
+            capture_output=True,
+            env=variables,
+            timeout=timeout,
+            start_new_session=True,
+        )  # no terminal to ask on
         result.out, result.log = result.stdout.decode(), result.stderr.decode()
         return result
 
@@ -298,14 +344,35 @@ def test_json_and_markdown(run, stacks):
 def test_settings_travel_as_parameters_and_the_password_does_not(run, fake, stacks, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("open sesame\nsecond line\n")
-    result = run("push", stacks, "--title", "a & b", "--description", "*d*", "--expires", "30d",
-                 "--label", "job=ci", "--label", "branch=x y", "--name", "n.folded",
-                 "--password-file", secret)
+    result = run(
+        "push",
+        stacks,
+        "--title",
+        "a & b",
+        "--description",
+        "*d*",
+        "--expires",
+        "30d",
+        "--label",
+        "job=ci",
+        "--label",
+        "branch=x y",
+        "--name",
+        "n.folded",
+        "--password-file",
+        secret,
+    )
     assert result.returncode == 0, result.log
     query = fake.requests[-1][1].partition("?")[2].split("&")
-    assert query == ["title=a%20%26%20b", "description=%2Ad%2A", "expires=30d",
-                     "visibility=password", "filename=n.folded", "label=job%3Dci",
-                     "label=branch%3Dx%20y"]
+    assert query == [
+        "title=a%20%26%20b",
+        "description=%2Ad%2A",
+        "expires=30d",
+        "visibility=password",
+        "filename=n.folded",
+        "label=job%3Dci",
+        "label=branch%3Dx%20y",
+    ]
     assert fake.fields[-1]["x-perfolio-password"] == "open sesame"
     assert "sesame" not in fake.requests[-1][1] + result.log
 
@@ -382,11 +449,16 @@ def test_delete_and_get_go_on_behind_one_that_fails(run, fake, stacks, tmp_path)
 
 
 def test_standard_input_is_read_once(run, fake, stacks):
-    for arguments in (["push", "-", "-"], ["push", "-", stacks, "-"], ["merge", "-", "-"],
-                      ["diff", "-", "-"], ["diff", "--local", "-", "-"],
-                      ["diff", "--local", "-", stacks, "--password-file", "-"],
-                      ["top", "-", "--password-file", "-"],
-                      ["push", "--merge", "-", "--password-file=-"]):
+    for arguments in (
+        ["push", "-", "-"],
+        ["push", "-", stacks, "-"],
+        ["merge", "-", "-"],
+        ["diff", "-", "-"],
+        ["diff", "--local", "-", "-"],
+        ["diff", "--local", "-", stacks, "--password-file", "-"],
+        ["top", "-", "--password-file", "-"],
+        ["push", "--merge", "-", "--password-file=-"],
+    ):
         result = run(*arguments, input=b"secret\n" + FOLDED)
         assert result.returncode == 2 and "standard input" in result.log, arguments
         assert result.out == ""
@@ -409,8 +481,9 @@ def test_exit_codes(run, fake, stacks, tmp_path):
     assert run("push", "--visibility", "password", stacks).returncode == 2
     assert run("push", stacks, url="").returncode == 2
     assert run("push", stacks, url="ftp://host").returncode == 2
-    assert run("push", stacks, url=f"http://127.0.0.1:{free_port()}",
-               environment=once).returncode == 3
+    assert (
+        run("push", stacks, url=f"http://127.0.0.1:{free_port()}", environment=once).returncode == 3
+    )
     assert run("get", "A" * 22).returncode == 5
     assert run("get", "no link").returncode == 2
     assert run("push", tmp_path / "missing").returncode == 5
@@ -418,8 +491,18 @@ def test_exit_codes(run, fake, stacks, tmp_path):
     assert run("push", empty).returncode == 7
     assert run("push", tmp_path).returncode == 7
     assert fake.count("POST", "shares") == 0
-    for status, expected in [(401, 4), (403, 4), (404, 5), (410, 5), (413, 6), (400, 7), (409, 1),
-                             (500, 1), (503, 3), (429, 6)]:
+    for status, expected in [
+        (401, 4),
+        (403, 4),
+        (404, 5),
+        (410, 5),
+        (413, 6),
+        (400, 7),
+        (409, 1),
+        (500, 1),
+        (503, 3),
+        (429, 6),
+    ]:
         fake.failures = [(status, ())]
         assert run("push", stacks, environment=once).returncode == expected, status
 
@@ -435,9 +518,13 @@ def test_no_check_sends_what_is_no_profile(run, fake, tmp_path):
 
 def test_a_full_disk_on_standard_output_is_an_error(run, home, fake, stacks):
     with open("/dev/full", "wb") as full:
-        result = subprocess.run([str(PERFOLIO), "push", str(stacks)], stdout=full,
-                                stderr=subprocess.PIPE, timeout=60,
-                                env={"HOME": str(home), "PERFOLIO_URL": fake.url})
+        result = subprocess.run(
+            [str(PERFOLIO), "push", str(stacks)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            env={"HOME": str(home), "PERFOLIO_URL": fake.url},
+        )
     assert result.returncode == 1 and b"standard output" in result.stderr
 
 
@@ -446,23 +533,41 @@ def without_reader(home, fake, folder, *arguments):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as closed:
-        return subprocess.run([str(PERFOLIO), *map(str, arguments)], stdout=closed, timeout=60,
-                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=folder,
-                              env={"HOME": str(home), "PATH": os.environ["PATH"],
-                                   "PERFOLIO_URL": fake.url})
+        return subprocess.run(
+            [str(PERFOLIO), *map(str, arguments)],
+            stdout=closed,
+            timeout=60,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+            env={"HOME": str(home), "PATH": os.environ["PATH"], "PERFOLIO_URL": fake.url},
+        )
 
 
-def test_whoever_stops_reading_ends_a_command_quietly(run, home, fake, stacks, tmp_path,
-                                                      monkeypatch):
+def test_whoever_stops_reading_ends_a_command_quietly(
+    run, home, fake, stacks, tmp_path, monkeypatch
+):
     link = run("push", stacks).out.strip()
-    monkeypatch.setattr(Handler, "do_GET",
-                        lambda self: self.reply(200, {"filename": "downloaded.folded"}))
+    monkeypatch.setattr(
+        Handler, "do_GET", lambda self: self.reply(200, {"filename": "downloaded.folded"})
+    )
     copy = tmp_path / "copy.folded"
     copy.write_bytes(stacks.read_bytes())
-    for arguments in (["top", stacks], ["top", "--json", stacks], ["diff", "--local", stacks, copy],
-                      ["get", link, "-o", "-"], ["get", link], ["merge", "-q", stacks, stacks, "-o", "-"],
-                      ["list", "--local"], ["version"], ["help"], ["completion", "bash"],
-                      ["admin", "--help"], ["top", "--help"], ["diff", "--usage"]):
+    for arguments in (
+        ["top", stacks],
+        ["top", "--json", stacks],
+        ["diff", "--local", stacks, copy],
+        ["get", link, "-o", "-"],
+        ["get", link],
+        ["merge", "-q", stacks, stacks, "-o", "-"],
+        ["list", "--local"],
+        ["version"],
+        ["help"],
+        ["completion", "bash"],
+        ["admin", "--help"],
+        ["top", "--help"],
+        ["diff", "--usage"],
+    ):
         ended = without_reader(home, fake, tmp_path, *arguments)
         assert (ended.returncode, ended.stderr.decode()) == (-signal.SIGPIPE, ""), arguments
 
@@ -477,11 +582,22 @@ def test_a_push_that_nobody_listens_to_is_done_and_kept(run, home, fake, stacks)
 
 def test_a_long_output_that_is_cut_ends_quietly(home, tmp_path):
     file = tmp_path / "many.folded"
-    file.write_text("".join(f"main;a_function_with_a_long_name_{i} {i + 1}\n" for i in range(20000)))
-    ended = subprocess.run(["bash", "-c", '"$0" top --limit 0 "$1" | head -n 1; '
-                            'echo "${PIPESTATUS[0]}"', str(PERFOLIO), str(file)],
-                           capture_output=True, text=True, timeout=60,
-                           env={"HOME": str(home), "PATH": os.environ["PATH"]})
+    file.write_text(
+        "".join(f"main;a_function_with_a_long_name_{i} {i + 1}\n" for i in range(20000))
+    )
+    ended = subprocess.run(
+        [
+            "bash",
+            "-c",
+            '"$0" top --limit 0 "$1" | head -n 1; ' 'echo "${PIPESTATUS[0]}"',
+            str(PERFOLIO),
+            str(file),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+    )
     assert ended.stderr == "" and ended.stdout.splitlines()[-1] == "141"
 
 
@@ -494,14 +610,21 @@ def test_other_schemes_are_refused_as_such(run, fake, stacks, url):
         assert "No such file" not in result.log and not fake.shares
 
 
-@pytest.mark.parametrize("kind, body, said", [
-    ("text/html; charset=utf-8", "<!doctype html>\n<title>Not here</title>", "no profile is there"),
-    ("", "<html>Not here</html>", "no profile is there"),
-    ("Text/Plain", "profiling is in use already\nmore\n", "profiling is in use already"),
-    ("text/plain", "", "no profile is there"),
-    ("application/problem+json", '{"title":"Gone","detail":"It expired."}', "It expired."),
-    ("application/problem+json", "[", "no profile is there"),
-])
+@pytest.mark.parametrize(
+    "kind, body, said",
+    [
+        (
+            "text/html; charset=utf-8",
+            "<!doctype html>\n<title>Not here</title>",
+            "no profile is there",
+        ),
+        ("", "<html>Not here</html>", "no profile is there"),
+        ("Text/Plain", "profiling is in use already\nmore\n", "profiling is in use already"),
+        ("text/plain", "", "no profile is there"),
+        ("application/problem+json", '{"title":"Gone","detail":"It expired."}', "It expired."),
+        ("application/problem+json", "[", "no profile is there"),
+    ],
+)
 def test_a_url_without_a_profile_is_told_in_a_line(run, fake, monkeypatch, kind, body, said):
     def refuse(self):
         self.send_response(404)
@@ -576,10 +699,18 @@ def test_reads_are_repeated_after_a_broken_connection(run, fake):
 def test_a_refused_connection_fails_at_once(run, stacks):
     url = f"http://127.0.0.1:{free_port()}"
     link = f"{url}/p/{'A' * 22}"
-    for arguments in (["list"], ["get", link], ["top", link], ["delete", link],
-                      ["merge", "-o", "-", link], ["diff", link, link[:-1] + "B"],
-                      ["login", "--anonymous"], ["admin", "audit"], ["push", stacks],
-                      ["push", "--series", "a=b", stacks]):
+    for arguments in (
+        ["list"],
+        ["get", link],
+        ["top", link],
+        ["delete", link],
+        ["merge", "-o", "-", link],
+        ["diff", link, link[:-1] + "B"],
+        ["login", "--anonymous"],
+        ["admin", "audit"],
+        ["push", stacks],
+        ["push", "--series", "a=b", stacks],
+    ):
         result = run(*arguments, url=url, token=TOKEN)
         assert result.returncode == 3 and "trying again" not in result.log, result.log
         assert f"{url}:" in result.log and "is PERFOLIO_URL right?" in result.log, result.log
@@ -619,8 +750,11 @@ def test_large_files_go_in_parts_and_arrive_whole(run, fake, tmp_path):
     assert result.returncode == 0, result.log
     assert list(fake.shares.values()) == [large.read_bytes()]
     assert fake.count("PUT", "parts") == 3 and fake.count("POST", "complete") == 1
-    tokens = [f.get("x-perfolio-upload-token") for f, (m, _) in zip(fake.fields, fake.requests)
-              if m == "PUT"]
+    tokens = [
+        f.get("x-perfolio-upload-token")
+        for f, (m, _) in zip(fake.fields, fake.requests)
+        if m == "PUT"
+    ]
     assert tokens == ["u" * 43] * 3
 
 
@@ -707,9 +841,13 @@ def start(home, url, *arguments, **environment):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
 
-    return subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, preexec_fn=restore_signals,
-                            env={"HOME": str(home), "PERFOLIO_URL": url, **environment})
+    return subprocess.Popen(
+        [str(PERFOLIO), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=restore_signals,
+        env={"HOME": str(home), "PERFOLIO_URL": url, **environment},
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -770,10 +908,12 @@ def test_an_ignored_signal_stays_ignored(home, fake, monkeypatch, stacks):
         self.do_any()
 
     monkeypatch.setattr(Handler, "do_POST", wait)
-    process = subprocess.Popen([str(PERFOLIO), "push", "-q", str(stacks)],
-                               stdout=subprocess.PIPE, env={"HOME": str(home),
-                                                            "PERFOLIO_URL": fake.url},
-                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process = subprocess.Popen(
+        [str(PERFOLIO), "push", "-q", str(stacks)],
+        stdout=subprocess.PIPE,
+        env={"HOME": str(home), "PERFOLIO_URL": fake.url},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
     assert reached.wait(120)
     process.send_signal(signal.SIGHUP)
     done.set()
@@ -793,9 +933,13 @@ def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monk
     target = tmp_path / "all"
     target.write_bytes(b"what was there before\n")
     with open(target, "ab") as out:
-        result = subprocess.run([str(PERFOLIO), "get", "-o", "-", "A" * 22], stdout=out,
-                                stderr=subprocess.PIPE, timeout=60,
-                                env={"HOME": str(home), "PERFOLIO_URL": fake.url})
+        result = subprocess.run(
+            [str(PERFOLIO), "get", "-o", "-", "A" * 22],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            env={"HOME": str(home), "PERFOLIO_URL": fake.url},
+        )
     assert result.returncode == 3 and b"standard output has a part" in result.stderr
     assert target.read_bytes() == b"what was there before\nhalf" and len(fake.requests) == 1
 
@@ -806,8 +950,12 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(home, tmp_path
     seen = set()
     for _ in range(40):
         file.write_bytes(content)
-        process = subprocess.Popen([str(PERFOLIO), "top", str(file)], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, env={"HOME": str(home)})
+        process = subprocess.Popen(
+            [str(PERFOLIO), "top", str(file)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"HOME": str(home)},
+        )
         maps = pathlib.Path("/proc", str(process.pid), "maps")
         while process.poll() is None and file.name not in maps.read_text():
             pass
@@ -825,8 +973,12 @@ def test_closed_standard_files_are_errors_and_never_reused(home, fake, stacks, r
     environment = {"HOME": str(home), "PERFOLIO_URL": fake.url}
 
     def shell(command):
-        return subprocess.run(["sh", "-c", command, str(PERFOLIO), str(stacks)], timeout=60,
-                              capture_output=True, env=environment)
+        return subprocess.run(
+            ["sh", "-c", command, str(PERFOLIO), str(stacks)],
+            timeout=60,
+            capture_output=True,
+            env=environment,
+        )
 
     result = shell('"$0" push "$1" >&-')
     assert result.returncode == 1 and b"standard output" in result.stderr
@@ -917,7 +1069,8 @@ def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
     Handler_problem = Handler.problem
     try:
         Handler.problem = lambda self, status, name, detail, fields=(): Handler_problem(
-            self, status, "invalid", "\x1b]0;owned\x07\x1b[2J", fields)
+            self, status, "invalid", "\x1b]0;owned\x07\x1b[2J", fields
+        )
         result = run("push", stacks)
     finally:
         Handler.problem = Handler_problem
@@ -935,45 +1088,89 @@ def hostile(document):
 
 
 def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
-    share = {"id": "A" * 22, "url": fake.url + "/p/" + "A" * 22, "title": "t", "filename": "f",
-             "visibility": "public", "created_at": "2026-01-01T00:00:00Z", "expires_at": "x",
-             "markdown": "m", "delete_token": "t"}
-    answers = {"list": {"shares": [share]}, "admin tenant list": {"tenants": [
-        {"id": 1, "name": "n", "created_at": "c", "usage": {}, "quotas": {"a": "b"}}]},
+    share = {
+        "id": "A" * 22,
+        "url": fake.url + "/p/" + "A" * 22,
+        "title": "t",
+        "filename": "f",
+        "visibility": "public",
+        "created_at": "2026-01-01T00:00:00Z",
+        "expires_at": "x",
+        "markdown": "m",
+        "delete_token": "t",
+    }
+    answers = {
+        "list": {"shares": [share]},
+        "admin tenant list": {
+            "tenants": [
+                {"id": 1, "name": "n", "created_at": "c", "usage": {}, "quotas": {"a": "b"}}
+            ]
+        },
         "admin tenant show 1": {"id": 1, "name": "n", "quotas": {"a": "b"}},
-        "admin login-link": {"url": "u"}, "list --json": {"shares": [share]},
-        "top " + share["url"]: {"sample_type": "s", "unit": "u", "total": 1, "function_count": 1,
-                                "functions": [{"name": "n", "file": "f", "flat": 1, "cum": 1}]}}
+        "admin login-link": {"url": "u"},
+        "list --json": {"shares": [share]},
+        "top "
+        + share["url"]: {
+            "sample_type": "s",
+            "unit": "u",
+            "total": 1,
+            "function_count": 1,
+            "functions": [{"name": "n", "file": "f", "flat": 1, "cum": 1}],
+        },
+    }
     for command, answer in answers.items():
         monkeypatch.setattr(Handler, "do_any", lambda self: self.reply(200, hostile(answer)))
         for name in ("GET", "POST"):
             monkeypatch.setattr(Handler, f"do_{name}", Handler.do_any)
         result = run(*command.split(), token=TOKEN)
         assert result.returncode == 0 and result.out, result.log
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.out + result.log), command
+        assert not re.search(
+            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.out + result.log
+        ), command
 
 
 def test_numbers_that_no_profile_has_are_bounded(run, fake, monkeypatch):
-    answer = {"sample_type": "s", "unit": "", "total": 1e300, "function_count": -5, "functions": [
-        {"name": "n", "file": "f", "flat": -1e300, "cum": 2.5}]}
+    answer = {
+        "sample_type": "s",
+        "unit": "",
+        "total": 1e300,
+        "function_count": -5,
+        "functions": [{"name": "n", "file": "f", "flat": -1e300, "cum": 2.5}],
+    }
     monkeypatch.setattr(Handler, "do_GET", lambda self: self.reply(200, answer))
     result = run("top", "--json", "A" * 22)
     numbers = json.loads(result.out)
     assert numbers["total"] == 2**63 - 1 and numbers["function_count"] == 1
-    assert (numbers["functions"][0]["flat"], numbers["functions"][0]["cum"]) == (-2**63, 2)
+    assert (numbers["functions"][0]["flat"], numbers["functions"][0]["cum"]) == (-(2**63), 2)
     assert run("top", "A" * 22).returncode == 0
 
 
 def test_a_share_without_a_usable_link_is_an_error(run, fake, stacks, monkeypatch):
     real = Handler.reply
-    for change in ({"url": "\x1b[2J"}, {"url": "file:///etc/passwd"}, {"url": "https://x/\npwned"},
-                   {"id": "../../x"}, {"id": ""}, {"url": None}):
-        monkeypatch.setattr(Handler, "reply", lambda self, status, document=None, *rest: real(
-            self, status, {**(document or {}), **change}, *rest))
+    for change in (
+        {"url": "\x1b[2J"},
+        {"url": "file:///etc/passwd"},
+        {"url": "https://x/\npwned"},
+        {"id": "../../x"},
+        {"id": ""},
+        {"url": None},
+    ):
+        monkeypatch.setattr(
+            Handler,
+            "reply",
+            lambda self, status, document=None, *rest: real(
+                self, status, {**(document or {}), **change}, *rest
+            ),
+        )
         result = run("push", stacks)
         assert result.returncode == 3 and result.out == "", change
-    monkeypatch.setattr(Handler, "reply", lambda self, status, document=None, *rest: real(
-        self, status, {**document, "markdown": "[\x1b[2J](x)"}, *rest))
+    monkeypatch.setattr(
+        Handler,
+        "reply",
+        lambda self, status, document=None, *rest: real(
+            self, status, {**document, "markdown": "[\x1b[2J](x)"}, *rest
+        ),
+    )
     assert run("push", "--markdown", stacks).out == "[?[2J](x)\n"
 
 
@@ -988,8 +1185,13 @@ def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
     def on_terminal(file=large, **variables):
         main, side = pty.openpty()
         environment = {"HOME": str(home), "PERFOLIO_URL": fake.url, "TERM": "xterm", **variables}
-        process = subprocess.Popen([str(PERFOLIO), "push", str(file)], stdin=side, stdout=side,
-                                   stderr=side, env=environment)
+        process = subprocess.Popen(
+            [str(PERFOLIO), "push", str(file)],
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            env=environment,
+        )
         os.close(side)
         seen = b""
         while True:
@@ -1049,14 +1251,18 @@ def test_backup_and_restore_are_those_of_perfoliod(run, tmp_path):
     folder.mkdir()
     shutil.copy(PERFOLIO, folder / "perfolio")
     environment = {"HOME": "/nonexistent", "PATH": "/nonexistent"}
-    missing = subprocess.run([folder / "perfolio", "admin", "backup"], capture_output=True,
-                             env=environment)
+    missing = subprocess.run(
+        [folder / "perfolio", "admin", "backup"], capture_output=True, env=environment
+    )
     assert missing.returncode == 5 and b"perfoliod" in missing.stderr
     server = folder / "perfoliod"
     server.write_text('#!/bin/sh\necho "$0 $*"\nexit 42\n')
     server.chmod(0o755)
-    result = subprocess.run([folder / "perfolio", "admin", "restore", "--data-dir", "d", "f f"],
-                            capture_output=True, env=environment)
+    result = subprocess.run(
+        [folder / "perfolio", "admin", "restore", "--data-dir", "d", "f f"],
+        capture_output=True,
+        env=environment,
+    )
     assert result.returncode == 42
     assert result.stdout.decode() == f"{server} restore --data-dir d f f\n"
 
@@ -1076,7 +1282,9 @@ def test_every_admin_call_explains_itself(run, fake):
             assert f"--{option}" in "".join(rest), usage
         assert ("--role" in result.out) == ("--role" in usage)
     verbs = run("admin", "token", "--help").out
-    assert "token create NAME" in verbs and "tenant" not in re.sub("--tenant|your tenant", "", verbs)
+    assert "token create NAME" in verbs and "tenant" not in re.sub(
+        "--tenant|your tenant", "", verbs
+    )
     everything = run("admin", "--help")
     assert everything.returncode == 0 and "--scopes" in everything.out
     for unknown in (["nonsense"], ["token", "nonsense"]):
@@ -1088,27 +1296,40 @@ def test_every_admin_call_explains_itself(run, fake):
 def test_completion_files_are_what_the_program_prints():
     folder = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "completion"
     for shell, name in [("bash", "perfolio.bash"), ("zsh", "_perfolio"), ("fish", "perfolio.fish")]:
-        printed = subprocess.run([str(PERFOLIO), "completion", shell], capture_output=True,
-                                 check=True, env={"HOME": "/nonexistent"}).stdout
+        printed = subprocess.run(
+            [str(PERFOLIO), "completion", shell],
+            capture_output=True,
+            check=True,
+            env={"HOME": "/nonexistent"},
+        ).stdout
         assert printed == (folder / name).read_bytes(), f"run: perfolio completion {shell}"
 
 
 # ---- advice ----
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["psuh"], 'unknown command "psuh"; did you mean push?'),
-    (["frobnicate"], 'unknown command "frobnicate"; run perfolio help for a list'),
-    (["push", "--visiblity=team", "x"], "unrecognized option '--visiblity'; did you mean --visibility?"),
-    (["query", "cpu", "--strat", "yesterday"], "unrecognized option '--strat'; did you mean --start?"),
-    (["query", "cpu", "--focsu=a"], "unrecognized option '--focsu'; did you mean --focus?"),
-    (["record", "--visiblity=team", "--", "true"], "did you mean --visibility?"),
-    (["push", "--frobnicate", "x"], "unrecognized option '--frobnicate'"),
-    (["admin", "tokn", "list"], 'has no command "tokn"; did you mean token?'),
-    (["admin", "token", "creat"], 'has no command "token creat"; did you mean create?'),
-    (["admin", "tenant", "list", "--jsno"], "did you mean --json?"),
-    (["debuginfo", "uplaod", "x"], "did you mean upload?"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["psuh"], 'unknown command "psuh"; did you mean push?'),
+        (["frobnicate"], 'unknown command "frobnicate"; run perfolio help for a list'),
+        (
+            ["push", "--visiblity=team", "x"],
+            "unrecognized option '--visiblity'; did you mean --visibility?",
+        ),
+        (
+            ["query", "cpu", "--strat", "yesterday"],
+            "unrecognized option '--strat'; did you mean --start?",
+        ),
+        (["query", "cpu", "--focsu=a"], "unrecognized option '--focsu'; did you mean --focus?"),
+        (["record", "--visiblity=team", "--", "true"], "did you mean --visibility?"),
+        (["push", "--frobnicate", "x"], "unrecognized option '--frobnicate'"),
+        (["admin", "tokn", "list"], 'has no command "tokn"; did you mean token?'),
+        (["admin", "token", "creat"], 'has no command "token creat"; did you mean create?'),
+        (["admin", "tenant", "list", "--jsno"], "did you mean --json?"),
+        (["debuginfo", "uplaod", "x"], "did you mean upload?"),
+    ],
+)
 def test_misspelt_commands_and_options_are_reported_with_the_right_one(run, arguments, said):
     result = run(*arguments)
     assert result.returncode == 2 and said in result.log, result.log
@@ -1122,8 +1343,13 @@ def test_arguments_that_look_like_misspelt_options_are_none(run, fake, stacks):
 
 def test_the_agent_names_its_version_and_misspelt_options(tmp_path):
     def agent(*arguments):
-        return subprocess.run([str(PERFOLIO.with_name("perfolio-agent")), *arguments], capture_output=True,
-                              text=True, env={"HOME": str(tmp_path)}, timeout=60)
+        return subprocess.run(
+            [str(PERFOLIO.with_name("perfolio-agent")), *arguments],
+            capture_output=True,
+            text=True,
+            env={"HOME": str(tmp_path)},
+            timeout=60,
+        )
 
     for option in ("--version", "-V"):
         assert re.fullmatch(r"perfolio-agent \d+\.\d+\.\d+\n", agent(option).stdout)
@@ -1136,6 +1362,8 @@ def test_texts_of_the_server_that_are_translated_are_still_its_texts():
     table = (root / "cli/advice.c").read_text().partition("} words[] = {")[2].partition("\n};")[0]
     entries = re.findall(r'\{((?:"(?:\\.|[^"\\])*"\s*)+),', table)
     # Literals that the sources divide into several are joined before they are looked for.
-    sources = "".join(re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").rglob("*.c"))
+    sources = "".join(
+        re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").rglob("*.c")
+    )
     texts = ["".join(re.findall(r'"((?:\\.|[^"\\])*)"', entry)) for entry in entries]
     assert len(texts) > 8 and [text for text in texts if text not in sources] == []

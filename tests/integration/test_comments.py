@@ -32,8 +32,11 @@ def say(client, made, text="x", **fields):
 
 def actions(server, tenant):
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE 'comment.%%' "
-                       "ORDER BY id", [tenant.id])
+        cursor.execute(
+            "SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE 'comment.%%' "
+            "ORDER BY id",
+            [tenant.id],
+        )
         return cursor.fetchall()
 
 
@@ -42,12 +45,17 @@ def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
     made = share(team.api("share"))
     member, other = team.user("member"), team.user("member")
     text = 'Why is **this** so wide?\n\n<script>"&'
-    answer = say(member, made, text, pin_hash=HASH, pin_function="main.work", view="sv=2&x=focus%3Amain")
+    answer = say(
+        member, made, text, pin_hash=HASH, pin_function="main.work", view="sv=2&x=focus%3Amain"
+    )
     assert answer.status == 201, answer
     assert answer.headers["location"] == path_of(made, 1)
     comment = answer.json()
     assert comment["n"] == 1 and comment["text"] == text and comment["edited_at"] is None
-    assert comment["pin"] == {"hash": HASH, "function": "main.work"} and comment["view"] == "sv=2&x=focus%3Amain"
+    assert (
+        comment["pin"] == {"hash": HASH, "function": "main.work"}
+        and comment["view"] == "sv=2&x=focus%3Amain"
+    )
     assert comment["mine"] is True and comment["can_delete"] is True
     email = member.user["email"]
     assert comment["author"] == email.split("@")[0]
@@ -62,14 +70,23 @@ def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
     assert other.patch(path_of(made, 1), json={"text": "no"}).status == 403
     assert other.delete(path_of(made, 1)).status == 403
     edited = member.patch(path_of(made, 1), json={"text": "solved"}).json()
-    assert edited["edited_at"] and edited == {**comment, "text": "solved", "edited_at": edited["edited_at"]}
+    assert edited["edited_at"] and edited == {
+        **comment,
+        "text": "solved",
+        "edited_at": edited["edited_at"],
+    }
     assert member.delete(path_of(made, 1)).status == 204
     assert anonymous.get(path_of(made)).json() == {"comments": [], "next_cursor": None}
-    for again in (member.delete(path_of(made, 1)), member.patch(path_of(made, 1), json={"text": "x"})):
+    for again in (
+        member.delete(path_of(made, 1)),
+        member.patch(path_of(made, 1), json={"text": "x"}),
+    ):
         assert again.status == 404
     assert say(member, made).json()["n"] == 2, "a number is never used again"
-    assert actions(server, team) == [(f"comment.{what}", f"{made['id']}/{n}") for what, n in
-                                     (("create", 1), ("edit", 1), ("delete", 1), ("create", 2))]
+    assert actions(server, team) == [
+        (f"comment.{what}", f"{made['id']}/{n}")
+        for what, n in (("create", 1), ("edit", 1), ("delete", 1), ("create", 2))
+    ]
 
 
 def test_members_of_other_teams_comment_on_what_they_can_see(server, team, anonymous):
@@ -104,16 +121,34 @@ def test_whoever_has_the_delete_token_clears_an_anonymous_share(server, team, an
     assert anonymous.delete(path_of(made, 1), headers=right).status == 204
 
 
-@pytest.mark.parametrize("body", [
-    {}, {"text": ""}, {"text": " \n "}, {"text": None}, {"text": 1}, {"text": "x" * 8193}, {"text": "é" * 4097},
-    {"text": "a\u0000b"}, {"text": "a\u0007b"}, {"text": "x", "y": 1}, {"text": "x", "pin_hash": HASH},
-    {"text": "x", "pin_function": "f"}, {"text": "x", "pin_hash": HASH.upper(), "pin_function": "f"},
-    {"text": "x", "pin_hash": HASH[1:], "pin_function": "f"}, {"text": "x", "pin_hash": "g" * 16, "pin_function": "f"},
-    {"text": "x", "pin_hash": HASH, "pin_function": "f" * 4097},
-    {"text": "x", "pin_hash": HASH, "pin_function": "a\nb"}, {"text": "x", "view": "q=" + "x" * 4095},
-    {"text": "x", "view": "a b"}, {"text": "x", "view": "q=\u00e9"}, {"text": "x", "view": "%0a"}, {"text": "x", "view": "a#b"},
-    {"text": "x", "view": "//example.com"},
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"text": ""},
+        {"text": " \n "},
+        {"text": None},
+        {"text": 1},
+        {"text": "x" * 8193},
+        {"text": "é" * 4097},
+        {"text": "a\u0000b"},
+        {"text": "a\u0007b"},
+        {"text": "x", "y": 1},
+        {"text": "x", "pin_hash": HASH},
+        {"text": "x", "pin_function": "f"},
+        {"text": "x", "pin_hash": HASH.upper(), "pin_function": "f"},
+        {"text": "x", "pin_hash": HASH[1:], "pin_function": "f"},
+        {"text": "x", "pin_hash": "g" * 16, "pin_function": "f"},
+        {"text": "x", "pin_hash": HASH, "pin_function": "f" * 4097},
+        {"text": "x", "pin_hash": HASH, "pin_function": "a\nb"},
+        {"text": "x", "view": "q=" + "x" * 4095},
+        {"text": "x", "view": "a b"},
+        {"text": "x", "view": "q=\u00e9"},
+        {"text": "x", "view": "%0a"},
+        {"text": "x", "view": "a#b"},
+        {"text": "x", "view": "//example.com"},
+    ],
+)
 def test_what_is_no_comment_is_refused(server, team, body):
     made = share(team.api("share"))
     member = team.user("member")
@@ -127,7 +162,14 @@ def test_what_is_no_comment_is_refused(server, team, body):
 
 def test_sizes_at_their_limits_are_taken(team):
     made = share(team.api("share"))
-    answer = say(team.user("member"), made, "é" * 4096, pin_hash=HASH, pin_function="f" * 4096, view="q=" + "x" * 4094)
+    answer = say(
+        team.user("member"),
+        made,
+        "é" * 4096,
+        pin_hash=HASH,
+        pin_function="f" * 4096,
+        view="q=" + "x" * 4094,
+    )
     assert answer.status == 201, answer
 
 
@@ -146,7 +188,9 @@ def test_a_session_needs_its_csrf_token_and_the_own_site(team):
     token, member.csrf_token = member.csrf_token, None
     assert say(member, made).status == 403 and member.delete(path_of(made, 1)).status == 403
     member.csrf_token = token
-    crossed = member.post(path_of(made), json={"text": "x"}, headers={"Origin": "https://example.com"})
+    crossed = member.post(
+        path_of(made), json={"text": "x"}, headers={"Origin": "https://example.com"}
+    )
     assert crossed.status == 403
 
 
@@ -156,15 +200,22 @@ def test_a_name_is_shown_as_it_was(server, team, anonymous):
     browser = Browser(server)
     assert browser.sign_in(email=account["email"], password=PASSWORD).status == 200
     assert say(browser, made).json()["author"] == "Ada Lovelace"
-    assert team.operator.delete(f"/api/v1/admin/tenants/{team.id}/users/{account['id']}").status == 204
-    assert [c["author"] for c in anonymous.get(path_of(made)).json()["comments"]] == ["Ada Lovelace"]
+    assert (
+        team.operator.delete(f"/api/v1/admin/tenants/{team.id}/users/{account['id']}").status == 204
+    )
+    assert [c["author"] for c in anonymous.get(path_of(made)).json()["comments"]] == [
+        "Ada Lovelace"
+    ]
 
 
 def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
     made = share(team.api("share"))
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
-                       "SELECT %s, n * 2, %s, 1, 'a', 'comment ' || n FROM generate_series(1, 250) n", [made["id"], team.id])
+        cursor.execute(
+            "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+            "SELECT %s, n * 2, %s, 1, 'a', 'comment ' || n FROM generate_series(1, 250) n",
+            [made["id"], team.id],
+        )
     texts, cursor = [], "0"
     while cursor is not None:
         answer = anonymous.get(path_of(made), query={"cursor": cursor}).json()
@@ -179,8 +230,11 @@ def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
 def test_a_share_and_a_user_have_their_limits(server, team):
     made = share(team.api("share"))
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
-                       "SELECT %s, n + 1000, %s, 1, 'a', 'x' FROM generate_series(1, 499) n", [made["id"], team.id])
+        cursor.execute(
+            "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+            "SELECT %s, n + 1000, %s, 1, 'a', 'x' FROM generate_series(1, 499) n",
+            [made["id"], team.id],
+        )
     member = team.user("member")
     assert say(member, made).status == 201
     full = say(member, made)

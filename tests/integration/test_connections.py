@@ -47,8 +47,12 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
         with Wire(server, source="127.0.0.3") as other:
             assert other.send(get()).answer()[0] == 200
         assert metric(server, CUT % "address") >= 2048 - 204
-        assert metric(server, "perfolio_http_connections_limit"
-                              '{limit="max-connections-per-address"}') == 204
+        assert (
+            metric(
+                server, "perfolio_http_connections_limit" '{limit="max-connections-per-address"}'
+            )
+            == 204
+        )
         # The address itself is still served: its longest idle connections were closed, the first one first.
         assert first.is_closed()
         with Wire(server, source="127.0.0.2") as fresh:
@@ -61,8 +65,9 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
 
 def test_an_address_may_have_as_many_as_the_setting_says(start_server):
     server = start_server("--max-connections-per-address", "3")
-    with Wire(server, source="127.0.0.2") as a, Wire(server, source="127.0.0.2") as b, \
-            Wire(server, source="127.0.0.2") as c:
+    with Wire(server, source="127.0.0.2") as a, Wire(server, source="127.0.0.2") as b, Wire(
+        server, source="127.0.0.2"
+    ) as c:
         for wire in (b, c, a):
             assert wire.send(get()).answer()[0] == 200
         with Wire(server, source="127.0.0.2") as d:
@@ -75,13 +80,15 @@ def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connectio
     server = start_server("--max-connections-per-address", "8")
     authorization = f"Authorization: Bearer {server.token}\r\n"
     body = b"main;work 1\n" * 20_000
-    head = (f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-            f"{authorization}\r\n").encode()
+    head = (
+        f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"{authorization}\r\n"
+    ).encode()
     with Wire(server, source="127.0.0.2") as member, Wire(server, source="127.0.0.2") as upload:
         for wire in (member, upload):
             assert wire.send(get("/api/v1/session", authorization)).answer()[0] == 200
         for at in range(0, len(head + body), 32 << 10):
-            upload.send((head + body)[at:at + (32 << 10)])
+            upload.send((head + body)[at : at + (32 << 10)])
             for each in open_idle(server, "127.0.0.2", 20):
                 each.close()
         assert upload.answer()[0] == 201
@@ -94,7 +101,9 @@ def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_sta
     with Wire(server, source="127.0.0.3") as member:
         authorization = f"Authorization: Bearer {server.token}\r\n"
         assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
-        idle = [each for number in range(1, 21) for each in open_idle(server, f"127.0.1.{number}", 10)]
+        idle = [
+            each for number in range(1, 21) for each in open_idle(server, f"127.0.1.{number}", 10)
+        ]
         for number in range(4, 10):
             with Wire(server, source=f"127.0.0.{number}") as other:
                 assert other.send(get()).answer()[0] == 200
@@ -107,8 +116,16 @@ def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_sta
 
 
 def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_server):
-    server = start_server("--max-connections", "40", "--max-connections-per-address", "36",
-                          "--worker-threads", "64", "--database-connections", "64")
+    server = start_server(
+        "--max-connections",
+        "40",
+        "--max-connections-per-address",
+        "36",
+        "--worker-threads",
+        "64",
+        "--database-connections",
+        "64",
+    )
     request = get("/api/v1/shares/0123456789abcdefghijkl")
     authorization = f"Authorization: Bearer {server.token}\r\n"
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
@@ -138,8 +155,10 @@ def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_s
 def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_server):
     server = start_server("--max-connections", "40")
     body = b"main;work 1\n" * 400_000
-    head = (f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-            f"Authorization: Bearer {server.token}\r\n\r\n").encode()
+    head = (
+        f"POST /api/v1/shares HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        f"Authorization: Bearer {server.token}\r\n\r\n"
+    ).encode()
     stop = []
 
     def flood(number):
@@ -147,12 +166,14 @@ def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_ser
             for each in open_idle(server, f"127.0.1.{number}", 10):
                 each.close()
 
-    with Wire(server, source="127.0.0.3") as upload, concurrent.futures.ThreadPoolExecutor(2) as threads:
-        upload.send(head + body[:64 << 10])
+    with Wire(server, source="127.0.0.3") as upload, concurrent.futures.ThreadPoolExecutor(
+        2
+    ) as threads:
+        upload.send(head + body[: 64 << 10])
         floods = [threads.submit(flood, number) for number in (1, 2)]
         try:
             for at in range(64 << 10, len(body), 64 << 10):
-                upload.send(body[at:at + (64 << 10)])
+                upload.send(body[at : at + (64 << 10)])
                 upload.socket.settimeout(60)
             assert upload.answer()[0] == 201
         finally:

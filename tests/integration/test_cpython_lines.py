@@ -8,7 +8,9 @@ from conftest import BUILD
 from test_record_python import ALL, KNOWN
 
 ORACLE = BUILD / "tests" / "oracle" / "cpython_lines"
-pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="make oracle-programs builds what is compared")
+pytestmark = pytest.mark.skipif(
+    not ORACLE.exists(), reason="make oracle-programs builds what is compared"
+)
 
 # Runs in each version: "FORM FIRST TABLE PLACE…", and on the next line what it says of them.
 SCRIPT = r"""
@@ -38,12 +40,20 @@ for module in [argparse, asyncio.base_events, ast, dataclasses, difflib, doctest
 
 @pytest.mark.parametrize("version", KNOWN)
 def test_lines_are_those_that_cpython_says(version):
-    said = subprocess.run([ALL[version], "-c", SCRIPT.replace("turtle, ", "")], check=True, capture_output=True,
-                          text=True).stdout.splitlines()
+    said = subprocess.run(
+        [ALL[version], "-c", SCRIPT.replace("turtle, ", "")],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
     asked, wanted = said[0::2], said[1::2]
-    got = subprocess.run([ORACLE], input="\n".join(asked) + "\n", check=True, capture_output=True,
-                         text=True).stdout.splitlines()
+    got = subprocess.run(
+        [ORACLE], input="\n".join(asked) + "\n", check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     assert len(asked) > 500 and len(got) == len(wanted)
-    different = [(question[:200], one.split(), other.split()) for question, one, other in zip(asked, got, wanted)
-                 if one.split() != other.split()]
+    different = [
+        (question[:200], one.split(), other.split())
+        for question, one, other in zip(asked, got, wanted)
+        if one.split() != other.split()
+    ]
     assert not different, (len(different), different[0])

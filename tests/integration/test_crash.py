@@ -120,7 +120,9 @@ def strike(server, victim):
     elif victim == "database":
         kill_database(server, lambda postmaster, others: [postmaster])
     elif victim == "backend":
-        kill_database(server, lambda postmaster, others: [next(filter(stands_still, reversed(others)))])
+        kill_database(
+            server, lambda postmaster, others: [next(filter(stands_still, reversed(others)))]
+        )
     elif victim == "supervisor":
         kill(server.process.pid)
     else:
@@ -136,8 +138,12 @@ def check(server, acknowledged):
     api = server.api()
     for share, number in acknowledged.items():
         answer = api.get(f"/api/v1/shares/{share}/raw")
-        assert answer.status == 200 and answer.body == content(number), \
-            (share, number, answer, server.log()[-3000:])
+        assert answer.status == 200 and answer.body == content(number), (
+            share,
+            number,
+            answer,
+            server.log()[-3000:],
+        )
     api.close()
 
 

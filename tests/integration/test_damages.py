@@ -27,7 +27,7 @@ COUNT = len(DAMAGES) * EACH
 def zero(data):
     """From the first place behind the middle that is not zero yet."""
     at = next(i for i in range(len(data) // 2, len(data)) if data[i])
-    return data[:at] + bytes(min(16, len(data) - at)) + data[at + 16:]
+    return data[:at] + bytes(min(16, len(data) - at)) + data[at + 16 :]
 
 
 def damage(server, how, key):
@@ -36,7 +36,9 @@ def damage(server, how, key):
         path.unlink()
     else:
         data = path.read_bytes()
-        server.objects.write(key, {"flip": flip, "zero": zero, "truncate": lambda data: data[:-1]}[how](data))
+        server.objects.write(
+            key, {"flip": flip, "zero": zero, "truncate": lambda data: data[:-1]}[how](data)
+        )
 
 
 class Content:
@@ -59,7 +61,10 @@ class Content:
         for i in range(count):
             build_id = f"{name}{i:02x}" * 4
             program = compile_with_id(folder, build_id, f"program{name}{i}").read_bytes()
-            assert self.client.post(f"/api/v1/debuginfo/{build_id}/executable", body=program).status == 202
+            assert (
+                self.client.post(f"/api/v1/debuginfo/{build_id}/executable", body=program).status
+                == 202
+            )
             self.programs[build_id] = program
         for build_id in self.programs:
             wait_built(self.client, build_id)
@@ -73,16 +78,26 @@ class Content:
             "share": self.rows("SELECT object_key FROM share WHERE tenant_id = {tenant}"),
             "part": self.rows("SELECT object_key FROM upload_part WHERE tenant_id = {tenant}"),
             "debug_file": self.rows("SELECT object_key FROM debug_file WHERE tenant_id = {tenant}"),
-            "symbol_table": self.rows("SELECT object_key FROM symbol_table WHERE tenant_id = {tenant}"),
-            "segment": self.rows("SELECT object_key FROM segment JOIN segment_tenant ON segment_id = id"
-                                 " WHERE tenant_id = {tenant}"),
+            "symbol_table": self.rows(
+                "SELECT object_key FROM symbol_table WHERE tenant_id = {tenant}"
+            ),
+            "segment": self.rows(
+                "SELECT object_key FROM segment JOIN segment_tenant ON segment_id = id"
+                " WHERE tenant_id = {tenant}"
+            ),
             "block": self.rows("SELECT object_key FROM block WHERE tenant_id = {tenant}"),
         }
 
     def rows_served(self):
-        answer = self.client.get("/api/v1/query_range", query={
-            "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}", "start": BEGIN - HOUR,
-            "end": BEGIN + 1000 * HOUR, "step": "24h"})
+        answer = self.client.get(
+            "/api/v1/query_range",
+            query={
+                "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
+                "start": BEGIN - HOUR,
+                "end": BEGIN + 1000 * HOUR,
+                "step": "24h",
+            },
+        )
         assert answer.status == 200, answer
         assert answer.json()["series"]
         return answer.json()["series"]
@@ -137,17 +152,27 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged):
     for key, (_, how) in done.items():
         damage(server, how, key)
 
-    answer = json.loads(run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout)
+    answer = json.loads(
+        run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout
+    )
     found = {one["object"]: (one["kind"], one["problem"]) for one in answer["problems"]}
-    assert found == {key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()}
+    assert found == {
+        key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()
+    }
     assert all(one["tenant_id"] == content.tenant.id for one in answer["problems"])
 
     target = server.data_dir.parent / "refused"
-    for arguments in (["backup", "--data-dir", server.data_dir, target],
-                      ["backup", "--verify-only", "--data-dir", server.data_dir]):
+    for arguments in (
+        ["backup", "--data-dir", server.data_dir, target],
+        ["backup", "--verify-only", "--data-dir", server.data_dir],
+    ):
         refused = run(*arguments, check=False)
         assert refused.returncode == 1 and f"{len(done)} object(s)" in refused.stderr, refused
-        named = {line.split()[1] for line in refused.stderr.splitlines() if re.match(r"(broken|missing) ", line)}
+        named = {
+            line.split()[1]
+            for line in refused.stderr.splitlines()
+            if re.match(r"(broken|missing) ", line)
+        }
         assert named == set(done)
     assert not target.exists() and not target.with_name("refused.partial").exists()
 
@@ -156,7 +181,10 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged):
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     for one in content.shares:
         raw = content.client.get(f"/api/v1/shares/{one}/raw")
-        assert raw.status == 500 and raw.json()["type"] in ("/problems/damaged", "/problems/lost"), raw
+        assert raw.status == 500 and raw.json()["type"] in (
+            "/problems/damaged",
+            "/problems/lost",
+        ), raw
     for build_id in content.programs:
         assert content.client.get(f"/buildid/{build_id}/executable").status == 500
     intact.check_is_served()
@@ -195,8 +223,11 @@ def test_backup_refuses_each_single_damage_and_names_it(damaged):
         damage(server, how, key)
         target = server.data_dir.parent / "refused"
         refused = run("backup", "--data-dir", server.data_dir, target, check=False)
-        assert refused.returncode == 1 and f"1 object(s) that the database names are missing or damaged; the" \
-            f" first: {key}" in refused.stderr, (kind, how, refused)
+        assert (
+            refused.returncode == 1
+            and f"1 object(s) that the database names are missing or damaged; the"
+            f" first: {key}" in refused.stderr
+        ), (kind, how, refused)
         assert not target.exists()
         path.write_bytes(whole)
         shutil.chown(path, path.parent.stat().st_uid, path.parent.stat().st_gid)

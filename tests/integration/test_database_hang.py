@@ -78,16 +78,28 @@ def requests_of_all_kinds(server, share, user, timeout=MOST_SECONDS):
         ("sign-in", "POST", "/api/v1/session", {"json": sign_in}),
         ("readyz", "GET", "/readyz", {}),
     ]
-    return [Asking(name, Browser(server) if name == "sign-in" else server.api(), method, path, timeout, **options)
-            for _ in range(6) for name, method, path, options in kinds]
+    return [
+        Asking(
+            name,
+            Browser(server) if name == "sign-in" else server.api(),
+            method,
+            path,
+            timeout,
+            **options,
+        )
+        for _ in range(6)
+        for name, method, path, options in kinds
+    ]
 
 
 def print_seconds(requests):
     if os.environ.get("PERFOLIO_PRINT_SECONDS"):
         for kind in dict.fromkeys(request.kind for request in requests):
             of_kind = [request for request in requests if request.kind == kind]
-            print(f"{kind:24} {max(request.seconds for request in of_kind):6.2f} s ",
-                  [request.answer.status if request.answer else None for request in of_kind])
+            print(
+                f"{kind:24} {max(request.seconds for request in of_kind):6.2f} s ",
+                [request.answer.status if request.answer else None for request in of_kind],
+            )
 
 
 def assert_refused(request):
@@ -104,7 +116,10 @@ def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_res
     time.sleep(1.1)  # /readyz repeats a good response for a second
     with stopped(postgres_pids(server)):
         requests = requests_of_all_kinds(server, share, user)
-        others = [Asking(path, server.anonymous(), "GET", path) for path in ("/healthz", "/login", "/api/openapi.yaml")]
+        others = [
+            Asking(path, server.anonymous(), "GET", path)
+            for path in ("/healthz", "/login", "/api/openapi.yaml")
+        ]
         for request in [*requests, *others]:
             request.join()
         print_seconds([*requests, *others])
@@ -137,8 +152,12 @@ def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(st
     server = start_server()
 
     def send():
-        return server.api().post("/api/v1/profiles", b"main;work 7\n", query={"label": "pod=a"},
-                                 headers={"Perfolio-Batch-Id": "once"})
+        return server.api().post(
+            "/api/v1/profiles",
+            b"main;work 7\n",
+            query={"label": "pod=a"},
+            headers={"Perfolio-Batch-Id": "once"},
+        )
 
     Held(server, COMMITS_WAIT).commit()
     with Held(server, "SELECT pg_advisory_lock(4711)") as held:
@@ -159,7 +178,9 @@ def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(st
 def test_a_statement_that_waits_for_a_lock_is_not_taken_for_a_database_that_hangs(start_server):
     server = start_server()
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE") as held:
-        request = Asking("share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED)
+        request = Asking(
+            "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
+        )
         wait_for(lambda: waiting(server, "%", "perfolio_server"))
         time.sleep(4)  # twice the time that a database which hangs is given
         assert server.anonymous().get("/readyz").status == 200
@@ -182,21 +203,31 @@ def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server
     server = start_server()
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     user = Tenant(server).add_user("member")
-    with Held(server, "LOCK TABLE share, block, segment, segment_tenant, token IN ACCESS EXCLUSIVE MODE"):
-        requests = [request for _ in range(2) for request in requests_of_all_kinds(server, share, user, LOCKED_SECONDS)]
+    with Held(
+        server, "LOCK TABLE share, block, segment, segment_tenant, token IN ACCESS EXCLUSIVE MODE"
+    ):
+        requests = [
+            request
+            for _ in range(2)
+            for request in requests_of_all_kinds(server, share, user, LOCKED_SECONDS)
+        ]
         ready = Asking("readyz with a token", server.api(), "GET", "/readyz")
         for request in [*requests, ready]:
             request.join()
         print_seconds([*requests, ready])
         assert ready.answer and ready.answer.status == 200, ready.answer
-        assert all(request.answer for request in requests), [(r.kind, r.seconds) for r in requests if not r.answer]
+        assert all(request.answer for request in requests), [
+            (r.kind, r.seconds) for r in requests if not r.answer
+        ]
         for request in requests:
             if request.answer.status >= 400:
                 assert_busy(request)
             if request.kind.startswith("ingest"):
                 assert request.seconds < INGEST_SECONDS, (request.kind, request.seconds)
     assert "SQLSTATE 55P03" in server.log()
-    wait_for(lambda: server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200)
+    wait_for(
+        lambda: server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    )
 
 
 def test_open_connections_serve_while_no_new_ones_can_be_made(start_server):
@@ -230,7 +261,9 @@ def test_the_server_stops_while_the_database_hangs(start_server):
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     pids = postgres_pids(server)
     with stopped(pids):
-        request = Asking("share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED)
+        request = Asking(
+            "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
+        )
         assert server.stop(120) == 0
         request.join()
     assert "requests_cut_off=none" in server.log(), "it stopped before --shutdown-timeout"

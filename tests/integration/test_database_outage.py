@@ -17,8 +17,9 @@ SET_OPEN = "UPDATE pg_database SET datallowconn = %s WHERE datname = 'perfolio'"
 
 def terminate(cursor):
     """Ends the server's sessions; returns how many there were."""
-    cursor.execute("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
-                   f" WHERE {SESSIONS}")
+    cursor.execute(
+        "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity" f" WHERE {SESSIONS}"
+    )
     return cursor.fetchone()[0]
 
 
@@ -40,6 +41,7 @@ class Outage:
 
     def end_when_refused(self, server):
         """Ends when the database has turned away somebody who came from now on."""
+
         def refusals():
             return server.database_log().count("is not currently accepting connections")
 
@@ -87,6 +89,7 @@ def test_requests_wait_for_a_database_that_comes_back(start_server):
 def test_a_long_outage_is_answered_503_without_waiting(start_server):
     server = start_server()
     api = server.api()
+
     def seconds_until_refused():
         begun = time.monotonic()
         answer = api.get("/api/v1/shares")
@@ -109,14 +112,17 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
     lock.autocommit = False
     lock.cursor().execute("LOCK TABLE share IN ACCESS EXCLUSIVE MODE")
     reader = threading.Thread(
-        target=lambda: answers.append(server.api().get(f"/api/v1/shares/{share}")))
+        target=lambda: answers.append(server.api().get(f"/api/v1/shares/{share}"))
+    )
     reader.start()
     with other.cursor() as cursor:
         waiting, deadline = 0, time.monotonic() + 60
         while not waiting and time.monotonic() < deadline:
             time.sleep(0.02)
-            cursor.execute("SELECT count(*) FROM pg_stat_activity"
-                           " WHERE usename = 'perfolio_server' AND wait_event_type = 'Lock'")
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE usename = 'perfolio_server' AND wait_event_type = 'Lock'"
+            )
             waiting = cursor.fetchone()[0]
         assert waiting and terminate(cursor)
     lock.rollback()
@@ -136,9 +142,11 @@ def test_a_statement_that_fails_by_itself_is_not_asked_again(start_server):
         cursor.execute("SELECT pg_get_functiondef('share_find'::regproc)")
         before, _, _ = cursor.fetchone()[0].partition(" LANGUAGE ")
         cursor.execute("CREATE SEQUENCE attempt; GRANT ALL ON attempt TO PUBLIC")
-        cursor.execute(f"{before} LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
-                       " PERFORM nextval('attempt'); RAISE 'broken' USING ERRCODE = 'XX000';"
-                       " END $$")
+        cursor.execute(
+            f"{before} LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+            " PERFORM nextval('attempt'); RAISE 'broken' USING ERRCODE = 'XX000';"
+            " END $$"
+        )
         assert api.get(f"/api/v1/shares/{share}").status == 503
         cursor.execute("SELECT nextval('attempt')")
         assert cursor.fetchone()[0] == 2
@@ -160,7 +168,9 @@ def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
     assert member.get("/metrics").status == 403
     unseen, revoked = tenant.make_token("read")["token"], tenant.make_token("read")
     assert operator.with_token(revoked["token"]).get("/metrics").status == 403
-    assert operator.delete(f"/api/v1/admin/tenants/{tenant.id}/tokens/{revoked['id']}").status == 204
+    assert (
+        operator.delete(f"/api/v1/admin/tenants/{tenant.id}/tokens/{revoked['id']}").status == 204
+    )
     time.sleep(AUTH_CACHE_S + 0.5)
     for begin in (lambda: Outage(server), lambda: stopped(postgres_pids(server))):
         with begin():
@@ -169,13 +179,19 @@ def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
             assert server.anonymous().get("/metrics").status == 401
             for token in (unseen, revoked["token"], "pf_" + "x" * 43):
                 assert server.anonymous().with_token(token).get("/metrics").status == 503, token
-            assert operator.get("/api/v1/shares").status == 503, "tokens of other routes are looked up"
+            assert (
+                operator.get("/api/v1/shares").status == 503
+            ), "tokens of other routes are looked up"
         wait_for(lambda: "\nperfolio_database_up 1\n" in read_metrics(server))
 
 
 def test_public_metrics_ask_for_no_token_and_refuse_none(start_server):
     server = start_server()
     with Outage(server):
-        for client in (server.api(), server.anonymous(), server.anonymous().with_token("pf_" + "x" * 43)):
+        for client in (
+            server.api(),
+            server.anonymous(),
+            server.anonymous().with_token("pf_" + "x" * 43),
+        ):
             answer = client.get("/metrics")
             assert answer.status == 200 and "\nperfolio_database_up 0\n" in answer.text, answer

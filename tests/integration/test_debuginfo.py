@@ -33,7 +33,9 @@ PART = 4 << 20
 
 
 def run(*arguments):
-    done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(argument) for argument in arguments], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -65,12 +67,12 @@ def crc32c(content):
     table = []
     for byte in range(256):
         for _ in range(8):
-            byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
         table.append(byte)
-    crc = 0xffffffff
+    crc = 0xFFFFFFFF
     for byte in content:
         crc = table[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xffffffff
+    return crc ^ 0xFFFFFFFF
 
 
 def swollen(packed, mib):
@@ -120,14 +122,20 @@ def in_parts(client, data, name="program"):
     upload = begun.json()
     assert begun.headers["location"] == f"/api/v1/debuginfo/uploads/{upload['id']}"
     for part in range(upload["part_count"]):
-        piece = data[part * PART:(part + 1) * PART]
-        assert client.put(f"/api/v1/debuginfo/uploads/{upload['id']}/parts/{part}", body=piece).status == 204
+        piece = data[part * PART : (part + 1) * PART]
+        assert (
+            client.put(f"/api/v1/debuginfo/uploads/{upload['id']}/parts/{part}", body=piece).status
+            == 204
+        )
     return upload["id"]
 
 
 def stored_bytes(server, tenant):
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = %s", [tenant.id])
+        cursor.execute(
+            "SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = %s",
+            [tenant.id],
+        )
         return cursor.fetchone()[0]
 
 
@@ -137,19 +145,34 @@ def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     table, packed = table_of(binary), packed_of(binary)
     answer = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
     assert answer.status == 201, answer.text
-    assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(answer.json()["quality"])
+    assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(
+        answer.json()["quality"]
+    )
     listed = client.get("/api/v1/debuginfo").json()["binaries"]
-    assert [(each["build_id"], each["table"]["source"], each["table"]["file"], each["table"]["bytes"], each["files"])
-            for each in listed] == [("aa01", "table", "/usr/bin/program", len(packed), 0)]
+    assert [
+        (
+            each["build_id"],
+            each["table"]["source"],
+            each["table"]["file"],
+            each["table"]["bytes"],
+            each["files"],
+        )
+        for each in listed
+    ] == [("aa01", "table", "/usr/bin/program", len(packed), 0)]
     status = client.get(path("aa01")).json()
-    assert status["state"] == "ready" and status["table"]["functions"] == answer.json()["functions"] > 0
+    assert (
+        status["state"] == "ready"
+        and status["table"]["functions"] == answer.json()["functions"] > 0
+    )
     assert answer.json()["bytes"] == stored_bytes(server, tenant) == len(packed) < len(table)
     again = client.post(path("aa01", "table"), body=packed)
     assert again.status == 200 and not again.json()["is_stored"]
     assert stored_bytes(server, tenant) == len(packed)
 
 
-def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_read(start_server, tmp_path):
+def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_read(
+    start_server, tmp_path
+):
     server = start_server("--max-heavy-memory", "64MiB")
     client = server.api(Tenant(server).make_token("debuginfo", "read")["token"])
     packed = packed_of(compile_with_id(tmp_path, "aa03"))
@@ -167,14 +190,18 @@ def library_of_many_names(folder, build_id):
     letters, chosen = string.ascii_letters + string.digits, random.Random(1)
     names = ("".join(chosen.choices(letters, k=250)) for _ in range(50000))
     source = folder / "names.s"
-    source.write_text("".join(f".globl f{name}\n.type f{name}, @function\nf{name}: nop\n" for name in names))
+    source.write_text(
+        "".join(f".globl f{name}\n.type f{name}, @function\nf{name}: nop\n" for name in names)
+    )
     library = folder / "names.so"
     run("gcc", "-shared", "-nostdlib", f"-Wl,--build-id=0x{build_id}", source, "-o", library)
     return library
 
 
 @pytest.mark.parametrize("memory, form", [("64MiB", b"PFSYMTB1"), ("256MiB", b"PFSYMPK1")])
-def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(start_server, tmp_path, memory, form):
+def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(
+    start_server, tmp_path, memory, form
+):
     server = start_server("--max-heavy-memory", memory)
     sender, other = Tenant(server), Tenant(server)
     library = library_of_many_names(tmp_path, "aa0e")
@@ -187,7 +214,9 @@ def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(start_server, tm
             return server.objects.read(cursor.fetchone()[0])[:8]
 
     upload = in_parts(sender.api("debuginfo"), table)
-    assert sender.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
+    assert (
+        sender.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
+    )
     assert resting(sender) == form
     # So does one that is built here.
     client = other.api("debuginfo")
@@ -208,11 +237,18 @@ def test_a_large_file_has_names_before_its_debug_information_is_read(start_serve
         if build_id == "aa06":  # its debug information is of an unknown version
             data = bytearray(binary.read_bytes())
             for name in ("info", "line"):
-                offset = int(re.search(rf"\.debug_{name} +PROGBITS +\w+ (\w+)", run("readelf", "-SW", binary))[1], 16)
-                data[offset + 4:offset + 6] = b"\x63\x00"
+                offset = int(
+                    re.search(
+                        rf"\.debug_{name} +PROGBITS +\w+ (\w+)", run("readelf", "-SW", binary)
+                    )[1],
+                    16,
+                )
+                data[offset + 4 : offset + 6] = b"\x63\x00"
             binary.write_bytes(data)
         upload = in_parts(client, binary.read_bytes(), binary.name)
-        answer = client.post(path(build_id, "debuginfo"), query={"upload": upload, "file": binary.name})
+        answer = client.post(
+            path(build_id, "debuginfo"), query={"upload": upload, "file": binary.name}
+        )
         assert answer.status == 202, answer.text
         status = wait_built(client, build_id)
         assert ("dwarf" in status["table"]["quality"]) == (build_id == "aa05")
@@ -225,10 +261,12 @@ def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path
     binary = compile_with_id(tmp_path, "aa02")
     for table in (packed_of(binary), table_of(binary)):
         damaged = bytearray(table)
-        damaged[len(table) // 2] ^= 0xff
+        damaged[len(table) // 2] ^= 0xFF
         for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
             answer = client.post(path("aa02", "table"), body=body)
-            assert answer.status == 400 and "no sound symbol table" in answer.json()["detail"], answer.text
+            assert (
+                answer.status == 400 and "no sound symbol table" in answer.json()["detail"]
+            ), answer.text
     other = client.post(path("aa03", "table"), body=table)
     assert other.status == 400 and "its build id is aa02" in other.json()["detail"]
     assert client.get("/api/v1/debuginfo").json()["binaries"] == []
@@ -309,8 +347,11 @@ def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path
         with server.database("perfolio_jobs").cursor() as cursor:
             cursor.execute("SELECT build_id FROM symbol_need WHERE tenant_id = %s", [tenant.id])
             return [row[0] for row in cursor.fetchall()]
+
     with server.database("perfolio_jobs").cursor() as cursor:
-        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa0f')", [tenant.id])
+        cursor.execute(
+            "INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa0f')", [tenant.id]
+        )
         cursor.connection.commit()
     assert client.post(path("aa0f", "table"), body=table_of(stripped(binary))).status == 201
     assert needs() == ["aa0f"]
@@ -328,7 +369,9 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
         shutil.copy(whole, tmp_path / name)
     subprocess.run(["dwz", "-m", "shared.debug", "shared", "twin"], cwd=tmp_path, check=True)
     with server.database("perfolio_jobs").cursor() as cursor:
-        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa10')", [tenant.id])
+        cursor.execute(
+            "INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa10')", [tenant.id]
+        )
         cursor.connection.commit()
 
     def needs():
@@ -340,7 +383,9 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
     assert client.post(path("aa10", what), body=body).status in (201, 202)
     status = wait_built(client, "aa10") if what == "debuginfo" else client.get(path("aa10")).json()
     assert status["state"] == "missing" and "partial" in status["table"]["quality"], status
-    assert "names are in a shared file of dwz that was not given" in status["reason"] and needs() == 1
+    assert (
+        "names are in a shared file of dwz that was not given" in status["reason"] and needs() == 1
+    )
     # The whole one takes its place, and the other does not come back.
     for table in (table_of(whole), table_of(binary)):
         assert client.post(path("aa10", "table"), body=table).status in (200, 201)
@@ -352,12 +397,19 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
 def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     other = compile_with_id(tmp_path, "aa08").read_bytes()
-    for build_id, body, reason in (("bb01", b"no ELF file at all", "ELF"), ("bb02", other, "build id is aa08")):
+    for build_id, body, reason in (
+        ("bb01", b"no ELF file at all", "ELF"),
+        ("bb02", other, "build id is aa08"),
+    ):
         assert client.post(path(build_id, "debuginfo"), body=body).status == 202
         status = wait_built(client, build_id, "failed")
         assert status["state"] == "missing" and reason in status["reason"], status
         again = client.post(path(build_id, "debuginfo"), body=body)
-        assert again.status == 400 and "tried before" in again.json()["detail"] and reason in again.text
+        assert (
+            again.status == 400
+            and "tried before" in again.json()["detail"]
+            and reason in again.text
+        )
         assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
     assert stored_bytes(server, tenant) == 0
 
@@ -383,11 +435,21 @@ def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
     wait_built(owner, "aa0a")
 
     def seen(build_id):
-        answers = [other.get(path(build_id)), other.delete(path(build_id)),
-                   other.get(f"/buildid/{build_id}/debuginfo"), other.get(f"/buildid/{build_id}/executable"),
-                   other.post(path(build_id, "table"), body=b"x")]
-        return [(answer.status, re.sub(r'"(request_id|instance)":"[^"]*"', "", answer.text).replace(build_id, "ID"))
-                for answer in answers]
+        answers = [
+            other.get(path(build_id)),
+            other.delete(path(build_id)),
+            other.get(f"/buildid/{build_id}/debuginfo"),
+            other.get(f"/buildid/{build_id}/executable"),
+            other.post(path(build_id, "table"), body=b"x"),
+        ]
+        return [
+            (
+                answer.status,
+                re.sub(r'"(request_id|instance)":"[^"]*"', "", answer.text).replace(build_id, "ID"),
+            )
+            for answer in answers
+        ]
+
     assert seen("aa0a") == seen("aa0b")
     assert other.post(path("aa0a", "debuginfo"), body=binary).status == 202  # and not 200, as known
 
@@ -430,7 +492,9 @@ def test_an_executable_with_debug_information_is_served_as_a_debug_file(tenant, 
     assert answer.status == 200 and answer.body == binary.read_bytes()
     etag = answer.headers["etag"]
     assert etag == f'"{hashlib.sha256(answer.body).hexdigest()}"'
-    assert client.get(f"/buildid/{build_id}/debuginfo", headers={"if-none-match": etag}).status == 304
+    assert (
+        client.get(f"/buildid/{build_id}/debuginfo", headers={"if-none-match": etag}).status == 304
+    )
     head = client.request("HEAD", f"/buildid/{build_id}/debuginfo")
     assert head.status == 200 and head.headers["etag"] == etag and head.body == b""
     assert head.headers["x-debuginfod-size"] == str(binary.stat().st_size)
@@ -450,8 +514,13 @@ def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
         whole = client.get(url)
         etag = whole.headers["etag"]
         assert whole.status == 200 and whole.headers["accept-ranges"] == "bytes"
-        for field, first, end in (("bytes=0-99", 0, 100), (f"bytes={size - 7}-", size - 7, size), ("bytes=-9", size - 9, size),
-                                  ("bytes=5-999999999", 5, size), ("bytes=0-0", 0, 1)):
+        for field, first, end in (
+            ("bytes=0-99", 0, 100),
+            (f"bytes={size - 7}-", size - 7, size),
+            ("bytes=-9", size - 9, size),
+            ("bytes=5-999999999", 5, size),
+            ("bytes=0-0", 0, 1),
+        ):
             part = client.get(url, headers={"range": field})
             assert part.status == 206 and part.body == data[first:end], field
             assert part.headers["content-range"] == f"bytes {first}-{end - 1}/{size}"
@@ -459,15 +528,21 @@ def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
             assert part.headers["etag"] == etag and part.headers["x-debuginfod-size"] == str(size)
         same = client.get(url, headers={"range": "bytes=1-2", "if-range": etag})
         assert same.status == 206 and same.body == data[1:3]
-        for others in ({"if-range": '"another"'}, {"if-range": "W/" + etag}, {"range": "bytes=0-1,3-4"},
-                       {"range": "lines=1-2"}):
+        for others in (
+            {"if-range": '"another"'},
+            {"if-range": "W/" + etag},
+            {"range": "bytes=0-1,3-4"},
+            {"range": "lines=1-2"},
+        ):
             all_of_it = client.get(url, headers={"range": "bytes=1-2"} | others)
             assert all_of_it.status == 200 and all_of_it.body == data, others
         late = client.get(url, headers={"range": f"bytes={size}-"})
         assert late.status == 416 and late.headers["content-range"] == f"bytes */{size}"
         assert late.json()["status"] == 416 and str(size) in late.json()["detail"]
         head = client.request("HEAD", url, headers={"range": "bytes=0-9"})
-        assert head.status == 200 and head.headers["content-length"] == str(size) and head.body == b""
+        assert (
+            head.status == 200 and head.headers["content-length"] == str(size) and head.body == b""
+        )
         known = client.get(url, headers={"range": "bytes=0-9", "if-none-match": etag})
         assert known.status == 304
 
@@ -483,17 +558,39 @@ def test_gdb_reads_lines_of_what_was_sent(server, tenant, tmp_path):
     headers = tmp_path / "headers"
     headers.write_text(f"Authorization: Bearer {client.token}\n")
     with plain_door(server) as url:
-        environment = {"DEBUGINFOD_URLS": url, "DEBUGINFOD_HEADERS_FILE": str(headers), "HOME": str(tmp_path),
-                       "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
-        done = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled on", "-ex", f"file {stripped}",
-                               "-ex", "info line main"], env=environment, capture_output=True, text=True,
-                              timeout=120, check=False)
+        environment = {
+            "DEBUGINFOD_URLS": url,
+            "DEBUGINFOD_HEADERS_FILE": str(headers),
+            "HOME": str(tmp_path),
+            "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"),
+            "PATH": os.environ["PATH"],
+        }
+        done = subprocess.run(
+            [
+                "gdb",
+                "-nx",
+                "-batch",
+                "-ex",
+                "set debuginfod enabled on",
+                "-ex",
+                f"file {stripped}",
+                "-ex",
+                "info line main",
+            ],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert re.search(r'Line \d+ of ".*program[.]c"', done.stdout), done.stdout + done.stderr
 
 
 class Forward(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        answer = Api(self.server.target).get(self.path, headers={"Authorization": self.headers["Authorization"]})
+        answer = Api(self.server.target).get(
+            self.path, headers={"Authorization": self.headers["Authorization"]}
+        )
         self.send_response(answer.status)
         for name in ("content-length", "x-debuginfod-size"):
             if name in answer.headers:
@@ -521,11 +618,22 @@ def plain_door(server):
 
 
 def find_both(url, headers, build_id, files, folder):
-    environment = {"DEBUGINFOD_URLS": url, "DEBUGINFOD_HEADERS_FILE": str(headers), "DEBUGINFOD_VERBOSE": "1",
-                   "DEBUGINFOD_CACHE_PATH": str(folder / "cache"), "PATH": os.environ["PATH"], "HOME": str(folder)}
+    environment = {
+        "DEBUGINFOD_URLS": url,
+        "DEBUGINFOD_HEADERS_FILE": str(headers),
+        "DEBUGINFOD_VERBOSE": "1",
+        "DEBUGINFOD_CACHE_PATH": str(folder / "cache"),
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+    }
     for kind, file in files.items():
-        done = subprocess.run(["debuginfod-find", kind, build_id], env=environment, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            ["debuginfod-find", kind, build_id],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         with open(done.stdout.strip(), "rb") as found:
             assert found.read() == file.read_bytes()
@@ -533,11 +641,19 @@ def find_both(url, headers, build_id, files, folder):
 
 def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
-    assert client.post(path("aa0d", "debuginfo"), body=compile_with_id(tmp_path, "aa0d").read_bytes()).status == 202
+    assert (
+        client.post(
+            path("aa0d", "debuginfo"), body=compile_with_id(tmp_path, "aa0d").read_bytes()
+        ).status
+        == 202
+    )
     wait_built(client, "aa0d")
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s UNION ALL "
-                       "SELECT object_key FROM debug_file WHERE tenant_id = %s", [tenant.id, tenant.id])
+        cursor.execute(
+            "SELECT object_key FROM symbol_table WHERE tenant_id = %s UNION ALL "
+            "SELECT object_key FROM debug_file WHERE tenant_id = %s",
+            [tenant.id, tenant.id],
+        )
         keys = [row[0] for row in cursor.fetchall()]
     assert len(keys) == 2
     assert client.delete(path("aa0d")).status == 204
@@ -564,8 +680,15 @@ def perfolio(server, tenant, tmp_path):
     token = tenant.make_token("debuginfo")["token"]
 
     def call(*arguments, status=0):
-        done = server.cli("debuginfo", *arguments, environment={
-            "PERFOLIO_TOKEN": token, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")})
+        done = server.cli(
+            "debuginfo",
+            *arguments,
+            environment={
+                "PERFOLIO_TOKEN": token,
+                "HOME": str(tmp_path),
+                "XDG_STATE_HOME": str(tmp_path / "state"),
+            },
+        )
         assert done.returncode == status, done.stderr.decode()
         return done.stdout.decode()
 
@@ -613,7 +736,9 @@ def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, t
         kinds[build_id] = stripped(compile_with_id(tmp_path, build_id))
         content = kinds[build_id].read_bytes()
         if build_id.startswith("aa13"):
-            assert "sent for debuggers, without names" in perfolio("upload", "--executable", kinds[build_id])
+            assert "sent for debuggers, without names" in perfolio(
+                "upload", "--executable", kinds[build_id]
+            )
             assert "has it" in perfolio("upload", "--executable", kinds[build_id])
         else:
             assert client.post(path(build_id, "executable"), body=content).status == 202
@@ -627,7 +752,11 @@ def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, t
     # Another binary's executable, and a debug file without names, are of no use to anybody.
     for build_id, kind in (("aa15" * 10, "executable"), ("aa14" * 10, "debuginfo")):
         assert client.post(path(build_id, kind), body=content).status == 202
-        while [file for file in client.get(path(build_id)).json()["files"] if file["state"] == "waiting"]:
+        while [
+            file
+            for file in client.get(path(build_id)).json()["files"]
+            if file["state"] == "waiting"
+        ]:
             time.sleep(0.05)
         assert client.get(path(build_id)).json()["files"][-1]["state"] == "failed"
     assert client.get(f"/buildid/{'aa15' * 10}/executable").status == 404
@@ -659,13 +788,16 @@ def test_check_says_why(tenant, perfolio, tmp_path):
     split = compile_with_id(tmp_path, "aa17", "split", "-gsplit-dwarf")
     assert client.post(path("aa17", "debuginfo"), body=split.read_bytes()).status == 202
     problem = wait_built(client, "aa17")["table"]["problem"]
-    assert "split file" in problem and re.search(rf"  table .*: .*partial.*: {re.escape(problem)}\n",
-                                                 perfolio("check", "aa17"))
+    assert "split file" in problem and re.search(
+        rf"  table .*: .*partial.*: {re.escape(problem)}\n", perfolio("check", "aa17")
+    )
 
 
 def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, tenant):
     """Of Go, whose build id is text."""
-    data = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"
+    data = (
+        pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"
+    )
     if not data.is_dir():
         pytest.skip("no such profiles here")
     profile = data / "stripped-cpu.stripped.pprof"
@@ -683,8 +815,10 @@ def generations_read(server):
     """How often the database was asked which generation of tables there is."""
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
         terminate(cursor)  # a session that ends tells what it counted
-        cursor.execute("SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_all_tables"
-                       " WHERE relname = 'symbol_generation_public'")
+        cursor.execute(
+            "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_all_tables"
+            " WHERE relname = 'symbol_generation_public'"
+        )
         return cursor.fetchone()[0]
 
 
@@ -699,7 +833,9 @@ def test_asking_for_the_state_of_many_binaries_forgets_nothing(start_server):
     assert count <= generations_read(server) - before < 1.5 * count
 
 
-def test_what_was_sent_is_listed_and_deleted_from_the_command_line(server, tenant, perfolio, tmp_path):
+def test_what_was_sent_is_listed_and_deleted_from_the_command_line(
+    server, tenant, perfolio, tmp_path
+):
     """A file of which there is no table, too, over more than a page of others."""
     assert perfolio("list") == ""
     binary = compile_with_id(tmp_path, "aa20")
@@ -707,21 +843,39 @@ def test_what_was_sent_is_listed_and_deleted_from_the_command_line(server, tenan
     broken = tmp_path / "broken"
     client = tenant.api("debuginfo")
     table = table_of(compile_with_id(tmp_path, "aa21"))
-    assert client.post(path("aa21", "table"), body=table, query={"file": "/usr/bin/one"}).status == 201
+    assert (
+        client.post(path("aa21", "table"), body=table, query={"file": "/usr/bin/one"}).status == 201
+    )
     broken.write_bytes(compile_with_id(tmp_path, "aa22").read_bytes()[:3000])
-    assert client.post(path("aa22", "debuginfo"), body=broken.read_bytes(), query={"file": "broken"}).status == 202
+    assert (
+        client.post(
+            path("aa22", "debuginfo"), body=broken.read_bytes(), query={"file": "broken"}
+        ).status
+        == 202
+    )
     wait_built(client, "aa22", "failed")
     wait_built(client, "aa20")
     told = [json.loads(line) for line in perfolio("list", "--json").splitlines()]
     assert [(one["build_id"], one["table"] is not None, one["files"]) for one in told] == [
-        ("aa20", True, 1), ("aa21", True, 0), ("aa22", False, 1)]
-    assert [one["file_bytes"] for one in told] == [binary.stat().st_size, 0, 0]  # of what failed nothing is kept
+        ("aa20", True, 1),
+        ("aa21", True, 0),
+        ("aa22", False, 1),
+    ]
+    assert [one["file_bytes"] for one in told] == [
+        binary.stat().st_size,
+        0,
+        0,
+    ]  # of what failed nothing is kept
     paged = client.get("/api/v1/debuginfo", query={"limit": 2}).json()
-    assert [one["build_id"] for one in paged["binaries"]] == ["aa20", "aa21"] and paged["next"] == "aa21"
+    assert [one["build_id"] for one in paged["binaries"]] == ["aa20", "aa21"] and paged[
+        "next"
+    ] == "aa21"
     last = client.get("/api/v1/debuginfo", query={"limit": 2, "after": "aa21"}).json()
     assert [one["build_id"] for one in last["binaries"]] == ["aa22"] and last["next"] is None
     lines = perfolio("list").splitlines()
-    assert lines[2] == "aa22  no table  files: 1, 0 bytes" and lines[1].startswith("aa21  /usr/bin/one  table: ")
+    assert lines[2] == "aa22  no table  files: 1, 0 bytes" and lines[1].startswith(
+        "aa21  /usr/bin/one  table: "
+    )
     assert perfolio("delete", "aa20", "aa22") == "deleted aa20\ndeleted aa22\n"
     assert [line[:4] for line in perfolio("list").splitlines()] == ["aa21"]
     perfolio("delete", "aa20", status=5)

@@ -31,15 +31,27 @@ int main(int argc, char **argv) { return (int)deep::entry(argc, argv[0]) & 1; }
 
 
 def run(*arguments, **options):
-    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
-                          timeout=120, check=False, **options)
+    return subprocess.run(
+        [str(argument) for argument in arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
 
 
 @pytest.fixture
 def perfolio(tmp_path):
     def call(*arguments, **options):
-        return run(PERFOLIO, "debuginfo", *arguments, cwd=tmp_path,
-                   env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, **options)
+        return run(
+            PERFOLIO,
+            "debuginfo",
+            *arguments,
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            **options,
+        )
 
     return call
 
@@ -70,8 +82,11 @@ def test_a_table_says_what_addr2line_says_of_every_address(perfolio, program, tm
     built = perfolio("build", program, "-o", "program.symbols")
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "program.symbols").stat().st_size < program.stat().st_size
-    addresses = "".join(f"{address:#x}\n" for name in ("main", "_ZN4deep5entryElPKc")
-                        for address in code_of(program, name))
+    addresses = "".join(
+        f"{address:#x}\n"
+        for name in ("main", "_ZN4deep5entryElPKc")
+        for address in code_of(program, name)
+    )
     theirs = run("addr2line", "-Cafip", "-e", program, input=addresses)
     expected = re.sub(r" \(discriminator \d+\)", "", theirs.stdout)
     expected = re.sub(r"^0x0*", "0x", expected, flags=re.M)
@@ -84,11 +99,19 @@ def test_a_table_says_what_addr2line_says_of_every_address(perfolio, program, tm
 
 def test_names_have_modes(perfolio, program):
     address = hex(code_of(program, "_ZN4deep5entryElPKc")[0])
-    for mode, name in (("full", "deep::entry(long, char const*)"), ("simple", "deep::entry"),
-                       ("none", "_ZN4deep5entryElPKc")):
+    for mode, name in (
+        ("full", "deep::entry(long, char const*)"),
+        ("simple", "deep::entry"),
+        ("none", "_ZN4deep5entryElPKc"),
+    ):
         said = perfolio("show", "--names", mode, program, address[2:])
-        assert said.stdout.splitlines()[-1].partition(" at ")[0].removeprefix(f"{address}: ") \
-            .removeprefix(" (inlined by) ") == name
+        assert (
+            said.stdout.splitlines()[-1]
+            .partition(" at ")[0]
+            .removeprefix(f"{address}: ")
+            .removeprefix(" (inlined by) ")
+            == name
+        )
     assert perfolio("show", program, "0xffffffff").stdout == "0xffffffff: ?? at ??:0\n"
 
 
@@ -109,9 +132,18 @@ def test_check_tells_what_a_file_has(perfolio, program, tmp_path):
 def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
     text = "-WEx-Hg8/abc_DEF"
     (tmp_path / "note.s").write_text(
-        f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii "{text}"\n.balign 4\n')
+        f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii "{text}"\n.balign 4\n'
+    )
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
-    done = run("gcc", "-g", "-Wl,--build-id=none", tmp_path / "main.c", tmp_path / "note.s", "-o", tmp_path / "program")
+    done = run(
+        "gcc",
+        "-g",
+        "-Wl,--build-id=none",
+        tmp_path / "main.c",
+        tmp_path / "note.s",
+        "-o",
+        tmp_path / "program",
+    )
     assert done.returncode == 0, done.stderr
     said = perfolio("check", tmp_path / "program")
     assert f"  id         {text.encode().hex()}\n  Go's id    {text}\n" in said.stdout, said
@@ -119,15 +151,29 @@ def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
 
 def test_a_broken_unit_is_told_once(perfolio, program, tmp_path):
     (tmp_path / "other.c").write_text("int other(int x) { return x * 7; }\n")
-    done = run("g++", "-O2", "-g", "-Wl,--build-id", tmp_path / "main.cc", tmp_path / "other.c", "-o", program)
+    done = run(
+        "g++",
+        "-O2",
+        "-g",
+        "-Wl,--build-id",
+        tmp_path / "main.cc",
+        tmp_path / "other.c",
+        "-o",
+        program,
+    )
     assert done.returncode == 0, done.stderr
     data = bytearray(program.read_bytes())
-    offset = int(re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", run("readelf", "-SW", program).stdout)[1], 16)
-    data[offset + 8:offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
+    offset = int(
+        re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", run("readelf", "-SW", program).stdout)[1],
+        16,
+    )
+    data[offset + 8 : offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
     program.write_bytes(data)
     said = perfolio("check", program)
     assert said.returncode == 0 and "incomplete" in said.stdout
-    assert re.findall(r"\w+ (?:of \w+ )?units.*", said.stderr) == ["1 of 2 units of its DWARF is broken"]
+    assert re.findall(r"\w+ (?:of \w+ )?units.*", said.stderr) == [
+        "1 of 2 units of its DWARF is broken"
+    ]
 
 
 def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
@@ -144,12 +190,19 @@ def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
     assert said.returncode == 1 and "damaged symbol table" in said.stderr
 
 
-@pytest.mark.parametrize("arguments, status, words", [
-    ([], 2, "name an action"), (["look", "x"], 2, "name an action"), (["check"], 2, "name a file"),
-    (["build", "x"], 2, "-o"), (["build", "x", "y", "-o", "z"], 2, "one file"),
-    (["show", "x"], 2, "addresses"), (["show", "--names", "all", "x", "1"], 2, "full, simple or none"),
-    (["build", "absent", "-o", "z"], 5, "absent"),
-])
+@pytest.mark.parametrize(
+    "arguments, status, words",
+    [
+        ([], 2, "name an action"),
+        (["look", "x"], 2, "name an action"),
+        (["check"], 2, "name a file"),
+        (["build", "x"], 2, "-o"),
+        (["build", "x", "y", "-o", "z"], 2, "one file"),
+        (["show", "x"], 2, "addresses"),
+        (["show", "--names", "all", "x", "1"], 2, "full, simple or none"),
+        (["build", "absent", "-o", "z"], 5, "absent"),
+    ],
+)
 def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
     said = perfolio(*arguments)
     assert said.returncode == status and words in said.stderr
@@ -159,9 +212,18 @@ def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
 FOLDER, NO_FILE = "is a directory: name the files in it", "is not a regular file"
 
 
-@pytest.mark.parametrize("verb, kind, words", [  # for check the others may be profiles
-    ("check", "folder", FOLDER), ("build", "folder", FOLDER), ("show", "folder", FOLDER), ("build", "pipe", NO_FILE),
-    ("show", "pipe", NO_FILE), ("build", "device", NO_FILE), ("show", "device", NO_FILE)])
+@pytest.mark.parametrize(
+    "verb, kind, words",
+    [  # for check the others may be profiles
+        ("check", "folder", FOLDER),
+        ("build", "folder", FOLDER),
+        ("show", "folder", FOLDER),
+        ("build", "pipe", NO_FILE),
+        ("show", "pipe", NO_FILE),
+        ("build", "device", NO_FILE),
+        ("show", "device", NO_FILE),
+    ],
+)
 def test_what_is_no_file_is_said_and_not_waited_for(perfolio, tmp_path, verb, kind, words):
     path = tmp_path / "thing"
     if kind == "pipe":
@@ -185,16 +247,31 @@ def test_the_shared_file_of_dwz_is_found_where_the_file_says(perfolio, tmp_path)
     folder.mkdir()
     for name in ("one", "two"):
         (tmp_path / "main.cc").write_text(SOURCE)
-        done = run("g++", "-O2", "-g", "-gdwarf-4", f"-Wl,--build-id=0x{name.encode().hex()}", tmp_path / "main.cc",
-                   "-o", folder / name)
+        done = run(
+            "g++",
+            "-O2",
+            "-g",
+            "-gdwarf-4",
+            f"-Wl,--build-id=0x{name.encode().hex()}",
+            tmp_path / "main.cc",
+            "-o",
+            folder / name,
+        )
         assert done.returncode == 0, done.stderr
-    whole = perfolio("show", folder / "one", hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0])).stdout
+    whole = perfolio(
+        "show", folder / "one", hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0])
+    ).stdout
     done = run("dwz", "-m", "shared.debug", "one", "two", cwd=folder)
     assert done.returncode == 0 and (folder / "shared.debug").exists(), done.stderr
     (tmp_path / "link").symlink_to(folder / "one")
 
     def show(*options):
-        shown = perfolio("show", tmp_path / "link", hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0]), *options)
+        shown = perfolio(
+            "show",
+            tmp_path / "link",
+            hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0]),
+            *options,
+        )
         assert shown.returncode == 0, shown.stderr
         return shown.stdout, shown.stderr
 

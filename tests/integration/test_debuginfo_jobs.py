@@ -118,7 +118,9 @@ def test_who_comes_back_too_late_changes_nothing(start_server, programs, tmp_pat
     send(client, tmp_path, "aa24")
     programs.wait_running()
     # Another server has the job by now.
-    execute(server, "UPDATE symbol_job SET fence = fence + 1, leased_until = now() + interval '1 hour'")
+    execute(
+        server, "UPDATE symbol_job SET fence = fence + 1, leased_until = now() + interval '1 hour'"
+    )
     (programs.folder / "go").touch()
     send(client, tmp_path, "aa25")
     wait_built(client, "aa25")  # so the first has ended
@@ -153,16 +155,21 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
     send(many.api("debuginfo"), tmp_path, "aa60")
     programs.wait_running()
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT tenant_id, kind,"
-                       " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) AS n")
+        cursor.execute(
+            "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT tenant_id, kind,"
+            " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) AS n"
+        )
         assert cursor.rowcount == 10000
         cursor.connection.commit()
     send(one.api("debuginfo"), tmp_path, "aa61")
     (programs.folder / "go").touch()
     wait_built(one.api("debuginfo"), "aa61")
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM symbol_job"
-                       " WHERE tenant_id = %s AND try_count = 0", [many.id])
+        cursor.execute(
+            "SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM symbol_job"
+            " WHERE tenant_id = %s AND try_count = 0",
+            [many.id],
+        )
         built_at, left = cursor.fetchone()
     # One of theirs ran already, and at most one more came before it; the rest is of after it was seen.
     assert built_at and left > 9900
@@ -181,7 +188,13 @@ def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tm
     send(other, tmp_path, "aa27")
     wait_built(other, "aa27")
     with server.database("perfolio_jobs").cursor() as cursor:
-        for table in ("symbol_table", "debug_file", "symbol_job", "symbol_need", "symbol_generation"):
+        for table in (
+            "symbol_table",
+            "debug_file",
+            "symbol_job",
+            "symbol_need",
+            "symbol_generation",
+        ):
             cursor.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id])
             assert cursor.fetchone()[0] == 0, table
 
@@ -193,11 +206,16 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
     for build_id in ("aa40", "aa41"):
         send(client, tmp_path, build_id)
         wait_built(client, build_id, "failed")
-    execute(server, "UPDATE debug_file SET created_at = now() - interval '31 days' WHERE build_id = 'aa40'")
+    execute(
+        server,
+        "UPDATE debug_file SET created_at = now() - interval '31 days' WHERE build_id = 'aa40'",
+    )
     with server.database("perfolio_jobs").cursor() as cursor:
-        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at FROM "
-                       "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, at) "
-                       "WHERE build_id = 'aa41'")
+        cursor.execute(
+            "INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at FROM "
+            "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, at) "
+            "WHERE build_id = 'aa41'"
+        )
         cursor.connection.commit()
     server.restart()
     client.close()

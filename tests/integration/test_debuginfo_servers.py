@@ -39,8 +39,14 @@ def pair(external_database):  # noqa: F811
             (folder / f"programs-{name}").mkdir()
             programs = Programs(folder / f"programs-{name}")
             programs.script('exec {folder}/real "$@"')
-            servers.append(Server(folder / name, ["--database-url", external_database, *flags],
-                                  program=programs.perfoliod, objects=bucket(prefix)).start())
+            servers.append(
+                Server(
+                    folder / name,
+                    ["--database-url", external_database, *flags],
+                    program=programs.perfoliod,
+                    objects=bucket(prefix),
+                ).start()
+            )
             servers[-1].programs = programs
         return servers
 
@@ -62,7 +68,9 @@ def execute(database, statement):
 def counted(server, name):
     """{labels: value} of a metric."""
     text = server.api().get("/metrics").text
-    return {labels: int(value) for labels, value in re.findall(rf"^{name}{{(.*)}} (\d+)$", text, re.M)}
+    return {
+        labels: int(value) for labels, value in re.findall(rf"^{name}{{(.*)}} (\d+)$", text, re.M)
+    }
 
 
 def built(server):
@@ -72,22 +80,33 @@ def built(server):
 def test_a_question_to_upstreams_is_asked_by_one_and_answered_by_both(pair, tmp_path):
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     with Stub() as stub:
-        one, two = pair("--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1")
+        one, two = pair(
+            "--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1"
+        )
         tenant = Tenant(one)
         token = tenant.make_token("share", "read", "admin", "debuginfo")["token"]
         mine, other = one.api(token), two.api(token)
         stub.content = program.elf.read_bytes()
-        assert mine.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("held")}]}).status == 200
+        assert (
+            mine.put(
+                UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("held")}]}
+            ).status
+            == 200
+        )
         link = share(mine, program.profile())["id"]
 
         def states():
-            return [client.get(f"/p/{link}.json").json()["symbolization"] for client in (mine, other)]
+            return [
+                client.get(f"/p/{link}.json").json()["symbolization"] for client in (mine, other)
+            ]
 
         states()
         wait_for(stub.paths)
         end = time.monotonic() + LOOKS_S
         while time.monotonic() < end:
-            assert [row["build_id"] for state in states() for row in state["pending"]] == [program.build_id] * 2
+            assert [row["build_id"] for state in states() for row in state["pending"]] == [
+                program.build_id
+            ] * 2
             time.sleep(0.5)
         stub.go.set()
         wait_for(lambda: all(state["complete"] for state in states()))
@@ -123,7 +142,9 @@ def test_a_sent_file_is_read_by_one_and_its_table_served_by_both(pair, tmp_path)
     (one.programs.folder / "go").touch()
     for client in (mine, other):
         wait_built(client, program.build_id)
-        wait_for(lambda asks=client: asks.get(f"/p/{link}.json").json()["symbolization"]["complete"])
+        wait_for(
+            lambda asks=client: asks.get(f"/p/{link}.json").json()["symbolization"]["complete"]
+        )
         program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
         assert client.get(f"/buildid/{program.build_id}/debuginfo").body == data
     assert built(one) == built(two) == {'outcome="built"': 1}
@@ -140,6 +161,8 @@ def test_the_other_goes_on_where_one_was_killed(pair, tmp_path, external_databas
     one.kill_all()
     time.sleep(LOOKS_S)
     assert two.api(token).get(path("aa61")).json()["state"] == "pending" and built(two) == {}
-    execute(external_database, "UPDATE symbol_job SET leased_until = now()")  # which it would in a minute
+    execute(
+        external_database, "UPDATE symbol_job SET leased_until = now()"
+    )  # which it would in a minute
     assert wait_built(two.api(token), "aa61")["state"] == "ready"
     assert built(two) == {'outcome="built"': 1}

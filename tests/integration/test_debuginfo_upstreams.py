@@ -49,20 +49,28 @@ def stub():
 @pytest.fixture
 def server(start_server):
     """Asks servers on this machine, and by itself one that is not there."""
-    return start_server("--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1")
+    return start_server(
+        "--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1"
+    )
 
 
 def need(server, tenant, build_id):
     """As a question about a profile would note it."""
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
-                       "VALUES (%s, %s, 'program', now())", [tenant.id, build_id])
+        cursor.execute(
+            "INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
+            "VALUES (%s, %s, 'program', now())",
+            [tenant.id, build_id],
+        )
 
 
 def need_of(server, tenant, build_id):
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT reason, try_count, extract(epoch FROM next_try_at - now())::float FROM "
-                       "symbol_need WHERE tenant_id = %s AND build_id = %s", [tenant.id, build_id])
+        cursor.execute(
+            "SELECT reason, try_count, extract(epoch FROM next_try_at - now())::float FROM "
+            "symbol_need WHERE tenant_id = %s AND build_id = %s",
+            [tenant.id, build_id],
+        )
         return cursor.fetchone()
 
 
@@ -76,45 +84,83 @@ def make_due(server, build_id):
 def tables_of(server, build_id):
     """Whose tables there are: teams' numbers, and "public"."""
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT tenant_id::text FROM symbol_table WHERE build_id = %s AND source = 'upstream' "
-                       "UNION ALL SELECT 'public' FROM symbol_table_public WHERE build_id = %s",
-                       [build_id, build_id])
+        cursor.execute(
+            "SELECT tenant_id::text FROM symbol_table WHERE build_id = %s AND source = 'upstream' "
+            "UNION ALL SELECT 'public' FROM symbol_table_public WHERE build_id = %s",
+            [build_id, build_id],
+        )
         return [row[0] for row in cursor.fetchall()]
 
 
 def build_program(folder):
-    (folder / "main.c").write_text(SOURCE + f"/* {os.urandom(8).hex()} */\n"
-                                   f"char mark[] = \"{os.urandom(8).hex()}\";\n")
+    (folder / "main.c").write_text(
+        SOURCE + f"/* {os.urandom(8).hex()} */\n" f'char mark[] = "{os.urandom(8).hex()}";\n'
+    )
     program = folder / "program"
-    subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id", "main.c", "-o", "program"], cwd=folder, check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-g", "-Wl,--build-id", "main.c", "-o", "program"], cwd=folder, check=True
+    )
     return program
 
 
 def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
     tenant = Tenant(server)
     owner = tenant.user("owner")
-    public = {"mode": "public", "is_available": True, "upstreams": [], "public": ["http://127.0.0.1:1/"]}
+    public = {
+        "mode": "public",
+        "is_available": True,
+        "upstreams": [],
+        "public": ["http://127.0.0.1:1/"],
+    }
     assert owner.get(UPSTREAMS).json() == public
-    wanted = [{"url": "https://debuginfod.example.com/", "auth": SECRET}, {"url": "http://127.0.0.1:8002"}]
+    wanted = [
+        {"url": "https://debuginfod.example.com/", "auth": SECRET},
+        {"url": "http://127.0.0.1:8002"},
+    ]
     answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": wanted})
     assert answer.status == 200, answer
-    assert answer.json() == {**public, "mode": "custom", "upstreams": [
-        {"url": "https://debuginfod.example.com/", "has_auth": True},
-        {"url": "http://127.0.0.1:8002", "has_auth": False}]}
+    assert answer.json() == {
+        **public,
+        "mode": "custom",
+        "upstreams": [
+            {"url": "https://debuginfod.example.com/", "has_auth": True},
+            {"url": "http://127.0.0.1:8002", "has_auth": False},
+        ],
+    }
     assert owner.get(UPSTREAMS).json() == answer.json() and "kept-for" not in answer.text
     # Named again without a header it keeps it, null removes it, a server that is not named goes.
-    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": "http://127.0.0.1:8002"}, {"url": "https://debuginfod.example.com/"}]})
+    answer = owner.put(
+        UPSTREAMS,
+        json={
+            "mode": "custom",
+            "upstreams": [
+                {"url": "http://127.0.0.1:8002"},
+                {"url": "https://debuginfod.example.com/"},
+            ],
+        },
+    )
     assert [row["has_auth"] for row in answer.json()["upstreams"]] == [False, True]
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT auth FROM debuginfo_upstream WHERE tenant_id = %s AND position = 1", [tenant.id])
+        cursor.execute(
+            "SELECT auth FROM debuginfo_upstream WHERE tenant_id = %s AND position = 1", [tenant.id]
+        )
         assert cursor.fetchone() == (SECRET,)
-    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": "https://debuginfod.example.com/", "auth": None}]})
-    assert answer.json()["upstreams"] == [{"url": "https://debuginfod.example.com/", "has_auth": False}]
+    answer = owner.put(
+        UPSTREAMS,
+        json={
+            "mode": "custom",
+            "upstreams": [{"url": "https://debuginfod.example.com/", "auth": None}],
+        },
+    )
+    assert answer.json()["upstreams"] == [
+        {"url": "https://debuginfod.example.com/", "has_auth": False}
+    ]
     assert owner.put(UPSTREAMS, json={"mode": "off"}).json() == {**public, "mode": "off"}
-    lines = [line["target"] for line in owner.get("/api/v1/audit").json()["entries"]
-             if line["action"] == "debuginfo.upstreams"]
+    lines = [
+        line["target"]
+        for line in owner.get("/api/v1/audit").json()["entries"]
+        if line["action"] == "debuginfo.upstreams"
+    ]
     assert lines[0] == "off" and "(new header)" in lines[-1] and "kept-for" not in json.dumps(lines)
     assert Tenant(server).user("owner").get(UPSTREAMS).json() == public
     assert "kept-for" not in server.log() + server.database_log()
@@ -123,32 +169,54 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
 def test_the_invitation_says_who_learns_build_ids(server):
     tenant = Tenant(server)
     owner = tenant.user("owner")
-    url = owner.post("/api/v1/invitations", json={"email": "new@example.com", "role": "member"}).json()["url"]
+    url = owner.post(
+        "/api/v1/invitations", json={"email": "new@example.com", "role": "member"}
+    ).json()["url"]
     for mode, is_told in (("public", True), ("off", False)):
         assert owner.put(UPSTREAMS, json={"mode": mode}).status == 200
-        looked = server.anonymous().post("/api/v1/invitations/look", json={"token": url.partition("#")[2]})
+        looked = server.anonymous().post(
+            "/api/v1/invitations/look", json={"token": url.partition("#")[2]}
+        )
         assert looked.json()["asks_public_debuginfod"] is is_told, looked
 
 
-@pytest.mark.parametrize("wish, word", [
-    ({"mode": "some"}, "mode"),
-    ({"mode": "custom"}, "needs one"),
-    ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "go with the mode"),
-    ({"mode": "custom", "upstreams": [{"url": "http://a.example/"}]}, "https"),
-    ({"mode": "custom", "upstreams": [{"url": "https://10.1.2.3/"}]}, "public Internet"),
-    ({"mode": "custom", "upstreams": [{"url": "https://[::1]/"}]}, "public Internet"),
-    ({"mode": "custom", "upstreams": [{"url": "https://localhost/"}]}, "public Internet"),
-    ({"mode": "custom", "upstreams": [{"url": "file:///etc/passwd"}]}, "file"),
-    ({"mode": "custom", "upstreams": [{"url": "https://u:p@a.example/"}]}, "password"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/?x=1"}]}, "query"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/"}] * 2}, "twice"),
-    ({"mode": "custom", "upstreams": [{"url": f"https://{i}.example/"} for i in range(17)]}, "16"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "no header"}]}, "written as in"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "A: b\r\nHost: c"}]}, "line breaks"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "Host: c"}]}, "HTTP itself"),
-    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "more": 1}]}, "more"),
-    ({"mode": "custom", "upstreams": ["https://a.example/"]}, "objects"),
-])
+@pytest.mark.parametrize(
+    "wish, word",
+    [
+        ({"mode": "some"}, "mode"),
+        ({"mode": "custom"}, "needs one"),
+        ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "go with the mode"),
+        ({"mode": "custom", "upstreams": [{"url": "http://a.example/"}]}, "https"),
+        ({"mode": "custom", "upstreams": [{"url": "https://10.1.2.3/"}]}, "public Internet"),
+        ({"mode": "custom", "upstreams": [{"url": "https://[::1]/"}]}, "public Internet"),
+        ({"mode": "custom", "upstreams": [{"url": "https://localhost/"}]}, "public Internet"),
+        ({"mode": "custom", "upstreams": [{"url": "file:///etc/passwd"}]}, "file"),
+        ({"mode": "custom", "upstreams": [{"url": "https://u:p@a.example/"}]}, "password"),
+        ({"mode": "custom", "upstreams": [{"url": "https://a.example/?x=1"}]}, "query"),
+        ({"mode": "custom", "upstreams": [{"url": "https://a.example/"}] * 2}, "twice"),
+        (
+            {"mode": "custom", "upstreams": [{"url": f"https://{i}.example/"} for i in range(17)]},
+            "16",
+        ),
+        (
+            {"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "no header"}]},
+            "written as in",
+        ),
+        (
+            {
+                "mode": "custom",
+                "upstreams": [{"url": "https://a.example/", "auth": "A: b\r\nHost: c"}],
+            },
+            "line breaks",
+        ),
+        (
+            {"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "Host: c"}]},
+            "HTTP itself",
+        ),
+        ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "more": 1}]}, "more"),
+        ({"mode": "custom", "upstreams": ["https://a.example/"]}, "objects"),
+    ],
+)
 def test_wrong_choices_are_refused(admin_owner, wish, word):
     answer = admin_owner.put(UPSTREAMS, json=wish)
     assert answer.status == 400 and word in answer.json()["detail"], answer
@@ -157,6 +225,7 @@ def test_wrong_choices_are_refused(admin_owner, wish, word):
 @pytest.fixture(scope="module")
 def admin_owner(cluster_template, session_folder, tmp_path_factory):
     from conftest import Server, copy_template
+
     folder = session_folder / "upstreams"
     copy_template(cluster_template, folder)
     instance = Server(folder, ["--debuginfod-urls=https://debuginfod.example.com/"]).start()
@@ -177,10 +246,28 @@ class RealDebuginfod:
 
     def start(self):
         self.process = subprocess.Popen(
-            ["debuginfod", "-d", str(self.folder / "index.sqlite"), "-p", str(self.port), "-F", str(self.files),
-             "-U", str(self.packages), "-t", "1", "-g", "0", "-c", "1", "--fdcache-mintmp=0"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(self.folder)})
+            [
+                "debuginfod",
+                "-d",
+                str(self.folder / "index.sqlite"),
+                "-p",
+                str(self.port),
+                "-F",
+                str(self.files),
+                "-U",
+                str(self.packages),
+                "-t",
+                "1",
+                "-g",
+                "0",
+                "-c",
+                "1",
+                "--fdcache-mintmp=0",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(self.folder)},
+        )
         wait_for(lambda: is_scanned(self.url))
 
     def kill(self):
@@ -193,8 +280,13 @@ class RealDebuginfod:
         os.rename(self.folder / "copied", place)
 
     def has(self, build_id):
-        return subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{self.url}/buildid/{build_id}/debuginfo"],
-                              check=False).returncode == 0
+        return (
+            subprocess.run(
+                ["curl", "-sf", "-o", "/dev/null", f"{self.url}/buildid/{build_id}/debuginfo"],
+                check=False,
+            ).returncode
+            == 0
+        )
 
 
 @pytest.fixture
@@ -231,14 +323,14 @@ class SlowRelay(socketserver.ThreadingTCPServer):
                 upstream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, relay.PIECE_BYTES)
                 upstream.connect(("127.0.0.1", relay.port))
                 threading.Thread(target=self.pass_on, args=(upstream,), daemon=True).start()
-                while (piece := upstream.recv(relay.PIECE_BYTES)):
+                while piece := upstream.recv(relay.PIECE_BYTES):
                     self.request.sendall(piece)
                     relay.passed_bytes += len(piece)
                     relay.may_hurry.wait(relay.PIECE_SECONDS)
 
         def pass_on(self, upstream):
             with contextlib.suppress(OSError):
-                while (piece := self.request.recv(self.server.PIECE_BYTES)):
+                while piece := self.request.recv(self.server.PIECE_BYTES):
                     upstream.sendall(piece)
 
 
@@ -276,7 +368,9 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     # The team's own server: the team's own table.
     assert tables_of(server, program.build_id) == [str(mine.id)]
     stranger = theirs.api("debuginfo")
-    assert stranger.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 404
+    assert (
+        stranger.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 404
+    )
 
 
 def package(program, folder):
@@ -286,10 +380,15 @@ def package(program, folder):
     debug.parent.mkdir(parents=True)
     subprocess.run(["objcopy", "--only-keep-debug", program.elf, debug], check=True)
     (root / "DEBIAN").mkdir()
-    (root / "DEBIAN/control").write_text("Package: program-dbgsym\nVersion: 1\nArchitecture: all\n"
-                                         "Maintainer: nobody <nobody@example.com>\nDescription: debuginfo\n")
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, folder / "program-dbgsym.deb"], check=True,
-                   stdout=subprocess.DEVNULL)
+    (root / "DEBIAN/control").write_text(
+        "Package: program-dbgsym\nVersion: 1\nArchitecture: all\n"
+        "Maintainer: nobody <nobody@example.com>\nDescription: debuginfo\n"
+    )
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "--build", root, folder / "program-dbgsym.deb"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return folder / "program-dbgsym.deb"
 
 
@@ -298,13 +397,21 @@ def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debugin
     """And after a 404, too: the package appears later than the profile."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     client = Tenant(server).api("share", "read", "admin", "debuginfo")
-    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}).status == 200
+    assert (
+        client.put(
+            UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}
+        ).status
+        == 200
+    )
     link = share(client, program.profile())["id"]
 
     def status():
         return client.get(f"/p/{link}.json").json()["symbolization"]
 
-    wait_for(lambda: [row["reason"] for row in status()["missing"]] == ["the debuginfod server does not have it"])
+    wait_for(
+        lambda: [row["reason"] for row in status()["missing"]]
+        == ["the debuginfod server does not have it"]
+    )
     debuginfod.add(package(program, tmp_path), debuginfod.packages / "program.deb")
     wait_for(lambda: debuginfod.has(program.build_id))
     assert client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 202
@@ -320,7 +427,12 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
     subprocess.run(["dwz", "-m", "shared.debug", "program", "twin"], cwd=tmp_path, check=True)
     tenant = Tenant(server)
     client = tenant.api("share", "read", "admin", "debuginfo")
-    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}).status == 200
+    assert (
+        client.put(
+            UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}
+        ).status
+        == 200
+    )
     debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
     link = share(client, program.profile())["id"]
@@ -329,10 +441,16 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
         return client.get(f"/p/{link}.json").json()["symbolization"]
 
     (missing,) = wait_for(lambda: [row for row in status()["missing"] if "dwz" in row["reason"]])
-    assert missing["reason"].startswith("names are in a shared file of dwz that was not given"), missing
-    assert missing["reason"].endswith("; of the shared file: the debuginfod server does not have it"), missing
+    assert missing["reason"].startswith(
+        "names are in a shared file of dwz that was not given"
+    ), missing
+    assert missing["reason"].endswith(
+        "; of the shared file: the debuginfod server does not have it"
+    ), missing
     reason, tries, later_s = need_of(server, tenant, program.build_id)
-    assert tries == 1 and 500 < later_s < 601 and missing["next_retry"] and reason in missing["reason"]
+    assert (
+        tries == 1 and 500 < later_s < 601 and missing["next_retry"] and reason in missing["reason"]
+    )
     assert tables_of(server, program.build_id) == [str(tenant.id)] and not status()["complete"]
     debuginfod.add(tmp_path / "shared.debug", debuginfod.files / "shared.debug")
     wait_for(lambda: debuginfod.has(build_id_of(tmp_path / "shared.debug")))
@@ -348,26 +466,43 @@ def test_a_shared_file_of_which_nothing_is_told_is_waited_for_a_day(server, tmp_
     subprocess.run(["objcopy", f"--add-section=.gnu_debugaltlink={link}", program], check=True)
     stub.content = program.read_bytes()
     tenant, build_id = Tenant(server), build_id_of(program)
-    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": stub.url("content")}]}).status == 200
+    assert (
+        tenant.user("owner")
+        .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("content")}]})
+        .status
+        == 200
+    )
     need(server, tenant, build_id)
-    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
-    assert reason == "of the shared file: its build id is not told" and tries == 1 and 86000 < later_s < 86401
+    reason, tries, later_s = wait_for(
+        lambda: (row := need_of(server, tenant, build_id)) and row[0] and row
+    )
+    assert (
+        reason == "of the shared file: its build id is not told"
+        and tries == 1
+        and 86000 < later_s < 86401
+    )
     assert len(stub.paths()) == 1
 
 
 def test_an_id_that_servers_cannot_know_is_not_asked_for_again(server, stub):
     tenant, build_id = Tenant(server), (b"WEx-Hg8" * 12).hex()
-    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": stub.url("missing")}]}).status == 200
+    assert (
+        tenant.user("owner")
+        .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("missing")}]})
+        .status
+        == 200
+    )
     need(server, tenant, build_id)
-    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
+    reason, tries, later_s = wait_for(
+        lambda: (row := need_of(server, tenant, build_id)) and row[0] and row
+    )
     assert reason == "debuginfod servers know GNU build ids only, and this one is none"
     assert (tries, later_s) == (1, None) and stub.paths() == []
 
 
-def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back(server, tmp_path, debuginfod,
-                                                                                 relay):
+def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back(
+    server, tmp_path, debuginfod, relay
+):
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     padding = tmp_path / "padding"
     padding.write_bytes(os.urandom(24 << 20))  # more than lies in sockets
@@ -376,7 +511,10 @@ def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back
     wait_for(lambda: debuginfod.has(program.build_id))
     tenant = Tenant(server)
     client = tenant.api("share", "read", "admin")
-    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": relay.url}]}).status == 200
+    assert (
+        client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": relay.url}]}).status
+        == 200
+    )
     link = share(client, program.profile())["id"]
 
     def status():
@@ -385,7 +523,9 @@ def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back
     status()
     wait_for(lambda: relay.passed_bytes > 1 << 20)
     debuginfod.kill()
-    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, program.build_id)) and row[0] and row)
+    reason, tries, later_s = wait_for(
+        lambda: (row := need_of(server, tenant, program.build_id)) and row[0] and row
+    )
     assert "cannot talk to http://127.0.0.1" in reason and tries == 1 and 0 < later_s < 61, reason
     assert relay.passed_bytes < 24 << 20
     (missing,) = status()["missing"]
@@ -403,21 +543,31 @@ def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stu
     program = build_program(tmp_path)
     build_id = build_id_of(program)
     stub.content = program.read_bytes()
-    server = start_server(f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1")
+    server = start_server(
+        f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1"
+    )
     teams = [Tenant(server) for _ in range(3)]
     quiet = teams[2]
     assert quiet.user("owner").put(UPSTREAMS, json={"mode": "off"}).status == 200
     with server.database() as connection, connection.cursor() as cursor:
         for team in teams:
-            cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
-                           "VALUES (%s, %s, 'program', now())", [team.id, build_id])
+            cursor.execute(
+                "INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
+                "VALUES (%s, %s, 'program', now())",
+                [team.id, build_id],
+            )
     assert wait_for(lambda: tables_of(server, build_id)) == ["public"]
-    wait_for(lambda: need_of(server, teams[0], build_id) is None and need_of(server, teams[1], build_id) is None)
+    wait_for(
+        lambda: need_of(server, teams[0], build_id) is None
+        and need_of(server, teams[1], build_id) is None
+    )
     assert len(stub.paths()) == 1
     metrics = server.api().get("/metrics").text
     assert 'perfolio_symbol_fetches_total{upstreams="public",outcome="found"} 1' in metrics
     assert f"perfolio_debuginfod_bytes_total {len(stub.content)}" in metrics
-    reason, _, later_s = wait_for(lambda: (row := need_of(server, quiet, build_id)) and row[0] and row)
+    reason, _, later_s = wait_for(
+        lambda: (row := need_of(server, quiet, build_id)) and row[0] and row
+    )
     assert "asks no debuginfod server" in reason and later_s is None
 
 
@@ -426,18 +576,35 @@ def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stu
     stub.content = program.read_bytes()
     stub.leads_to = "https://169.254.169.254/latest/meta-data"
     wrong_id = "ab" * 20
-    for behaviour, word in (("content", "of no use"), ("not_elf", "not an ELF file"),
-                            ("announces_much", "at most"), ("leads_plainly", "leads to where it may not"),
-                            ("good", "of no use"), ("announces_little", "that it announced")):
+    for behaviour, word in (
+        ("content", "of no use"),
+        ("not_elf", "not an ELF file"),
+        ("announces_much", "at most"),
+        ("leads_plainly", "leads to where it may not"),
+        ("good", "of no use"),
+        ("announces_little", "that it announced"),
+    ):
         tenant = Tenant(server)
         owner = tenant.user("owner")
-        assert owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-            {"url": stub.url(behaviour), "auth": SECRET}]}).status == 200
+        assert (
+            owner.put(
+                UPSTREAMS,
+                json={
+                    "mode": "custom",
+                    "upstreams": [{"url": stub.url(behaviour), "auth": SECRET}],
+                },
+            ).status
+            == 200
+        )
         need(server, tenant, wrong_id)
-        reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, wrong_id)) and row[0] and row)
+        reason, tries, later_s = wait_for(
+            lambda: (row := need_of(server, tenant, wrong_id)) and row[0] and row
+        )
         assert word in reason and tries == 1 and 86000 < later_s < 86401, (behaviour, reason)
         assert tables_of(server, wrong_id) == []
-    assert 'fetches_total{upstreams="custom",outcome="refused"} 6' in server.api().get("/metrics").text
+    assert (
+        'fetches_total{upstreams="custom",outcome="refused"} 6' in server.api().get("/metrics").text
+    )
     assert all(fields["authorization"] == "Bearer kept-for-this-host" for _, fields in stub.seen)
     assert server.is_ready() and "kept-for" not in server.log()
 
@@ -454,8 +621,13 @@ def test_the_command_line(server, tmp_path):
     assert cli("upstreams").stdout == "public\n  http://127.0.0.1:1/\n"
     header = tmp_path / "header"
     header.write_text(SECRET + "\n")
-    shown = cli("upstreams", "https://a.example/", "http://127.0.0.1:2", "--header-file", str(header)).stdout
-    assert shown == "custom\n  https://a.example/  with a header\n  http://127.0.0.1:2  with a header\n"
+    shown = cli(
+        "upstreams", "https://a.example/", "http://127.0.0.1:2", "--header-file", str(header)
+    ).stdout
+    assert (
+        shown
+        == "custom\n  https://a.example/  with a header\n  http://127.0.0.1:2  with a header\n"
+    )
     # In another order, with the headers that they have.
     shown = cli("upstreams", "http://127.0.0.1:2", "https://a.example/", "--json").stdout
     assert [row["has_auth"] for row in json.loads(shown)["upstreams"]] == [True, True]
@@ -474,8 +646,15 @@ def test_the_command_line(server, tmp_path):
 def test_nobody_is_asked_where_the_operator_says_so(start_server):
     server = start_server("--debuginfod-urls=off")
     owner = Tenant(server).user("owner")
-    assert owner.get(UPSTREAMS).json() == {"mode": "public", "is_available": False, "upstreams": [], "public": []}
-    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": "https://a.example/"}]})
+    assert owner.get(UPSTREAMS).json() == {
+        "mode": "public",
+        "is_available": False,
+        "upstreams": [],
+        "public": [],
+    }
+    answer = owner.put(
+        UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": "https://a.example/"}]}
+    )
     assert answer.status == 409 and "operator" in answer.json()["detail"]
     assert pathlib.Path(server.data_dir).is_dir()
 
@@ -490,8 +669,12 @@ def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub)
     stub.content = program.read_bytes()
     slow, quick = Tenant(server), Tenant(server)
     for tenant, behaviour in ((slow, "silent"), (quick, "content")):
-        assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-            {"url": stub.url(behaviour)}]}).status == 200
+        assert (
+            tenant.user("owner")
+            .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url(behaviour)}]})
+            .status
+            == 200
+        )
     for i in range(8):
         need(server, slow, f"{i:02x}" * 20)
     wait_for(lambda: len(stub.paths()) == 2)
@@ -501,13 +684,19 @@ def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub)
     assert need_of(server, slow, "07" * 20)[1] == 0
 
 
-def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(server, tmp_path, stub):
+def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(
+    server, tmp_path, stub
+):
     program = build_program(tmp_path)
     build_id = build_id_of(program)
     stub.content = program.read_bytes()
     tenant = Tenant(server)
-    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": stub.url("held")}]}).status == 200
+    assert (
+        tenant.user("owner")
+        .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("held")}]})
+        .status
+        == 200
+    )
     need(server, tenant, build_id)
     wait_for(stub.paths)
     server.kill_all()
@@ -515,7 +704,9 @@ def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(ser
     server.start()
     # Nobody else takes it as long as its lease lasts, which would end by itself.
     with server.database("perfolio_jobs") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT leased_until > now() FROM symbol_job WHERE build_id = %s", [build_id])
+        cursor.execute(
+            "SELECT leased_until > now() FROM symbol_job WHERE build_id = %s", [build_id]
+        )
         assert cursor.fetchall() == [(True,)] and len(stub.paths()) == 1
         cursor.execute("UPDATE symbol_job SET leased_until = now()")
     assert wait_for(lambda: tables_of(server, build_id)) == [str(tenant.id)]
@@ -528,8 +719,12 @@ def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(ser
 
 def test_what_nobody_had_is_not_asked_for_again_after_a_start(server, stub):
     tenant, build_id = Tenant(server), "cd" * 20
-    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
-        {"url": stub.url("missing")}]}).status == 200
+    assert (
+        tenant.user("owner")
+        .put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": stub.url("missing")}]})
+        .status
+        == 200
+    )
     need(server, tenant, build_id)
     before = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
     asked = len(stub.paths())
@@ -540,6 +735,10 @@ def test_what_nobody_had_is_not_asked_for_again_after_a_start(server, stub):
     assert (reason, tries) == before[:2] and 0 < later_s < before[2] and len(stub.paths()) == asked
     # Counted at the start.
     metrics = server.api().get("/metrics").text
-    for line in ('needs{state="due"} 0', 'needs{state="later"} 1', 'jobs{kind="fetch",state="running"} 0',
-                 'jobs{kind="build",state="waiting"} 0'):
+    for line in (
+        'needs{state="due"} 0',
+        'needs{state="later"} 1',
+        'jobs{kind="fetch",state="running"} 0',
+        'jobs{kind="build",state="waiting"} 0',
+    ):
         assert f"perfolio_symbol_{line}\n" in metrics, line

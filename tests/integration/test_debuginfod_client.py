@@ -24,8 +24,9 @@ MAX_BYTES = 1 << 20
 @pytest.fixture(scope="module", autouse=True)
 def program():
     """Built here: no part of the product."""
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(FETCH.relative_to(ROOT))], cwd=ROOT,
-                   check=True)
+    subprocess.run(
+        ["make", "-s", f"BUILD={BUILD.name}", str(FETCH.relative_to(ROOT))], cwd=ROOT, check=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +40,28 @@ def stub():
         yield made
 
 
-def fetch(folder, *urls, kind="debuginfo", build_id=ID, max_bytes=MAX_BYTES, at_once=1, rounds=1,
-          allow=("127.0.0.1",), environment=None):
+def fetch(
+    folder,
+    *urls,
+    kind="debuginfo",
+    build_id=ID,
+    max_bytes=MAX_BYTES,
+    at_once=1,
+    rounds=1,
+    allow=("127.0.0.1",),
+    environment=None,
+):
     """What each of the questions came to, in order of their ends."""
     allowed = [word for host in allow for word in ("--allow", host)]
-    done = subprocess.run([FETCH, folder, kind, build_id, str(max_bytes), str(at_once), *allowed, *urls],
-                          input="\n" * (rounds - 1), capture_output=True, text=True, check=True,
-                          timeout=60, env={**os.environ, **(environment or {})})
+    done = subprocess.run(
+        [FETCH, folder, kind, build_id, str(max_bytes), str(at_once), *allowed, *urls],
+        input="\n" * (rounds - 1),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, **(environment or {})},
+    )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == at_once * rounds
     assert not list(pathlib.Path(folder).iterdir()), "temporary files have no names"
@@ -73,7 +89,9 @@ def test_a_file_comes_whole_also_compressed_and_after_redirects(tmp_path, stub):
     (answer,) = fetch(folder, stub.url("good") + "/", kind="executable")
     assert answer["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/executable"
     (answer,) = fetch(folder, stub.url("good"), kind=".symtab")
-    assert answer["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/section/.symtab"
+    assert (
+        answer["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/section/.symtab"
+    )
 
 
 HOSTILE = [
@@ -115,7 +133,9 @@ def test_the_next_server_is_asked_all_the_same(tmp_path, stub):
     for behaviour in wrong:
         assert outcome(tmp_path, stub.url(behaviour), stub.url("good")) == ("found", "")
     # Why there is nothing is told by who may have it yet.
-    came, why = outcome(tmp_path, *(stub.url(behaviour) for behaviour in ("missing", "not_elf", "later")))
+    came, why = outcome(
+        tmp_path, *(stub.url(behaviour) for behaviour in ("missing", "not_elf", "later"))
+    )
     assert came == "unreachable" and "503" in why
 
 
@@ -123,7 +143,11 @@ def test_servers_that_ask_for_patience_get_it(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     (later,) = fetch(folder, stub.url("later"))
-    assert (later["outcome"], later["retry_after_s"], later["later_s"]) == ("unreachable", 7200, 7200)
+    assert (later["outcome"], later["retry_after_s"], later["later_s"]) == (
+        "unreachable",
+        7200,
+        7200,
+    )
     (too_many,) = fetch(folder, stub.url("too_many"))
     assert too_many["later_s"] == 120
     assert len(stub.paths()) == 2, "neither is asked again at once"
@@ -131,11 +155,28 @@ def test_servers_that_ask_for_patience_get_it(tmp_path, stub):
     assert flaky["outcome"] == "found" and len(stub.paths()) == 5
 
 
-CLOSED = ["http://127.0.0.1", "https://127.0.0.1", "http://example.invalid", "https://[::1]",
-          "https://[::ffff:127.0.0.1]", "https://169.254.169.254", "https://10.0.0.1",
-          "https://localhost", "https://LOCALHOST.", "https://2130706433", "https://0x7f.1", "https://0",
-          "https://user:secret@127.0.0.1", "file:///etc/passwd", "ftp://127.0.0.1", "gopher://127.0.0.1",
-          "https://[fe80::1]", "https://[fd00:ec2::254]", "//127.0.0.1", ""]
+CLOSED = [
+    "http://127.0.0.1",
+    "https://127.0.0.1",
+    "http://example.invalid",
+    "https://[::1]",
+    "https://[::ffff:127.0.0.1]",
+    "https://169.254.169.254",
+    "https://10.0.0.1",
+    "https://localhost",
+    "https://LOCALHOST.",
+    "https://2130706433",
+    "https://0x7f.1",
+    "https://0",
+    "https://user:secret@127.0.0.1",
+    "file:///etc/passwd",
+    "ftp://127.0.0.1",
+    "gopher://127.0.0.1",
+    "https://[fe80::1]",
+    "https://[fd00:ec2::254]",
+    "//127.0.0.1",
+    "",
+]
 
 
 @pytest.mark.parametrize("target", CLOSED)
@@ -154,8 +195,11 @@ def test_closed_addresses_are_not_connected_to(tmp_path, stub, target):
 
 def test_a_name_of_a_closed_address_is_refused_when_the_socket_opens(tmp_path, stub):
     """A name, not a literal: what this machine calls itself is an address of its own network."""
-    names = [line.split()[1] for line in pathlib.Path("/etc/hosts").read_text().splitlines()
-             if len(line.split()) > 1 and not line.startswith("#") and line.split()[1] != "localhost"]
+    names = [
+        line.split()[1]
+        for line in pathlib.Path("/etc/hosts").read_text().splitlines()
+        if len(line.split()) > 1 and not line.startswith("#") and line.split()[1] != "localhost"
+    ]
     if not names:
         pytest.skip("/etc/hosts has no other name")
     for name in names:
@@ -171,7 +215,9 @@ def test_only_the_allowed_host_and_port_are_open(tmp_path, stub):
 
 
 def test_no_proxy_of_the_environment_is_used(tmp_path, stub):
-    environment = {name: "http://127.0.0.1:1" for name in ("http_proxy", "https_proxy", "ALL_PROXY")}
+    environment = {
+        name: "http://127.0.0.1:1" for name in ("http_proxy", "https_proxy", "ALL_PROXY")
+    }
     assert outcome(tmp_path, stub.url("good"), environment=environment)[0] == "found"
 
 
@@ -179,10 +225,28 @@ def test_no_proxy_of_the_environment_is_used(tmp_path, stub):
 def certificate(tmp_path_factory):
     """Of 127.0.0.1, with its key, which is its own authority."""
     folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                    "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-                    "-keyout", folder / "key.pem", "-out", folder / "ca.pem"],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            folder / "key.pem",
+            "-out",
+            folder / "ca.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
     both = folder / "both.pem"
     both.write_text((folder / "ca.pem").read_text() + (folder / "key.pem").read_text())
     return folder
@@ -210,7 +274,9 @@ def test_the_header_goes_to_its_own_host_only(tmp_path, stub):
         assert stub.seen[0][1]["authorization"] == "Bearer not-for-others"
         assert "authorization" not in other.seen[0][1]
         assert outcome(tmp_path, stub.url("once"), "--auth", secret)[0] == "found"
-        assert [fields["authorization"] for _, fields in stub.seen[1:]] == ["Bearer not-for-others"] * 2
+        assert [fields["authorization"] for _, fields in stub.seen[1:]] == [
+            "Bearer not-for-others"
+        ] * 2
     came, why = outcome(tmp_path, stub.url("closed"), "--auth", secret)
     assert came == "refused" and "not-for-others" not in why
 
@@ -245,8 +311,11 @@ def is_scanned(url):
             metrics = answer.read().decode()
     except OSError:
         return False
-    return ('thread_work_pending{role="scan"} 0' in metrics and 'thread_busy{role="scan"} 0' in metrics
-            and 'thread_work_total{role="scan"}' in metrics)
+    return (
+        'thread_work_pending{role="scan"} 0' in metrics
+        and 'thread_busy{role="scan"} 0' in metrics
+        and 'thread_work_total{role="scan"}' in metrics
+    )
 
 
 @pytest.fixture
@@ -258,10 +327,26 @@ def debuginfod(tmp_path):
     folder.mkdir()
     shutil.copy(FETCH, folder / "first")
     process = subprocess.Popen(
-        ["debuginfod", "-d", str(tmp_path / "index.sqlite"), "-p", str(port), "-F", str(folder), "-t", "0",
-         "-g", "0", "-c", "1", "--fdcache-mintmp=0"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(tmp_path)})
+        [
+            "debuginfod",
+            "-d",
+            str(tmp_path / "index.sqlite"),
+            "-p",
+            str(port),
+            "-F",
+            str(folder),
+            "-t",
+            "0",
+            "-g",
+            "0",
+            "-c",
+            "1",
+            "--fdcache-mintmp=0",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(tmp_path)},
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 60
@@ -274,7 +359,9 @@ def debuginfod(tmp_path):
 
 
 def build_id_of(file):
-    notes = subprocess.run(["readelf", "-n", file], capture_output=True, text=True, check=True).stdout
+    notes = subprocess.run(
+        ["readelf", "-n", file], capture_output=True, text=True, check=True
+    ).stdout
     return notes.split("Build ID: ")[1].split()[0]
 
 
@@ -287,11 +374,19 @@ def test_the_distributions_server(tmp_path, debuginfod):
         (answer,) = fetch(fetched, url, build_id=build_id_of(program), kind=kind, max_bytes=1 << 30)
         assert answer["outcome"] == "found", answer
         assert (answer["bytes"], answer["sum"]) == (len(content), sum(content))
-    headers = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
-    size = next(int(line.split("SYMTAB")[1].split()[2], 16) for line in headers.splitlines()
-                if " .symtab " in line)
-    (answer,) = fetch(fetched, url, build_id=build_id_of(program), kind=".symtab", max_bytes=1 << 30)
+    headers = subprocess.run(
+        ["readelf", "-SW", program], capture_output=True, text=True, check=True
+    ).stdout
+    size = next(
+        int(line.split("SYMTAB")[1].split()[2], 16)
+        for line in headers.splitlines()
+        if " .symtab " in line
+    )
+    (answer,) = fetch(
+        fetched, url, build_id=build_id_of(program), kind=".symtab", max_bytes=1 << 30
+    )
     assert answer["outcome"] == "found" and answer["bytes"] == size
     assert fetch(fetched, url)[0]["outcome"] == "absent"
-    assert fetch(fetched, url, build_id=build_id_of(program), kind=".none")[0]["outcome"] == "absent"
-
+    assert (
+        fetch(fetched, url, build_id=build_id_of(program), kind=".none")[0]["outcome"] == "absent"
+    )

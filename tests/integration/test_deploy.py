@@ -14,8 +14,9 @@ RIGHTS = {"BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYSLOG"}
 
 
 def options_of_agent():
-    text = subprocess.run([BUILD / "perfolio-agent", "--help"], check=True, capture_output=True, text=True,
-                          timeout=60).stdout
+    text = subprocess.run(
+        [BUILD / "perfolio-agent", "--help"], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
     names = set(re.findall(r"^ +(?:-., )?--([a-z][a-z-]+)", text, re.M)) - {"usage"}
     assert len(names) > 20
     return names
@@ -24,8 +25,11 @@ def options_of_agent():
 @pytest.mark.parametrize("file", ["perfolio-agent.bash", "_perfolio-agent", "perfolio-agent.fish"])
 def test_completion_of_the_agent_has_its_options_and_no_others(file):
     text = (DEPLOY / "completion" / file).read_text()
-    pattern = {"perfolio-agent.bash": r"[ ']--([a-z][a-z-]+)", "_perfolio-agent": r"^ +'\*?--([a-z-]+)",
-               "perfolio-agent.fish": r" -l ([a-z-]+)"}[file]
+    pattern = {
+        "perfolio-agent.bash": r"[ ']--([a-z][a-z-]+)",
+        "_perfolio-agent": r"^ +'\*?--([a-z-]+)",
+        "perfolio-agent.fish": r" -l ([a-z-]+)",
+    }[file]
     assert set(re.findall(pattern, text, re.M)) == options_of_agent()
 
 
@@ -39,8 +43,12 @@ def test_the_manual_has_every_option_of_the_agent():
 def test_units_are_hardened(tmp_path, unit, most):
     path = tmp_path / f"{unit}.service"
     path.write_text((DEPLOY / path.name).read_text().replace("@PREFIX@", "/usr"))
-    text = subprocess.run(["systemd-analyze", "security", "--offline=yes", path], capture_output=True,
-                          text=True, timeout=60).stdout
+    text = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
     assert float(re.search(r"exposure level for \S+: ([0-9.]+)", text)[1]) <= most
     # A builder of symbol tables makes its sandbox inside of the unit's.
     assert {"seccomp", "landlock_restrict_self"} <= set(path.read_text().split())
@@ -49,21 +57,27 @@ def test_units_are_hardened(tmp_path, unit, most):
 def test_the_daemon_set_has_the_agents_rights_and_options_and_no_others():
     parts = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "perfolio-agent.yaml").read_text()))
     by_kind = {part["kind"]: part for part in parts}
-    assert by_kind["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    assert by_kind["ClusterRole"]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    ]
     pod = by_kind["DaemonSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     context = container["securityContext"]
     assert pod["hostPID"] and not pod.get("hostNetwork")
     assert context["capabilities"] == {"drop": ["ALL"], "add": context["capabilities"]["add"]}
     assert set(context["capabilities"]["add"]) == RIGHTS
-    assert context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
+    assert (
+        context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
+    )
     assert not context.get("privileged")
     used = {re.match(r"--([a-z-]+)=", argument)[1] for argument in container["args"]}
     assert used <= options_of_agent()
     mounts = {mount["name"] for mount in container["volumeMounts"]}
     assert mounts == {volume["name"] for volume in pod["volumes"]}
     unit = (DEPLOY / "perfolio-agent.service").read_text()
-    assert {name[4:] for name in re.search(r"CapabilityBoundingSet=(.*)", unit)[1].split()} == RIGHTS
+    assert {
+        name[4:] for name in re.search(r"CapabilityBoundingSet=(.*)", unit)[1].split()
+    } == RIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +88,17 @@ def promtool(tmp_path_factory):
         return found
     folder = tmp_path_factory.mktemp("prometheus")
     try:
-        subprocess.run(["apt-get", "download", "prometheus"], cwd=folder, check=True, capture_output=True, timeout=120)
-        package, = folder.glob("prometheus_*.deb")
-        subprocess.run(["dpkg-deb", "-x", package, folder], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            ["apt-get", "download", "prometheus"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        (package,) = folder.glob("prometheus_*.deb")
+        subprocess.run(
+            ["dpkg-deb", "-x", package, folder], check=True, capture_output=True, timeout=120
+        )
     except (OSError, subprocess.SubprocessError, ValueError):
         pytest.skip("there is no promtool, and Debian's package cannot be downloaded")
     return folder / "usr/bin/promtool"
@@ -84,15 +106,31 @@ def promtool(tmp_path_factory):
 
 def test_alert_rules_are_valid_and_fire_on_what_they_are_for(promtool, tmp_path):
     rules = DEPLOY / "prometheus-rules.yaml"
-    checked = subprocess.run([promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60)
+    checked = subprocess.run(
+        [promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60
+    )
     assert checked.returncode == 0, checked
     cases = tmp_path / "rules_test.yaml"
-    cases.write_text((ROOT / "tests/integration/prometheus_rules_test.yaml").read_text().replace("RULES", str(rules)))
-    tested = subprocess.run([promtool, "test", "rules", cases], capture_output=True, text=True, timeout=120)
+    cases.write_text(
+        (ROOT / "tests/integration/prometheus_rules_test.yaml")
+        .read_text()
+        .replace("RULES", str(rules))
+    )
+    tested = subprocess.run(
+        [promtool, "test", "rules", cases], capture_output=True, text=True, timeout=120
+    )
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    alerts = {rule["alert"] for group in yaml.safe_load(rules.read_text())["groups"] for rule in group["rules"]}
-    assert {case["alertname"] for part in yaml.safe_load(cases.read_text())["tests"]
-            for case in part["alert_rule_test"] if case["exp_alerts"]} == alerts
+    alerts = {
+        rule["alert"]
+        for group in yaml.safe_load(rules.read_text())["groups"]
+        for rule in group["rules"]
+    }
+    assert {
+        case["alertname"]
+        for part in yaml.safe_load(cases.read_text())["tests"]
+        for case in part["alert_rule_test"]
+        if case["exp_alerts"]
+    } == alerts
 
 
 def test_alert_rules_use_metrics_that_the_server_has(admin):
@@ -100,8 +138,11 @@ def test_alert_rules_use_metrics_that_the_server_has(admin):
     metrics = admin.get("/metrics").text
     rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):
-        name, = re.findall(r"perfolio_[a-z_]+", rule["expr"])
+        (name,) = re.findall(r"perfolio_[a-z_]+", rule["expr"])
         lines = re.findall(rf"^{name}(?:{{.*}})? ", metrics, re.M)
         assert lines, name
-        for label in set(re.findall(r"\w+", "".join(re.findall(r"by \((.*?)\)", rule["expr"])))) - {"job", "instance"}:
+        for label in set(re.findall(r"\w+", "".join(re.findall(r"by \((.*?)\)", rule["expr"])))) - {
+            "job",
+            "instance",
+        }:
             assert all(f'{label}="' in line for line in lines), (name, label)

@@ -20,7 +20,16 @@ from test_debuginfo import compile_with_id, packed_of
 from test_shares import query_one, wait_for
 
 # enum os_call of lib/base/os.h
-CALLS = {"open": 0, "mkdir": 1, "write": 2, "read": 3, "sync": 4, "rename": 5, "unlink": 6, "close": 7}
+CALLS = {
+    "open": 0,
+    "mkdir": 1,
+    "write": 2,
+    "read": 3,
+    "sync": 4,
+    "rename": 5,
+    "unlink": 6,
+    "close": 7,
+}
 PART = 4 << 20
 NTH_MAX = 60
 
@@ -28,7 +37,9 @@ NTH_MAX = 60
 @pytest.fixture(scope="module")
 def program():
     path = BUILD / "tests" / "oracle" / "faulty_perfoliod"
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(path.relative_to(ROOT))], cwd=ROOT, check=True)
+    subprocess.run(
+        ["make", "-s", f"BUILD={BUILD.name}", str(path.relative_to(ROOT))], cwd=ROOT, check=True
+    )
     return path
 
 
@@ -96,7 +107,9 @@ class Completion(Part):
         self.body = self.body * (PART // len(self.body) + 1)
         self.upload = self.api.post("/api/v1/uploads", json={"size": len(self.body)}).json()["id"]
         for part, at in enumerate(range(0, len(self.body), PART)):
-            put = self.api.put(f"/api/v1/uploads/{self.upload}/parts/{part}", self.body[at:at + PART])
+            put = self.api.put(
+                f"/api/v1/uploads/{self.upload}/parts/{part}", self.body[at : at + PART]
+            )
             assert put.status == 204, put
 
     def send(self):
@@ -131,7 +144,9 @@ class Table(Sharing):
         super().__init__(server, folder)
         self.tables = {}
         for number in range(4):
-            self.tables[number] = packed_of(compile_with_id(folder, f"cd{number:02}", f"table{number}"))
+            self.tables[number] = packed_of(
+                compile_with_id(folder, f"cd{number:02}", f"table{number}")
+            )
 
     def prepare(self):
         super().prepare()
@@ -162,16 +177,26 @@ KINDS = [Sharing, Part, Completion, DebugFile, Table, Ingest]
 
 
 def known_keys(server):
-    return set(query_one(server, """SELECT array_agg(key) FROM (
+    return set(
+        query_one(
+            server,
+            """SELECT array_agg(key) FROM (
         SELECT object_key AS key FROM share UNION ALL SELECT object_key FROM upload_part
         UNION ALL SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table
         UNION ALL SELECT object_key FROM segment UNION ALL SELECT object_key FROM block) AS known
-        WHERE key IS NOT NULL""")[0] or [])
+        WHERE key IS NOT NULL""",
+        )[0]
+        or []
+    )
 
 
 def stored_keys(server):
     objects = server.data_dir / "objects"
-    return {str(path.relative_to(objects)): path for path in objects.rglob("*") if path.is_file() and path.name != ".held"}
+    return {
+        str(path.relative_to(objects)): path
+        for path in objects.rglob("*")
+        if path.is_file() and path.name != ".held"
+    }
 
 
 def assert_failed(answer, what):
@@ -182,6 +207,7 @@ def assert_failed(answer, what):
 
 def fail_each_call(kind, faults):
     """How many requests failed."""
+
     def server_is_ready():
         return kind.api.get("/readyz").status == 200
 

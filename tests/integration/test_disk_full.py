@@ -123,7 +123,10 @@ def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
     filler = fill(disk, 0)
     wait_for(lambda: not is_ready(server))
     for share in made:
-        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410), seconds=600)
+        wait_for(
+            lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410),
+            seconds=600,
+        )
     folder = server.data_dir / "objects" / "share"
     wait_for(lambda: not any((folder / share).exists() for share in made))
     assert not is_ready(server)
@@ -203,7 +206,9 @@ def test_a_server_starts_on_a_disk_without_a_byte_left(server, disk, tmp_path, i
     assert api.get(f"/api/v1/shares/{made[0]}/flame").status == 200
     assert api.get("/api/v1/query", query={"query": "process_cpu:cpu"}).status == 200
     for share in made:
-        wait_for(lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410))
+        wait_for(
+            lambda share=share: api.delete(f"/api/v1/shares/{share}").status in (204, 404, 410)
+        )
     folder = server.data_dir / "objects" / "share"
     wait_for(lambda: not any((folder / share).exists() for share in made))
     filler.unlink()

@@ -25,8 +25,11 @@ def commands():
 
 
 # What commands about continuous profiles print, by a part of them.
-INSTEAD_OF_A_LINK = {"--series": "values added", "/api/v1/profiles": '"samples":',
-                     "perfolio query": "cpu: "}
+INSTEAD_OF_A_LINK = {
+    "--series": "values added",
+    "/api/v1/profiles": '"samples":',
+    "perfolio query": "cpu: ",
+}
 
 
 class ProfileHandler(http.server.BaseHTTPRequestHandler):
@@ -55,8 +58,11 @@ def profiled_program():
 def recent(server):
     """What the queries of README and manual find: profiles that began a moment ago."""
     for service in ("api", "checkout"):
-        sent = server.api(token=server.token).post("/api/v1/profiles", sample_profiles.pprof(), query={
-            "name": "process_cpu", "label": f"service_name={service}", "time": "now-1min"})
+        sent = server.api(token=server.token).post(
+            "/api/v1/profiles",
+            sample_profiles.pprof(),
+            query={"name": "process_cpu", "label": f"service_name={service}", "time": "now-1min"},
+        )
         assert sent.status == 200, sent.body
 
 
@@ -68,20 +74,35 @@ def test_the_readme_has_commands():
 def test_a_command_of_the_readme(command, server, recent, profiled_program, tmp_path):
     for name in re.findall(r"[\w-]+\.pb\.gz", command):
         (tmp_path / name).write_bytes(sample_profiles.pprof())
-    line = (command.replace("http://localhost:6060", profiled_program)
-            .replace("https://localhost:7443", server.url)
-            .replace("perfolio-data/tls/ca.crt", str(server.ca_file)))
-    environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path),
-                   "XDG_STATE_HOME": str(tmp_path / "state"), "PERFOLIO_URL": server.url,
-                   "PERFOLIO_CA_FILE": str(server.ca_file), "PERFOLIO_TOKEN": server.token,
-                   "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
-    done = subprocess.run(["bash", "-euc", line], cwd=tmp_path, env=environment, timeout=60,
-                          capture_output=True, text=True)
+    line = (
+        command.replace("http://localhost:6060", profiled_program)
+        .replace("https://localhost:7443", server.url)
+        .replace("perfolio-data/tls/ca.crt", str(server.ca_file))
+    )
+    environment = {
+        **os.environ,
+        "PATH": f"{BUILD}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+        "PERFOLIO_TOKEN": server.token,
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    done = subprocess.run(
+        ["bash", "-euc", line],
+        cwd=tmp_path,
+        env=environment,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     summary = tmp_path / "summary"
     said = done.stdout + (summary.read_text() if summary.exists() else "")
-    wanted = next((words for part, words in INSTEAD_OF_A_LINK.items() if part in command),
-                  f"{server.url}/")
+    wanted = next(
+        (words for part, words in INSTEAD_OF_A_LINK.items() if part in command), f"{server.url}/"
+    )
     assert wanted in said, said
 
 
@@ -118,41 +139,65 @@ def stored(server):
     heap = pprof_maker.Maker([("inuse_space", "bytes")])
     heap.sample([heap.location([(heap.function("keep", "keep.c"), 7)])], [64])
     heap.scalars(period=1, period_type=("space", "bytes"))
-    for name, labels, time, data in (("process_cpu", ["service_name=api", "pod=a"], "now-1min", maker.bytes()),
-                                     ("process_cpu", ["service_name=api", "pod=a"], "now-90min", maker.bytes()),
-                                     ("process_cpu", ["service_name=api", "pod=a"], "now-23h", maker.bytes()),
-                                     ("memory", ["service_name=api"], "now-1min", heap.bytes())):
+    for name, labels, time, data in (
+        ("process_cpu", ["service_name=api", "pod=a"], "now-1min", maker.bytes()),
+        ("process_cpu", ["service_name=api", "pod=a"], "now-90min", maker.bytes()),
+        ("process_cpu", ["service_name=api", "pod=a"], "now-23h", maker.bytes()),
+        ("memory", ["service_name=api"], "now-1min", heap.bytes()),
+    ):
         query = [("name", name), ("time", time), *(("label", label) for label in labels)]
         sent = server.api(server.token).post("/api/v1/profiles", data, query=query)
         assert sent.status == 200, sent
 
 
-@pytest.mark.parametrize("command", [line for line in examples() if not line.startswith(SKIPPED_EXAMPLES)])
+@pytest.mark.parametrize(
+    "command", [line for line in examples() if not line.startswith(SKIPPED_EXAMPLES)]
+)
 def test_an_example_of_the_manual(command, server, stored, profiled_program, tmp_path):
-    environment = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path),
-                   "XDG_STATE_HOME": str(tmp_path / "state"), "PERFOLIO_URL": server.url,
-                   "PERFOLIO_CA_FILE": str(server.ca_file), "PERFOLIO_TOKEN": server.token}
+    environment = {
+        **os.environ,
+        "PATH": f"{BUILD}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+        "PERFOLIO_TOKEN": server.token,
+    }
 
     def run(line):
-        return subprocess.run(["bash", "-euc", line], cwd=tmp_path, env=environment, timeout=120,
-                              capture_output=True, text=True)
+        return subprocess.run(
+            ["bash", "-euc", line],
+            cwd=tmp_path,
+            env=environment,
+            timeout=120,
+            capture_output=True,
+            text=True,
+        )
 
     for index, name in enumerate(re.findall(r"[\w-]+\.pb\.gz", command)):
         if "-o " + name not in command:
             (tmp_path / name).write_bytes(sample_profiles.pprof(seed=index + 1))
     (tmp_path / ".config/fish/completions").mkdir(parents=True)
     (tmp_path / "server.c").write_text("int main(void) { return 0; }\n")
-    subprocess.run(["gcc", "-g", "-Wl,--build-id", "-o", "server", "server.c"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(
+        ["gcc", "-g", "-Wl,--build-id", "-o", "server", "server.c"],
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
     if "debuginfo show" in command:
         assert run("perfolio debuginfo build -o server.symbols ./server").returncode == 0
     line = command.replace("http://localhost:6060", profiled_program)
     line = re.sub(r"/usr/lib/debug/\S+|\b2d6912fd3dd64542\b", "./server", line)
     if "https://profiles.example.org/p/" in line:
         (tmp_path / "cpu.pb.gz").write_bytes(sample_profiles.pprof())
-        line = re.sub(r"https://profiles\.example\.org/p/\w+", run("perfolio push cpu.pb.gz").stdout.strip(), line)
+        line = re.sub(
+            r"https://profiles\.example\.org/p/\w+",
+            run("perfolio push cpu.pb.gz").stdout.strip(),
+            line,
+        )
     done = run(line)
     assert done.returncode == 0, (line, done.stderr)
-
 
 
 MANUAL = ROOT / "deploy/man"
@@ -163,8 +208,14 @@ PROGRAMS = {"symbolize"}
 
 
 def said(*arguments):
-    return subprocess.run([str(PERFOLIO), *arguments], env={"HOME": "/nonexistent"}, timeout=60,
-                          check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [str(PERFOLIO), *arguments],
+        env={"HOME": "/nonexistent"},
+        timeout=60,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def commands_of_the_program():
@@ -180,8 +231,12 @@ def options_of(command):
 def documented_options(page):
     """The options that head an entry of a list; in perfolio-admin(1) any that is named."""
     lines = re.findall(r"^\.It (.*)", page, re.M)
-    return {option for line in lines for option in re.findall(r"\bFl (?:Fl )?(?:\\&)?([\w?][\w-]*)", line)
-            if option != "Fl"}
+    return {
+        option
+        for line in lines
+        for option in re.findall(r"\bFl (?:Fl )?(?:\\&)?([\w?][\w-]*)", line)
+        if option != "Fl"
+    }
 
 
 def test_each_command_has_a_page_and_no_page_is_of_none():
@@ -196,8 +251,10 @@ def test_each_command_has_a_page_and_no_page_is_of_none():
             assert f".Xr perfolio-{name} 1" in general and f".Xr perfolio-{name} 1" in also, name
 
 
-@pytest.mark.parametrize("command", sorted({path.stem.partition("-")[2]
-                                            for path in MANUAL.glob("perfolio-*.1")} - PROGRAMS))
+@pytest.mark.parametrize(
+    "command",
+    sorted({path.stem.partition("-")[2] for path in MANUAL.glob("perfolio-*.1")} - PROGRAMS),
+)
 def test_a_page_has_the_options_of_its_command_and_no_others(command):
     page = (MANUAL / f"perfolio-{command}.1").read_text()
     options = options_of(command)

@@ -39,10 +39,15 @@ def test_only_the_page_for_frames_may_be_framed(anonymous, made):
     framed, page = anonymous.get(f"/embed/{made}?{STATE}"), anonymous.get(f"/p/{made}?{STATE}")
     assert framed.status == 200 and '<div id="app">' in framed.text
     assert frame_ancestors(framed) == "*" and frame_ancestors(page) == "'none'"
-    assert framed.headers["content-security-policy"].replace("*", "'none'") == page.headers["content-security-policy"]
+    assert (
+        framed.headers["content-security-policy"].replace("*", "'none'")
+        == page.headers["content-security-policy"]
+    )
     assert meta(framed, "robots") == "noindex" and "x-frame-options" not in framed.headers
     for path in ("/", "/login", "/settings", f"/p/{made}/delete", "/embed", f"/embed/{made}/x"):
-        assert frame_ancestors(anonymous.get(path, headers={"Accept": "text/html"})) == "'none'", path
+        assert (
+            frame_ancestors(anonymous.get(path, headers={"Accept": "text/html"})) == "'none'"
+        ), path
 
 
 def test_previews_of_what_everybody_may_see_are_open_to_robots(server, admin, anonymous, made):
@@ -71,20 +76,40 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
     assert found["thumbnail_url"] == f"{server.url}/d/{pair}/og.png?{state}"
     assert oembed(anonymous, f"{server.url}/d/{pair}?{state}").json() == found
     assert frame_ancestors(anonymous.get(f"/embed/{pair}?{state}")) == "*"
-    pictures = {path: anonymous.get(path) for path in (
-        f"/d/{pair}/og.png", f"/d/{pair}.png?q=work", f"/d/{pair}.png?norm=1", f"/d/{made}..{made}.png")}
+    pictures = {
+        path: anonymous.get(path)
+        for path in (
+            f"/d/{pair}/og.png",
+            f"/d/{pair}.png?q=work",
+            f"/d/{pair}.png?norm=1",
+            f"/d/{made}..{made}.png",
+        )
+    }
     assert all(answer.body[:4] == b"\x89PNG" for answer in pictures.values())
     assert len({answer.body for answer in pictures.values()}) == 4
     drawn = ElementTree.fromstring(anonymous.get(f"/d/{pair}.svg").text)
     titles = [title.text for title in drawn.iter(SVG + "title")]
-    assert "work (12, 70.59 % → 30, 85.71 %)" in titles and titles[0].startswith("all (17, 100.00 % → 35")
+    assert "work (12, 70.59 % → 30, 85.71 %)" in titles and titles[0].startswith(
+        "all (17, 100.00 % → 35"
+    )
     tree = anonymous.get(f"/d/{pair}.json?mode=normalised&focus=work")
     body = tree.json()
-    assert body["normalised"] and body["root"] == anonymous.get(
-        f"/api/v1/diff?a={made}&b={other}&mode=normalised&focus=work", headers={"Accept": "application/json"}).json()["root"]
+    assert (
+        body["normalised"]
+        and body["root"]
+        == anonymous.get(
+            f"/api/v1/diff?a={made}&b={other}&mode=normalised&focus=work",
+            headers={"Accept": "application/json"},
+        ).json()["root"]
+    )
     assert anonymous.get(f"/d/{pair}.json?mode=odd").status == 400
     assert anonymous.get(f"/d/{pair}.json?norm=1&focus=work").json()["root"] == body["root"]
-    assert anonymous.get(f"/d/{pair}.json", headers={"Origin": "https://elsewhere"}).headers["access-control-allow-origin"] == "*"
+    assert (
+        anonymous.get(f"/d/{pair}.json", headers={"Origin": "https://elsewhere"}).headers[
+            "access-control-allow-origin"
+        ]
+        == "*"
+    )
     team = share(admin, visibility="team")
     for hidden in (f"{made}..{team}", f"{team}..{made}"):
         assert anonymous.get(f"/d/{hidden}.svg").status == 401
@@ -100,48 +125,87 @@ def test_a_picture_marks_what_the_page_does(anonymous, made):
     def fills(query):
         root = ElementTree.fromstring(anonymous.get(f"/p/{made}.svg?sv=2&{query}").text)
         words = " ".join(text.text or "" for text in root.iter(SVG + "text"))
-        return {group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
-                for group in root.iter(SVG + "g") if group.find(SVG + "title") is not None}, words
+        return {
+            group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
+            for group in root.iter(SVG + "g")
+            if group.find(SVG + "title") is not None
+        }, words
+
     plain, _ = fills("")
     searched, words = fills("q=WORK|nothing")
-    assert searched["main"] == searched["idle"] == searched["work"] != plain["work"], "upper case counts"
+    assert (
+        searched["main"] == searched["idle"] == searched["work"] != plain["work"]
+    ), "upper case counts"
     searched, words = fills("q=wo.k")
-    assert searched["work"] == plain["work"] and searched["main"] == searched["idle"] != plain["main"]
+    assert (
+        searched["work"] == plain["work"] and searched["main"] == searched["idle"] != plain["main"]
+    )
     assert "search wo.k: 70.6 %" in words
-    assert fills("m=idle")[0]["idle"] == plain["idle"] and fills("m=idle")[0]["work"] != plain["work"]
+    assert (
+        fills("m=idle")[0]["idle"] == plain["idle"] and fills("m=idle")[0]["work"] != plain["work"]
+    )
     assert fills("q=(")[0] == plain, "no expression"
 
 
 def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
     """Steps: nothing, less than 0.1 %, and from 0.1, 0.3, 1, 3 and 10 % on, of all frames of a name and all samples."""
-    holds = {"none": 0, "tiny": 7, "little": 20, "some": 50, "more": 200, "much": 500, "most": 4000, "spread": 1}
-    lines = [f"none;{name} {value}" for name, value in holds.items() if value] + [f"none;most;at{i};spread 1000" for i in range(2)]
+    holds = {
+        "none": 0,
+        "tiny": 7,
+        "little": 20,
+        "some": 50,
+        "more": 200,
+        "much": 500,
+        "most": 4000,
+        "spread": 1,
+    }
+    lines = [f"none;{name} {value}" for name, value in holds.items() if value] + [
+        f"none;most;at{i};spread 1000" for i in range(2)
+    ]
     rest = 10000 - sum(int(line.rsplit(" ")[-1]) for line in lines)
     made = share(admin, body="\n".join([*lines, f"other;gone {rest}"]) + "\n")
+
     def fills(query):
         root = ElementTree.fromstring(anonymous.get(f"/p/{made}.svg?sv=2&{query}").text)
-        return {group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
-                for group in root.iter(SVG + "g") if group.find(SVG + "title") is not None}
+        return {
+            group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
+            for group in root.iter(SVG + "g")
+            if group.find(SVG + "title") is not None
+        }
+
     by_value = fills("c=value")
     steps = ["none", "little", "some", "more", "much", "most"]
     assert len({by_value[name] for name in steps}) == len(steps)
     assert by_value["spread"] == by_value["most"] == by_value["gone"], "of all its frames"
     assert by_value["at0"] == by_value["none"] and "tiny" not in by_value
     filtered = fills("c=value&x=ignore:gone")
-    assert filtered["much"] == by_value["much"] and filtered["tiny"] not in by_value.values(), "shares are of the whole"
+    assert (
+        filtered["much"] == by_value["much"] and filtered["tiny"] not in by_value.values()
+    ), "shares are of the whole"
     assert fills("c=runtime") == fills("") != by_value
-    pictures = [anonymous.get(f"/p/{made}.png?sv=2&c={colour}").body for colour in ("value", "package")]
+    pictures = [
+        anonymous.get(f"/p/{made}.png?sv=2&c={colour}").body for colour in ("value", "package")
+    ]
     assert pictures[0] != pictures[1]
     assert "c=value" in meta(anonymous.get(f"/p/{made}?sv=2&c=value"), "og:image")
 
 
 def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
     team = share(admin, visibility="team", title="our secret")
-    secret = share(admin, visibility="password", title="our secret", headers={"X-Perfolio-Password": "sesame open"})
+    secret = share(
+        admin,
+        visibility="password",
+        title="our secret",
+        headers={"X-Perfolio-Password": "sesame open"},
+    )
     for client in (anonymous, admin):
         for one in (team, secret):
             answer = client.get(f"/embed/{one}")
-            assert answer.status == 403 and "secret" not in answer.text and "<script" not in answer.text
+            assert (
+                answer.status == 403
+                and "secret" not in answer.text
+                and "<script" not in answer.text
+            )
             assert answer.headers["content-type"] == "text/html; charset=utf-8"
             assert frame_ancestors(answer) == "'none'"
     answer = anonymous.get("/embed/" + "0" * 22)
@@ -154,7 +218,9 @@ def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
 
 def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, made):
     page = anonymous.get(f"/p/{made}?{STATE}")
-    link = re.search(r'<link rel="alternate" type="application/json\+oembed" href="([^"]*)">', page.text)
+    link = re.search(
+        r'<link rel="alternate" type="application/json\+oembed" href="([^"]*)">', page.text
+    )
     address = html.unescape(link[1])
     assert address.startswith(f"{server.url}/oembed?")
     parameters = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
@@ -171,7 +237,11 @@ def test_the_answer_is_what_the_specification_asks_for(server, anonymous, made):
     found = answer.json()
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["access-control-allow-origin"] == "*"
-    assert found["version"] == "1.0" and found["type"] == "rich" and found["provider_name"] == "Perfolio"
+    assert (
+        found["version"] == "1.0"
+        and found["type"] == "rich"
+        and found["provider_name"] == "Perfolio"
+    )
     assert found["title"] == 'a <b>"title"</b> & more'
     assert "<b>" not in found["html"] and "script" not in found["html"]
     assert f'width="{found["width"]}" height="{found["height"]}"' in found["html"]
@@ -179,9 +249,17 @@ def test_the_answer_is_what_the_specification_asks_for(server, anonymous, made):
     assert anonymous.get(f"/p/{made}/og.png").status == 200
 
 
-@pytest.mark.parametrize("width,height,wanted", [
-    (None, None, (960, 600)), (400, None, (400, 600)), (None, 200, (960, 200)), (5000, 5000, (960, 600)),
-    (1, 1, (1, 1)), (1200, 629, (960, 600))])
+@pytest.mark.parametrize(
+    "width,height,wanted",
+    [
+        (None, None, (960, 600)),
+        (400, None, (400, 600)),
+        (None, 200, (960, 200)),
+        (5000, 5000, (960, 600)),
+        (1, 1, (1, 1)),
+        (1200, 629, (960, 600)),
+    ],
+)
 def test_sizes_stay_within_what_was_asked_for(server, anonymous, made, width, height, wanted):
     query = {name: value for name, value in (("maxwidth", width), ("maxheight", height)) if value}
     found = oembed(anonymous, f"{server.url}/p/{made}", dnt="1", **query).json()
@@ -199,10 +277,32 @@ def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made)
         assert oembed(anonymous, url).json() == wanted
 
 
-@pytest.mark.parametrize("url", [
-    "https://example.com/p/{0}", "{1}.example.com/p/{0}", "{1}@example.com/p/{0}", "{1}/", "{1}", "{1}/p/", "{1}/p/{0}/raw",
-    "{1}/d/{0}..", "{1}/d/{0}", "{1}/p/" + "0" * 22, "{1}/s/0123456789", "{1}/s/", "/p/{0}", "//localhost/p/{0}", "javascript:x",
-    "{1}/p/{0}?a b", "{1}/p/{0}?%0d%0a", '{1}/p/{0}"onload=', "{1}/embed/../p/{0}", "{1}/settings", "{1}//p/{0}"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/p/{0}",
+        "{1}.example.com/p/{0}",
+        "{1}@example.com/p/{0}",
+        "{1}/",
+        "{1}",
+        "{1}/p/",
+        "{1}/p/{0}/raw",
+        "{1}/d/{0}..",
+        "{1}/d/{0}",
+        "{1}/p/" + "0" * 22,
+        "{1}/s/0123456789",
+        "{1}/s/",
+        "/p/{0}",
+        "//localhost/p/{0}",
+        "javascript:x",
+        "{1}/p/{0}?a b",
+        "{1}/p/{0}?%0d%0a",
+        '{1}/p/{0}"onload=',
+        "{1}/embed/../p/{0}",
+        "{1}/settings",
+        "{1}//p/{0}",
+    ],
+)
 def test_other_addresses_are_not_found(server, anonymous, made, url):
     answer = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
     assert answer.status == 404, answer
@@ -221,10 +321,13 @@ def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, ano
     assert anonymous.get("/oembed").status == 400
 
 
-
-@pytest.mark.parametrize("body,wanted", [
-    ("main 1234567\n", "1.23 M samples"), ("main 17\n", "17 samples"),
-])
+@pytest.mark.parametrize(
+    "body,wanted",
+    [
+        ("main 1234567\n", "1.23 M samples"),
+        ("main 17\n", "17 samples"),
+    ],
+)
 def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
     answer = anonymous.get(f"/p/{share(anonymous, body)}/badge.svg")
     assert answer.status == 200 and answer.headers["content-type"] == "image/svg+xml"
@@ -232,20 +335,28 @@ def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
     assert root.get("role") == "img" and root.get("aria-label") == f"profile: {wanted}"
     assert root.find(SVG + "title").text == f"profile: {wanted}"
     assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
-    assert "script" not in answer.text and "http" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+    assert "script" not in answer.text and "http" not in answer.text.replace(
+        "http://www.w3.org/2000/svg", ""
+    )
 
 
 def advance_widths(text, size):
     """How wide an ASCII text is, read from the font's own tables (cmap format 4, hmtx)."""
     with open("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "rb") as file:
         font = file.read()
-    tables = {font[at:at + 4]: struct.unpack_from(">I", font, at + 8)[0]
-              for at in range(12, 12 + 16 * struct.unpack_from(">H", font, 4)[0], 16)}
+    tables = {
+        font[at : at + 4]: struct.unpack_from(">I", font, at + 8)[0]
+        for at in range(12, 12 + 16 * struct.unpack_from(">H", font, 4)[0], 16)
+    }
     units = struct.unpack_from(">H", font, tables[b"head"] + 18)[0]
     cmap = tables[b"cmap"]
-    subtables = [struct.unpack_from(">HHI", font, cmap + 4 + 8 * i)
-                 for i in range(struct.unpack_from(">H", font, cmap + 2)[0])]
-    table = cmap + next(offset for platform, encoding, offset in subtables if (platform, encoding) == (3, 1))
+    subtables = [
+        struct.unpack_from(">HHI", font, cmap + 4 + 8 * i)
+        for i in range(struct.unpack_from(">H", font, cmap + 2)[0])
+    ]
+    table = cmap + next(
+        offset for platform, encoding, offset in subtables if (platform, encoding) == (3, 1)
+    )
     count = struct.unpack_from(">H", font, table + 6)[0] // 2
     ends = struct.unpack_from(f">{count}H", font, table + 14)
     starts = struct.unpack_from(f">{count}H", font, table + 16 + 2 * count)
@@ -256,9 +367,16 @@ def advance_widths(text, size):
         segment = next(i for i in range(count) if char <= ends[i])
         glyph = char + deltas[segment]
         if ranges[segment]:
-            place = table + 16 + 6 * count + 2 * segment + ranges[segment] + 2 * (char - starts[segment])
+            place = (
+                table
+                + 16
+                + 6 * count
+                + 2 * segment
+                + ranges[segment]
+                + 2 * (char - starts[segment])
+            )
             glyph = struct.unpack_from(">H", font, place)[0] + deltas[segment]
-        width += struct.unpack_from(">H", font, tables[b"hmtx"] + 4 * (glyph & 0xffff))[0]
+        width += struct.unpack_from(">H", font, tables[b"hmtx"] + 4 * (glyph & 0xFFFF))[0]
     return width * size / units
 
 
@@ -270,7 +388,9 @@ def test_texts_of_a_badge_have_their_widths(anonymous):
     assert 4 < float(texts[0].get("x")) and ends[0] < middle - 4
     assert middle + 4 < float(texts[1].get("x")) and ends[1] < float(root.get("width")) - 4
     for text in texts:
-        assert float(text.get("textLength")) == pytest.approx(advance_widths(text.text, 11), abs=0.1)
+        assert float(text.get("textLength")) == pytest.approx(
+            advance_widths(text.text, 11), abs=0.1
+        )
 
 
 def test_a_badge_is_asked_for_again_only_in_name(anonymous):
@@ -288,35 +408,71 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
     made = share(anonymous)
     path = f"/p/{made}/badge.svg"
     plain = anonymous.get(path)
-    for query in ("v=table", "b=icicle", "z=0123456789abcdef", "m=main", "c=value", "w=0.2-0.5", "q=%28", "x=focus%3Amain",
-                  "g=line", "names=full", "v=table&w=0.2-0.5&sv=2", "of_a_later_version=1&sv=99"):
+    for query in (
+        "v=table",
+        "b=icicle",
+        "z=0123456789abcdef",
+        "m=main",
+        "c=value",
+        "w=0.2-0.5",
+        "q=%28",
+        "x=focus%3Amain",
+        "g=line",
+        "names=full",
+        "v=table&w=0.2-0.5&sv=2",
+        "of_a_later_version=1&sv=99",
+    ):
         answer = anonymous.get(f"{path}?{query}")
         assert (answer.status, answer.text) == (200, plain.text), query
         assert anonymous.get(f"/p/{made}.folded?{query}").status == 200, query
-    for ending in ("badge.svg", "og.png"):  # a profile without labels has no stacks by one: that is said, and no other total
+    for ending in (
+        "badge.svg",
+        "og.png",
+    ):  # a profile without labels has no stacks by one: that is said, and no other total
         assert anonymous.get(f"/p/{made}/{ending}?lb=a%3Db").status == 400
     for query in ("typo=1", "st=wall", "st=wall&sv=2", "sample_type=0&sample_type=0"):
         assert anonymous.get(f"{path}?{query}").status == 400, query
 
 
-@pytest.mark.parametrize("query,wanted", [
-    ({"x": "focus:parse"}, "15 samples (15.0 %)"), ({"x": "hide:serve~focus:parse~merge:parse"}, "15 samples (15.0 %)"),
-    ({"x": "only:go"}, "85 samples (85.0 %)"), ({"x": "merge:serve"}, "100 samples"), ({"focus": "parse"}, None),
-    ({"q": "alloc"}, "100 samples · search alloc: 55.0 %"), ({"q": "nothing"}, "100 samples · search nothing: 0 %"),
-    ({"x": "hide:serve~focus:parse", "q": "ALLOC|alloc"}, "15 samples (15.0 %) · search ALLOC|alloc: 10.0 %"),
-    ({"x": "!focus:parse"}, "100 samples"), ({"x": "later:parse"}, "100 samples"),
-])
+@pytest.mark.parametrize(
+    "query,wanted",
+    [
+        ({"x": "focus:parse"}, "15 samples (15.0 %)"),
+        ({"x": "hide:serve~focus:parse~merge:parse"}, "15 samples (15.0 %)"),
+        ({"x": "only:go"}, "85 samples (85.0 %)"),
+        ({"x": "merge:serve"}, "100 samples"),
+        ({"focus": "parse"}, None),
+        ({"q": "alloc"}, "100 samples · search alloc: 55.0 %"),
+        ({"q": "nothing"}, "100 samples · search nothing: 0 %"),
+        (
+            {"x": "hide:serve~focus:parse", "q": "ALLOC|alloc"},
+            "15 samples (15.0 %) · search ALLOC|alloc: 10.0 %",
+        ),
+        ({"x": "!focus:parse"}, "100 samples"),
+        ({"x": "later:parse"}, "100 samples"),
+    ],
+)
 def test_a_badge_says_what_its_view_shows(anonymous, query, wanted):
-    made = share(anonymous, "main;serve;parse;alloc 10\nmain;serve;parse 5\nmain;serve;render;alloc 30\nmain;idle 40\n"
-                            "runtime.gc;runtime.alloc 15\n")
+    made = share(
+        anonymous,
+        "main;serve;parse;alloc 10\nmain;serve;parse 5\nmain;serve;render;alloc 30\nmain;idle 40\n"
+        "runtime.gc;runtime.alloc 15\n",
+    )
     answer = anonymous.get(f"/p/{made}/badge.svg", query=query | ({"sv": 2} if wanted else {}))
     if wanted is None:  # a parameter of the API, not of a page
         assert answer.status == 400
         return
     root = ElementTree.fromstring(answer.text)
-    assert root.get("aria-label") == f"profile: {wanted}" and answer.headers["content-type"] == "image/svg+xml"
+    assert (
+        root.get("aria-label") == f"profile: {wanted}"
+        and answer.headers["content-type"] == "image/svg+xml"
+    )
     assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
-    again = anonymous.get(f"/p/{made}/badge.svg", query=query | {"sv": 2}, headers={"If-None-Match": answer.headers["etag"]})
+    again = anonymous.get(
+        f"/p/{made}/badge.svg",
+        query=query | {"sv": 2},
+        headers={"If-None-Match": answer.headers["etag"]},
+    )
     assert again.status == 304
 
 
@@ -328,7 +484,9 @@ def test_a_badge_of_cpu_time_is_in_seconds(anonymous):
     said = re.search('aria-label="profile: ([^"]*)"', anonymous.get(f"/p/{made}/badge.svg").text)[1]
     number, unit, name = said.split(" ")
     scale = {"ms": 1e6, "s": 1e9, "min": 60e9}[unit]
-    assert name == "CPU" and float(number) * scale == pytest.approx(shown["totals"][chosen], rel=0.005)
+    assert name == "CPU" and float(number) * scale == pytest.approx(
+        shown["totals"][chosen], rel=0.005
+    )
     counted = anonymous.get(f"/p/{made}/badge.svg?st=samples&sv=2")
     assert re.search(r'aria-label="profile: [\d,]+ samples"', counted.text), counted.text
     assert counted.text == anonymous.get(f"/p/{made}/badge.svg?sample_type=0").text

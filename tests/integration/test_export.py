@@ -14,8 +14,20 @@ import pytest
 from conftest import BUILD, ROOT
 from people import Tenant
 from test_cli import cli  # noqa: F401
-from test_store import (BEGIN, CPU, CPU_NAMES, HEAP_NAMES, HOUR, MATCHERS, compact, folded, make_profile, make_sources,
-                        parameters, send)
+from test_store import (
+    BEGIN,
+    CPU,
+    CPU_NAMES,
+    HEAP_NAMES,
+    HOUR,
+    MATCHERS,
+    compact,
+    folded,
+    make_profile,
+    make_sources,
+    parameters,
+    send,
+)
 from test_store_labels import SPANS, TRACES, make_labelled
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -27,8 +39,10 @@ DUCKDB = ROOT / "tests" / "duckdb"
 ALL = '{absent=""}'
 WINDOW = {"start": BEGIN - 9 * HOUR, "end": BEGIN + 9 * HOUR}
 
-pytestmark = pytest.mark.skipif(not (DUCKDB / "node_modules" / "@duckdb" / "node-api").is_dir(),
-                                reason="make interop fetches DuckDB")
+pytestmark = pytest.mark.skipif(
+    not (DUCKDB / "node_modules" / "@duckdb" / "node-api").is_dir(),
+    reason="make interop fetches DuckDB",
+)
 
 
 class Table:
@@ -39,8 +53,13 @@ class Table:
 
     def ask(self, *statements):
         """The rows of each statement; whole numbers are texts."""
-        done = subprocess.run(["node", "query.mjs", *(s.replace("FILE", f"'{self.path}'") for s in statements)],
-                              cwd=DUCKDB, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            ["node", "query.mjs", *(s.replace("FILE", f"'{self.path}'") for s in statements)],
+            cwd=DUCKDB,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stderr
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         return answers[0] if len(answers) == 1 else answers
@@ -71,29 +90,50 @@ def test_sums_are_those_of_queries(start_server, export):
             stacks, labels, functions = table.ask(
                 "SELECT list_reverse(stack), sum(value)::BIGINT FROM FILE GROUP BY 1",
                 "SELECT label_pod, sum(value)::BIGINT FROM FILE GROUP BY 1",
-                "SELECT f, sum(value)::BIGINT FROM (SELECT unnest(list_distinct(stack)) f, value FROM FILE) GROUP BY 1")
+                "SELECT f, sum(value)::BIGINT FROM (SELECT unnest(list_distinct(stack)) f, value FROM FILE) GROUP BY 1",
+            )
             wanted = oracle.merge(CPU_NAMES[1], matches, WINDOW["start"], WINDOW["end"])
             assert {tuple(stack): int(value) for stack, value in stacks} == wanted
             _, merged = folded(client, CPU_NAMES[1] + selector, WINDOW["start"], WINDOW["end"])
             assert merged == wanted
             for pod, value in labels:
-                _, rows = folded(client, CPU_NAMES[1] + f'{{pod="{pod}"}}', WINDOW["start"], WINDOW["end"])
+                _, rows = folded(
+                    client, CPU_NAMES[1] + f'{{pod="{pod}"}}', WINDOW["start"], WINDOW["end"]
+                )
                 assert int(value) == sum(rows.values()), pod
-            top = client.get("/api/v1/query", query={**WINDOW, "query": CPU_NAMES[1] + selector,
-                                                     "report": "top", "limit": 0}).json()
+            top = client.get(
+                "/api/v1/query",
+                query={**WINDOW, "query": CPU_NAMES[1] + selector, "report": "top", "limit": 0},
+            ).json()
             assert {name: int(value) for name, value in functions} == {
-                row["name"]: row["cum"] for row in top["functions"]}
+                row["name"]: row["cum"] for row in top["functions"]
+            }
         if not is_compacted:
             compact(server)
     # Every type, every sample: a window in the middle of an hour, too.
     for start, end in ((WINDOW["start"], WINDOW["end"]), (BEGIN + HOUR // 3, BEGIN + HOUR)):
         table = export(client, query=ALL, start=start, end=end)
-        rows = table.ask("SELECT profile_type, epoch_ns(time), label_service_name, label_pod, label_zone, "
-                         "list_reverse(stack), value FROM FILE")
-        found = sorted((name, int(time), service, pod, zone or "", tuple(stack), int(value))
-                       for name, time, service, pod, zone, stack, value in rows)
-        wanted = sorted((name, time, labels["service_name"], labels["pod"], labels.get("zone", ""), stack, value)
-                        for labels, name, time, stack, value in oracle_rows(oracle) if start <= time < end)
+        rows = table.ask(
+            "SELECT profile_type, epoch_ns(time), label_service_name, label_pod, label_zone, "
+            "list_reverse(stack), value FROM FILE"
+        )
+        found = sorted(
+            (name, int(time), service, pod, zone or "", tuple(stack), int(value))
+            for name, time, service, pod, zone, stack, value in rows
+        )
+        wanted = sorted(
+            (
+                name,
+                time,
+                labels["service_name"],
+                labels["pod"],
+                labels.get("zone", ""),
+                stack,
+                value,
+            )
+            for labels, name, time, stack, value in oracle_rows(oracle)
+            if start <= time < end
+        )
         assert found == wanted
 
 
@@ -103,22 +143,51 @@ def oracle_rows(oracle):
             yield labels, name, time_ns, stack, value
 
 
-HOSTILE = ["", "\0", "a\0b", "\"';--", "%s%n", "x" * 70000, "🦆\u202e", "\x1b[31m", "[brackets]", "a\nb", "NULL"]
+HOSTILE = [
+    "",
+    "\0",
+    "a\0b",
+    "\"';--",
+    "%s%n",
+    "x" * 70000,
+    "🦆\u202e",
+    "\x1b[31m",
+    "[brackets]",
+    "a\nb",
+    "NULL",
+]
 BAD_BYTES = b"caf\xe9 \xff\xfe\xc0\x80 ok"
 
 
 def test_hostile_names(server, export):
     client = Tenant(server).api("ingest", "read")
-    body = make_profile(CPU, BEGIN, {("main", name): [i + 1, i + 1] for i, name in enumerate(HOSTILE[1:])},
-                        ("cpu", "nanoseconds"), 10**10)
+    body = make_profile(
+        CPU,
+        BEGIN,
+        {("main", name): [i + 1, i + 1] for i, name in enumerate(HOSTILE[1:])},
+        ("cpu", "nanoseconds"),
+        10**10,
+    )
     body = gzip.compress(gzip.decompress(body).replace(b"brackets", b"bra\xffkets"))
-    labels = {"value": "1", "VALUE": "2", "Value": "3", "a_b": "4", "A_B": "5", "time": "6", "a_b_2": "7"}
+    labels = {
+        "value": "1",
+        "VALUE": "2",
+        "Value": "3",
+        "a_b": "4",
+        "A_B": "5",
+        "time": "6",
+        "a_b_2": "7",
+    }
     answer = client.post("/api/v1/profiles", body=body, query=parameters(labels))
     assert answer.status == 200, answer
     table = export(client, query=CPU_NAMES[0])
-    names, columns = table.ask("SELECT stack[1], value FROM FILE ORDER BY value",
-                               "SELECT column_name FROM (DESCRIBE SELECT * FROM FILE) WHERE column_name LIKE 'label%'")
-    assert [name for name, _ in names] == [name.replace("[brackets]", "[bra\ufffdkets]") for name in HOSTILE[1:]]
+    names, columns = table.ask(
+        "SELECT stack[1], value FROM FILE ORDER BY value",
+        "SELECT column_name FROM (DESCRIBE SELECT * FROM FILE) WHERE column_name LIKE 'label%'",
+    )
+    assert [name for name, _ in names] == [
+        name.replace("[brackets]", "[bra\ufffdkets]") for name in HOSTILE[1:]
+    ]
     columns = [column for column, in columns]
     assert len({column.lower() for column in columns}) == len(labels)
     values = table.ask("SELECT DISTINCT " + ",".join(columns) + " FROM FILE")[0]
@@ -129,46 +198,88 @@ def test_hostile_names(server, export):
 def test_labels_links_moments_and_frames(server, export):
     client = Tenant(server).api("ingest", "read")
     link = [("span_id", SPANS[1]), ("trace_id", TRACES[1])]
-    samples = [(("main", "a"), [("thread", "m,'\""), ("bytes", 4096, "bytes")], [1, 10]),
-               (("main", "b"), link, [2, 20]), (("main", "a"), [], [4, 40])]
-    answer = client.post("/api/v1/profiles", query={"label": "pod=x"},
-                         body=make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10))
+    samples = [
+        (("main", "a"), [("thread", "m,'\""), ("bytes", 4096, "bytes")], [1, 10]),
+        (("main", "b"), link, [2, 20]),
+        (("main", "a"), [], [4, 40]),
+    ]
+    answer = client.post(
+        "/api/v1/profiles",
+        query={"label": "pod=x"},
+        body=make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10),
+    )
     assert answer.status == 200, answer
     table = export(client, query=CPU_NAMES[0])
-    rows = table.ask("SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, sample_unit, "
-                     "len(seen_at) FROM FILE ORDER BY value")
+    rows = table.ask(
+        "SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, sample_unit, "
+        "len(seen_at) FROM FILE ORDER BY value"
+    )
     own = [{pair["key"]: pair["value"] for pair in row[1]} for row in rows]
     assert own[0] == {"thread": "m,'\"", "bytes": "4096 bytes"} and own[2] == {}
-    ids = [dict(own[1], **{k: v for k, v in (("trace_id", rows[1][2]), ("span_id", rows[1][3])) if v})]
+    ids = [
+        dict(own[1], **{k: v for k, v in (("trace_id", rows[1][2]), ("span_id", rows[1][3])) if v})
+    ]
     assert ids == [{"trace_id": TRACES[1], "span_id": SPANS[1]}]
     assert {tuple(row[4:]) for row in rows} == {(str(10**10), "1", "samples", "count", "0")}
     for rule, wanted in (("thread=m,'\"", "1"), ("bytes=4096 bytes", "1"), ("thread=", "6")):
-        assert export(client, query=CPU_NAMES[0], label=rule).ask("SELECT sum(value)::BIGINT FROM FILE") == [[wanted]]
+        assert export(client, query=CPU_NAMES[0], label=rule).ask(
+            "SELECT sum(value)::BIGINT FROM FILE"
+        ) == [[wanted]]
 
     moments = [BEGIN + 5, BEGIN + 7 * 10**9]
-    request = otlp_maker.Request([({"service.name": "shop"}, [otlp_maker.Profile(
-        ("samples", "count"), BEGIN, {("main", "work"): 2}, duration=10**10, moments={("main", "work"): moments})])])
-    answer = client.post("/v1development/profiles", body=request.protobuf("1.10"),
-                         headers={"Content-Type": "application/x-protobuf"})
+    request = otlp_maker.Request(
+        [
+            (
+                {"service.name": "shop"},
+                [
+                    otlp_maker.Profile(
+                        ("samples", "count"),
+                        BEGIN,
+                        {("main", "work"): 2},
+                        duration=10**10,
+                        moments={("main", "work"): moments},
+                    )
+                ],
+            )
+        ]
+    )
+    answer = client.post(
+        "/v1development/profiles",
+        body=request.protobuf("1.10"),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
     assert answer.status == 200, answer
     seen = export(client, query='{service_name="shop"}').ask(
-        "SELECT list_transform(seen_at, x -> epoch_ns(x)), value FROM FILE")
+        "SELECT list_transform(seen_at, x -> epoch_ns(x)), value FROM FILE"
+    )
     assert seen == [[[str(moment) for moment in moments], "2"]]
 
     maker = pprof_maker.Maker(CPU)
     binary = maker.mapping("/usr/lib/libc.so.6", build_id="00ff12")
-    named = maker.location([(maker.function("inner", "i.c"), 3), (maker.function("outer", "o.c"), 9)], binary, 0x400100)
-    maker.sample([maker.location([], binary, 0x400200), named, maker.location([], 0, 0xffffffffffffff00)], [1, 1])
+    named = maker.location(
+        [(maker.function("inner", "i.c"), 3), (maker.function("outer", "o.c"), 9)], binary, 0x400100
+    )
+    maker.sample(
+        [maker.location([], binary, 0x400200), named, maker.location([], 0, 0xFFFFFFFFFFFFFF00)],
+        [1, 1],
+    )
     maker.scalars(time=BEGIN, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
-    answer = client.post("/api/v1/profiles", query={"label": "pod=native"}, body=gzip.compress(maker.bytes()))
+    answer = client.post(
+        "/api/v1/profiles", query={"label": "pod=native"}, body=gzip.compress(maker.bytes())
+    )
     assert answer.status == 200, answer
-    (stack, frames), = export(client, query=CPU_NAMES[0] + '{pod="native"}').ask("SELECT stack, frames FROM FILE")
+    ((stack, frames),) = export(client, query=CPU_NAMES[0] + '{pod="native"}').ask(
+        "SELECT stack, frames FROM FILE"
+    )
     assert stack == ["libc.so.6+0x1200", "inner", "outer", "0xffffffffffffff00"]
     assert [(f["function"], f["file"], f["line"], f["build_id"], f["binary"]) for f in frames] == [
-        ("", "", "0", "00ff12", "/usr/lib/libc.so.6"), ("inner", "i.c", "3", "00ff12", "/usr/lib/libc.so.6"),
-        ("outer", "o.c", "9", "00ff12", "/usr/lib/libc.so.6"), ("", "", "0", "", "")]
+        ("", "", "0", "00ff12", "/usr/lib/libc.so.6"),
+        ("inner", "i.c", "3", "00ff12", "/usr/lib/libc.so.6"),
+        ("outer", "o.c", "9", "00ff12", "/usr/lib/libc.so.6"),
+        ("", "", "0", "", ""),
+    ]
     # The mapping begins at 0x400000 and is of what stands in the file from 0x1000 on.
-    assert [int(f["address"]) for f in frames] == [0x1200, 0x1100, 0x1100, 0xffffffffffffff00]
+    assert [int(f["address"]) for f in frames] == [0x1200, 0x1100, 0x1100, 0xFFFFFFFFFFFFFF00]
 
 
 def test_nothing_and_errors(server, export):
@@ -177,12 +288,18 @@ def test_nothing_and_errors(server, export):
     assert export(client, query=ALL).ask("SELECT count(*) FROM FILE") == [["0"]]
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
-    rows = export(client, query=CPU_NAMES[0] + '{pod="b"}').ask("SELECT count(*), max(value) FROM FILE")
+    rows = export(client, query=CPU_NAMES[0] + '{pod="b"}').ask(
+        "SELECT count(*), max(value) FROM FILE"
+    )
     assert rows == [["0", None]]
-    for query, status, text in (({"query": HEAP_NAMES[0]}, 404, "there are: "), ({}, 400, "query is missing"),
-                                ({"query": ALL, "format": "csv"}, 400, "format must be parquet"),
-                                ({"query": "{pod=}"}, 400, "query"), ({"query": ALL, "report": "top"}, 400, "report"),
-                                ({"query": ALL, "label": "x"}, 400, "label")):
+    for query, status, text in (
+        ({"query": HEAP_NAMES[0]}, 404, "there are: "),
+        ({}, 400, "query is missing"),
+        ({"query": ALL, "format": "csv"}, 400, "format must be parquet"),
+        ({"query": "{pod=}"}, 400, "query"),
+        ({"query": ALL, "report": "top"}, 400, "report"),
+        ({"query": ALL, "label": "x"}, 400, "label"),
+    ):
         answer = client.get("/api/v1/export", query={**WINDOW, **query})
         assert answer.status == status and text in answer.json()["detail"], answer
     head = client.request("HEAD", "/api/v1/export", query={"query": ALL, **WINDOW})
@@ -193,16 +310,21 @@ def test_large_names_have_several_pages(server, export):
     """Names of one row of 9 MB, and 20 MB of names that are not worth a dictionary."""
     client = Tenant(server).api("ingest", "read")
     stacks = {tuple(f"long {i:04} " + "x" * 16000 for i in range(600)): [1, 1]}
-    stacks |= {tuple(f"row {row} frame {i:03} " + "y" * 2000 for i in range(100)): [1, 1] for row in range(100)}
+    stacks |= {
+        tuple(f"row {row} frame {i:03} " + "y" * 2000 for i in range(100)): [1, 1]
+        for row in range(100)
+    }
     for at, (stack, values) in enumerate(stacks.items()):
         body = make_profile(CPU, BEGIN + at, {stack: values}, ("cpu", "nanoseconds"), 10**10)
         assert client.post("/api/v1/profiles", body=body).status == 200
     table = export(client, query=CPU_NAMES[0])
     frames = sorted(frame for stack in stacks for frame in stack)
-    found = table.ask("SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
-                      "SELECT unnest(stack) AS name FROM FILE)",
-                      "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
-                      "SELECT unnest(frames).function AS name FROM FILE)")
+    found = table.ask(
+        "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
+        "SELECT unnest(stack) AS name FROM FILE)",
+        "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
+        "SELECT unnest(frames).function AS name FROM FILE)",
+    )
     wanted = hashlib.md5("\n".join(frames).encode()).hexdigest()
     assert found == [[[wanted, str(len(frames))]]] * 2
 
@@ -210,22 +332,42 @@ def test_large_names_have_several_pages(server, export):
 @pytest.mark.parametrize("limits", [(0, 0), (100, 0), (100, 1), (1, 1), (20, 0)])
 def test_readers_know_several_pages_and_rows_that_are_divided(tmp_path, limits):
     program = BUILD / "tests" / "oracle" / "write_parquet"
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT, check=True)
+    subprocess.run(
+        ["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT, check=True
+    )
     table, count = Table(tmp_path / "pages.parquet"), 5000
     subprocess.run([program, table.path, *map(str, limits), str(count)], check=True)
-    rows = [[str(i), [f"text {i % 11}"] * (i % 7) + [f"long {k}" for k in range(100 if i % 13 == 0 else 0)],
-             f"maybe {i % 5}" if i % 3 else None] for i in range(count)]
+    rows = [
+        [
+            str(i),
+            [f"text {i % 11}"] * (i % 7) + [f"long {k}" for k in range(100 if i % 13 == 0 else 0)],
+            f"maybe {i % 5}" if i % 3 else None,
+        ]
+        for i in range(count)
+    ]
     assert table.ask("SELECT number, texts, maybe FROM FILE ORDER BY number") == rows
 
 
 def test_statistics_let_readers_skip(server, export):
     client = Tenant(server).api("ingest", "read")
     for i in range(3):
-        body = make_profile(CPU, BEGIN + i * HOUR, {("main", f"f{i}"): [5 - i, 10]}, ("cpu", "nanoseconds"), 10**10)
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
-    rows = dict((name.strip('"'), rest) for name, *rest in export(client, query=CPU_NAMES[0]).ask(
-        "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, encodings, compression "
-        "FROM parquet_metadata(FILE)"))
+        body = make_profile(
+            CPU,
+            BEGIN + i * HOUR,
+            {("main", f"f{i}"): [5 - i, 10]},
+            ("cpu", "nanoseconds"),
+            10**10,
+        )
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+        )
+    rows = dict(
+        (name.strip('"'), rest)
+        for name, *rest in export(client, query=CPU_NAMES[0]).ask(
+            "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, encodings, compression "
+            "FROM parquet_metadata(FILE)"
+        )
+    )
     assert rows["label_pod"][:3] == ["p0", "p2", "0"] and rows["value"][:3] == ["3", "5", "0"]
     assert rows["span_id"][2] == "3" and {row[4] for row in rows.values()} == {"ZSTD"}
     assert rows["time"][0].startswith("2026-09-21") and rows["time"][0] < rows["time"][1]
@@ -234,21 +376,46 @@ def test_statistics_let_readers_skip(server, export):
 def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
     tenant = Tenant(server)
     for i in range(3):
-        body = make_profile(CPU, BEGIN + i * HOUR, {("main", "work"): [1 + i, 10]}, ("cpu", "nanoseconds"), 10**10)
-        answer = tenant.api("ingest").post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"})
+        body = make_profile(
+            CPU, BEGIN + i * HOUR, {("main", "work"): [1 + i, 10]}, ("cpu", "nanoseconds"), 10**10
+        )
+        answer = tenant.api("ingest").post(
+            "/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}
+        )
         assert answer.status == 200, answer
     token = tenant.make_token("read")["token"]
     first = BEGIN // 10**9
     table = Table(tmp_path / "cpu.parquet")
-    done = cli("export", "--parquet", CPU_NAMES[0], "--start", BEGIN, "--end", BEGIN + 2 * HOUR, "-o", table.path,
-               token=token)
+    done = cli(
+        "export",
+        "--parquet",
+        CPU_NAMES[0],
+        "--start",
+        BEGIN,
+        "--end",
+        BEGIN + 2 * HOUR,
+        "-o",
+        table.path,
+        token=token,
+    )
     assert done.returncode == 0, done.log
     assert table.ask("SELECT label_pod, value FROM FILE ORDER BY ALL") == [["p0", "1"], ["p1", "2"]]
     assert cli("export", CPU_NAMES[0], "-o", table.path, token=token).returncode != 0  # it is there
-    done = cli("export", f'{{pod=~"p."}}@{first}..{first + 9 * 3600}', "--label", "pod=p2", "-f", "-o", table.path,
-               token=token)
+    done = cli(
+        "export",
+        f'{{pod=~"p."}}@{first}..{first + 9 * 3600}',
+        "--label",
+        "pod=p2",
+        "-f",
+        "-o",
+        table.path,
+        token=token,
+    )
     assert done.returncode == 0, done.log
-    assert table.ask("SELECT sample_type, value FROM FILE ORDER BY ALL") == [["cpu", "10"], ["samples", "3"]]
+    assert table.ask("SELECT sample_type, value FROM FILE ORDER BY ALL") == [
+        ["cpu", "10"],
+        ["samples", "3"],
+    ]
     done = cli("export", "{pod=}", "-o", tmp_path / "none", token=token)
     assert done.returncode != 0 and "^" in done.log and not (tmp_path / "none").exists()
     assert cli("export", CPU_NAMES[0], token=token).returncode == 2

@@ -30,25 +30,28 @@ def as_text(found):
 
 
 def test_tap_of_the_unit_tests():
-    (name, reason), = failures.of_program("test_block", 1, CMOCKA)
+    ((name, reason),) = failures.of_program("test_block", 1, CMOCKA)
     assert name == "test_block: refuses_a_bad_checksum"
     assert reason == ["# 0x1 != 0x2", "# tests/unit/store/block/test_block.c:7: error: Failure!"]
 
 
 def test_a_program_that_ended_before_it_told_anything():
-    (name, reason), = failures.of_program("test_block", -6, "1..2\nok 1 - a\n==1==ERROR: AddressSanitizer: heap-use\n")
+    ((name, reason),) = failures.of_program(
+        "test_block", -6, "1..2\nok 1 - a\n==1==ERROR: AddressSanitizer: heap-use\n"
+    )
     assert name == "test_block: exit -6"
     assert reason == ["==1==ERROR: AddressSanitizer: heap-use"]
 
 
 def test_browser_tests():
-    (name, reason), = failures.of_not_ok(BROWSER)
+    ((name, reason),) = failures.of_not_ok(BROWSER)
     assert name == "settings: presses wait for their turn"
     assert len(reason) == 3 and "strictly equal" in reason[0]
 
 
 def test_pytest_itself(tmp_path):
-    (tmp_path / "test_made.py").write_text("""
+    (tmp_path / "test_made.py").write_text(
+        """
 import pytest
 @pytest.fixture
 def broken():
@@ -59,10 +62,15 @@ def test_without(broken):
     pass
 def test_right():
     pass
-""")
+"""
+    )
     report = tmp_path / "report.xml"
-    subprocess.run([sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", tmp_path], cwd=tmp_path,
-                   stdout=subprocess.DEVNULL, check=False)
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", tmp_path],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
     wrong, without = failures.of_junit(report)
     assert wrong[0] == "test_made::test_wrong" and "to its very end" in wrong[1][0]
     assert without[0] == "test_made::test_without" and "no server" in as_text([without])
@@ -71,11 +79,18 @@ def test_right():
 
 def test_node_itself(tmp_path):
     made = tmp_path / "made.test.mjs"
-    made.write_text("""import test from "node:test"; import assert from "node:assert/strict";
+    made.write_text(
+        """import test from "node:test"; import assert from "node:assert/strict";
 test("good", () => {});
 test("outer", (t) => t.test("inner", () => assert.equal(1, 2, "one is not two")));
-""")
-    done = subprocess.run(["node", "--test", "--test-reporter=tap", made], stdout=subprocess.PIPE, text=True, check=False)
+"""
+    )
+    done = subprocess.run(
+        ["node", "--test", "--test-reporter=tap", made],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     text = as_text(failures.of_not_ok(done.stdout))
     assert "inner" in text and "one is not two" in text and "good" not in text
 
@@ -85,7 +100,12 @@ def test_many_are_all_named_and_few_are_explained():
     for count in (1, 7, 40, 55):
         lines = failures.listed([(f"test {i}", reason) for i in range(count)])
         assert len(lines) <= failures.LIST_LINES
-        assert [line for line in lines if line.startswith("FAILED ")] == [f"FAILED test {i}" for i in range(count)]
+        assert [line for line in lines if line.startswith("FAILED ")] == [
+            f"FAILED test {i}" for i in range(count)
+        ]
     assert "    line 3" in failures.listed([("alone", reason)])
-    assert failures.listed([(f"test {i}", reason) for i in range(90)])[-1] == "and 35 more: see build/test-logs"
+    assert (
+        failures.listed([(f"test {i}", reason) for i in range(90)])[-1]
+        == "and 35 more: see build/test-logs"
+    )
     assert failures.listed([]) == []

@@ -14,8 +14,15 @@ import pytest
 from conftest import ROOT
 
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
-PROFILE_FUZZERS = ["fuzz_pprof", "fuzz_folded", "fuzz_perf_script", "fuzz_cpuprofile",
-                   "fuzz_speedscope", "fuzz_compress", "fuzz_format"]
+PROFILE_FUZZERS = [
+    "fuzz_pprof",
+    "fuzz_folded",
+    "fuzz_perf_script",
+    "fuzz_cpuprofile",
+    "fuzz_speedscope",
+    "fuzz_compress",
+    "fuzz_format",
+]
 ALLOWED = set(range(200, 300)) | set(range(400, 500))
 # What HTTP itself has for requests that are none of ours: redirects, a method or version that no
 # server knows (RFC 9110, 15.6.2 and 15.6.6).
@@ -32,12 +39,16 @@ def inputs(fuzzer):
 def tenant(server):
     """A token of a tenant that may upload as often as it likes."""
     operator = server.api()
-    made = operator.post("/api/v1/admin/tenants", json={
-        "name": "fuzz", "uploads_per_minute": 100000, "max_bytes_stored": 1 << 30})
+    made = operator.post(
+        "/api/v1/admin/tenants",
+        json={"name": "fuzz", "uploads_per_minute": 100000, "max_bytes_stored": 1 << 30},
+    )
     assert made.status == 201, made
     number = made.json()["id"]
-    token = operator.post(f"/api/v1/admin/tenants/{number}/tokens",
-                          json={"name": "fuzz", "scopes": ["read", "share", "ingest"]})
+    token = operator.post(
+        f"/api/v1/admin/tenants/{number}/tokens",
+        json={"name": "fuzz", "scopes": ["read", "share", "ingest"]},
+    )
     assert token.status == 201, token
     before = server.child_pid()
     client = server.api(token.json()["token"])
@@ -61,9 +72,14 @@ def read_everything(client, share_id, body, what):
     assert client.get(f"/p/{share_id}/raw").body == body, what
     assert client.get(f"/p/{share_id}.pb.gz").status == 200, what
     refused = None  # values that pass int64 cannot be added: no report has them
-    for path in (f"/api/v1/shares/{share_id}/flame", f"/api/v1/shares/{share_id}/top?limit=0",
-                 f"/p/{share_id}.folded", f"/p/{share_id}.json", f"/p/{share_id}.svg",
-                 f"/p/{share_id}.png"):
+    for path in (
+        f"/api/v1/shares/{share_id}/flame",
+        f"/api/v1/shares/{share_id}/top?limit=0",
+        f"/p/{share_id}.folded",
+        f"/p/{share_id}.json",
+        f"/p/{share_id}.svg",
+        f"/p/{share_id}.png",
+    ):
         answer = client.get(path)
         is_refused = answer.status == 413 and b"come to 2^63 - 1 or more" in answer.body
         assert answer.status == 200 or is_refused, f"{what}: {path}: {answer}"
@@ -91,8 +107,9 @@ def test_views(tenant):
         lines = data.decode("latin-1").split("\n")
         query = {key: value for key, value in zip(names, lines) if value}
         for report in ("flame", "top"):
-            fields = {key: value for key, value in query.items()
-                      if report == "top" or key != "limit"}
+            fields = {
+                key: value for key, value in query.items() if report == "top" or key != "limit"
+            }
             check(tenant.get(f"/api/v1/shares/{share_id}/{report}", query=fields), name)
     for name, data in inputs("fuzz_regex"):
         pattern = data.split(b"\n")[0].decode("latin-1")
@@ -102,8 +119,13 @@ def test_views(tenant):
 def test_json_bodies(tenant):
     for fuzzer in ("fuzz_cpuprofile", "fuzz_speedscope", "fuzz_folded"):
         for name, body in inputs(fuzzer):
-            for path in ("/api/v1/uploads", "/api/v1/session", "/api/v1/tokens", "/api/v1/merge",
-                         "/api/v1/invitations/accept"):
+            for path in (
+                "/api/v1/uploads",
+                "/api/v1/session",
+                "/api/v1/tokens",
+                "/api/v1/merge",
+                "/api/v1/invitations/accept",
+            ):
                 answer = tenant.post(path, body, headers={"Content-Type": "application/json"})
                 check(answer, f"{path} {fuzzer}/{name}")
 
@@ -116,21 +138,29 @@ def check_agents(answer, what):
     if answer.headers["content-type"] == "application/json":
         assert answer.json()["message"], what
     else:
-        assert answer.headers["content-type"] == "application/x-protobuf" and len(answer.body) > 4, what
+        assert (
+            answer.headers["content-type"] == "application/x-protobuf" and len(answer.body) > 4
+        ), what
     return False
 
 
 def post_otlp(tenant, name, data):
     is_json = data[:1] == b"{"
     kind = "application/json" if is_json else "application/x-protobuf"
-    return check_agents(tenant.post("/v1development/profiles", data, headers={"Content-Type": kind}), name)
+    return check_agents(
+        tenant.post("/v1development/profiles", data, headers={"Content-Type": kind}), name
+    )
 
 
 def post_pyroscope(tenant, name, data):
     kinds = {b"p": "application/proto", b"j": "application/json"}
     if data[:1] in kinds:
-        return check_agents(tenant.post("/push.v1.PusherService/Push", data[1:],
-                                        headers={"Content-Type": kinds[data[:1]]}), name)
+        return check_agents(
+            tenant.post(
+                "/push.v1.PusherService/Push", data[1:], headers={"Content-Type": kinds[data[:1]]}
+            ),
+            name,
+        )
     query, kind, body = (data.split(b"\n", 2) + [b"", b""])[:3]
     query = re.sub(rb"[^!-~]", b"%20", query).decode()
     headers = {"Content-Type": re.sub(rb"[^ -~]", b"?", kind).decode().strip()}
@@ -155,16 +185,18 @@ def raw_requests():
         method, path, query = (lines + [b"", b"", b""])[:3]
         target = path + (b"?" + query if query else b"")
         head = b" ".join((method, target, b"HTTP/1.1")) + b"\r\nhost: localhost\r\n"
-        yield name, head + b"".join(line + b"\r\n" for line in lines[3:] if line) + \
-            b"connection: close\r\ncontent-length: 0\r\n\r\n"
+        yield name, head + b"".join(
+            line + b"\r\n" for line in lines[3:] if line
+        ) + b"connection: close\r\ncontent-length: 0\r\n\r\n"
         yield name + " as it is", data + b"\r\n\r\n"
 
 
 def send_raw(server, data):
     """The first bytes of the answer; empty when the server closed the connection."""
     context = ssl.create_default_context(cafile=str(server.ca_file))
-    with socket.create_connection(("localhost", server.port), 20) as plain, \
-            context.wrap_socket(plain, server_hostname="localhost") as connection:
+    with socket.create_connection(("localhost", server.port), 20) as plain, context.wrap_socket(
+        plain, server_hostname="localhost"
+    ) as connection:
         try:
             connection.sendall(data)
             connection.settimeout(2)

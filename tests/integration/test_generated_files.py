@@ -55,18 +55,24 @@ def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(serv
 def narrow(cluster_template):
     """A server with small limits, and a share whose files are larger than the one without credentials."""
     import conftest
+
     folder = conftest.make_folder()
     conftest.copy_template(cluster_template, folder / "data")
-    server = conftest.Server(folder / "data", ["--anonymous-max-generated-bytes", "1MiB",
-                                               "--max-generated-bytes", "4MiB"]).start()
-    server.made = [share(server.api(), amplifying_profile(6, size)) for size in (6000, 6001, 16_000)]
+    server = conftest.Server(
+        folder / "data",
+        ["--anonymous-max-generated-bytes", "1MiB", "--max-generated-bytes", "4MiB"],
+    ).start()
+    server.made = [
+        share(server.api(), amplifying_profile(6, size)) for size in (6000, 6001, 16_000)
+    ]
     yield server
     assert server.stop() == 0
     conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("pattern", ["/p/{0}.svg", "/p/{0}.folded", "/p/{0}.json", "/d/{0}..{1}.svg",
-                                     "/d/{0}..{1}.json"])
+@pytest.mark.parametrize(
+    "pattern", ["/p/{0}.svg", "/p/{0}.folded", "/p/{0}.json", "/d/{0}..{1}.svg", "/d/{0}..{1}.json"]
+)
 def test_files_are_limited_by_role_also_when_they_are_kept(narrow, pattern):
     path = pattern.format(*narrow.made)
     anonymous = narrow.anonymous()
@@ -90,11 +96,15 @@ def test_what_an_anonymous_client_had_generated_is_kept_for_all(narrow):
 
 def test_pprof_is_limited_as_well(narrow):
     maker = pprof_maker.Maker([("samples", "count")])
-    maker.sample([maker.location([(maker.function(f"{n:06}" + "a" * 15_000), 0)]) for n in range(100)], [1])
+    maker.sample(
+        [maker.location([(maker.function(f"{n:06}" + "a" * 15_000), 0)]) for n in range(100)], [1]
+    )
     made = share(narrow.api(), gzip.compress(maker.bytes()))
     assert narrow.anonymous().get(f"/p/{made}.pb.gz").status == 413
     assert narrow.api().get(f"/p/{made}.pb.gz").status == 200
-    assert narrow.anonymous().get(f"/p/{made}/raw").status == 200, "the bytes as they came are not generated"
+    assert (
+        narrow.anonymous().get(f"/p/{made}/raw").status == 200
+    ), "the bytes as they came are not generated"
 
 
 def test_an_anonymous_address_generates_one_file_at_a_time_and_others_are_served(server, anonymous):

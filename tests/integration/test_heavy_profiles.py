@@ -27,10 +27,13 @@ def random_pprof(megabytes, depth=60):
     count = megabytes * MIB // (len(one) + depth + len(tail))
     ids = bytes(i % FUNCTIONS + 1 for i in range(256))
     stacks = os.urandom(count * depth).translate(ids)
-    parts.append(b"".join(one + stacks[i * depth:(i + 1) * depth] + tail for i in range(count)))
+    parts.append(b"".join(one + stacks[i * depth : (i + 1) * depth] + tail for i in range(count)))
     for i in range(FUNCTIONS):
-        parts.append(profiles.block(4, profiles.integer(1, i + 1)
-                                    + profiles.block(4, profiles.integer(1, i + 1))))
+        parts.append(
+            profiles.block(
+                4, profiles.integer(1, i + 1) + profiles.block(4, profiles.integer(1, i + 1))
+            )
+        )
         parts.append(profiles.block(5, profiles.integer(1, i + 1) + profiles.integer(2, i + 3)))
     parts.extend(profiles.block(6, name.encode()) for name in names)
     return b"".join(parts)
@@ -57,8 +60,16 @@ def peak_mib(server):
 
 def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_server):
     heavy_mib = 448
-    server = start_server("--max-heavy-memory", f"{heavy_mib}MiB", "--profile-cache-bytes",
-                          "64MiB", "--worker-threads", "8", "--loop-threads", "2")
+    server = start_server(
+        "--max-heavy-memory",
+        f"{heavy_mib}MiB",
+        "--profile-cache-bytes",
+        "64MiB",
+        "--worker-threads",
+        "8",
+        "--loop-threads",
+        "2",
+    )
     api = server.api()
     data = random_pprof(20)
     made = [share(api, data) for _ in range(2)]
@@ -68,9 +79,11 @@ def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_serv
 
     def ask(number):
         ids = made[number % 2]["id"], made[1 - number % 2]["id"]
-        paths = [f"/api/v1/shares/{ids[0]}/flame?limit={10000 + number}",
-                 f"/api/v1/shares/{ids[0]}/top?focus=function{number}",
-                 f"/p/{ids[0]}.svg?ignore=function{number}"]
+        paths = [
+            f"/api/v1/shares/{ids[0]}/flame?limit={10000 + number}",
+            f"/api/v1/shares/{ids[0]}/top?focus=function{number}",
+            f"/p/{ids[0]}.svg?ignore=function{number}",
+        ]
         answer = server.api(None).get(paths[number % 3], headers={"Accept-Encoding": "zstd"})
         return answer.status, answer.headers.get("retry-after")
 
@@ -103,15 +116,21 @@ def test_a_report_that_computes_for_too_long_is_given_up(start_server):
     made = share(api, random_pprof(48))
     refused = problem(api.get(f"/api/v1/shares/{made['id']}/flame"), 413)
     assert "focus" in refused["detail"]
-    assert api.get(f"/api/v1/shares/{made['id']}/flame",
-                   query={"focus": "^function1$", "ignore": "function[2-9]"}).status == 200
+    assert (
+        api.get(
+            f"/api/v1/shares/{made['id']}/flame",
+            query={"focus": "^function1$", "ignore": "function[2-9]"},
+        ).status
+        == 200
+    )
 
 
 def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
     """And all of them are answered, one after the other."""
     workers = 4
-    server = start_server("--worker-threads", str(workers), "--max-heavy-memory", "4GiB",
-                          "--report-wait", "600s")
+    server = start_server(
+        "--worker-threads", str(workers), "--max-heavy-memory", "4GiB", "--report-wait", "600s"
+    )
     api = server.api()
     slow, quick = share(api, random_pprof(16)), api.post("/api/v1/shares", samples.FOLDED).json()
     many = 12

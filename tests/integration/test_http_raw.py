@@ -29,8 +29,11 @@ class Wire:
         context = ssl.create_default_context(cafile=str(server.ca_file))
         if protocols:
             context.set_alpn_protocols(protocols)
-        raw = socket.create_connection(("localhost", server.port), timeout=timeout,
-                                       source_address=(source, 0) if source else None)
+        raw = socket.create_connection(
+            ("localhost", server.port),
+            timeout=timeout,
+            source_address=(source, 0) if source else None,
+        )
         self.socket = context.wrap_socket(raw, server_hostname="localhost")
         self.rest = b""
 
@@ -88,7 +91,9 @@ def get(path="/healthz", more=""):
 
 
 def post(size, path="/api/v1/shares", more=""):
-    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{more}\r\n").encode()
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{more}\r\n"
+    ).encode()
 
 
 def metric(server, name):
@@ -124,15 +129,15 @@ def folded(size):
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 WRONG_SHAPES = {
     "two lengths": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
-                   b"Content-Length: 43\r\n\r\nx" + SMUGGLED,
+    b"Content-Length: 43\r\n\r\nx" + SMUGGLED,
     "equal lengths twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
-                           b"Content-Length: 1\r\n\r\nx",
+    b"Content-Length: 1\r\n\r\nx",
     "length and chunked": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
-                          b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "chunked in 1.0": b"POST /api/v1/shares HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "unknown coding": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     "chunked twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-                     b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
     "bare line feeds": b"GET /healthz HTTP/1.1\nHost: a\n\n",
@@ -184,9 +189,12 @@ def test_a_query_may_hold_anything(server):
 
 
 def test_good_requests_in_rare_forms_work(server):
-    forms = [b"\r\n" + get(), b"GET /healthz HTTP/1.0\r\n\r\n",
-             b"GET https://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-             b"gEt /healthz HTTP/1.1\r\nhOST:localhost\r\n\r\n".replace(b"gEt", b"GET")]
+    forms = [
+        b"\r\n" + get(),
+        b"GET /healthz HTTP/1.0\r\n\r\n",
+        b"GET https://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"gEt /healthz HTTP/1.1\r\nhOST:localhost\r\n\r\n".replace(b"gEt", b"GET"),
+    ]
     for form in forms:
         with Wire(server) as wire:
             assert wire.send(form).answer()[0] == 200, form
@@ -212,7 +220,9 @@ def test_methods_and_head_and_options(server):
         assert b"200 OK" in head and int(re.search(rb"(?i)content-length: (\d+)", head)[1]) > 10
         wire.rest = rest
         assert wire.answer()[0] == 200, "a HEAD answer has no body that would disturb the next"
-        status, headers, _ = wire.send(get("/api/openapi.yaml").replace(b"GET", b"OPTIONS")).answer()
+        status, headers, _ = wire.send(
+            get("/api/openapi.yaml").replace(b"GET", b"OPTIONS")
+        ).answer()
         assert status == 204
         assert headers["access-control-allow-origin"] == "*"
         assert headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
@@ -221,7 +231,12 @@ def test_methods_and_head_and_options(server):
 
 
 def test_every_answer_carries_the_security_fields(server):
-    for path, is_html in (("/", True), ("/nothing", False), ("/healthz", False), ("/robots.txt", False)):
+    for path, is_html in (
+        ("/", True),
+        ("/nothing", False),
+        ("/healthz", False),
+        ("/robots.txt", False),
+    ):
         with Wire(server) as wire:
             _, headers, _ = wire.send(get(path)).answer()
         assert headers["x-content-type-options"] == "nosniff"
@@ -259,8 +274,13 @@ def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
 
 
 def test_a_client_that_sends_regardless_still_reads_the_413(server):
-    for more, head in (("", post(LARGEST_BODY + 4096)),
-                       ("chunked", b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")):
+    for more, head in (
+        ("", post(LARGEST_BODY + 4096)),
+        (
+            "chunked",
+            b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
+    ):
         with Wire(server) as wire:
             wire.send(head)
             piece = b"x" * 65536
@@ -274,7 +294,9 @@ def test_a_client_that_sends_regardless_still_reads_the_413(server):
 
 def test_a_route_takes_no_more_than_it_says(server):
     with Wire(server) as wire:
-        status, _, body = wire.send(get().replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\nabc")).answer()
+        status, _, body = wire.send(
+            get().replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\nabc")
+        ).answer()
         assert status == 413 and b"takes no body" in body
         status, _, body = wire.send(post(2 << 20, "/api/v1/session") + b" " * (2 << 20)).answer()
         assert status == 413 and b"at most" in body
@@ -298,8 +320,14 @@ def test_plain_text_on_the_tls_port_is_dropped(server):
         assert wire.send(get()).answer()[0] == 200
 
 
-@pytest.mark.parametrize("version,works", [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True),
-                                           (ssl.TLSVersion.TLSv1_3, True)])
+@pytest.mark.parametrize(
+    "version,works",
+    [
+        (ssl.TLSVersion.TLSv1_1, False),
+        (ssl.TLSVersion.TLSv1_2, True),
+        (ssl.TLSVersion.TLSv1_3, True),
+    ],
+)
 def test_tls_versions(server, version, works):
     context = ssl.create_default_context(cafile=str(server.ca_file))
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -320,19 +348,39 @@ def test_tls_versions(server, version, works):
 def test_http2_is_off_unless_asked_for(server):
     with Wire(server, ["h2", "http/1.1"]) as wire:
         assert wire.socket.selected_alpn_protocol() == "http/1.1"
-        assert wire.send(get(more="Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-                                  "HTTP2-Settings: AAMAAABkAAQAAP__\r\n")).answer()[0] == 200
+        assert (
+            wire.send(
+                get(
+                    more="Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                    "HTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+                )
+            ).answer()[0]
+            == 200
+        )
 
 
 @pytest.fixture(scope="module")
 def hasty(cluster_template, tmp_path_factory):
     """A server with short patience and few connections."""
     import conftest
+
     folder = conftest.make_folder()
     conftest.copy_template(cluster_template, folder / "data")
-    instance = conftest.Server(folder / "data", [
-        "--request-timeout", "2s", "--idle-timeout", "3s", "--max-connections", "40",
-        "--anonymous-uploads-per-minute", "1000", "--shutdown-timeout", "8s"])
+    instance = conftest.Server(
+        folder / "data",
+        [
+            "--request-timeout",
+            "2s",
+            "--idle-timeout",
+            "3s",
+            "--max-connections",
+            "40",
+            "--anonymous-uploads-per-minute",
+            "1000",
+            "--shutdown-timeout",
+            "8s",
+        ],
+    )
     instance.start()
     yield instance
     assert instance.stop() == 0
@@ -345,7 +393,7 @@ def test_a_slow_upload_lives_while_bytes_flow(hasty):
         wire.send(post(len(profile), more="Authorization: Bearer " + hasty.token + "\r\n"))
         start = time.monotonic()
         for at in range(0, len(profile), 100):
-            wire.send(profile[at:at + 100])
+            wire.send(profile[at : at + 100])
             time.sleep(0.1)
         status, _, body = wire.answer()
         assert time.monotonic() - start > 5, "longer than every timeout of this server"
@@ -413,7 +461,7 @@ def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server
             with Wire(server, timeout=100) as wire:
                 wire.send(post(len(body)))
                 for at in range(0, len(body), 1 << 18):
-                    wire.send(body[at:at + (1 << 18)])
+                    wire.send(body[at : at + (1 << 18)])
                 status = wire.answer()[0]
         finally:
             with lock:
@@ -483,7 +531,9 @@ class Crowd:
         while not self.has_ended.wait(0.1):
             for wire in self.wires:
                 try:
-                    self.left[wire] -= wire.socket.send(b"!" * (4096 if self.left[wire] < 0 else 1 << 16))
+                    self.left[wire] -= wire.socket.send(
+                        b"!" * (4096 if self.left[wire] < 0 else 1 << 16)
+                    )
                 except (ssl.SSLWantWriteError, ssl.SSLWantReadError, ssl.SSLError, OSError):
                     pass
 
@@ -517,22 +567,30 @@ def test_an_upload_that_waits_for_long_gets_503(start_server):
             assert int(headers["retry-after"]) >= 1
             assert headers["content-type"] == "application/problem+json"
             assert headers["x-content-type-options"] == "nosniff"
-            assert b'"instance":"/api/v1/shares"' in body and headers["x-request-id"].encode() in body
+            assert (
+                b'"instance":"/api/v1/shares"' in body and headers["x-request-id"].encode() in body
+            )
             assert f'request_id={headers["x-request-id"]} method=POST' in server.log()
 
 
 def large_folded(count):
     """Stacks that differ, so that the flame graph has more than 3 * count nodes."""
-    return gzip.compress("".join(
-        f"function_{i % 97};function_with_a_long_name_{i};leaf_{i};line_{i} 1\n"
-        for i in range(count)).encode(), 1)
+    return gzip.compress(
+        "".join(
+            f"function_{i % 97};function_with_a_long_name_{i};leaf_{i};line_{i} 1\n"
+            for i in range(count)
+        ).encode(),
+        1,
+    )
 
 
 def slow_taker(server, path):
     """A connection that has asked for path and takes no more than the answer's begin."""
     wire = Wire(server)
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n".encode())
+    wire.send(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n".encode()
+    )
     head = wire.socket.recv(4096)
     return wire, int(head.split(b" ")[1]), head
 
@@ -577,7 +635,12 @@ def test_one_cached_answer_counts_once_however_many_read_it(start_server):
 
 
 def frame(kind, flags, stream, payload):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+    return (
+        struct.pack(">I", len(payload))[1:]
+        + bytes([kind, flags])
+        + struct.pack(">I", stream)
+        + payload
+    )
 
 
 HTTP2_START = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
@@ -596,7 +659,9 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             for number in range(20000):
                 stream = 2 * number + 1
-                wire.send(frame(1, 5, stream, HTTP2_READYZ) + frame(3, 0, stream, struct.pack(">I", 8)))
+                wire.send(
+                    frame(1, 5, stream, HTTP2_READYZ) + frame(3, 0, stream, struct.pack(">I", 8))
+                )
                 sent += 1
         assert sent < 5000, sent
     assert metric(server, 'perfolio_http_connections_cut_total{reason="cancels"}') == 1
@@ -615,8 +680,22 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
 def test_http2_answers_through_an_ordinary_client(start_server):
     server = start_server("--http2", "yes")
     output = subprocess.run(
-        ["curl", "-sS", "--http2", "--cacert", str(server.ca_file), "-w", "%{http_version} %{http_code}",
-         "-o", "/dev/null", server.url + "/"], capture_output=True, text=True, check=True).stdout
+        [
+            "curl",
+            "-sS",
+            "--http2",
+            "--cacert",
+            str(server.ca_file),
+            "-w",
+            "%{http_version} %{http_code}",
+            "-o",
+            "/dev/null",
+            server.url + "/",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert output == "2 200"
 
 
@@ -624,7 +703,9 @@ def test_a_stop_lets_the_upload_in_flight_finish(start_server):
     server = start_server("--shutdown-timeout", "300s")
     profile = folded(20000)
     wire = Wire(server)
-    wire.send(post(len(profile), more="Authorization: Bearer " + server.token + "\r\n") + profile[:1000])
+    wire.send(
+        post(len(profile), more="Authorization: Bearer " + server.token + "\r\n") + profile[:1000]
+    )
     idle = Wire(server)
     assert wait_until(lambda: has_begun(server))
     server.process.send_signal(signal.SIGTERM)
@@ -661,9 +742,11 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         _, headers, _ = wire.send(get("/nothing?x=1", more='User-Agent: "quote\r\n')).answer()
         assert wait_until(lambda: headers["x-request-id"] in log.read_text())
         line = [line for line in log.read_text().split("\n") if headers["x-request-id"] in line][0]
-        assert re.fullmatch(r'(127\.0\.0\.1|::1) - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] '
-                            r'"GET /nothing\?x=1 HTTP/1\.1" 404 \d+ "-" "\\x22quote" \d+\.\d{6} [0-9a-f]{16}',
-                            line), line
+        assert re.fullmatch(
+            r"(127\.0\.0\.1|::1) - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "
+            r'"GET /nothing\?x=1 HTTP/1\.1" 404 \d+ "-" "\\x22quote" \d+\.\d{6} [0-9a-f]{16}',
+            line,
+        ), line
         log.rename(folder / "access.log.1")
         server.process.send_signal(signal.SIGHUP)
         assert wait_until(log.exists)
@@ -681,12 +764,14 @@ def test_what_takes_most_room_in_the_access_log_is_still_logged(start_server):
         server = start_server("--access-log", log)
         quotes = '"' * 1500
         with Wire(server) as wire:
-            wire.send(get("/nothing?" + quotes, more=f"User-Agent: {quotes}\r\nReferer: {quotes}\r\n"))
+            wire.send(
+                get("/nothing?" + quotes, more=f"User-Agent: {quotes}\r\nReferer: {quotes}\r\n")
+            )
             request_id = wire.answer()[1]["x-request-id"]
             wire.send(get())
             last_id = wire.answer()[1]["x-request-id"]
         assert wait_until(lambda: last_id in open(log).read())
-        line, = [line for line in open(log) if request_id in line]
+        (line,) = [line for line in open(log) if request_id in line]
         assert line.count("\\x22") == 1024 * 3 - len("/nothing?"), line
 
 
@@ -696,27 +781,54 @@ def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
         os.chmod(folder, 0o755)
         log = os.path.join(folder, "access.log")
         server = start_server("--access-log", log, "--trust-forwarded-for", "yes")
-        named = {"203.0.113.9": ("203.0.113.9", "192.0.2.1, 203.0.113.9", "203.0.113.9:4711",
-                                 "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9",
-                                 "::ffff:203.0.113.9", "203.0.113.9%eth0"),
-                 "2001:db8::9": ("2001:DB8:0::9", "[2001:db8::9]", "[2001:db8::9]:4711"),
-                 # No address: another text each time would pass every limit.
-                 "127.0.0.1": ("unknown", "203.0.113.900", "2001:db8::9::1", "[", "_hidden:1", "a" * 99)}
+        named = {
+            "203.0.113.9": (
+                "203.0.113.9",
+                "192.0.2.1, 203.0.113.9",
+                "203.0.113.9:4711",
+                "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9",
+                "::ffff:203.0.113.9",
+                "203.0.113.9%eth0",
+            ),
+            "2001:db8::9": ("2001:DB8:0::9", "[2001:db8::9]", "[2001:db8::9]:4711"),
+            # No address: another text each time would pass every limit.
+            "127.0.0.1": ("unknown", "203.0.113.900", "2001:db8::9::1", "[", "_hidden:1", "a" * 99),
+        }
         for client, forms in named.items():
             for forwarded in forms:
                 with Wire(server) as wire:
                     wire.send(get(more=f"X-Forwarded-For: {forwarded}\r\n"))
                     request_id = wire.answer()[1]["x-request-id"]
                 assert wait_until(lambda: request_id in open(log).read())
-                line, = [line for line in open(log) if request_id in line]
+                (line,) = [line for line in open(log) if request_id in line]
                 assert line.startswith(f"{client} "), line
 
 
 def make_certificate(folder, name):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                    "-nodes", "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"),
-                    "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            str(folder / "key.pem"),
+            "-out",
+            str(folder / "cert.pem"),
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ],
+        check=True,
+        capture_output=True,
+    )
     os.chmod(folder / "key.pem", 0o644)
 
 
@@ -727,18 +839,24 @@ def common_name(server):
     with socket.create_connection(("localhost", server.port), timeout=60) as raw:
         with context.wrap_socket(raw) as tls:
             der = tls.getpeercert(binary_form=True)
-    text = subprocess.run(["openssl", "x509", "-inform", "der", "-noout", "-subject"], input=der,
-                          capture_output=True, check=True).stdout.decode()
+    text = subprocess.run(
+        ["openssl", "x509", "-inform", "der", "-noout", "-subject"],
+        input=der,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
     return text.rpartition("=")[2].strip()
 
 
 def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(start_server):
     import conftest
+
     folder = conftest.make_folder()
     try:
         make_certificate(folder, "first")
-        server = start_server("--tls-cert", str(folder / "cert.pem"), "--tls-key",
-                              str(folder / "key.pem"), wait=False)
+        server = start_server(
+            "--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem"), wait=False
+        )
         assert wait_until(lambda: answers(server), 60), server.log()[-2000:]
         assert common_name(server) == "first"
         make_certificate(folder, "second")
@@ -756,9 +874,21 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         assert wait_until(lambda: answers(server)) and common_name(server) == "second"
         # A key with a password is refused; nobody is asked for it.
         (folder / "cert.pem").write_text(whole)
-        subprocess.run(["openssl", "ec", "-aes256", "-passout", "pass:secret", "-in",
-                        str(folder / "key.pem"), "-out", str(folder / "locked.pem")], check=True,
-                       capture_output=True)
+        subprocess.run(
+            [
+                "openssl",
+                "ec",
+                "-aes256",
+                "-passout",
+                "pass:secret",
+                "-in",
+                str(folder / "key.pem"),
+                "-out",
+                str(folder / "locked.pem"),
+            ],
+            check=True,
+            capture_output=True,
+        )
         (folder / "locked.pem").rename(folder / "key.pem")
         server.process.send_signal(signal.SIGHUP)
         assert wait_until(lambda: "private key without a password" in server.log())
@@ -784,10 +914,17 @@ def test_metrics_are_well_formed(server):
             names.add(name)
             continue
         assert line.startswith("# HELP ") or re.fullmatch(
-            r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? -?[\d.e+]+(Inf)?', line), line
-    assert {"perfolio_http_requests_total", "perfolio_http_request_duration_seconds",
-            "perfolio_http_queue_depth", "perfolio_http_connections", "perfolio_http_buffered_bytes",
-            "process_resident_memory_bytes", "process_cpu_seconds_total"} <= names
+            r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? -?[\d.e+]+(Inf)?', line
+        ), line
+    assert {
+        "perfolio_http_requests_total",
+        "perfolio_http_request_duration_seconds",
+        "perfolio_http_queue_depth",
+        "perfolio_http_connections",
+        "perfolio_http_buffered_bytes",
+        "process_resident_memory_bytes",
+        "process_cpu_seconds_total",
+    } <= names
     assert server.anonymous().get("/metrics").status in (200, 401)
 
 

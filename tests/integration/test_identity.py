@@ -93,8 +93,10 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
     server = start_server()
     account = Tenant(server).add_user("member")
     for email in (account["email"], "unknown@example.com"):
+
         def attempt(_, email=email):
             return Browser(server).sign_in(email=email, password="wrong password")
+
         assert [attempt(i).status for i in range(5)] == [401] * 5
         # At once, since the first back-offs are shorter than an attempt on a busy machine takes.
         with concurrent.futures.ThreadPoolExecutor(3) as threads:
@@ -114,6 +116,7 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
 def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
     """PostgreSQL takes the Kelvin sign for a capital k, so both name the same account."""
     server = start_server()
+
     def attempt(name):
         return Browser(server).sign_in(email=name + "elvin@example.com", password="wrong").status
 
@@ -141,8 +144,10 @@ def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
 
 
 def test_one_time_codes_sign_in_once(server, tenant):
-    answer = tenant.operator.post(f"/api/v1/admin/tenants/{tenant.id}/users",
-                                  json={"email": unique("new") + "@example.com", "role": "owner"})
+    answer = tenant.operator.post(
+        f"/api/v1/admin/tenants/{tenant.id}/users",
+        json={"email": unique("new") + "@example.com", "role": "owner"},
+    )
     assert answer.status == 201
     url = answer.json()["login_url"]
     assert url.startswith(server.url + "/login#code=")
@@ -168,8 +173,9 @@ def test_login_codes_of_the_operator(server, admin, tenant):
     code = answer.json()["url"].partition("#code=")[2]
     me = Browser(server).sign_in(code=code).json()
     assert me["tenant"]["id"] == 2 and "operator" in me["scopes"]
-    problem(admin.post("/api/v1/admin/login-codes", json={"email": "no@example.com"}), 404,
-            "not-found")
+    problem(
+        admin.post("/api/v1/admin/login-codes", json={"email": "no@example.com"}), 404, "not-found"
+    )
 
 
 def test_changing_the_password_ends_other_sessions(server, tenant):
@@ -177,27 +183,36 @@ def test_changing_the_password_ends_other_sessions(server, tenant):
     here, there = Browser(server), Browser(server)
     for browser in (here, there):
         assert browser.sign_in(email=account["email"], password=PASSWORD).status == 200
-    problem(here.post("/api/v1/password", json={"old": "wrong", "new": "a new password"}), 403,
-            "forbidden")
+    problem(
+        here.post("/api/v1/password", json={"old": "wrong", "new": "a new password"}),
+        403,
+        "forbidden",
+    )
     problem(here.post("/api/v1/password", json={"old": PASSWORD, "new": "short"}), 400, "invalid")
-    assert here.post("/api/v1/password",
-                     json={"old": PASSWORD, "new": "a new password"}).status == 204
+    assert (
+        here.post("/api/v1/password", json={"old": PASSWORD, "new": "a new password"}).status == 204
+    )
     assert here.get("/api/v1/session").json()["kind"] == "user"
     assert there.get("/api/v1/session").json()["kind"] == "anonymous"
-    problem(Browser(server).sign_in(email=account["email"], password=PASSWORD), 401,
-            "unauthenticated")
+    problem(
+        Browser(server).sign_in(email=account["email"], password=PASSWORD), 401, "unauthenticated"
+    )
     assert Browser(server).sign_in(email=account["email"], password="a new password").status == 200
 
 
 def test_sessions_end_when_idle_and_at_last(server, owner):
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE session SET last_used_at = now() - interval '8 days' "
-                       "WHERE user_id = %s", [owner.user["id"]])
+        cursor.execute(
+            "UPDATE session SET last_used_at = now() - interval '8 days' " "WHERE user_id = %s",
+            [owner.user["id"]],
+        )
     assert owner.get("/api/v1/session").json()["kind"] == "anonymous"
     other = Tenant(server).user("owner")
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE session SET expires_at = now() - interval '1 second' "
-                       "WHERE user_id = %s", [other.user["id"]])
+        cursor.execute(
+            "UPDATE session SET expires_at = now() - interval '1 second' " "WHERE user_id = %s",
+            [other.user["id"]],
+        )
     assert other.get("/api/v1/session").json()["kind"] == "anonymous"
 
 
@@ -205,8 +220,9 @@ def test_secrets_are_stored_as_hashes_only(server, owner):
     token = owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()["token"]
     secrets = [token, owner.cookies["__Host-perfolio_session"], PASSWORD]
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT table_name FROM information_schema.tables "
-                       "WHERE table_schema = 'public'")
+        cursor.execute(
+            "SELECT table_name FROM information_schema.tables " "WHERE table_schema = 'public'"
+        )
         for (table,) in cursor.fetchall():
             cursor.execute(f"SELECT coalesce(string_agg(t::text, ' '), '') FROM \"{table}\" t")
             text = cursor.fetchone()[0]
@@ -228,31 +244,43 @@ def test_unsafe_requests_of_a_session_need_its_csrf_token(server, tenant, owner)
     assert owner.post("/api/v1/tokens", json=wish).status == 201
 
 
-@pytest.mark.parametrize("headers", [
-    {"Origin": "https://evil.example"},
-    {"Origin": "null"},
-    {"Sec-Fetch-Site": "cross-site"},
-    {"Sec-Fetch-Site": "same-site"},
-])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
 def test_requests_from_other_sites_are_refused(server, owner, headers):
-    problem(owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers),
-            403, "forbidden")
-    problem(Browser(server).post("/api/v1/session", json={"code": "x"}, headers=headers), 403,
-            "forbidden")
+    problem(
+        owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers),
+        403,
+        "forbidden",
+    )
+    problem(
+        Browser(server).post("/api/v1/session", json={"code": "x"}, headers=headers),
+        403,
+        "forbidden",
+    )
 
 
 def test_requests_from_the_own_pages_pass(server, owner):
     headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
-    assert owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]},
-                      headers=headers).status == 201
+    assert (
+        owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers).status
+        == 201
+    )
 
 
 # ---- tokens ----
 
 
 def test_tokens_are_made_used_listed_and_revoked(server, tenant, owner):
-    answer = owner.post("/api/v1/tokens",
-                        json={"name": "ci", "scopes": ["share", "read"], "expires": "90d"})
+    answer = owner.post(
+        "/api/v1/tokens", json={"name": "ci", "scopes": ["share", "read"], "expires": "90d"}
+    )
     assert answer.status == 201
     token = answer.json()
     assert re.fullmatch(r"pf_[0-9A-Za-z]{43}", token["token"])
@@ -293,45 +321,83 @@ def test_last_use_is_written_at_most_once_a_minute(server, tenant):
 def test_a_token_past_its_expiry_is_refused(server, tenant):
     token = tenant.make_token("read", expires="1h")
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE token SET expires_at = now() - interval '1 s' WHERE id = %s",
-                       [token["id"]])
+        cursor.execute(
+            "UPDATE token SET expires_at = now() - interval '1 s' WHERE id = %s", [token["id"]]
+        )
     problem(Api(server, token["token"]).get("/api/v1/session"), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("authorization", ["Bearer", "Bearer x", "Basic YTpi", "Bearer pf_" + "a" * 43,
-                                           "Bearer pf_" + "a" * 42 + "-", "Bearer " + "p" * 5000])
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Bearer",
+        "Bearer x",
+        "Basic YTpi",
+        "Bearer pf_" + "a" * 43,
+        "Bearer pf_" + "a" * 42 + "-",
+        "Bearer " + "p" * 5000,
+    ],
+)
 def test_bad_credentials_are_refused_even_where_none_are_needed(anonymous, authorization):
     answer = anonymous.get("/api/v1/session", headers={"Authorization": authorization})
     problem(answer, 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("wish", [
-    {"name": "x"}, {"name": "x", "scopes": []}, {"scopes": ["read"]}, {"name": "", "scopes": ["read"]},
-    {"name": "x", "scopes": ["all"]}, {"name": "x", "scopes": "read"}, {"name": "x", "scopes": [1]},
-    {"name": "x" * 101, "scopes": ["read"]}, {"name": "x", "scopes": ["read"], "expires": "soon"},
-    {"name": "x", "scopes": ["read"], "expires": "0d"}, {"name": "x", "scopes": ["read"], "extra": 1},
-    {"name": "x", "scopes": ["read"], "expires": "99999999999999w"}, {"name": "a\0b", "scopes": ["read"]},
-])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"name": "x"},
+        {"name": "x", "scopes": []},
+        {"scopes": ["read"]},
+        {"name": "", "scopes": ["read"]},
+        {"name": "x", "scopes": ["all"]},
+        {"name": "x", "scopes": "read"},
+        {"name": "x", "scopes": [1]},
+        {"name": "x" * 101, "scopes": ["read"]},
+        {"name": "x", "scopes": ["read"], "expires": "soon"},
+        {"name": "x", "scopes": ["read"], "expires": "0d"},
+        {"name": "x", "scopes": ["read"], "extra": 1},
+        {"name": "x", "scopes": ["read"], "expires": "99999999999999w"},
+        {"name": "a\0b", "scopes": ["read"]},
+    ],
+)
 def test_malformed_wishes_for_tokens_are_named(owner, wish):
     problem(owner.post("/api/v1/tokens", json=wish), 400, "invalid")
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b"\xff", b'{"name":"a","name":"b"}', b"[" * 5000])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"null", b"\xff", b'{"name":"a","name":"b"}', b"[" * 5000]
+)
 def test_bodies_that_are_no_object_are_refused(owner, body):
     problem(owner.post("/api/v1/tokens", body=body), 400, "invalid")
 
 
 def test_nobody_gives_more_scopes_than_they_have(server, tenant, owner):
     viewer, member = tenant.user("viewer"), tenant.user("member")
-    for client, scope in ((viewer, "share"), (member, "admin"), (owner, "operator"),
-                          (tenant.api("admin", "read"), "share")):
-        problem(client.post("/api/v1/tokens", json={"name": "x", "scopes": ["read", scope]}), 403,
-                "forbidden")
+    for client, scope in (
+        (viewer, "share"),
+        (member, "admin"),
+        (owner, "operator"),
+        (tenant.api("admin", "read"), "share"),
+    ):
+        problem(
+            client.post("/api/v1/tokens", json={"name": "x", "scopes": ["read", scope]}),
+            403,
+            "forbidden",
+        )
     operator = server.api()
-    problem(operator.post("/api/v1/tokens", json={"name": "x", "scopes": ["operator"]}), 403,
-            "forbidden")
-    problem(operator.post(f"/api/v1/admin/tenants/{tenant.id}/tokens",
-                          json={"name": "x", "scopes": ["operator"]}), 403, "forbidden")
+    problem(
+        operator.post("/api/v1/tokens", json={"name": "x", "scopes": ["operator"]}),
+        403,
+        "forbidden",
+    )
+    problem(
+        operator.post(
+            f"/api/v1/admin/tenants/{tenant.id}/tokens", json={"name": "x", "scopes": ["operator"]}
+        ),
+        403,
+        "forbidden",
+    )
     assert viewer.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).status == 201
 
 
@@ -387,10 +453,16 @@ def test_invitations_are_for_one_use(server, tenant, owner):
     for _ in range(2):  # looking uses nothing up
         looked = browser.post("/api/v1/invitations/look", json={"token": token})
         assert looked.status == 200 and looked.json() == {
-            "email": email, "role": "member", "asks_public_debuginfod": False}
+            "email": email,
+            "role": "member",
+            "asks_public_debuginfod": False,
+        }
     wish = {"token": token, "password": "a fine password", "name": "Ada"}
-    problem(browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}), 400,
-            "invalid")
+    problem(
+        browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}),
+        400,
+        "invalid",
+    )
     answer = browser.post("/api/v1/invitations/accept", json=wish)
     assert answer.status == 201
     me = answer.json()
@@ -403,8 +475,9 @@ def test_invitations_are_for_one_use(server, tenant, owner):
 
 def test_invitations_can_be_withdrawn_and_expire(server, owner):
     def invite():
-        answer = owner.post("/api/v1/invitations",
-                            json={"email": unique("late") + "@example.com", "role": "viewer"})
+        answer = owner.post(
+            "/api/v1/invitations", json={"email": unique("late") + "@example.com", "role": "viewer"}
+        )
         return answer.json()["id"], answer.json()["url"].partition("#")[2]
 
     first, first_token = invite()
@@ -414,10 +487,18 @@ def test_invitations_can_be_withdrawn_and_expire(server, owner):
     with server.database().cursor() as cursor:
         cursor.execute("UPDATE invitation SET expires_at = now() WHERE id = %s", [second])
     for token in (first_token, second_token, "x"):
-        problem(Browser(server).post("/api/v1/invitations/look", json={"token": token}), 404,
-                "not-found")
-        problem(Browser(server).post("/api/v1/invitations/accept",
-                                     json={"token": token, "password": PASSWORD}), 404, "not-found")
+        problem(
+            Browser(server).post("/api/v1/invitations/look", json={"token": token}),
+            404,
+            "not-found",
+        )
+        problem(
+            Browser(server).post(
+                "/api/v1/invitations/accept", json={"token": token, "password": PASSWORD}
+            ),
+            404,
+            "not-found",
+        )
 
 
 def invited(client, email, role="member"):
@@ -430,8 +511,11 @@ def invited(client, email, role="member"):
 def test_members_are_not_invited(tenant, owner):
     member = tenant.add_user("viewer")
     for email in (member["email"], member["email"].upper()):
-        said = problem(owner.post("/api/v1/invitations", json={"email": email, "role": "member"}),
-                       409, "conflict")
+        said = problem(
+            owner.post("/api/v1/invitations", json={"email": email, "role": "member"}),
+            409,
+            "conflict",
+        )
         assert email in said and "viewer" in said
     assert owner.get("/api/v1/invitations").json()["invitations"] == []
     assert owner.delete(f"/api/v1/users/{member['id']}").status == 204
@@ -444,8 +528,11 @@ def test_another_invitation_withdraws_the_first(server, tenant, owner):
     listed = owner.get("/api/v1/invitations").json()["invitations"]
     assert [(row["email"], row["role"]) for row in listed] == [(email.upper(), "viewer")]
     for path, more in (("look", {}), ("accept", {"password": PASSWORD})):
-        said = problem(Browser(server).post(f"/api/v1/invitations/{path}",
-                                            json={"token": first, **more}), 404, "not-found")
+        said = problem(
+            Browser(server).post(f"/api/v1/invitations/{path}", json={"token": first, **more}),
+            404,
+            "not-found",
+        )
         assert "withdrawn" in said
     # Another team's invitation to the same person stays, and so do those to others.
     other = Tenant(server)
@@ -455,8 +542,11 @@ def test_another_invitation_withdraws_the_first(server, tenant, owner):
     for token, status in ((others_link, 200), (somebody, 200), (second, 404), (third, 200)):
         looked = Browser(server).post("/api/v1/invitations/look", json={"token": token})
         assert looked.status == status, looked
-    actions = [row["action"] for row in owner.get("/api/v1/audit").json()["entries"]
-               if row["target"].lower() == email]
+    actions = [
+        row["action"]
+        for row in owner.get("/api/v1/audit").json()["entries"]
+        if row["target"].lower() == email
+    ]
     assert actions == ["invitation.create", "invitation.delete"] * 2 + ["invitation.create"]
 
 
@@ -472,19 +562,23 @@ def test_two_invitations_at_once_leave_one(tenant):
 def test_an_email_has_one_account(server, tenant, owner):
     email = Tenant(server).add_user("viewer")["email"]  # of others, which is not told here
     url = owner.post("/api/v1/invitations", json={"email": email, "role": "member"}).json()["url"]
-    answer = Browser(server).post("/api/v1/invitations/accept",
-                                  json={"token": url.partition("#")[2], "password": PASSWORD})
+    answer = Browser(server).post(
+        "/api/v1/invitations/accept", json={"token": url.partition("#")[2], "password": PASSWORD}
+    )
     problem(answer, 409, "conflict")
-    answer = tenant.operator.post(f"/api/v1/admin/tenants/{tenant.id}/users",
-                                  json={"email": email.upper(), "role": "viewer"})
+    answer = tenant.operator.post(
+        f"/api/v1/admin/tenants/{tenant.id}/users", json={"email": email.upper(), "role": "viewer"}
+    )
     problem(answer, 409, "conflict")
 
 
-@pytest.mark.parametrize("email", ["", "x", "@x", "x@", "a b@c", "a@b@c", "a@b\n", "x" * 250 + "@b.com",
-                                   "<a@b>"])
+@pytest.mark.parametrize(
+    "email", ["", "x", "@x", "x@", "a b@c", "a@b@c", "a@b\n", "x" * 250 + "@b.com", "<a@b>"]
+)
 def test_what_is_no_email_is_refused(owner, email):
-    problem(owner.post("/api/v1/invitations", json={"email": email, "role": "member"}), 400,
-            "invalid")
+    problem(
+        owner.post("/api/v1/invitations", json={"email": email, "role": "member"}), 400, "invalid"
+    )
 
 
 def test_the_last_owner_stays(tenant, owner):
@@ -504,18 +598,28 @@ def test_two_owners_cannot_step_down_at_once(tenant):
             if user["id"] not in [owner.user["id"] for owner in owners]:
                 assert owners[0].delete(f"/api/v1/users/{user['id']}").status == 204
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            answers = list(pool.map(
-                lambda owner: owner.patch(f"/api/v1/users/{owner.user['id']}",
-                                          json={"role": "viewer"}).status, owners))
+            answers = list(
+                pool.map(
+                    lambda owner: owner.patch(
+                        f"/api/v1/users/{owner.user['id']}", json={"role": "viewer"}
+                    ).status,
+                    owners,
+                )
+            )
         assert sorted(answers) in ([200, 409], [200, 403]), answers
 
 
 def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
     client = tenant.api("admin", "read")
-    problem(client.post("/api/v1/invitations", json={"email": "a@b.example", "role": "member"}), 403,
-            "forbidden")
-    assert client.post("/api/v1/invitations",
-                       json={"email": "a@b.example", "role": "viewer"}).status == 201
+    problem(
+        client.post("/api/v1/invitations", json={"email": "a@b.example", "role": "member"}),
+        403,
+        "forbidden",
+    )
+    assert (
+        client.post("/api/v1/invitations", json={"email": "a@b.example", "role": "viewer"}).status
+        == 201
+    )
     viewer = tenant.add_user("viewer")
     problem(client.patch(f"/api/v1/users/{viewer['id']}", json={"role": "owner"}), 403, "forbidden")
 
@@ -530,14 +634,22 @@ def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
         ("/api/v1/tenant", ("PATCH", "/api/v1/tenant", {"name": unique("first")})),
         ("/api/v1/tenant", ("PATCH", "/api/v1/tenant", {"sample_labels": "endpoint"})),
         ("/api/v1/users", ("PATCH", person, {"role": "viewer"})),
-        ("/api/v1/invitations", ("POST", "/api/v1/invitations", {"email": "a@b.example", "role": "viewer"})),
+        (
+            "/api/v1/invitations",
+            ("POST", "/api/v1/invitations", {"email": "a@b.example", "role": "viewer"}),
+        ),
     ]:
         seen = owner.get(path).headers["etag"]
         assert owner.get(path).headers["etag"] == seen
         method, where, body = change
-        assert owner.request(method, where, json=body, headers={"If-Match": seen}).status in (200, 201)
+        assert owner.request(method, where, json=body, headers={"If-Match": seen}).status in (
+            200,
+            201,
+        )
         assert owner.get(path).headers["etag"] != seen, path
-        said = problem(owner.request(method, where, json=body, headers={"If-Match": seen}), 412, "stale")
+        said = problem(
+            owner.request(method, where, json=body, headers={"If-Match": seen}), 412, "stale"
+        )
         assert "changed since you looked" in said and "repeat" in said
         if where == person:
             problem(owner.delete(person, headers={"If-Match": seen}), 412, "stale")
@@ -638,8 +750,9 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
     assert stranger.sign_in(email="my-own-password", password="secret typed wrong").status == 401
     assert stranger.sign_in(code="secret typed wrong").status == 401
     header = {"X-Perfolio-Password": "open sesame"}
-    made = owner.post("/api/v1/shares", body=PROFILE, query={"visibility": "password"},
-                      headers=header).json()
+    made = owner.post(
+        "/api/v1/shares", body=PROFILE, query={"visibility": "password"}, headers=header
+    ).json()
     path = f"/api/v1/shares/{made['id']}"
     assert stranger.get(path, headers={"X-Perfolio-Password": "secret typed"}).status == 401
     assert stranger.get(path).status == 401, "no attempt: nothing was typed"
@@ -650,8 +763,10 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
     with server.database() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT tenant_id, target FROM audit_log WHERE action LIKE '%.refuse'")
         rows = cursor.fetchall()
-        cursor.execute("SELECT count(*) FROM audit_log WHERE audit_log::text LIKE '%typed%'"
-                       " OR audit_log::text LIKE '%my-own-password%'")
+        cursor.execute(
+            "SELECT count(*) FROM audit_log WHERE audit_log::text LIKE '%typed%'"
+            " OR audit_log::text LIKE '%my-own-password%'"
+        )
         assert cursor.fetchone() == (0,)
     assert (1, "unknown account") in rows and (1, "one-time code") in rows and len(rows) == 4
 
@@ -661,22 +776,32 @@ def test_refused_attempts_cannot_fill_the_audit_log(start_server):
     server = start_server()
     tenant = Tenant(server)
     owner = tenant.user("owner")
-    made = [owner.post("/api/v1/shares", body=PROFILE, query={"visibility": "password"},
-                       headers={"X-Perfolio-Password": "open sesame"}).json()["id"]
-            for _ in range(8)]
+    made = [
+        owner.post(
+            "/api/v1/shares",
+            body=PROFILE,
+            query={"visibility": "password"},
+            headers={"X-Perfolio-Password": "open sesame"},
+        ).json()["id"]
+        for _ in range(8)
+    ]
     refused, begun = 0, time.monotonic()
     for number in range(96):
         guesser = server.anonymous()
         come_from(guesser, f"127.0.5.{number // 12 + 1}")
-        answer = guesser.get(f"/api/v1/shares/{made[number % 8]}",
-                             headers={"X-Perfolio-Password": f"{number:0300}"})
+        answer = guesser.get(
+            f"/api/v1/shares/{made[number % 8]}", headers={"X-Perfolio-Password": f"{number:0300}"}
+        )
         refused += answer.status == 401
         guesser.close()
     minutes = (time.monotonic() - begun) / 60
     assert refused > 64
     assert 60 <= len(refusals(owner)) <= 60 + 2 * minutes + 1, "60 at once, two a minute"
-    dropped = int(re.search(r"^perfolio_audit_dropped_total (\d+)$", owner.get("/metrics").text,
-                            re.MULTILINE)[1])
+    dropped = int(
+        re.search(
+            r"^perfolio_audit_dropped_total (\d+)$", owner.get("/metrics").text, re.MULTILINE
+        )[1]
+    )
     assert dropped == refused - len(refusals(owner))
 
 
@@ -687,8 +812,10 @@ def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, t
     operator = server.api()
     path = f"/api/v1/admin/tenants/{tenant.id}"
     member = tenant.user("member")
-    client = Api(server, owner.post("/api/v1/tokens", json={"name": "ci", "scopes": ["read"]})
-                 .json()["token"])
+    client = Api(
+        server,
+        owner.post("/api/v1/tokens", json={"name": "ci", "scopes": ["read"]}).json()["token"],
+    )
     users = operator.get(path + "/users").json()["users"]
     assert [user["role"] for user in users] == ["owner", "member"]
     (token,) = operator.get(path + "/tokens").json()["tokens"]
@@ -704,7 +831,10 @@ def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, t
     assert operator.delete(f"{path}/users/{users[1]['id']}").status == 204
     assert member.get("/api/v1/session").json()["kind"] == "anonymous"
     problem(operator.delete(f"{path}/users/{users[0]['id']}"), 409, "conflict")
-    for missing in ("/api/v1/admin/tenants/999999999/users", "/api/v1/admin/tenants/999999999/tokens"):
+    for missing in (
+        "/api/v1/admin/tenants/999999999/users",
+        "/api/v1/admin/tenants/999999999/tokens",
+    ):
         problem(operator.get(missing), 404, "not-found")
     problem(operator.delete(f"{path}/users/nobody"), 404, "not-found")
     problem(operator.get(path + "/users", query={"page": 1}), 400, "invalid")
@@ -729,14 +859,20 @@ def test_tenants_are_made_changed_and_listed(server, admin):
     assert admin.get(path).json() == changed
     seen, cursor = [], None
     while True:
-        page = admin.get("/api/v1/admin/tenants",
-                         query={"limit": 3, **({"cursor": cursor} if cursor else {})}).json()
+        page = admin.get(
+            "/api/v1/admin/tenants", query={"limit": 3, **({"cursor": cursor} if cursor else {})}
+        ).json()
         seen += [row["id"] for row in page["tenants"]]
         cursor = page["next_cursor"]
         if cursor is None:
             break
     assert seen == sorted(set(seen)) and {1, 2, made["id"]} <= set(seen)
-    for bad in ({"max_bytes_stored": -1}, {"name": ""}, {"uploads_per_minute": 1.5}, {"is_operator": True}):
+    for bad in (
+        {"max_bytes_stored": -1},
+        {"name": ""},
+        {"uploads_per_minute": 1.5},
+        {"is_operator": True},
+    ):
         problem(admin.patch(path, json=bad), 400, "invalid")
     for missing in ("/api/v1/admin/tenants/999999999", "/api/v1/admin/tenants/x"):
         problem(admin.get(missing), 404, "not-found")
@@ -753,14 +889,19 @@ def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
     assert admin.delete(f"/api/v1/admin/tenants/{tenant.id}").status == 204
     problem(client.get("/api/v1/session"), 401, "unauthenticated")
     assert owner.get("/api/v1/session").json()["kind"] == "anonymous"
-    problem(Browser(server).sign_in(email=owner.user["email"], password=PASSWORD), 401,
-            "unauthenticated")
+    problem(
+        Browser(server).sign_in(email=owner.user["email"], password=PASSWORD),
+        401,
+        "unauthenticated",
+    )
     assert Api(server).get(f"/api/v1/shares/{share.json()['id']}").status == 404  # no tombstone
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT table_name FROM information_schema.columns "
-                       "WHERE table_schema = 'public' AND column_name = 'tenant_id'")
+        cursor.execute(
+            "SELECT table_name FROM information_schema.columns "
+            "WHERE table_schema = 'public' AND column_name = 'tenant_id'"
+        )
         for (table,) in cursor.fetchall():
-            cursor.execute(f"SELECT count(*) FROM \"{table}\" WHERE tenant_id = %s", [tenant.id])
+            cursor.execute(f'SELECT count(*) FROM "{table}" WHERE tenant_id = %s', [tenant.id])
             assert cursor.fetchone()[0] == 0, table
     deadline = time.monotonic() + 60
     while True:

@@ -50,16 +50,24 @@ def push_folded(client):
 def push_pyroscope(client):
     for begin, value in windows():
         body = make_profile(CPU, begin, {("main",): [1, value]} if value else {}, PERIOD, WINDOW)
-        answer = client.post(PUSH, body=push_protobuf([({"service_name": "api"}, [body])]),
-                             headers={"Content-Type": "application/proto"})
+        answer = client.post(
+            PUSH,
+            body=push_protobuf([({"service_name": "api"}, [body])]),
+            headers={"Content-Type": "application/proto"},
+        )
         assert answer.status == 200, answer
 
 
 def push_otlp(client):
-    profiles = [otlp_maker.Profile(PERIOD, begin, {("main",): value} if value else {}, 1, PERIOD, WINDOW)
-                for begin, value in windows()]
-    answer = client.post("/v1development/profiles", body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
-                         headers={"Content-Type": "application/x-protobuf"})
+    profiles = [
+        otlp_maker.Profile(PERIOD, begin, {("main",): value} if value else {}, 1, PERIOD, WINDOW)
+        for begin, value in windows()
+    ]
+    answer = client.post(
+        "/v1development/profiles",
+        body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
     assert answer.status == 200 and b"reject" not in answer.body, answer
 
 
@@ -80,22 +88,39 @@ def test_idle_time_counts_in_averages(start_server, push):
 
     def check():
         for step in (None, "1s", "10s", "1m", "1h"):
-            answer = ask(client, BEGIN - MINUTE, END + MINUTE, query=query, **({"step": step} if step else {}))
+            answer = ask(
+                client,
+                BEGIN - MINUTE,
+                END + MINUTE,
+                query=query,
+                **({"step": step} if step else {}),
+            )
             series = one_series(answer)
             assert series["total"] == len(BUSY) * SECOND, step
-            assert series["covered_ms"] == COUNT * 10_000 and near(series["average"], 0.01, 1e-6), (step, series)
+            assert series["covered_ms"] == COUNT * 10_000 and near(series["average"], 0.01, 1e-6), (
+                step,
+                series,
+            )
             assert "notes" not in answer
-        points = dict(map(tuple, one_series(ask(client, BEGIN, END, query=query, step="10s"))["points"]))
+        points = dict(
+            map(tuple, one_series(ask(client, BEGIN, END, query=query, step="10s"))["points"])
+        )
         assert {(ms * 10**6 - BEGIN) // WINDOW: value for ms, value in points.items()} == {
-            i: 0.1 if i in BUSY else 0 for i in range(COUNT)}
+            i: 0.1 if i in BUSY else 0 for i in range(COUNT)
+        }
         # A window in which nothing ran at all is a line at 0.
-        series = one_series(ask(client, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE, query=query, step="10s"))
+        series = one_series(
+            ask(client, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE, query=query, step="10s")
+        )
         assert {value for _, value in series["points"]} == {0} and len(series["points"]) == 8
         assert series["covered_ms"] == 80_000 and series["average"] == 0 and series["total"] == 0
         # Nothing is a frame of it.
         assert folded(client, query, BEGIN, END)[1] == {("main",): len(BUSY) * SECOND}
         assert folded(client, query, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE)[1] == {}
-        rows = client.get("/api/v1/export", query={"query": query, "start": BEGIN + 40 * SECOND, "end": BEGIN + 2 * MINUTE})
+        rows = client.get(
+            "/api/v1/export",
+            query={"query": query, "start": BEGIN + 40 * SECOND, "end": BEGIN + 2 * MINUTE},
+        )
         assert rows.status == 200 and rows.body[:4] == b"PAR1", rows
 
     check_again_merged_and_restarted(server, check)
@@ -107,13 +132,24 @@ def test_types_of_which_all_is_zero_are_idle_too(start_server):
     client = Tenant(server).api("ingest", "read")
     types = [("cpu", "nanoseconds"), ("lock_wait", "nanoseconds"), ("never", "count")]
     for i in range(20):
-        body = make_profile(types, BEGIN + i * WINDOW, {("main",): [SECOND, SECOND if i == 5 else 0, 0]}, PERIOD, WINDOW)
+        body = make_profile(
+            types,
+            BEGIN + i * WINDOW,
+            {("main",): [SECOND, SECOND if i == 5 else 0, 0]},
+            PERIOD,
+            WINDOW,
+        )
         assert client.post("/api/v1/profiles", body=body).status == 200
 
     def check():
         for name, average in (("cpu", 0.1), ("lock_wait", 0.005), ("never", 0)):
-            series = one_series(ask(client, BEGIN, BEGIN + 20 * WINDOW, query="process_cpu:" + name))
-            assert series["covered_ms"] == 200_000 and near(series["average"], average), (name, series)
+            series = one_series(
+                ask(client, BEGIN, BEGIN + 20 * WINDOW, query="process_cpu:" + name)
+            )
+            assert series["covered_ms"] == 200_000 and near(series["average"], average), (
+                name,
+                series,
+            )
             assert all(value is not None for _, value in series["points"])
 
     check_again_merged_and_restarted(server, check)
@@ -130,35 +166,60 @@ def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(start_s
             if i % 10 == 3 and (thread == "a" or i == 13):
                 maker.sample([frame], [1, SECOND], [("thread", thread)])
         maker.scalars(time=BEGIN + i * WINDOW, duration=WINDOW, period=1, period_type=PERIOD)
-        answer = client.post("/api/v1/profiles", body=gzip.compress(maker.bytes()), query=[("label", "service_name=api")])
+        answer = client.post(
+            "/api/v1/profiles",
+            body=gzip.compress(maker.bytes()),
+            query=[("label", "service_name=api")],
+        )
         assert answer.status == 200, answer
 
     def check():
         for step in ("1s", "10s", "1m"):
-            answer = ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, group_by="thread", step=step)
+            answer = ask(
+                client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, group_by="thread", step=step
+            )
             groups = {series["labels"]["thread"]: series for series in answer["series"]}
-            assert {name: series["total"] for name, series in groups.items()} == {"a": 2 * SECOND, "b": SECOND}
+            assert {name: series["total"] for name, series in groups.items()} == {
+                "a": 2 * SECOND,
+                "b": SECOND,
+            }
             assert {series["covered_ms"] for series in groups.values()} == {200_000}
             assert near(groups["a"]["average"], 0.01) and near(groups["b"]["average"], 0.005)
-            assert {len(series["points"]) for series in groups.values()} == {len(one_series(ask(
-                client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, step=step))["points"])}
-        only = one_series(ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, label="thread=b", step="10s"))
+            assert {len(series["points"]) for series in groups.values()} == {
+                len(
+                    one_series(ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, step=step))[
+                        "points"
+                    ]
+                )
+            }
+        only = one_series(
+            ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, label="thread=b", step="10s")
+        )
         assert only["covered_ms"] == 200_000 and near(only["average"], 0.005)
         # In a window without samples no thread is known: the series is there, at 0.
         idle = BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE
         series = one_series(ask(client, *idle, query=PPROF_CPU, group_by="thread", step="10s"))
-        assert series["labels"] == {"thread": ""} and series["covered_ms"] == 80_000 and series["total"] == 0
-        series = one_series(ask(client, *idle, query=PPROF_CPU, group_by="service_name", step="10s"))
+        assert (
+            series["labels"] == {"thread": ""}
+            and series["covered_ms"] == 80_000
+            and series["total"] == 0
+        )
+        series = one_series(
+            ask(client, *idle, query=PPROF_CPU, group_by="service_name", step="10s")
+        )
         assert series["labels"] == {"service_name": "api"} and series["covered_ms"] == 80_000
         assert ask(client, *idle, query=PPROF_CPU, label="thread=b", step="10s")["series"] == []
-
 
     check_again_merged_and_restarted(server, check)
 
 
 def test_an_empty_body_without_a_time_says_nothing(server):
     client = Tenant(server).api("ingest", "read")
-    for query in ({}, {"from": BEGIN, "until": BEGIN}, {"from": BEGIN, "until": END, "format": "pprof"}):
+    for query in (
+        {},
+        {"from": BEGIN, "until": BEGIN},
+        {"from": BEGIN, "until": END, "format": "pprof"},
+    ):
         answer = client.post("/ingest", query={"name": "api.cpu", **query}, body=b"")
         assert answer.status == 200, answer
     assert ask(client, BEGIN - MINUTE, "now", query=PPROF_CPU)["series"] == []
@@ -166,13 +227,21 @@ def test_an_empty_body_without_a_time_says_nothing(server):
 
 def test_senders_of_nothing_have_limits(start_server):
     """Series, and a sample for each profile: none of them is free."""
-    server = start_server("--tenant-active-series=3", "--tenant-samples-burst=8", "--tenant-samples-per-second=1")
+    server = start_server(
+        "--tenant-active-series=3", "--tenant-samples-burst=8", "--tenant-samples-per-second=1"
+    )
     client = Tenant(server).api("ingest", "read")
 
     def push(service, count):
-        profiles = [otlp_maker.Profile(PERIOD, BEGIN + i * WINDOW, {}, 1, PERIOD, WINDOW) for i in range(count)]
-        return client.post("/v1development/profiles", headers={"Content-Type": "application/x-protobuf"},
-                           body=otlp_maker.Request([({"service.name": service}, profiles)]).protobuf())
+        profiles = [
+            otlp_maker.Profile(PERIOD, BEGIN + i * WINDOW, {}, 1, PERIOD, WINDOW)
+            for i in range(count)
+        ]
+        return client.post(
+            "/v1development/profiles",
+            headers={"Content-Type": "application/x-protobuf"},
+            body=otlp_maker.Request([({"service.name": service}, profiles)]).protobuf(),
+        )
 
     assert push("a", 1).status == push("b", 1).status == push("c", 1).status == 200
     assert b"active_series" in push("d", 1).body

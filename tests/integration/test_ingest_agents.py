@@ -24,26 +24,44 @@ import pprof_maker  # noqa: E402
 
 CPU_TYPE = [("cpu", "nanoseconds")]
 NS = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
-STACKS = {("main", "work"): 30 * 10**6, ("main", "work", "inner"): 20 * 10**6, ("main",): 10**6}
+STACKS = {
+    ("main", "work"): 30 * 10**6,
+    ("main", "work", "inner"): 20 * 10**6,
+    ("main",): 10**6,
+}
 WANTED = {";".join(stack): value for stack, value in STACKS.items()}
 
 
 def cpu_profile(stacks=STACKS):
-    return make_profile(CPU_TYPE, BEGIN, {stack: [value] for stack, value in stacks.items()},
-                        ("cpu", "nanoseconds"), 10 * 10**9)
+    return make_profile(
+        CPU_TYPE,
+        BEGIN,
+        {stack: [value] for stack, value in stacks.items()},
+        ("cpu", "nanoseconds"),
+        10 * 10**9,
+    )
 
 
 def exchange(server, target, headers, body):
     """What the server answers to exactly these bytes."""
-    lines = [f"POST {target} HTTP/1.1", f"Host: localhost:{server.port}", *headers,
-             f"Content-Length: {len(body)}", "", ""]
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: localhost:{server.port}",
+        *headers,
+        f"Content-Length: {len(body)}",
+        "",
+        "",
+    ]
     with Wire(server) as wire:
         return wire.send("\r\n".join(lines).encode() + body).answer()
 
 
 def stored(client, selector):
     rows = folded(client, selector, BEGIN - MINUTE, END)[1]
-    return {(";".join(stack) if isinstance(stack, tuple) else stack): value for stack, value in rows.items()}
+    return {
+        (";".join(stack) if isinstance(stack, tuple) else stack): value
+        for stack, value in rows.items()
+    }
 
 
 def basic(token, user="12345"):
@@ -52,65 +70,146 @@ def basic(token, user="12345"):
 
 def push_rust(token):
     """pyroscope-rs, which the agents for Ruby and Python are made of."""
-    series = [({"__name__": "process_cpu", "service_name": "shop", "__session_id__": "1f", "region": "eu"},
-               [gzip.decompress(cpu_profile())])]
-    return ("/push.v1.PusherService/Push",
-            ["content-type: application/proto", "content-encoding: gzip", "user-agent: pyroscope-rs/rbspy/2.0 reqwest",
-             "accept: */*", basic(token).replace("Authorization", "authorization")],
-            gzip.compress(push_protobuf(series)))
+    series = [
+        (
+            {
+                "__name__": "process_cpu",
+                "service_name": "shop",
+                "__session_id__": "1f",
+                "region": "eu",
+            },
+            [gzip.decompress(cpu_profile())],
+        )
+    ]
+    return (
+        "/push.v1.PusherService/Push",
+        [
+            "content-type: application/proto",
+            "content-encoding: gzip",
+            "user-agent: pyroscope-rs/rbspy/2.0 reqwest",
+            "accept: */*",
+            basic(token).replace("Authorization", "authorization"),
+        ],
+        gzip.compress(push_protobuf(series)),
+    )
 
 
 def push_dotnet(token):
     """Uncompressed, under the path of the server's address."""
-    series = [({"__name__": "process_cpu", "service_name": "shop", "region": "eu", "__session_id__": "2"},
-               [cpu_profile()])]
-    return ("/pyroscope/push.v1.PusherService/Push",
-            ["Content-Type: application/proto", f"Authorization: Bearer {token}", "X-Scope-OrgID: ", "Accept: */*"],
-            push_protobuf(series))
+    series = [
+        (
+            {
+                "__name__": "process_cpu",
+                "service_name": "shop",
+                "region": "eu",
+                "__session_id__": "2",
+            },
+            [cpu_profile()],
+        )
+    ]
+    return (
+        "/pyroscope/push.v1.PusherService/Push",
+        [
+            "Content-Type: application/proto",
+            f"Authorization: Bearer {token}",
+            "X-Scope-OrgID: ",
+            "Accept: */*",
+        ],
+        push_protobuf(series),
+    )
 
 
 def push_alloy(token):
     """pyroscope.write of connect-go; pyroscope.scrape and pyroscope.ebpf give it what it sends."""
-    series = [({"__name__": "process_cpu", "service_name": "shop", "region": "eu", "__delta__": "false",
-                "instance": "10.0.0.1:80", "job": "default/shop"}, [cpu_profile()])]
-    return ("/push.v1.PusherService/Push",
-            ["Content-Type: application/proto", "Connect-Protocol-Version: 1", "Connect-Timeout-Ms: 9999",
-             "Content-Encoding: gzip", "Accept-Encoding: gzip", "User-Agent: Alloy/v1.12.0 (linux; docker)",
-             "X-Alloy-Id: 7e8f3c1a-6b7d-4f43-a0de-2f8c9d1f6c11", basic(token)],
-            gzip.compress(push_protobuf(series)))
+    series = [
+        (
+            {
+                "__name__": "process_cpu",
+                "service_name": "shop",
+                "region": "eu",
+                "__delta__": "false",
+                "instance": "10.0.0.1:80",
+                "job": "default/shop",
+            },
+            [cpu_profile()],
+        )
+    ]
+    return (
+        "/push.v1.PusherService/Push",
+        [
+            "Content-Type: application/proto",
+            "Connect-Protocol-Version: 1",
+            "Connect-Timeout-Ms: 9999",
+            "Content-Encoding: gzip",
+            "Accept-Encoding: gzip",
+            "User-Agent: Alloy/v1.12.0 (linux; docker)",
+            "X-Alloy-Id: 7e8f3c1a-6b7d-4f43-a0de-2f8c9d1f6c11",
+            basic(token),
+        ],
+        gzip.compress(push_protobuf(series)),
+    )
 
 
 def ingest_forwarded(token):
     """The agent for Go through Alloy's pyroscope.receive_http: nanoseconds, form with a configuration."""
-    config = b'{"samples":{"units":"samples","sampled":true},"cpu":{"units":"samples","sampled":true}}'
-    return (f"/ingest?aggregationType=sum&from={BEGIN}&name=shop%7B__session_id__%3D3%2Cregion%3Deu%7D"
-            f"&sampleRate=100&spyName=gospy&units=samples&until={BEGIN + 10 * 10**9}",
-            ["Content-Type: multipart/form-data; boundary=b", "User-Agent: Go-http-client/1.1",
-             "Accept-Encoding: gzip", f"Authorization: Bearer {token}"],
-            form(profile=cpu_profile(), sample_type_config=config))
+    config = (
+        b'{"samples":{"units":"samples","sampled":true},"cpu":{"units":"samples","sampled":true}}'
+    )
+    return (
+        f"/ingest?aggregationType=sum&from={BEGIN}&name=shop%7B__session_id__%3D3%2Cregion%3Deu%7D"
+        f"&sampleRate=100&spyName=gospy&units=samples&until={BEGIN + 10 * 10**9}",
+        [
+            "Content-Type: multipart/form-data; boundary=b",
+            "User-Agent: Go-http-client/1.1",
+            "Accept-Encoding: gzip",
+            f"Authorization: Bearer {token}",
+        ],
+        form(profile=cpu_profile(), sample_type_config=config),
+    )
 
 
 def otlp_body(layout="1.10"):
-    profile = otlp_maker.Profile(("samples", "count"), BEGIN,
-                                 {stack: value // 10**6 for stack, value in STACKS.items()},
-                                 10**6, ("cpu", "nanoseconds"), 10 * 10**9)
-    return otlp_maker.Request([({"service.name": "shop", "region": "eu"}, [profile])]).protobuf(layout)
+    profile = otlp_maker.Profile(
+        ("samples", "count"),
+        BEGIN,
+        {stack: value // 10**6 for stack, value in STACKS.items()},
+        10**6,
+        ("cpu", "nanoseconds"),
+        10 * 10**9,
+    )
+    return otlp_maker.Request([({"service.name": "shop", "region": "eu"}, [profile])]).protobuf(
+        layout
+    )
 
 
 def otlp_collector(encoding, compress, layout):
     """otlp_http of the OpenTelemetry Collector; the agent for Java in its OTLP mode sends gzip likewise."""
+
     def make(token):
-        return ("/v1development/profiles",
-                ["User-Agent: OpenTelemetry Collector/0.159.0 (linux/amd64)", f"Authorization: Bearer {token}",
-                 f"Content-Encoding: {encoding}", "Content-Type: application/x-protobuf",
-                 "Accept-Encoding: gzip"], compress(otlp_body(layout)))
+        return (
+            "/v1development/profiles",
+            [
+                "User-Agent: OpenTelemetry Collector/0.159.0 (linux/amd64)",
+                f"Authorization: Bearer {token}",
+                f"Content-Encoding: {encoding}",
+                "Content-Type: application/x-protobuf",
+                "Accept-Encoding: gzip",
+            ],
+            compress(otlp_body(layout)),
+        )
+
     return make
 
 
-AGENTS = {"ruby": push_rust, "dotnet": push_dotnet, "alloy": push_alloy, "go through alloy": ingest_forwarded,
-          "collector gzip": otlp_collector("gzip", gzip.compress, "1.10"),
-          "collector zstd": otlp_collector("zstd", sample_profiles.zstd, "1.10"),
-          "java otlp": otlp_collector("gzip", gzip.compress, "1.9")}
+AGENTS = {
+    "ruby": push_rust,
+    "dotnet": push_dotnet,
+    "alloy": push_alloy,
+    "go through alloy": ingest_forwarded,
+    "collector gzip": otlp_collector("gzip", gzip.compress, "1.10"),
+    "collector zstd": otlp_collector("zstd", sample_profiles.zstd, "1.10"),
+    "java otlp": otlp_collector("gzip", gzip.compress, "1.9"),
+}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -123,8 +222,12 @@ def test_what_an_agent_sends_is_what_queries_say(server, agent):
         assert status == 200, body
         assert headers["content-type"].startswith("application/"), headers
     assert stored(client, NS + '{service_name="shop",region="eu"}') == WANTED
-    names = client.get("/api/v1/labels", query={"start": BEGIN // 10**9 - 60, "end": END // 10**9}).json()["data"]
-    assert not [name for name in names if name.startswith("__") and name != "__profile_type__"], names
+    names = client.get(
+        "/api/v1/labels", query={"start": BEGIN // 10**9 - 60, "end": END // 10**9}
+    ).json()["data"]
+    assert not [
+        name for name in names if name.startswith("__") and name != "__profile_type__"
+    ], names
 
 
 def test_jfr_is_refused_with_the_agents_own_error(server):
@@ -132,8 +235,15 @@ def test_jfr_is_refused_with_the_agents_own_error(server):
     token = Tenant(server).make_token("ingest")["token"]
     body = form(jfr=gzip.compress(b"FLR\0" + bytes(64)), labels=gzip.compress(b"\x0a\x00"))
     status, headers, answer = exchange(
-        server, f"/ingest?name=shop&from={BEGIN}&until={END}&spyName=javaspy&format=jfr",
-        ["Content-Type: multipart/form-data; boundary=b", basic(token), "User-Agent: okhttp/4.12.0"], body)
+        server,
+        f"/ingest?name=shop&from={BEGIN}&until={END}&spyName=javaspy&format=jfr",
+        [
+            "Content-Type: multipart/form-data; boundary=b",
+            basic(token),
+            "User-Agent: okhttp/4.12.0",
+        ],
+        body,
+    )
     assert status == 422 and headers["content-type"] == "application/json", answer
     assert b"jfr" in answer and b'"code"' in answer, answer
 
@@ -150,15 +260,27 @@ def test_ebpf_profiles_without_names_keep_their_binaries(server):
         leaf = maker.location((), mapping, 0x401234)
         value = rng.randint(1, 10**9)
         maker.sample([leaf, named], [value])
-        maker.scalars(time=BEGIN, duration=15 * 10**9, period=52631578, period_type=("cpu", "nanoseconds"))
-        series.append(({"__name__": "process_cpu", "service_name": target, "__container_id__": "c"},
-                       [gzip.compress(maker.bytes())]))
+        maker.scalars(
+            time=BEGIN, duration=15 * 10**9, period=52631578, period_type=("cpu", "nanoseconds")
+        )
+        series.append(
+            (
+                {"__name__": "process_cpu", "service_name": target, "__container_id__": "c"},
+                [gzip.compress(maker.bytes())],
+            )
+        )
         wanted[target] = value
     status, _, body = exchange(
-        server, "/push.v1.PusherService/Push",
-        ["Content-Type: application/proto", "Connect-Protocol-Version: 1", basic(tenant.make_token("ingest")["token"])],
-        push_protobuf(series))
+        server,
+        "/push.v1.PusherService/Push",
+        [
+            "Content-Type: application/proto",
+            "Connect-Protocol-Version: 1",
+            basic(tenant.make_token("ingest")["token"]),
+        ],
+        push_protobuf(series),
+    )
     assert status == 200, body
     for target, value in wanted.items():
-        (stack, total), = stored(client, f'{NS}{{service_name="{target}"}}').items()
+        ((stack, total),) = stored(client, f'{NS}{{service_name="{target}"}}').items()
         assert total == value and stack == f"main;{target}+0x2234", stack

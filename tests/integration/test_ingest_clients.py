@@ -24,8 +24,13 @@ def run_profiled(server, command, name="checkout"):
     """(client of a new team, what the program said). Go and Rust take CAs of SSL_CERT_FILE."""
     tenant = Tenant(server)
     environment = {**os.environ, "SSL_CERT_FILE": str(server.ca_file)}
-    done = subprocess.run([*command, server.url, tenant.make_token("ingest")["token"], name],
-                          env=environment, timeout=60, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, server.url, tenant.make_token("ingest")["token"], name],
+        env=environment,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "rror" not in done.stderr, done.stderr
     return tenant.api("read"), done
 
@@ -42,9 +47,13 @@ def test_pyroscopes_agent_for_node(server, credentials):
     tenant = Tenant(server)
     token = tenant.make_token("ingest")["token"]
     done = subprocess.run(
-        ["node", "profiled.mjs", server.url, token, "checkout", credentials], cwd=CLIENTS, timeout=60,
+        ["node", "profiled.mjs", server.url, token, "checkout", credentials],
+        cwd=CLIENTS,
+        timeout=60,
         env={**os.environ, "NODE_EXTRA_CA_CERTS": str(server.ca_file), "DEBUG": "pyroscope*"},
-        capture_output=True, text=True)
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and done.stdout == "2000\n", done.stderr
     assert "rejected" not in done.stderr and "Error" not in done.stderr, done.stderr
     client = tenant.api("read")
@@ -63,7 +72,9 @@ def test_pyroscopes_agent_for_go(server):
     cpu = functions(client, "process_cpu:cpu:nanoseconds:cpu:nanoseconds" + labels)
     assert cpu["main.burnTime"]["cum"] > 500 * 10**6, cpu  # of 1 s
     # 1,000 times 64 KiB were allocated, more or less as samples of every 512 KiB tell.
-    allocated = functions(client, "memory:alloc_space:bytes:space:bytes" + labels)["main.keepMemory"]
+    allocated = functions(client, "memory:alloc_space:bytes:space:bytes" + labels)[
+        "main.keepMemory"
+    ]
     assert 32 << 20 < allocated["flat"] < 128 << 20, allocated
     types = {row["type"]: row["rule"] for row in client.get("/api/v1/profile_types").json()["data"]}
     assert types["memory:inuse_space:bytes:space:bytes"] == "mean"

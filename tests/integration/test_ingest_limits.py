@@ -38,27 +38,48 @@ def make_pprof(names, time_ns=BEGIN, file="", label=""):
 def post(client, wire, raw, pack=lambda raw: raw, service="app"):
     """raw, compressed by pack where the way has a place for it. OTLP takes raw as its own."""
     if wire == "api":
-        return client.post("/api/v1/profiles", pack(raw), query={"label": f"service_name={service}"})
+        return client.post(
+            "/api/v1/profiles", pack(raw), query={"label": f"service_name={service}"}
+        )
     if wire == "push":
-        return client.post(PUSH, push_protobuf([({"service_name": service}, [pack(raw)])]),
-                           headers={"Content-Type": PROTO})
+        return client.post(
+            PUSH,
+            push_protobuf([({"service_name": service}, [pack(raw)])]),
+            headers={"Content-Type": PROTO},
+        )
     if wire == "ingest":
         return client.post("/ingest", pack(raw), query={"name": service, "format": "pprof"})
     packed = pack(raw)
-    encoding = "gzip" if packed[:2] == b"\x1f\x8b" else "zstd" if packed[:2] == b"\x28\xb5" else "identity"
-    return client.post(OTLP, packed, headers={"Content-Type": "application/x-protobuf", "Content-Encoding": encoding})
+    encoding = (
+        "gzip" if packed[:2] == b"\x1f\x8b" else "zstd" if packed[:2] == b"\x28\xb5" else "identity"
+    )
+    return client.post(
+        OTLP,
+        packed,
+        headers={"Content-Type": "application/x-protobuf", "Content-Encoding": encoding},
+    )
 
 
 def make_raw(wire, names, **fields):
     if wire != "otlp":
         return make_pprof(names, **fields)
-    profile = otlp_maker.Profile(("cpu", "nanoseconds"), fields.get("time_ns", BEGIN), {(name,): 10 for name in names})
+    profile = otlp_maker.Profile(
+        ("cpu", "nanoseconds"), fields.get("time_ns", BEGIN), {(name,): 10 for name in names}
+    )
     return otlp_maker.Request([({"service.name": "app"}, [profile])]).protobuf()
 
 
 def top_names(client, query='{service_name="app"}'):
-    answer = client.get("/api/v1/query", query={
-        "query": "process_cpu:cpu" + query, "start": str(BEGIN), "end": str(END), "report": "top", "limit": 0})
+    answer = client.get(
+        "/api/v1/query",
+        query={
+            "query": "process_cpu:cpu" + query,
+            "start": str(BEGIN),
+            "end": str(END),
+            "report": "top",
+            "limit": 0,
+        },
+    )
     assert answer.status == 200, answer
     return {row["name"]: row["flat"] for row in answer.json()["functions"]}
 
@@ -93,19 +114,27 @@ def test_the_command_says_how_many_names_were_cut(server, cli):  # noqa: F811
     for names, count in ((["short"], 0), (["f" * 10**6 + end for end in "ab"], 2)):
         assert is_taken(post(tenant.api("ingest"), "api", make_raw("api", names)))
         printed = cli("usage", token=token)
-        assert printed.returncode == 0 and printed.out.splitlines()[-1] == f"names cut:  {count}", printed
+        assert (
+            printed.returncode == 0 and printed.out.splitlines()[-1] == f"names cut:  {count}"
+        ), printed
 
 
 def test_files_binaries_and_labels_are_cut_too_by_the_teams_own_limit(server):
     tenant = Tenant(server, string_bytes=300)
     client = tenant.api("ingest", "read")
-    assert is_taken(post(client, "api", make_pprof(["f" * 299, "g"], file="/" + "d" * 1000, label="l" * 1000)))
-    exported = client.get("/api/v1/query", query={
-        "query": "process_cpu:cpu", "start": str(BEGIN), "end": str(END), "report": "pprof"})
+    assert is_taken(
+        post(client, "api", make_pprof(["f" * 299, "g"], file="/" + "d" * 1000, label="l" * 1000))
+    )
+    exported = client.get(
+        "/api/v1/query",
+        query={"query": "process_cpu:cpu", "start": str(BEGIN), "end": str(END), "report": "pprof"},
+    )
     assert exported.status == 200, exported
     data = exported.body
     raw = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    assert b"f" * 299 in raw and b"d" * 300 not in raw and b"l" * 300 not in raw and b"d" * 250 in raw
+    assert (
+        b"f" * 299 in raw and b"d" * 300 not in raw and b"l" * 300 not in raw and b"d" * 250 in raw
+    )
     assert only_sender(client)["cut_strings"] == 2
 
 
@@ -116,16 +145,31 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
     for _ in range(21):
         answer = client.post("/api/v1/profiles", body)
         assert answer.status == 413, answer
-        assert "max-expansion-ratio" in answer.json()["detail"] and "200 times" in answer.json()["detail"]
+        assert (
+            "max-expansion-ratio" in answer.json()["detail"]
+            and "200 times" in answer.json()["detail"]
+        )
     # As many bytes as the ratio allows.
-    body = sample_profiles.zstd(make_pprof([f"x{number}" + "x" * (400 << 10) for number in range(19)]))
+    body = sample_profiles.zstd(
+        make_pprof([f"x{number}" + "x" * (400 << 10) for number in range(19)])
+    )
     for number in range(21):
-        assert client.post("/api/v1/profiles", body, headers={"Perfolio-Batch-Id": str(number)}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body, headers={"Perfolio-Batch-Id": str(number)}).status
+            == 200
+        )
     names = top_names(client, "")
     assert len(names) == 19 and set(names.values()) == {210}
     for report in ("flame", "pprof", "folded"):
-        answer = client.get("/api/v1/query", query={
-            "query": "process_cpu:cpu", "start": str(BEGIN), "end": str(END), "report": report})
+        answer = client.get(
+            "/api/v1/query",
+            query={
+                "query": "process_cpu:cpu",
+                "start": str(BEGIN),
+                "end": str(END),
+                "report": report,
+            },
+        )
         assert answer.status == 200 and len(answer.body) < 10 * 10**6, (report, answer.status)
 
 
@@ -133,11 +177,15 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
 def test_bombs_are_refused_by_the_name_of_the_limit(server, wire, packing):
     client = Tenant(server).api("ingest", "read")
-    pack = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": sample_profiles.zstd}[packing]
+    pack = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": sample_profiles.zstd}[
+        packing
+    ]
     answer = post(client, wire, make_raw(wire, ["x" * (40 << 20)]), pack)
     assert answer.status == (400 if wire == "push" else 413), answer
     text = answer.body.decode(errors="replace")
-    assert "max-expansion-ratio" in text and "200 times" in text and "profile_bytes" not in text, text
+    assert (
+        "max-expansion-ratio" in text and "200 times" in text and "profile_bytes" not in text
+    ), text
     assert "max-expansion-ratio" in only_sender(client)["last_error"]
     assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]), pack)), "below the floor"
     assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]))), "not compressed"
@@ -150,7 +198,9 @@ def test_ratios_are_settings(start_server):
     assert client.post("/api/v1/profiles", packed).status == 200
     assert len(top_names(client, "")) == 1
     refused = client.post("/api/v1/shares", packed)
-    assert refused.status == 413 and "max-share-expansion-ratio" in refused.json()["detail"], refused
+    assert (
+        refused.status == 413 and "max-share-expansion-ratio" in refused.json()["detail"]
+    ), refused
     assert "100 times" in refused.json()["detail"]
 
 
@@ -162,7 +212,9 @@ def test_shares_keep_their_bytes_and_show_cut_names(server):
     assert share.status == 201, share
     path = f"/api/v1/shares/{share.json()['id']}"
     assert client.get(path + "/raw").body in (packed, raw)
-    names = [row["name"] for row in client.get(path + "/top", query={"limit": 0}).json()["functions"]]
+    names = [
+        row["name"] for row in client.get(path + "/top", query={"limit": 0}).json()["functions"]
+    ]
     assert len(set(names)) == 3 and max(map(len, names)) == STRING_BYTES
     bomb = client.post("/api/v1/shares", sample_profiles.zstd_zeros(400 << 20))
     assert bomb.status == 413 and "max-share-expansion-ratio" in bomb.json()["detail"], bomb
@@ -178,7 +230,9 @@ def ahead(days):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("days, skew", [(400.5, "400 days"), (219.5 * 365, "219 years"), (1.5, "35 hours")])
+@pytest.mark.parametrize(
+    "days, skew", [(400.5, "400 days"), (219.5 * 365, "219 years"), (1.5, "35 hours")]
+)
 def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wire, days, skew):
     client = Tenant(server).api("ingest", "read")
     answer = post(client, wire, make_raw(wire, ["f"], time_ns=ahead(days)))
@@ -186,10 +240,17 @@ def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wir
     assert answer.status == {"api": 400, "push": 400, "ingest": 422, "otlp": 200}[wire], answer
     text = answer.body.decode(errors="replace")
     assert f"the profile's time is {skew} ahead of this server's clock" in text, text
-    assert "future_s is 86400, by the setting tenant-future" in text and "check the clock of the sender" in text
+    assert (
+        "future_s is 86400, by the setting tenant-future" in text
+        and "check the clock of the sender" in text
+    )
     sender = only_sender(client)
     assert sender["service"] == "app"
-    assert f"{skew} ahead" in sender["last_error"] and sender["errors"] == 1 and sender["profiles"] == 0
+    assert (
+        f"{skew} ahead" in sender["last_error"]
+        and sender["errors"] == 1
+        and sender["profiles"] == 0
+    )
     assert client.get("/api/v1/usage").json()["total"]["profiles"] == 0
     found = client.get("/api/v1/series", query={"start": "now-1h", "end": "2262-01-01T00:00:00Z"})
     assert found.status == 200 and found.json()["data"] == [], found
@@ -202,7 +263,9 @@ def test_clocks_that_are_ahead_a_little_are_tolerated_and_the_limit_is_a_teams_o
     assert is_taken(post(client, wire, make_raw(wire, ["f"], time_ns=ahead(0.9))))
     strict = Tenant(server, future_s=60).api("ingest", "read")
     answer = post(strict, wire, make_raw(wire, ["f"], time_ns=ahead(0.9)))
-    assert b"future_s is 60, set for this team" in answer.body and b"21 hours ahead" in answer.body, answer
+    assert (
+        b"future_s is 60, set for this team" in answer.body and b"21 hours ahead" in answer.body
+    ), answer
     loose = Tenant(server, future_s=8640000000).api("ingest", "read")
     assert is_taken(post(loose, wire, make_raw(wire, ["f"], time_ns=ahead(219 * 365))))
 
@@ -211,9 +274,15 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
     """Of two services, one has a clock that is wrong: the other's profiles are taken."""
     client = Tenant(server).api("ingest", "read")
     profile = lambda time_ns: otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, {("main",): 10})
-    request = otlp_maker.Request([
-        ({"service.name": "right"}, [profile(BEGIN), profile(BEGIN + 1)]),
-        ({"service.name": "skewed"}, [profile(ahead(400.5)), profile(BEGIN + 2), profile(ahead(400.5))])])
+    request = otlp_maker.Request(
+        [
+            ({"service.name": "right"}, [profile(BEGIN), profile(BEGIN + 1)]),
+            (
+                {"service.name": "skewed"},
+                [profile(ahead(400.5)), profile(BEGIN + 2), profile(ahead(400.5))],
+            ),
+        ]
+    )
     answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
     assert answer.status == 200, answer
     partial = answer.json()["partialSuccess"]
@@ -223,7 +292,9 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
     assert top_names(client, series) == {"main": 30}
     senders = {row["service"]: row for row in client.get("/api/v1/senders").json()["senders"]}
     assert senders["right"]["last_error"] is None and senders["right"]["profiles"] == 2
-    assert "400 days ahead" in senders["skewed"]["last_error"] and senders["skewed"]["profiles"] == 1
+    assert (
+        "400 days ahead" in senders["skewed"]["last_error"] and senders["skewed"]["profiles"] == 1
+    )
 
 
 def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
@@ -231,12 +302,29 @@ def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
     client = Tenant(server).api("ingest", "read")
 
     def send(days):
-        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN + day * DAY_NS + again, {("main",): 1}, 1,
-                                       ("cpu", "nanoseconds"), SECOND) for day in range(days) for again in (0, SECOND)]
-        return client.post("/v1development/profiles", body=otlp_maker.Request([({"service.name": "past"}, profiles)]).protobuf(),
-                           headers={"Content-Type": "application/x-protobuf"})
+        profiles = [
+            otlp_maker.Profile(
+                ("cpu", "nanoseconds"),
+                BEGIN + day * DAY_NS + again,
+                {("main",): 1},
+                1,
+                ("cpu", "nanoseconds"),
+                SECOND,
+            )
+            for day in range(days)
+            for again in (0, SECOND)
+        ]
+        return client.post(
+            "/v1development/profiles",
+            body=otlp_maker.Request([({"service.name": "past"}, profiles)]).protobuf(),
+            headers={"Content-Type": "application/x-protobuf"},
+        )
 
     answer = send(65)
-    assert answer.status == 413 and b"begin on more than 64 days, the limit of one request (max-request-days)" in answer.body, answer
+    assert (
+        answer.status == 413
+        and b"begin on more than 64 days, the limit of one request (max-request-days)"
+        in answer.body
+    ), answer
     answer = send(64)
     assert answer.status == 200 and b"dropped" not in answer.body, answer

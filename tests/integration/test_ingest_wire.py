@@ -45,20 +45,33 @@ def check(client, oracle, names, labels):
 
 
 def make_stacks(rng, count):
-    return {("main", *(f"f{rng.randrange(9)}" for _ in range(rng.randrange(4)))): rng.randint(1, 10**6)
-            for _ in range(count)}
+    return {
+        ("main", *(f"f{rng.randrange(9)}" for _ in range(rng.randrange(4)))): rng.randint(
+            1, 10**6
+        )
+        for _ in range(count)
+    }
 
 
 # ---- OpenTelemetry ----
+
 
 def make_export(rng, oracle, way, time_ns, is_packed=True):
     """Two services; the oracle is told what becomes of them."""
     resources = []
     for service in ("shop", "cart"):
         cpu, off_cpu = make_stacks(rng, 8), make_stacks(rng, 4)
-        resources.append(({"service.name": service, "k8s.pod-name": way}, [
-            otlp_maker.Profile(("samples", "count"), time_ns, cpu, 50, ("cpu", "nanoseconds"), MINUTE),
-            otlp_maker.Profile(("off_cpu", "nanoseconds"), time_ns + 1, off_cpu)]))
+        resources.append(
+            (
+                {"service.name": service, "k8s.pod-name": way},
+                [
+                    otlp_maker.Profile(
+                        ("samples", "count"), time_ns, cpu, 50, ("cpu", "nanoseconds"), MINUTE
+                    ),
+                    otlp_maker.Profile(("off_cpu", "nanoseconds"), time_ns + 1, off_cpu),
+                ],
+            )
+        )
         labels = {"service_name": service, "k8s_pod_name": way}
         oracle.add(labels, OTLP_CPU, time_ns, {stack: value * 50 for stack, value in cpu.items()})
         oracle.add(labels, OFF_CPU, time_ns + 1, off_cpu)
@@ -79,13 +92,23 @@ def test_pprof_may_number_functions_and_locations_from_0(server):
     """As .NET's writer does; all numbers that are 0 are left out."""
     client = Tenant(server).api("ingest", "read", "share")
     texts = ["", "samples", "count", "Main", "Work"]
-    raw = (block(1, b"\x08\x01\x10\x02") + block(2, block(1, b"\x01\x00") + block(2, b"\x07"))
-           + block(4, block(4, b"")) + block(4, b"\x08\x01" + block(4, b"\x08\x01"))
-           + block(5, b"\x10\x03") + block(5, b"\x08\x01\x10\x04")
-           + b"".join(block(6, text.encode()) for text in texts))
-    assert client.post("/api/v1/profiles", raw, query={"name": "dotnet", "time": str(BEGIN)}).status == 200
-    answer = client.get("/api/v1/query", query={"query": "dotnet:samples", "start": str(BEGIN), "end": str(END),
-                                                "report": "folded"})
+    raw = (
+        block(1, b"\x08\x01\x10\x02")
+        + block(2, block(1, b"\x01\x00") + block(2, b"\x07"))
+        + block(4, block(4, b""))
+        + block(4, b"\x08\x01" + block(4, b"\x08\x01"))
+        + block(5, b"\x10\x03")
+        + block(5, b"\x08\x01\x10\x04")
+        + b"".join(block(6, text.encode()) for text in texts)
+    )
+    assert (
+        client.post("/api/v1/profiles", raw, query={"name": "dotnet", "time": str(BEGIN)}).status
+        == 200
+    )
+    answer = client.get(
+        "/api/v1/query",
+        query={"query": "dotnet:samples", "start": str(BEGIN), "end": str(END), "report": "folded"},
+    )
     assert answer.status == 200 and answer.text == "Main;Work 7\n", answer
     share = client.post("/api/v1/shares", raw)
     assert share.status == 201 and client.get(f"/p/{share.json()['id']}/raw").body == raw
@@ -102,8 +125,11 @@ def test_otlp_is_the_same_in_all_layouts_and_encodings(server):
             request = make_export(random.Random(i), oracle, way, BEGIN + i * MINUTE)
             data = request.json() if layout == "json" else request.protobuf(layout)
             content_type = JSON if layout == "json" else X_PROTO
-            answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
-                "Content-Type": content_type, "Content-Encoding": encoding})
+            answer = client.post(
+                OTLP,
+                ENCODINGS[encoding](data),
+                headers={"Content-Type": content_type, "Content-Encoding": encoding},
+            )
             assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
             assert answer.body == (b"{}" if layout == "json" else b""), answer
         check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": way})
@@ -127,21 +153,46 @@ def test_otlp_that_is_sent_again_counts_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf()
     for encoding in ("identity", "gzip", "identity"):
-        answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
-            "Content-Type": X_PROTO, "Content-Encoding": encoding})
+        answer = client.post(
+            OTLP,
+            ENCODINGS[encoding](data),
+            headers={"Content-Type": X_PROTO, "Content-Encoding": encoding},
+        )
         assert answer.status == 200, answer
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
 def test_each_thing_that_is_left_out_is_told_once(server):
     client = Tenant(server).api("ingest", "read")
-    answer = client.post("/ingest", b"a;b 3\nbad\na;b 4\n", query={"name": "app", "from": BEGIN // 10**9})
-    assert answer.status == 200 and answer.headers["perfolio-warning"] == "1 line was skipped: no stack with a value"
-    assert "perfolio-warning" not in client.post("/ingest", b"a;b 3\n", query={"name": "app"}).headers
+    answer = client.post(
+        "/ingest", b"a;b 3\nbad\na;b 4\n", query={"name": "app", "from": BEGIN // 10**9}
+    )
+    assert (
+        answer.status == 200
+        and answer.headers["perfolio-warning"] == "1 line was skipped: no stack with a value"
+    )
+    assert (
+        "perfolio-warning" not in client.post("/ingest", b"a;b 3\n", query={"name": "app"}).headers
+    )
     body = make_profile(CPU, BEGIN, {("main",): [1, 2]}, ("cpu", "nanoseconds"), MINUTE)
-    answer = client.post(PUSH, push_protobuf([
-        ({"service_name": "app", "__name__": "process_cpu", name: "1", name.replace(".", "_"): "2"}, [body, body])
-        for name in ("a.b", "c.d")]), headers={"Content-Type": PROTO})
+    answer = client.post(
+        PUSH,
+        push_protobuf(
+            [
+                (
+                    {
+                        "service_name": "app",
+                        "__name__": "process_cpu",
+                        name: "1",
+                        name.replace(".", "_"): "2",
+                    },
+                    [body, body],
+                )
+                for name in ("a.b", "c.d")
+            ]
+        ),
+        headers={"Content-Type": PROTO},
+    )
     first, second = answer.headers["perfolio-warning"].split("; ")
     assert "a_b" in first and "c_d" in second, answer.headers
 
@@ -151,15 +202,25 @@ def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted)
     """Without any, two requests may be equal by chance."""
     client = Tenant(server).api("ingest", "read")
     request = json.loads(make_export(random.Random(1), store_oracle.Oracle(), "x", BEGIN).json())
-    profiles = [profile for resource in request["resourceProfiles"] for scope in resource["scopeProfiles"]
-                for profile in scope["profiles"]]
+    profiles = [
+        profile
+        for resource in request["resourceProfiles"]
+        for scope in resource["scopeProfiles"]
+        for profile in scope["profiles"]
+    ]
     for profile in profiles[timed:]:
         del profile["timeUnixNano"]
     now = time.time_ns()
     for _ in range(3):
         assert client.post(OTLP, json=request).status == 200
-    listed = client.get("/api/v1/profiles", query={"query": '{__profile_type__=~".*",k8s_pod_name="x"}', "start": 0,
-                                                   "end": now + 60 * 10**9}).json()["data"]
+    listed = client.get(
+        "/api/v1/profiles",
+        query={
+            "query": '{__profile_type__=~".*",k8s_pod_name="x"}',
+            "start": 0,
+            "end": now + 60 * 10**9,
+        },
+    ).json()["data"]
     assert len(listed) == counted * len(profiles)
 
 
@@ -175,46 +236,78 @@ def loose(size):
 def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     # A field that nobody knows is passed over.
-    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(99, loose(mebibytes << 20))
-    answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
-        "Content-Type": X_PROTO, "Content-Encoding": encoding})
+    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(
+        99, loose(mebibytes << 20)
+    )
+    answer = client.post(
+        OTLP,
+        ENCODINGS[encoding](data),
+        headers={"Content-Type": X_PROTO, "Content-Encoding": encoding},
+    )
     assert answer.status == 200, answer
     check(client, oracle, [OTLP_CPU], {"k8s_pod_name": "x"})
 
 
 # ---- Pyroscope ----
 
+
 def push_protobuf(series):
     """(labels, profiles) in turns, as push.v1.PushRequest."""
     out = b""
     for labels, profiles in series:
-        pairs = b"".join(block(1, block(1, name.encode()) + block(2, value.encode()))
-                         for name, value in labels.items())
+        pairs = b"".join(
+            block(1, block(1, name.encode()) + block(2, value.encode()))
+            for name, value in labels.items()
+        )
         out += block(1, pairs + b"".join(block(2, block(1, data)) for data in profiles))
     return out
 
 
 def push_json(series):
-    return json.dumps({"series": [
-        {"labels": [{"name": name, "value": value} for name, value in labels.items()],
-         "samples": [{"rawProfile": base64.b64encode(data).decode()} for data in profiles]}
-        for labels, profiles in series]}).encode()
+    return json.dumps(
+        {
+            "series": [
+                {
+                    "labels": [{"name": name, "value": value} for name, value in labels.items()],
+                    "samples": [
+                        {"rawProfile": base64.b64encode(data).decode()} for data in profiles
+                    ],
+                }
+                for labels, profiles in series
+            ]
+        }
+    ).encode()
 
 
 def make_series(rng, oracle, way, time_ns):
     cpu, heap = make_stacks(rng, 8), make_stacks(rng, 5)
     for label, stacks, names in (("cpu", cpu, CPU_NAMES), ("heap", heap, HEAP_NAMES)):
         for i, name in enumerate(names):
-            oracle.add({"service_name": "app", "pod_name": way, "kind": label}, name, time_ns,
-                       {stack: value * (i + 1) for stack, value in stacks.items()})
-    bodies = [make_profile(types, time_ns, {stack: [value, value * 2] for stack, value in stacks.items()},
-                           period, duration)
-              for types, stacks, period, duration in ((CPU, cpu, ("cpu", "nanoseconds"), MINUTE),
-                                                      (HEAP, heap, ("space", "bytes"), 0))]
+            oracle.add(
+                {"service_name": "app", "pod_name": way, "kind": label},
+                name,
+                time_ns,
+                {stack: value * (i + 1) for stack, value in stacks.items()},
+            )
+    bodies = [
+        make_profile(
+            types,
+            time_ns,
+            {stack: [value, value * 2] for stack, value in stacks.items()},
+            period,
+            duration,
+        )
+        for types, stacks, period, duration in (
+            (CPU, cpu, ("cpu", "nanoseconds"), MINUTE),
+            (HEAP, heap, ("space", "bytes"), 0),
+        )
+    ]
     labels = {"service_name": "app", "pod.name": way, "__session_id__": "1"}
     # One of the two compressed, one not, as agents differ.
-    return [({**labels, "kind": "cpu", "__name__": "process_cpu"}, [bodies[0]]),
-            ({**labels, "kind": "heap", "__name__": "memory"}, [gzip.decompress(bodies[1])])]
+    return [
+        ({**labels, "kind": "cpu", "__name__": "process_cpu"}, [bodies[0]]),
+        ({**labels, "kind": "heap", "__name__": "memory"}, [gzip.decompress(bodies[1])]),
+    ]
 
 
 @pytest.mark.parametrize("content_type, make", [(PROTO, push_protobuf), (JSON, push_json)])
@@ -224,9 +317,15 @@ def test_push_takes_all_series(server, content_type, make, encoding):
     for i in range(3):
         series = make_series(random.Random(i), oracle, "p", BEGIN + i * MINUTE)
         for _ in range(2):  # the second time it is known
-            answer = client.post(PUSH, ENCODINGS[encoding](make(series)), headers={
-                "Content-Type": content_type, "Content-Encoding": encoding,
-                "Connect-Protocol-Version": "1"})
+            answer = client.post(
+                PUSH,
+                ENCODINGS[encoding](make(series)),
+                headers={
+                    "Content-Type": content_type,
+                    "Content-Encoding": encoding,
+                    "Connect-Protocol-Version": "1",
+                },
+            )
             assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
             assert answer.body == (b"{}" if content_type == JSON else b"")
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
@@ -236,7 +335,9 @@ def test_push_takes_all_series(server, content_type, make, encoding):
 def test_what_stands_twice_in_a_push_counts_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
-    answer = client.post("/pyroscope" + PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO})
+    answer = client.post(
+        "/pyroscope" + PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO}
+    )
     assert answer.status == 200, answer
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
 
@@ -244,19 +345,28 @@ def test_what_stands_twice_in_a_push_counts_once(server):
 def test_a_push_is_taken_whole_or_not_at_all(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
-    answer = client.post(PUSH, push_protobuf([*series, ({"service_name": "x"}, [b"\x1f\x8brubbish"])]),
-                         headers={"Content-Type": PROTO})
+    answer = client.post(
+        PUSH,
+        push_protobuf([*series, ({"service_name": "x"}, [b"\x1f\x8brubbish"])]),
+        headers={"Content-Type": PROTO},
+    )
     assert answer.status == 400 and answer.json()["code"] == "invalid_argument", answer
     assert "profile 3 of 3" in answer.json()["message"]
     answer = client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": END})
-    assert answer.status == 404 or answer.headers["perfolio-statistics"].find("profiles=0") >= 0, answer
+    assert (
+        answer.status == 404 or answer.headers["perfolio-statistics"].find("profiles=0") >= 0
+    ), answer
     assert client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO}).status == 200
     check(client, oracle, CPU_NAMES, {"pod_name": "p"})
 
 
 def form(**parts):
-    out = b"".join(f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n\r\n'.encode()
-                   + data + b"\r\n" for name, data in parts.items())
+    out = b"".join(
+        f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n\r\n'.encode()
+        + data
+        + b"\r\n"
+        for name, data in parts.items()
+    )
     return out + b"--b--\r\n"
 
 
@@ -270,15 +380,23 @@ COUNTED = {("main", "work"): 3 * 10**7, ("main",): 2 * 10**7}
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_ingest_takes_stacks_and_lines(server, path, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
-    bodies = {"folded": (STACKS, {}), "form": (form(profile=STACKS), FORM), "lines": (LINES, {}),
-              "packed form": (form(profile=gzip.compress(STACKS)), FORM)}
+    bodies = {
+        "folded": (STACKS, {}),
+        "form": (form(profile=STACKS), FORM),
+        "lines": (LINES, {}),
+        "packed form": (form(profile=gzip.compress(STACKS)), FORM),
+    }
     for pod, (body, headers) in bodies.items():
         query = {"name": f"app.cpu{{pod={pod}}}", "from": BEGIN // 10**9, "until": END // 10**9}
         if pod == "lines":
             query["format"] = "lines"
         for is_known in (False, True):
-            answer = client.post(path, ENCODINGS[encoding](body), query=query,
-                                 headers={**headers, "Content-Encoding": encoding})
+            answer = client.post(
+                path,
+                ENCODINGS[encoding](body),
+                query=query,
+                headers={**headers, "Content-Encoding": encoding},
+            )
             assert answer.status == 200 and answer.json()["duplicate"] is is_known, answer
         labels = {"service_name": "app", "pod": pod, "pyroscope_spy": "unknown"}
         oracle.add(labels, OTLP_CPU, BEGIN, COUNTED)
@@ -289,10 +407,19 @@ def test_equal_profiles_of_two_sessions_count_twice(server):
     """Replicas with equal labels send equal idle or wall profiles in the same second; a retry has its session."""
     client = Tenant(server).api("ingest", "read")
     for session, is_known in (("a", False), ("b", False), ("a", True)):
-        answer = client.post("/ingest", b"main;idle 1000\n", query={
-            "name": f"app.wall{{__session_id__={session}}}", "from": BEGIN // 10**9, "until": BEGIN // 10**9 + 10})
+        answer = client.post(
+            "/ingest",
+            b"main;idle 1000\n",
+            query={
+                "name": f"app.wall{{__session_id__={session}}}",
+                "from": BEGIN // 10**9,
+                "until": BEGIN // 10**9 + 10,
+            },
+        )
         assert answer.status == 200 and answer.json()["duplicate"] is is_known, (session, answer)
-    total = client.get("/api/v1/query", query={"query": "wall", "start": BEGIN, "end": BEGIN + 1, "report": "top"}).json()["total"]
+    total = client.get(
+        "/api/v1/query", query={"query": "wall", "start": BEGIN, "end": BEGIN + 1, "report": "top"}
+    ).json()["total"]
     assert total == 20 * 10**9
 
 
@@ -303,25 +430,36 @@ def test_ingest_takes_pprof(server, is_form):
     for i in range(3):
         profile = make_profile(CPU, BEGIN + i, stacks, ("cpu", "nanoseconds"), 10**10)
         query = {"name": "my.app{region=eu}", "spyName": "gospy", "format": "pprof"}
-        answer = client.post("/ingest", form(profile=profile) if is_form else profile, query=query,
-                             headers=FORM if is_form else {})
+        answer = client.post(
+            "/ingest",
+            form(profile=profile) if is_form else profile,
+            query=query,
+            headers=FORM if is_form else {},
+        )
         assert answer.status == 200 and answer.json()["samples"] == 4, answer
         labels = {"service_name": "my.app", "region": "eu", "pyroscope_spy": "gospy"}
         for j, name in enumerate(CPU_NAMES):
-            oracle.add(labels, name, BEGIN + i, {stack: values[j] for stack, values in stacks.items()})
+            oracle.add(
+                labels, name, BEGIN + i, {stack: values[j] for stack, values in stacks.items()}
+            )
     check(client, oracle, CPU_NAMES, {"pyroscope_spy": "gospy", "region": "eu"})
 
 
 def test_a_form_with_an_empty_profile_is_no_error(server):
-    answer = Tenant(server).api("ingest").post("/ingest", form(other=b"x", profile=b""), query={"name": "app"},
-                                               headers=FORM)
+    answer = (
+        Tenant(server)
+        .api("ingest")
+        .post("/ingest", form(other=b"x", profile=b""), query={"name": "app"}, headers=FORM)
+    )
     assert answer.status == 200 and answer.json()["samples"] == 0, answer
 
 
 TWICE = form(profile=STACKS).removesuffix(b"--b--\r\n") + form(profile=STACKS)
 
 
-@pytest.mark.parametrize("body, words", [(form(other=b"x"), "no part profile"), (TWICE, "part profile twice")])
+@pytest.mark.parametrize(
+    "body, words", [(form(other=b"x"), "no part profile"), (TWICE, "part profile twice")]
+)
 def test_a_form_has_one_profile(server, body, words):
     client = Tenant(server).api("ingest", "read")
     answer = client.post("/ingest", body, query={"name": "app"}, headers=FORM)
@@ -342,8 +480,11 @@ def test_a_time_that_is_not_used_makes_no_duplicates(server, wire, time_ns):
     profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for _ in range(2):
         if wire == "push":
-            answer = client.post(PUSH, push_protobuf([({"service_name": "app"}, [profile])]),
-                                 headers={"Content-Type": PROTO})
+            answer = client.post(
+                PUSH,
+                push_protobuf([({"service_name": "app"}, [profile])]),
+                headers={"Content-Type": PROTO},
+            )
         elif wire == "ingest":
             answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
         else:
@@ -357,17 +498,37 @@ def test_labels_have_one_name_whatever_the_protocol(server):
     profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     # "k8s-pod" is before "k8s.pod" and "k8s_pod".
     labels = {"k8s_pod": "c", "k8s.pod": "b", "k8s-pod": "a", "service_name": "app"}
-    profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1,
-                                   ("cpu", "nanoseconds"))]
+    profiles = [
+        otlp_maker.Profile(
+            ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds")
+        )
+    ]
     answers = [
-        client.post(OTLP, otlp_maker.Request([({**labels, "via": "otlp"}, profiles)]).protobuf(),
-                    headers={"Content-Type": X_PROTO}),
-        client.post(PUSH, push_protobuf([({**labels, "via": "push"}, [profile])]),
-                    headers={"Content-Type": PROTO}),
-        client.post("/ingest", profile, query={
-            "name": "app{" + ",".join(f"{k}={v}" for k, v in {**labels, "via": "ingest"}.items()) + "}"}),
-        client.post("/api/v1/profiles", profile, query=[
-            ("label", f"{k}={v}") for k, v in {**labels, "via": "api"}.items()])]
+        client.post(
+            OTLP,
+            otlp_maker.Request([({**labels, "via": "otlp"}, profiles)]).protobuf(),
+            headers={"Content-Type": X_PROTO},
+        ),
+        client.post(
+            PUSH,
+            push_protobuf([({**labels, "via": "push"}, [profile])]),
+            headers={"Content-Type": PROTO},
+        ),
+        client.post(
+            "/ingest",
+            profile,
+            query={
+                "name": "app{"
+                + ",".join(f"{k}={v}" for k, v in {**labels, "via": "ingest"}.items())
+                + "}"
+            },
+        ),
+        client.post(
+            "/api/v1/profiles",
+            profile,
+            query=[("label", f"{k}={v}") for k, v in {**labels, "via": "api"}.items()],
+        ),
+    ]
     assert [answer.status for answer in answers] == [200] * 4, answers
     for via in ("otlp", "push", "ingest", "api"):
         for name in ("k8s_pod", "k8s.pod"):
@@ -381,7 +542,9 @@ def test_a_batch_id_of_the_senders_counts_by_request(server):
     for _ in range(2):
         for header, times in (({}, 1), ({"Perfolio-Batch-Id": "x"}, 2)):
             for _ in range(times):
-                answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO, **header})
+                answer = client.post(
+                    PUSH, push_protobuf(series), headers={"Content-Type": PROTO, **header}
+                )
                 assert answer.status == 200, answer
     answer = client.get("/api/v1/query", query={"query": "samples:count", "report": "folded"})
     assert answer.status == 200, answer
@@ -391,9 +554,13 @@ def test_a_batch_id_of_the_senders_counts_by_request(server):
 
 # ---- who may ----
 
-ASKED = {OTLP: ({}, {"Content-Type": JSON}, b"{}"), PUSH: ({}, {"Content-Type": JSON}, b"{}"),
-         "/ingest": ({"name": "a"}, {}, STACKS), "/pyroscope/ingest": ({"name": "a"}, {}, STACKS),
-         "/api/v1/profiles": ({}, {}, STACKS)}
+ASKED = {
+    OTLP: ({}, {"Content-Type": JSON}, b"{}"),
+    PUSH: ({}, {"Content-Type": JSON}, b"{}"),
+    "/ingest": ({"name": "a"}, {}, STACKS),
+    "/pyroscope/ingest": ({"name": "a"}, {}, STACKS),
+    "/api/v1/profiles": ({}, {}, STACKS),
+}
 
 
 def basic(user, password):
@@ -414,12 +581,24 @@ def reason(answer):
 def test_credentials_have_two_forms(server, path):
     tenant = Tenant(server)
     token, reader = tenant.make_token("ingest")["token"], tenant.make_token("read")["token"]
-    for headers in ({"Authorization": f"Bearer {token}"}, {"Authorization": f"bearer  {token}"},
-                    basic("", token), basic("12345", token), basic("any one", token)):
+    for headers in (
+        {"Authorization": f"Bearer {token}"},
+        {"Authorization": f"bearer  {token}"},
+        basic("", token),
+        basic("12345", token),
+        basic("any one", token),
+    ):
         assert ask(server, path, **headers).status == 200, headers
-    for headers in ({}, basic(token, ""), basic("x", token[:-1]), {"Authorization": "Basic %%%"},
-                    {"Authorization": "Basic"}, {"Authorization": f"Digest {token}"},
-                    {"Authorization": token}, basic("x", "pf_" + "a" * 43)):
+    for headers in (
+        {},
+        basic(token, ""),
+        basic("x", token[:-1]),
+        {"Authorization": "Basic %%%"},
+        {"Authorization": "Basic"},
+        {"Authorization": f"Digest {token}"},
+        {"Authorization": token},
+        basic("x", "pf_" + "a" * 43),
+    ):
         answer = ask(server, path, **headers)
         assert answer.status == 401 and reason(answer), (headers, answer)
         assert answer.headers["www-authenticate"].startswith("Bearer"), answer
@@ -464,21 +643,38 @@ def send_labels(client, way, pairs, number):
     """One profile with these labels; two may have one name in the sender's letters."""
     time_ns = BEGIN + number
     if way == "otlp":
-        request = otlp_maker.Request([({}, [otlp_maker.Profile(("samples", "count"), time_ns, {("main",): 1})])])
+        request = otlp_maker.Request(
+            [({}, [otlp_maker.Profile(("samples", "count"), time_ns, {("main",): 1})])]
+        )
         export = json.loads(request.json())
-        export["resourceProfiles"][0]["resource"] = {"attributes": [
-            {"key": name, "value": {"stringValue": value}} for name, value in pairs]}
+        export["resourceProfiles"][0]["resource"] = {
+            "attributes": [{"key": name, "value": {"stringValue": value}} for name, value in pairs]
+        }
         return client.post(OTLP, json=export)
     if way == "push":
         labels = [{"name": name, "value": value} for name, value in pairs]
         profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-        return client.post(PUSH, json={"series": [{"labels": labels, "samples": [
-            {"rawProfile": base64.b64encode(profile).decode()}]}]})
+        return client.post(
+            PUSH,
+            json={
+                "series": [
+                    {
+                        "labels": labels,
+                        "samples": [{"rawProfile": base64.b64encode(profile).decode()}],
+                    }
+                ]
+            },
+        )
     if way == "ingest":
         name = "app.cpu{" + ",".join(f"{name}={value}" for name, value in pairs) + "}"
-        return client.post("/ingest", STACKS, query={"name": name, "from": time_ns, "until": time_ns})
-    return client.post("/api/v1/profiles", STACKS, query=[
-        ("time", time_ns), *(("label", f"{name}={value}") for name, value in pairs)])
+        return client.post(
+            "/ingest", STACKS, query={"name": name, "from": time_ns, "until": time_ns}
+        )
+    return client.post(
+        "/api/v1/profiles",
+        STACKS,
+        query=[("time", time_ns), *(("label", f"{name}={value}") for name, value in pairs)],
+    )
 
 
 def said_of_labels(way, answer):
@@ -498,25 +694,39 @@ def test_labels_that_want_one_name_have_one_rule_on_all_ways(server, way):
     client = tenant.api("ingest", "read", "admin")
     answer = send_labels(client, way, TWO_NAMES, 1)
     said = said_of_labels(way, answer)
-    assert said == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts", answer
+    assert (
+        said == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
+    ), answer
     window = {"start": BEGIN, "end": END}
     assert client.get("/api/v1/label/k8s_pod/values", query=window).json()["data"] == ["dot"]
-    said = said_of_labels(way, send_labels(client, way, [("k8s.pod", "same"), ("k8s_pod", "same")], 2))
+    said = said_of_labels(
+        way, send_labels(client, way, [("k8s.pod", "same"), ("k8s_pod", "same")], 2)
+    )
     assert said == "", "nothing is lost"
     said = said_of_labels(way, send_labels(client, way, [("a.b", "1"), ("a.b", "2")], 3))
     assert "'a.b'" in said and "is given twice" in said
     names = client.get("/api/v1/labels", query=window).json()["data"]
     assert "a_b" not in names, "what contradicts itself is not taken"
 
+
 def test_names_of_attributes_that_are_no_utf_8_are_refused_by_name(server):
     client = Tenant(server).api("ingest", "read")
-    request = otlp_maker.Request([({"bad-name": "x"}, [otlp_maker.Profile(
-        ("samples", "count"), BEGIN, {("main",): 1})]), ({"good-name": "x"}, [otlp_maker.Profile(
-            ("samples", "count"), BEGIN, {("main",): 2})])])
+    request = otlp_maker.Request(
+        [
+            ({"bad-name": "x"}, [otlp_maker.Profile(("samples", "count"), BEGIN, {("main",): 1})]),
+            ({"good-name": "x"}, [otlp_maker.Profile(("samples", "count"), BEGIN, {("main",): 2})]),
+        ]
+    )
     data = request.protobuf()
     assert data.count(b"bad-name") == 1
-    answer = client.post(OTLP, data.replace(b"bad-name", b"bad\xffname"), headers={"Content-Type": X_PROTO})
-    assert answer.status == 200 and b"no UTF-8" in answer.body and b"profile 0 (resource 0)" in answer.body, answer
+    answer = client.post(
+        OTLP, data.replace(b"bad-name", b"bad\xffname"), headers={"Content-Type": X_PROTO}
+    )
+    assert (
+        answer.status == 200
+        and b"no UTF-8" in answer.body
+        and b"profile 0 (resource 0)" in answer.body
+    ), answer
     names = client.get("/api/v1/labels", query={"start": BEGIN, "end": END}).json()["data"]
     assert "good_name" in names and not [name for name in names if name.startswith("bad")], names
 
@@ -537,16 +747,29 @@ ODD = [
     ("from=%d&until=%d" % (S + 1, S), 400, "until: it is before from"),
     ("from=1e9", 400, "from: '1e9'"),
     ("from=%zz", 400, "%"),
-    *(("from=%d&sampleRate=%s" % (S, rate), 200, (S * 10**9, 10**7))
-      for rate in ("", "-5", "x", "1e3", "9" * 30, "4294967296", "1000000001")),
+    *(
+        ("from=%d&sampleRate=%s" % (S, rate), 200, (S * 10**9, 10**7))
+        for rate in ("", "-5", "x", "1e3", "9" * 30, "4294967296", "1000000001")
+    ),
     ("from=%d&sampleRate=50&sampleRate=7" % S, 200, (S * 10**9, 2 * 10**7)),
     ("from=%d&sampleRate=1000000000" % S, 200, (S * 10**9, 1)),
     ("from=%d&units=&aggregationType=&format=&spyName=" % S, 200, (S * 10**9, 10**7)),
-    *(("from=%d&format=%s" % (S, name), 200, (S * 10**9, 10**7)) for name in ("pprof", "folded", "groups", "collapsed")),
+    *(
+        ("from=%d&format=%s" % (S, name), 200, (S * 10**9, 10**7))
+        for name in ("pprof", "folded", "groups", "collapsed")
+    ),
     ("from=%d&aggregationType=sum" % S, 200, (S * 10**9, 10**7)),
-    ("from=%d&format=zzz" % S, 400, "format: 'zzz' is unknown: send one of pprof, folded, groups, collapsed, lines, speedscope"),
+    (
+        "from=%d&format=zzz" % S,
+        400,
+        "format: 'zzz' is unknown: send one of pprof, folded, groups, collapsed, lines, speedscope",
+    ),
     ("from=%d&format=PPROF" % S, 400, "format: 'PPROF' is unknown"),
-    ("from=%d&aggregationType=most" % S, 400, "aggregationType: 'most' is unknown: send one of sum, average"),
+    (
+        "from=%d&aggregationType=most" % S,
+        400,
+        "aggregationType: 'most' is unknown: send one of sum, average",
+    ),
     ("from=%d&format=%s" % (S, "y" * 3000), 400, "is unknown"),
     ("from=%d&format=jfr" % S, 422, "jfr"),
     ("from=%d&format=trie" % S, 422, "trie"),
@@ -564,21 +787,37 @@ def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd)
     if status != 200:
         assert any(word in reason(answer) for word in words.split("|")), answer
         return
-    listed = client.get("/api/v1/profiles", query={"query": OTLP_CPU, "start": BEGIN, "end": END}).json()["data"]
+    listed = client.get(
+        "/api/v1/profiles", query={"query": OTLP_CPU, "start": BEGIN, "end": END}
+    ).json()["data"]
     assert [(int(one["time_ns"]), one["total"]) for one in listed] == [words]
 
 
-@pytest.mark.parametrize("name, words", [
-    ("", "name"), ("%20", "name"), ("{a=b}", "name"), ("a{b}", "'b'"), ("a{b=c", "}"), ("a{=c}", "no name"),
-    ("a{b=" + "x" * 5000 + "}", "'b'"), ("a{" + "x" * 2000 + "=1}", "name of label"),
-    ("a{" + ",".join(f"l{i}=1" for i in range(300)) + "}", "labels"), ("a{%ff=1}", "UTF-8"), ("a{b=%ff}", "UTF-8"),
-    ("%ff.cpu", "UTF-8"), ("a" * 5000 + ".cpu", "service_name")])
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("", "name"),
+        ("%20", "name"),
+        ("{a=b}", "name"),
+        ("a{b}", "'b'"),
+        ("a{b=c", "}"),
+        ("a{=c}", "no name"),
+        ("a{b=" + "x" * 5000 + "}", "'b'"),
+        ("a{" + "x" * 2000 + "=1}", "name of label"),
+        ("a{" + ",".join(f"l{i}=1" for i in range(300)) + "}", "labels"),
+        ("a{%ff=1}", "UTF-8"),
+        ("a{b=%ff}", "UTF-8"),
+        ("%ff.cpu", "UTF-8"),
+        ("a" * 5000 + ".cpu", "service_name"),
+    ],
+)
 def test_odd_names_of_ingest_are_refused(server, name, words):
     answer = Tenant(server).api("ingest").post("/ingest?name=" + name, b"main 1\n")
     assert answer.status in (400, 413) and words in reason(answer), answer
 
 
 # ---- errors ----
+
 
 def status_of(body):
     """Code and message of a google.rpc.Status in protobuf."""
@@ -609,51 +848,204 @@ ERRORS = [
     ("cut", OTLP, {}, {"Content-Type": X_PROTO}, b"\x0a\xff", 400, 3, ""),
     ("no JSON", OTLP, {}, {"Content-Type": JSON}, b"{", 400, 3, ""),
     ("a list", OTLP, {}, {"Content-Type": JSON}, b"[]", 400, 3, ""),
-    ("no gzip", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "gzip"}, b"x", 400, 3,
-     "Content-Encoding"),
-    ("brotli", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "br"}, b"x", 415, 12, "gzip"),
+    (
+        "no gzip",
+        OTLP,
+        {},
+        {"Content-Type": X_PROTO, "Content-Encoding": "gzip"},
+        b"x",
+        400,
+        3,
+        "Content-Encoding",
+    ),
+    (
+        "brotli",
+        OTLP,
+        {},
+        {"Content-Type": X_PROTO, "Content-Encoding": "br"},
+        b"x",
+        415,
+        12,
+        "gzip",
+    ),
     ("text", OTLP, {}, {"Content-Type": "text/plain"}, b"x", 415, 12, "Content-Type"),
     ("no type", OTLP, {}, {}, b"x", 415, 12, "Content-Type"),
-    ("a bomb", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "zstd"}, LARGE, 413, 8,
-     "max-expansion-ratio"),
-    ("far too much", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "zstd"}, LOOSE, 413, 8,
-     "67108864 bytes"),
+    (
+        "a bomb",
+        OTLP,
+        {},
+        {"Content-Type": X_PROTO, "Content-Encoding": "zstd"},
+        LARGE,
+        413,
+        8,
+        "max-expansion-ratio",
+    ),
+    (
+        "far too much",
+        OTLP,
+        {},
+        {"Content-Type": X_PROTO, "Content-Encoding": "zstd"},
+        LOOSE,
+        413,
+        8,
+        "67108864 bytes",
+    ),
     ("9 MiB", OTLP, {}, {"Content-Type": X_PROTO}, bytes(9 << 20), 413, 8, "8388608 bytes"),
     ("9 MiB of JSON", OTLP, {}, {"Content-Type": JSON}, bytes(9 << 20), 413, 8, "8388608 bytes"),
     ("cut", PUSH, {}, {"Content-Type": PROTO}, b"\x0a\xff", 400, "invalid_argument", "PushRequest"),
     ("no JSON", PUSH, {}, {"Content-Type": JSON}, b"{", 400, "invalid_argument", ""),
-    ("no profile", PUSH, {}, {"Content-Type": PROTO}, push_protobuf([({"a": "b"}, [b"\0\1"])]), 400,
-     "invalid_argument", "profile 1 of 1"),
-    ("label twice", PUSH, {}, {"Content-Type": JSON}, json.dumps({"series": [
-        {"labels": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}],
-         "samples": [{"rawProfile": base64.b64encode(STACKS).decode()}]}]}).encode(), 400,
-     "invalid_argument", "'a' is given twice"),
-    ("gRPC", PUSH, {}, {"Content-Type": "application/grpc"}, b"x", 415, "unimplemented", "Content-Type"),
-    ("brotli", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "br"}, b"x", 501, "unimplemented",
-     "Content-Encoding"),
-    ("a bomb", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "zstd"}, LARGE, 400,
-     "invalid_argument", "max-expansion-ratio"),
-    ("far too much", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "zstd"}, LOOSE, 400,
-     "invalid_argument", "67108864 bytes"),
-    ("9 MiB", PUSH, {}, {"Content-Type": PROTO}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
+    (
+        "no profile",
+        PUSH,
+        {},
+        {"Content-Type": PROTO},
+        push_protobuf([({"a": "b"}, [b"\0\1"])]),
+        400,
+        "invalid_argument",
+        "profile 1 of 1",
+    ),
+    (
+        "label twice",
+        PUSH,
+        {},
+        {"Content-Type": JSON},
+        json.dumps(
+            {
+                "series": [
+                    {
+                        "labels": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}],
+                        "samples": [{"rawProfile": base64.b64encode(STACKS).decode()}],
+                    }
+                ]
+            }
+        ).encode(),
+        400,
+        "invalid_argument",
+        "'a' is given twice",
+    ),
+    (
+        "gRPC",
+        PUSH,
+        {},
+        {"Content-Type": "application/grpc"},
+        b"x",
+        415,
+        "unimplemented",
+        "Content-Type",
+    ),
+    (
+        "brotli",
+        PUSH,
+        {},
+        {"Content-Type": PROTO, "Content-Encoding": "br"},
+        b"x",
+        501,
+        "unimplemented",
+        "Content-Encoding",
+    ),
+    (
+        "a bomb",
+        PUSH,
+        {},
+        {"Content-Type": PROTO, "Content-Encoding": "zstd"},
+        LARGE,
+        400,
+        "invalid_argument",
+        "max-expansion-ratio",
+    ),
+    (
+        "far too much",
+        PUSH,
+        {},
+        {"Content-Type": PROTO, "Content-Encoding": "zstd"},
+        LOOSE,
+        400,
+        "invalid_argument",
+        "67108864 bytes",
+    ),
+    (
+        "9 MiB",
+        PUSH,
+        {},
+        {"Content-Type": PROTO},
+        bytes(9 << 20),
+        413,
+        "invalid_argument",
+        "8388608",
+    ),
     ("no name", "/ingest", {}, {}, STACKS, 400, "invalid_argument", "name"),
     ("name", "/ingest", {"name": "a{b"}, {}, STACKS, 400, "invalid_argument", "name"),
     ("time", "/ingest", {"name": "a", "from": "soon"}, {}, STACKS, 400, "invalid_argument", "from"),
     ("rubbish", "/ingest", {"name": "a"}, {}, b"\0\1\2", 422, "invalid_argument", ""),
-    ("no gzip", "/ingest", {"name": "a"}, {"Content-Encoding": "gzip"}, b"x", 422, "invalid_argument", ""),
-    ("brotli", "/ingest", {"name": "a"}, {"Content-Encoding": "br"}, b"x", 422, "invalid_argument", "gzip"),
+    (
+        "no gzip",
+        "/ingest",
+        {"name": "a"},
+        {"Content-Encoding": "gzip"},
+        b"x",
+        422,
+        "invalid_argument",
+        "",
+    ),
+    (
+        "brotli",
+        "/ingest",
+        {"name": "a"},
+        {"Content-Encoding": "br"},
+        b"x",
+        422,
+        "invalid_argument",
+        "gzip",
+    ),
     ("trie", "/ingest", {"name": "a", "format": "trie"}, {}, b"x", 422, "invalid_argument", "trie"),
-    ("a cut form", "/ingest", {"name": "a"}, FORM, form(profile=STACKS)[:-4], 422, "invalid_argument", ""),
-    ("a bomb", "/ingest", {"name": "a"}, {"Content-Encoding": "zstd"}, LARGE, 413, "invalid_argument",
-     "max-expansion-ratio"),
-    ("far too much", "/ingest", {"name": "a"}, {"Content-Encoding": "zstd"}, LOOSE, 413, "invalid_argument",
-     "67108864"),
-    ("9 MiB", "/pyroscope/ingest", {"name": "a"}, {}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
+    (
+        "a cut form",
+        "/ingest",
+        {"name": "a"},
+        FORM,
+        form(profile=STACKS)[:-4],
+        422,
+        "invalid_argument",
+        "",
+    ),
+    (
+        "a bomb",
+        "/ingest",
+        {"name": "a"},
+        {"Content-Encoding": "zstd"},
+        LARGE,
+        413,
+        "invalid_argument",
+        "max-expansion-ratio",
+    ),
+    (
+        "far too much",
+        "/ingest",
+        {"name": "a"},
+        {"Content-Encoding": "zstd"},
+        LOOSE,
+        413,
+        "invalid_argument",
+        "67108864",
+    ),
+    (
+        "9 MiB",
+        "/pyroscope/ingest",
+        {"name": "a"},
+        {},
+        bytes(9 << 20),
+        413,
+        "invalid_argument",
+        "8388608",
+    ),
 ]
 
 
-@pytest.mark.parametrize("what, path, query, headers, body, status, code, words", ERRORS,
-                         ids=[f"{row[1]} {row[0]}" for row in ERRORS])
+@pytest.mark.parametrize(
+    "what, path, query, headers, body, status, code, words",
+    ERRORS,
+    ids=[f"{row[1]} {row[0]}" for row in ERRORS],
+)
 def test_errors_are_the_protocols(server, what, path, query, headers, body, status, code, words):
     answer = Tenant(server).api("ingest").post(path, body, query=query, headers=headers)
     assert answer.status == status, answer
@@ -677,10 +1069,20 @@ def test_without_a_database_agents_are_told_to_come_back(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")
     profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-    export = otlp_maker.Request([({}, [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("m",): 1})])])
-    requests = [(OTLP, {}, {"Content-Type": X_PROTO}, export.protobuf(), 14),
-                (PUSH, {}, {"Content-Type": PROTO}, push_protobuf([({"a": "b"}, [profile])]), "unavailable"),
-                ("/ingest", {"name": "app"}, {}, profile, "unavailable")]
+    export = otlp_maker.Request(
+        [({}, [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("m",): 1})])]
+    )
+    requests = [
+        (OTLP, {}, {"Content-Type": X_PROTO}, export.protobuf(), 14),
+        (
+            PUSH,
+            {},
+            {"Content-Type": PROTO},
+            push_protobuf([({"a": "b"}, [profile])]),
+            "unavailable",
+        ),
+        ("/ingest", {"name": "app"}, {}, profile, "unavailable"),
+    ]
     with Outage(server):
         for path, query, headers, body, code in requests:
             answer = client.post(path, body, query=query, headers=headers)

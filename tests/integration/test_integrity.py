@@ -29,29 +29,39 @@ PART = 4 << 20
 
 def flip(data, at=None):
     at = len(data) // 2 if at is None else at
-    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:]
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
 
 
 def zero(data):
     middle = len(data) // 2
-    return data[:middle] + bytes(min(64, len(data) - middle)) + data[middle + 64:]
+    return data[:middle] + bytes(min(64, len(data) - middle)) + data[middle + 64 :]
 
 
-DAMAGES = {"flip": flip, "zero": zero, "truncate": lambda data: data[:-1], "lengthen": lambda data: data + b"x",
-           "empty": lambda data: b""}
+DAMAGES = {
+    "flip": flip,
+    "zero": zero,
+    "truncate": lambda data: data[:-1],
+    "lengthen": lambda data: data + b"x",
+    "empty": lambda data: b"",
+}
 
 
 def metric(api, name, **labels):
     wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
-    found = re.search(rf"^{name}{{{wanted}}} (\S+)$" if labels else rf"^{name} (\S+)$",
-                      api.get("/metrics").text, re.M)
+    found = re.search(
+        rf"^{name}{{{wanted}}} (\S+)$" if labels else rf"^{name} (\S+)$",
+        api.get("/metrics").text,
+        re.M,
+    )
     return float(found[1]) if found else 0
 
 
 def folded(size, seed=0):
     lines, total = [], 0
     while total < size:
-        lines.append(f"main;function_{seed}_{len(lines)};{hashlib.sha256(str(len(lines)).encode()).hexdigest()} 1\n")
+        lines.append(
+            f"main;function_{seed}_{len(lines)};{hashlib.sha256(str(len(lines)).encode()).hexdigest()} 1\n"
+        )
         total += len(lines[-1])
     return "".join(lines).encode()
 
@@ -80,7 +90,11 @@ def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
     answer = refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
     refuses(api, f"/p/{share}/raw", "damaged")
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == before + 2
-    line, = [line for line in server.log().splitlines() if answer.json()["request_id"] in line and "code=damaged" in line]
+    (line,) = [
+        line
+        for line in server.log().splitlines()
+        if answer.json()["request_id"] in line and "code=damaged" in line
+    ]
     assert "level=error" in line.lower() and key in line, line
     assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
     assert api.get(f"/api/v1/shares/{share}").status == 200, "its description is still shown"
@@ -100,13 +114,26 @@ def make_socket(path):
     os.close(folder)
 
 
-OTHER_FILES = {"fifo": os.mkfifo, "socket": make_socket, "folder": os.mkdir, "link": lambda path: path.symlink_to("/etc/passwd"),
-               "device": lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))}
+OTHER_FILES = {
+    "fifo": os.mkfifo,
+    "socket": make_socket,
+    "folder": os.mkdir,
+    "link": lambda path: path.symlink_to("/etc/passwd"),
+    "device": lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5)),
+}
 
 
-@pytest.mark.parametrize("what", [
-    name if name != "device" else pytest.param(name, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices"))
-    for name in OTHER_FILES])
+@pytest.mark.parametrize(
+    "what",
+    [
+        name
+        if name != "device"
+        else pytest.param(
+            name, marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+        )
+        for name in OTHER_FILES
+    ],
+)
 def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, what):
     server = start_server("--jobs-interval", "1s")
     api, tenant = server.api(), Tenant(server)
@@ -129,13 +156,21 @@ def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, wha
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 2
     assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
     client.close()
-    answer = client.get("/api/v1/query", query={"query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
-                                                "start": BEGIN, "end": BEGIN + 100 * HOUR})
+    answer = client.get(
+        "/api/v1/query",
+        query={
+            "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
+            "start": BEGIN,
+            "end": BEGIN + 100 * HOUR,
+        },
+    )
     assert answer.status == 200 and "perfolio-warning" in answer.headers, answer
     assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 1
     printed = run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout
     assert {(one["object"], one["problem"]) for one in json.loads(printed)["problems"]} == {
-        (f"share/{share}", "broken"), (block, "broken")}
+        (f"share/{share}", "broken"),
+        (block, "broken"),
+    }
 
 
 def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
@@ -160,15 +195,32 @@ def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
     assert api.get(f"/api/v1/shares/{share}/raw").body == body
 
 
-@pytest.mark.skipif(b"HTTP2" not in subprocess.run(["curl", "-V"], capture_output=True).stdout, reason="no curl with HTTP/2")
+@pytest.mark.skipif(
+    b"HTTP2" not in subprocess.run(["curl", "-V"], capture_output=True).stdout,
+    reason="no curl with HTTP/2",
+)
 def test_over_http_2_the_stream_is_reset(start_server, tmp_path):
     server = start_server("--http2", "yes")
     body = folded(5 * CHUNK // 2)
     share = push(server.api(), body)
     server.objects.write(f"share/{share}", flip(body, len(body) - 1))
-    loaded = subprocess.run(["curl", "-sS", "--http2", "--cacert", server.ca_file, "-o", tmp_path / "copy", "-w",
-                             "%{http_version} %{size_download}", f"{server.url}/p/{share}/raw"],
-                            capture_output=True, text=True, timeout=60)
+    loaded = subprocess.run(
+        [
+            "curl",
+            "-sS",
+            "--http2",
+            "--cacert",
+            server.ca_file,
+            "-o",
+            tmp_path / "copy",
+            "-w",
+            "%{http_version} %{size_download}",
+            f"{server.url}/p/{share}/raw",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     version, size = loaded.stdout.split()
     assert (version, int(size) < len(body), loaded.returncode != 0) == ("2", True, True), loaded
 
@@ -184,7 +236,11 @@ def test_a_lost_share_is_told_from_a_deleted_one(start_server):
     answer = refuses(api, f"/api/v1/shares/{lost}/raw", "lost")
     assert metric(api, "perfolio_objects_lost_total", kind="share") == 1
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
-    line, = [line for line in server.log().splitlines() if answer.json()["request_id"] in line and "code=lost" in line]
+    (line,) = [
+        line
+        for line in server.log().splitlines()
+        if answer.json()["request_id"] in line and "code=lost" in line
+    ]
     assert "level=error" in line.lower() and lost in line, line
     server.restart()
     refuses(server.api(), f"/api/v1/shares/{lost}/flame", "lost")
@@ -200,8 +256,10 @@ def spoil(server, damage, key):
         server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
 
 
-@pytest.mark.parametrize("damage, metric_name", [("flip", "damaged"), ("truncate", "damaged"), ("unreadable", "damaged"),
-                                                 ("delete", "lost")])
+@pytest.mark.parametrize(
+    "damage, metric_name",
+    [("flip", "damaged"), ("truncate", "damaged"), ("unreadable", "damaged"), ("delete", "lost")],
+)
 def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_name):
     server = start_server("--jobs-interval", "1s")
     api = server.api()
@@ -209,8 +267,12 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
     upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
     where = f"/api/v1/uploads/{upload}"
     for number, begin in enumerate(range(0, len(body), PART)):
-        assert api.put(f"{where}/parts/{number}", body[begin:begin + PART]).status == 204
-    keys = [key for key in server.objects.keys("part/") if key.startswith((f"part/{upload}.0.", f"part/{upload}.2."))]
+        assert api.put(f"{where}/parts/{number}", body[begin : begin + PART]).status == 204
+    keys = [
+        key
+        for key in server.objects.keys("part/")
+        if key.startswith((f"part/{upload}.0.", f"part/{upload}.2."))
+    ]
     for key in keys:
         spoil(server, damage, key)
     answer = api.post(f"{where}/complete")
@@ -220,10 +282,17 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
     assert api.get(where).json()["parts_received"] == [1]
     assert metric(api, f"perfolio_objects_{metric_name}_total", kind="part") == 2
     for key in keys:
-        assert [line for line in server.log().splitlines() if "part of an upload was dropped" in line and key in line]
+        assert [
+            line
+            for line in server.log().splitlines()
+            if "part of an upload was dropped" in line and key in line
+        ]
     assert api.get("/api/v1/admin/scrub").json()["problems"] == []
     for number in (0, 2):
-        assert api.put(f"{where}/parts/{number}", body[number * PART:(number + 1) * PART]).status == 204
+        assert (
+            api.put(f"{where}/parts/{number}", body[number * PART : (number + 1) * PART]).status
+            == 204
+        )
     answer = api.post(f"{where}/complete")
     assert answer.status == 201, answer
     assert api.get(f"/api/v1/shares/{answer.json()['id']}/raw").body == body
@@ -246,7 +315,9 @@ def test_the_cli_sends_damaged_parts_again(start_server, tmp_path):
     spoil(server, "delete", second)
     pushed = server.cli("push", large, environment=home)
     assert pushed.returncode == 0 and b"lost 2 of 3 parts" in pushed.stderr, pushed
-    assert server.cli("get", pushed.stdout.decode().strip(), "-o", tmp_path / "copy").returncode == 0
+    assert (
+        server.cli("get", pushed.stdout.decode().strip(), "-o", tmp_path / "copy").returncode == 0
+    )
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 
 
@@ -279,7 +350,7 @@ def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_
     where = "/buildid/ab01cd/executable"
     assert api.get(where).body == program
     assert api.get(where, headers={"Range": "bytes=100-199"}).body == program[100:200]
-    key, = server.objects.keys("debuginfo/")
+    (key,) = server.objects.keys("debuginfo/")
     server.objects.write(key, flip(program))
     with pytest.raises(http.client.IncompleteRead):
         api.get(where)
@@ -311,7 +382,11 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
     footer = len(server.objects.read(keys[0])) - 100
     server.objects.write(keys[0], flip(server.objects.read(keys[0]), footer))
     (server.data_dir / "objects" / keys[1]).unlink()
-    query = {"query": "process_cpu:samples:count:cpu:nanoseconds:delta{}", "start": BEGIN, "end": BEGIN + 100 * HOUR}
+    query = {
+        "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
+        "start": BEGIN,
+        "end": BEGIN + 100 * HOUR,
+    }
     for i in range(4):  # another window each time: results are kept
         answer = client.get("/api/v1/query", query={**query, "end": query["end"] + i * HOUR})
         assert answer.status == 200, answer
@@ -319,7 +394,11 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
     assert metric(api, "perfolio_store_damaged_reads_total", problem="lost") >= 4
     assert metric(api, "perfolio_store_damaged_blocks") == 2
     for key, problem in ((keys[0], "damaged"), (keys[1], "lost")):
-        line, = [line for line in server.log().splitlines() if "a query could not read a block" in line and key in line]
+        (line,) = [
+            line
+            for line in server.log().splitlines()
+            if "a query could not read a block" in line and key in line
+        ]
         assert "level=error" in line and f"problem={problem}" in line, line
 
 
@@ -330,15 +409,19 @@ def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start
     program = compile_with_id(tmp_path, "ab01ce").read_bytes()
     assert api.post(path("ab01ce", "executable"), body=program).status == 202
     wait_built(api, "ab01ce")
-    key, = server.objects.keys("debuginfo/")
+    (key,) = server.objects.keys("debuginfo/")
     server.objects.write(key, flip(program))
     with server.database().cursor() as cursor:  # as if it had been damaged while it waited, in its last try
         cursor.execute("UPDATE debug_file SET state = 'waiting'")
-        cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id, try_count)"
-                       " SELECT tenant_id, 'build', 'build/' || id, build_id, id, 4 FROM debug_file")
-    until(lambda: [file["state"] for file in api.get(path("ab01ce")).json()["files"]] == ["failed"],
-          "the job does not end")
-    file, = api.get(path("ab01ce")).json()["files"]
+        cursor.execute(
+            "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id, try_count)"
+            " SELECT tenant_id, 'build', 'build/' || id, build_id, id, 4 FROM debug_file"
+        )
+    until(
+        lambda: [file["state"] for file in api.get(path("ab01ce")).json()["files"]] == ["failed"],
+        "the job does not end",
+    )
+    (file,) = api.get(path("ab01ce")).json()["files"]
     assert "damaged or lost: upload it again" in file["reason"], file
     assert metric(server.api(), "perfolio_objects_damaged_total", kind="debug_file") >= 1
     assert api.post(path("ab01ce", "executable"), body=program).status == 202
@@ -348,13 +431,15 @@ def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start
 
 @needs_compiler
 @pytest.mark.parametrize("how", ["flip", "delete"])
-def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(start_server, tmp_path, how):
+def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(
+    start_server, tmp_path, how
+):
     server = start_server()
     program = Program(tmp_path, "bb" * 20, C_SOURCE)
     client = Tenant(server).api("read", "share", "debuginfo")
     link = push(client, program.profile())
     send_table(client, program.build_id, program.table)
-    key, = server.objects.keys("symbols/")
+    (key,) = server.objects.keys("symbols/")
     if how == "flip":
         server.objects.write(key, flip(server.objects.read(key)))
     else:
@@ -367,13 +452,29 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(sta
     name = "damaged" if how == "flip" else "lost"
     assert metric(server.api(), f"perfolio_objects_{name}_total", kind="symbol_table") == 1
     status = client.get(f"/api/v1/shares/{link}/symbolization").json()
-    assert status["complete"] is False and "damaged on the server" in status["missing"][0]["reason"], status
+    assert (
+        status["complete"] is False and "damaged on the server" in status["missing"][0]["reason"]
+    ), status
     known = client.get(f"/api/v1/debuginfo/{program.build_id}").json()
     assert (known["state"], known["table"]["is_damaged"]) == ("missing", True), known
     send_table(client, program.build_id, program.table)
-    until(lambda: b"not_symbolised" not in client.get(f"/api/v1/shares/{link}/top").body, "the table has no names")
-    assert client.get(f"/api/v1/debuginfo/{program.build_id}").json()["table"]["is_damaged"] is False
-    assert len([line for line in server.log().splitlines() if f"a stored object is {name}" in line and key in line]) == 1
+    until(
+        lambda: b"not_symbolised" not in client.get(f"/api/v1/shares/{link}/top").body,
+        "the table has no names",
+    )
+    assert (
+        client.get(f"/api/v1/debuginfo/{program.build_id}").json()["table"]["is_damaged"] is False
+    )
+    assert (
+        len(
+            [
+                line
+                for line in server.log().splitlines()
+                if f"a stored object is {name}" in line and key in line
+            ]
+        )
+        == 1
+    )
 
 
 def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_server, tmp_path):
@@ -390,23 +491,30 @@ def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_s
     assert api.post(path("ab01cf", "executable"), body=binary).status == 202
     wait_built(api, "ab01cf")
     before, keys = used(), server.objects.keys("symbols/") | server.objects.keys("debuginfo/")
-    assert api.post(path("ab01cf", "executable"), body=binary).status == 200, "the same file is known"
+    assert (
+        api.post(path("ab01cf", "executable"), body=binary).status == 200
+    ), "the same file is known"
     run = admin.post("/api/v1/admin/scrub/start")
     assert run.status == 200
     for key in keys:
         server.objects.write(key, flip(server.objects.read(key)))
     assert api.get("/buildid/ab01cf/executable").status == 500
-    file, = server.objects.keys("debuginfo/")
-    until(lambda: {one["object"] for one in admin.get("/api/v1/admin/scrub").json()["problems"]} == keys,
-          "the damage is not listed")
+    (file,) = server.objects.keys("debuginfo/")
+    until(
+        lambda: {one["object"] for one in admin.get("/api/v1/admin/scrub").json()["problems"]}
+        == keys,
+        "the damage is not listed",
+    )
     assert file.encode() in server.cli("admin", "scrub", "problems").stdout
     assert api.post(path("ab01cf", "executable"), body=binary).status == 202
     wait_built(api, "ab01cf")
     assert api.get("/buildid/ab01cf/executable").body == binary
     assert api.post(path(program.build_id, "table"), body=program.table).json()["is_stored"] is True
     assert used() == before
-    until(lambda: not (server.objects.keys("symbols/") | server.objects.keys("debuginfo/")) & keys,
-          "the damaged objects are not deleted")
+    until(
+        lambda: not (server.objects.keys("symbols/") | server.objects.keys("debuginfo/")) & keys,
+        "the damaged objects are not deleted",
+    )
 
 
 def test_the_cli_sends_debug_information_again_that_the_server_has_damaged(start_server, tmp_path):
@@ -422,11 +530,17 @@ def test_the_cli_sends_debug_information_again_that_the_server_has_damaged(start
 
     upload()
     assert b"the server has it" in upload()
-    key, = server.objects.keys("debuginfo/")
+    (key,) = server.objects.keys("debuginfo/")
     server.objects.write(key, flip(server.objects.read(key)))
     assert api.get("/buildid/ab01d1/executable").status == 500
-    until(lambda: api.get("/api/v1/debuginfo/ab01d1").json()["files"][0]["is_damaged"], "the damage is not stated")
-    assert b"damaged on the server" in server.cli("debuginfo", "check", "ab01d1", environment=home).stdout
+    until(
+        lambda: api.get("/api/v1/debuginfo/ab01d1").json()["files"][0]["is_damaged"],
+        "the damage is not stated",
+    )
+    assert (
+        b"damaged on the server"
+        in server.cli("debuginfo", "check", "ab01d1", environment=home).stdout
+    )
     upload()
     assert api.get("/buildid/ab01d1/executable").body == program.read_bytes()
 
@@ -439,5 +553,7 @@ def test_what_a_request_finds_damaged_is_listed_at_once(start_server):
     (server.data_dir / "objects/share" / lost).unlink()
     for share in (damaged, lost, damaged, lost):
         assert api.get(f"/p/{share}/raw").status == 500
-    listed = {one["object"]: one["problem"] for one in api.get("/api/v1/admin/scrub").json()["problems"]}
+    listed = {
+        one["object"]: one["problem"] for one in api.get("/api/v1/admin/scrub").json()["problems"]
+    }
     assert listed == {f"share/{damaged}": "broken", f"share/{lost}": "missing"}

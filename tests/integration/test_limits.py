@@ -16,33 +16,55 @@ from test_store import BEGIN, CPU, folded, make_profile, rows_of
 STACKS = {("main", "work"): [1, 10], ("main",): [2, 20]}
 WIRES = ["api", "push", "ingest", "otlp"]
 END = BEGIN + 3600 * 10**9
-TIME_END = (2**63 - 1) // (86400 * 10**9) * 86400 * 10**9  # 2262-04-11, the day in which 64 bits end
+TIME_END = (
+    (2**63 - 1) // (86400 * 10**9) * 86400 * 10**9
+)  # 2262-04-11, the day in which 64 bits end
 CPU_TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
 
 
 def make_same(time_ns, stacks):
     """As make_profile, and the same bytes each time: gzip's own have the time of day in them."""
-    return gzip.compress(gzip.decompress(
-        make_profile(CPU, time_ns, stacks, ("cpu", "nanoseconds"), 10**10)), mtime=0)
+    return gzip.compress(
+        gzip.decompress(make_profile(CPU, time_ns, stacks, ("cpu", "nanoseconds"), 10**10)),
+        mtime=0,
+    )
 
 
 def send(client, wire, labels, at=0, stacks=STACKS):
     """One profile of the service "app": 4 samples, of OTLP 2."""
     profile = make_same(BEGIN + at, stacks)
     if wire == "api":
-        return client.post("/api/v1/profiles", profile, query=[
-            ("label", f"{name}={value}") for name, value in {"service_name": "app", **labels}.items()])
+        return client.post(
+            "/api/v1/profiles",
+            profile,
+            query=[
+                ("label", f"{name}={value}")
+                for name, value in {"service_name": "app", **labels}.items()
+            ],
+        )
     if wire == "push":
-        return client.post(PUSH, push_protobuf([({"service_name": "app", **labels}, [profile])]),
-                           headers={"Content-Type": PROTO})
+        return client.post(
+            PUSH,
+            push_protobuf([({"service_name": "app", **labels}, [profile])]),
+            headers={"Content-Type": PROTO},
+        )
     if wire == "ingest":
         given = ",".join(f"{name}={value}" for name, value in labels.items())
         return client.post("/ingest", profile, query={"name": f"app{{{given}}}", "format": "pprof"})
-    profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN + at,
-                                   {stack: values[1] for stack, values in stacks.items()}, 1,
-                                   ("cpu", "nanoseconds"))]
-    return client.post(OTLP, otlp_maker.Request([({"service.name": "app", **labels}, profiles)]).json(),
-                       headers={"Content-Type": JSON})
+    profiles = [
+        otlp_maker.Profile(
+            ("cpu", "nanoseconds"),
+            BEGIN + at,
+            {stack: values[1] for stack, values in stacks.items()},
+            1,
+            ("cpu", "nanoseconds"),
+        )
+    ]
+    return client.post(
+        OTLP,
+        otlp_maker.Request([({"service.name": "app", **labels}, profiles)]).json(),
+        headers={"Content-Type": JSON},
+    )
 
 
 def refusal(answer, wire, status, code):
@@ -68,9 +90,14 @@ def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(sta
     for wire in WIRES:
         answer = send(client, wire, {"pod": wire}, TIME_END - BEGIN)
         if wire == "otlp":
-            assert answer.status == 200 and "after 2262-04-10" in answer.json()["partialSuccess"]["errorMessage"]
+            assert (
+                answer.status == 200
+                and "after 2262-04-10" in answer.json()["partialSuccess"]["errorMessage"]
+            )
         else:
-            assert "after 2262-04-10" in refusal(answer, wire, 422 if wire == "ingest" else 400, "invalid_argument")
+            assert "after 2262-04-10" in refusal(
+                answer, wire, 422 if wire == "ingest" else 400, "invalid_argument"
+            )
         assert is_taken(send(client, wire, {"pod": wire}, TIME_END - 1 - BEGIN))
 
     def is_merged():
@@ -100,14 +127,20 @@ def test_samples_per_second_have_a_burst(server, wire):
     assert 1 <= int(refused.headers["retry-after"]) <= 4
     assert is_taken(send(other.api("ingest"), wire, {})), "another team has its own"
     _, rows = folded(client, CPU_TYPE + '{service_name="app"}', BEGIN, END)
-    assert rows == {stack: values[1] * sum(map(is_taken, answers)) for stack, values in STACKS.items()}
+    assert rows == {
+        stack: values[1] * sum(map(is_taken, answers)) for stack, values in STACKS.items()
+    }
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_more_samples_than_may_ever_come_at_once_are_too_large(server, wire):
     client = Tenant(server, samples_burst=1).api("ingest")
-    text = refusal(send(client, wire, {}), wire, 400 if wire == "push" else 413,
-                   {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire))
+    text = refusal(
+        send(client, wire, {}),
+        wire,
+        400 if wire == "push" else 413,
+        {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire),
+    )
     assert "samples_burst is 1, set for this team" in text
 
 
@@ -140,16 +173,27 @@ def test_active_series_have_a_limit(server, wire):
 
 def test_of_an_otlp_request_the_series_within_the_limits_are_kept(server):
     client = Tenant(server, active_series=2, label_value_bytes=20).api("ingest", "read")
-    make = lambda: [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10, ("x", "y"): 3}, 1,
-                                       ("cpu", "nanoseconds"))]
-    request = otlp_maker.Request([({"service.name": "app", "pod": pod}, make())
-                                  for pod in ("a", "much too long for the limit", "b", "c", "d")])
+    make = lambda: [
+        otlp_maker.Profile(
+            ("cpu", "nanoseconds"), BEGIN, {("main",): 10, ("x", "y"): 3}, 1, ("cpu", "nanoseconds")
+        )
+    ]
+    request = otlp_maker.Request(
+        [
+            ({"service.name": "app", "pod": pod}, make())
+            for pod in ("a", "much too long for the limit", "b", "c", "d")
+        ]
+    )
     answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
     partial = answer.json()["partialSuccess"]
     assert partial["rejectedProfiles"] == "3", partial
     assert "active_series is 2" in partial["errorMessage"]
-    seen = [pod for pod in "abcd" if folded(client, f'{CPU_TYPE}{{pod="{pod}"}}', BEGIN, END)[1]
-            == {("main",): 10, ("x", "y"): 3}]
+    seen = [
+        pod
+        for pod in "abcd"
+        if folded(client, f'{CPU_TYPE}{{pod="{pod}"}}', BEGIN, END)[1]
+        == {("main",): 10, ("x", "y"): 3}
+    ]
     assert seen == ["a", "b"]
 
 
@@ -164,9 +208,14 @@ def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("limit, value, labels", [
-    ("label_name_bytes", 16, {"x" * 17: "1"}), ("label_value_bytes", 16, {"pod": "x" * 17}),
-    ("series_labels", 5, {f"l{i}": "1" for i in range(6)})])
+@pytest.mark.parametrize(
+    "limit, value, labels",
+    [
+        ("label_name_bytes", 16, {"x" * 17: "1"}),
+        ("label_value_bytes", 16, {"pod": "x" * 17}),
+        ("series_labels", 5, {f"l{i}": "1" for i in range(6)}),
+    ],
+)
 def test_labels_have_limits(server, wire, limit, value, labels):
     client = Tenant(server, **{limit: value}).api("ingest", "read")
     answer = send(client, wire, labels)
@@ -184,25 +233,40 @@ def test_labels_have_limits(server, wire, limit, value, labels):
 def test_a_profile_has_a_largest_size(server, wire):
     stacks = {("main", f"a rather long name of a function {i}"): [1, 10] for i in range(100)}
     client = Tenant(server, profile_bytes=2000).api("ingest")
-    text = refusal(send(client, wire, {}, stacks=stacks), wire, 400 if wire == "push" else 413,
-                   {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire))
+    text = refusal(
+        send(client, wire, {}, stacks=stacks),
+        wire,
+        400 if wire == "push" else 413,
+        {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire),
+    )
     assert "profile_bytes is 2000, set for this team" in text
     assert is_taken(send(client, wire, {}))
 
 
 def test_settings_are_the_default_and_are_named(start_server):
-    server = start_server("--tenant-samples-per-second", "1", "--tenant-samples-burst", "5",
-                          "--tenant-label-value-bytes", "8")
+    server = start_server(
+        "--tenant-samples-per-second",
+        "1",
+        "--tenant-samples-burst",
+        "5",
+        "--tenant-label-value-bytes",
+        "8",
+    )
     client = Tenant(server).api("ingest", "read")
     text = refusal(send(client, "api", {"pod": "x" * 9}), "api", 400, None)
     assert "label_value_bytes is 8, by the setting tenant-label-value-bytes" in text
     assert is_taken(send(client, "api", {}))
     answers = [send(client, "api", {}, at) for at in range(1, 4)]
     refused = next(answer for answer in answers if answer.status != 200)
-    assert ("samples_per_second is 1, by the setting tenant-samples-per-second"
-            in refusal(refused, "api", 429, None))
+    assert "samples_per_second is 1, by the setting tenant-samples-per-second" in refusal(
+        refused, "api", 429, None
+    )
     quotas = client.get("/api/v1/tenant").json()["quotas"]
-    assert (quotas["samples_per_second"], quotas["samples_burst"], quotas["active_series"]) == (1, 5, 100000)
+    assert (quotas["samples_per_second"], quotas["samples_burst"], quotas["active_series"]) == (
+        1,
+        5,
+        100000,
+    )
 
 
 def test_limits_are_set_and_given_back(server):
@@ -212,20 +276,32 @@ def test_limits_are_set_and_given_back(server):
     assert operator.get(path).json()["quotas"]["active_series"] == 7
     changed = operator.patch(path, json={"samples_burst": 5, "active_series": None}).json()
     assert changed["quotas"]["active_series"] is None and changed["quotas"]["samples_burst"] == 5
-    done = server.cli("admin", "tenant", "set", str(tenant.id), "query_cpu_s=3", "samples_burst=null")
+    done = server.cli(
+        "admin", "tenant", "set", str(tenant.id), "query_cpu_s=3", "samples_burst=null"
+    )
     assert done.returncode == 0, done
     quotas = operator.get(path).json()["quotas"]
     assert quotas["query_cpu_s"] == 3 and quotas["samples_burst"] is None
-    for wrong in ({"active_series": -1}, {"series_labels": 65}, {"query_cpu_s": "x"}, {"no_such": 1}):
+    for wrong in (
+        {"active_series": -1},
+        {"series_labels": 65},
+        {"query_cpu_s": "x"},
+        {"no_such": 1},
+    ):
         answer = operator.patch(path, json=wrong)
         assert answer.status == 400 and next(iter(wrong)) in answer.json()["detail"], answer
 
 
 # ---- questions ----
 
-QUESTIONS = {"/api/v1/query": {"query": CPU_TYPE}, "/api/v1/query_range": {"query": CPU_TYPE, "step": 60},
-             "/api/v1/series": {}, "/api/v1/labels": {}, "/api/v1/profile_types": {},
-             "/api/v1/profiles": {"query": CPU_TYPE}}
+QUESTIONS = {
+    "/api/v1/query": {"query": CPU_TYPE},
+    "/api/v1/query_range": {"query": CPU_TYPE, "step": 60},
+    "/api/v1/series": {},
+    "/api/v1/labels": {},
+    "/api/v1/profile_types": {},
+    "/api/v1/profiles": {"query": CPU_TYPE},
+}
 
 
 def question(client, path, **more):
@@ -262,20 +338,37 @@ def test_questions_have_a_cost(server):
     for path in ("/api/v1/query", "/api/v1/query_range"):
         answer = question(client, path, end=BEGIN + 90 * 10**9, focus="work")
         assert "query_read_bytes is 1, set for this team" in refusal(answer, "api", 422, None)
-    answer = client.get("/api/v1/diff", query={"a_query": CPU_TYPE, "b_query": CPU_TYPE, "a_start": BEGIN,
-                                               "a_end": BEGIN + 90 * 10**9})
+    answer = client.get(
+        "/api/v1/diff",
+        query={
+            "a_query": CPU_TYPE,
+            "b_query": CPU_TYPE,
+            "a_start": BEGIN,
+            "a_end": BEGIN + 90 * 10**9,
+        },
+    )
     assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
     answer = client.with_token(tenant.make_token("read", "share")["token"]).post(
-        "/api/v1/shares", query={"query": CPU_TYPE, "start": BEGIN, "end": BEGIN + 90 * 10**9})
+        "/api/v1/shares", query={"query": CPU_TYPE, "start": BEGIN, "end": BEGIN + 90 * 10**9}
+    )
     assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
-    done = server.cli("query", CPU_TYPE, "--start", str(BEGIN), "--end", str(BEGIN + 90 * 10**9),
-                      environment={"PERFOLIO_TOKEN": client.token})
+    done = server.cli(
+        "query",
+        CPU_TYPE,
+        "--start",
+        str(BEGIN),
+        "--end",
+        str(BEGIN + 90 * 10**9),
+        environment={"PERFOLIO_TOKEN": client.token},
+    )
     assert done.returncode == 6 and b"query_read_bytes is 1" in done.stderr, done
 
 
 def test_questions_have_memory(server):
-    stacks = {tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10]
-              for i in range(20000)}
+    stacks = {
+        tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10]
+        for i in range(20000)
+    }
     tenant = Tenant(server, query_memory_bytes=1 << 20)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "api", {}, stacks=stacks))
@@ -292,13 +385,18 @@ def test_the_work_ends_when_its_client_has_gone(start_server, path):
     assert is_taken(send(client, "api", {}))
     target = f"{path}?query={CPU_TYPE}&start={BEGIN}&end={END}"
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE") as held:
-        wire = Wire(server).send(get(target + ("&step=60" if path.endswith("range") else ""),
-                                     f"Authorization: Bearer {client.token}\r\n"))
+        wire = Wire(server).send(
+            get(
+                target + ("&step=60" if path.endswith("range") else ""),
+                f"Authorization: Bearer {client.token}\r\n",
+            )
+        )
         assert wait_until(lambda: waiting(server, "%object_key%", "perfolio_server"))
         assert metric(server, "perfolio_http_workers_busy") == 1
         wire.socket.close()
         assert wait_until(
-            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1)
+            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1
+        )
         held.release()
     assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 0)
     lines = [line for line in server.log().splitlines() if f"route={path} " in line]
@@ -312,16 +410,27 @@ def test_questions_share_memory(start_server):
     clients = []
     for _ in range(2):
         clients.append(Tenant(server).api("ingest", "read"))
-        assert clients[-1].post("/api/v1/profiles", lines, query={
-            "label": "service_name=app", "time": BEGIN}).status == 200
+        assert (
+            clients[-1]
+            .post("/api/v1/profiles", lines, query={"label": "service_name=app", "time": BEGIN})
+            .status
+            == 200
+        )
     ask = {"query": "samples:count", "start": BEGIN, "end": END, "report": "top", "limit": 3}
     expected = clients[0].get("/api/v1/query", query=ask)
     assert expected.json()["total"] == 200000, expected
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=ask), range(6)))
+        answers = list(
+            pool.map(
+                lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=ask), range(6)
+            )
+        )
     for answer in answers:
-        assert answer.status == 200 and answer.json() == expected.json() or (
-            answer.status == 503 and int(answer.headers["retry-after"]) > 0), answer
+        assert (
+            answer.status == 200
+            and answer.json() == expected.json()
+            or (answer.status == 503 and int(answer.headers["retry-after"]) > 0)
+        ), answer
     assert sum(answer.status == 200 for answer in answers) >= 2
     assert metric(server, "perfolio_query_memory_bytes") == 0
     assert metric(server, "perfolio_questions_waiting") == 0
@@ -331,8 +440,14 @@ def test_a_question_needs_no_more_than_there_is(start_server):
     server = start_server("--max-query-memory", "1MiB")
     client = Tenant(server).api("ingest", "read")
     lines = b"".join(b"main;f%d;g%d;leaf%d 1\n" % (i % 997, i % 9973, i) for i in range(200000))
-    assert client.post("/api/v1/profiles", lines, query={
-        "label": "service_name=app", "time": BEGIN}).status == 200
-    answer = client.get("/api/v1/query", query={"query": "samples:count", "start": BEGIN, "end": END})
+    assert (
+        client.post(
+            "/api/v1/profiles", lines, query={"label": "service_name=app", "time": BEGIN}
+        ).status
+        == 200
+    )
+    answer = client.get(
+        "/api/v1/query", query={"query": "samples:count", "start": BEGIN, "end": END}
+    )
     assert "--max-query-memory" in refusal(answer, "api", 422, None)
     assert client.get("/api/v1/series", query={"start": BEGIN, "end": END}).status == 200

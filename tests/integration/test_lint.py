@@ -21,36 +21,45 @@ def names(body):
     return [name for _, _, name in scoped.complaints_of(f"void f(void)\n{{\n{body}\n}}\n")]
 
 
-@pytest.mark.parametrize("body", [
-    "buf_auto a;\nif (x)\n    return;\nbuf_init(&a, 9);",
-    "buf_auto a;\nif (x) {\n    goto done;\n}\nbuf_init(&a, 9);",
-    "buf_auto a;\nif (x)\n    buf_init(&a, 9);",
-    "buf_auto a, b = {0};\nuse(&a);\nbuf_init(&a, 9);",
-    "buf_auto b = f(x, y), a;\n",
-    "arena_auto a;\nreturn;",
-    "for (;;) {\n    buf_auto a;\n    if (x)\n        continue;\n    buf_init(&a, 9);\n}",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "buf_auto a;\nif (x)\n    return;\nbuf_init(&a, 9);",
+        "buf_auto a;\nif (x) {\n    goto done;\n}\nbuf_init(&a, 9);",
+        "buf_auto a;\nif (x)\n    buf_init(&a, 9);",
+        "buf_auto a, b = {0};\nuse(&a);\nbuf_init(&a, 9);",
+        "buf_auto b = f(x, y), a;\n",
+        "arena_auto a;\nreturn;",
+        "for (;;) {\n    buf_auto a;\n    if (x)\n        continue;\n    buf_init(&a, 9);\n}",
+    ],
+)
 def test_a_way_out_before_the_initialisation_is_rejected(body):
     assert names(body) == ["a"]
 
 
-@pytest.mark.parametrize("body", [
-    "buf_auto a = {0};\nreturn;",
-    "arena_auto a = arena_create();\nreturn;",
-    "buf_auto a;\nstruct parts parts = {0};\nint n = 3; /* a return; */\nbuf_init(&a, 9);\nreturn;",
-    "buf_auto a, b;\nbuf_init(&a, 9);\nbuf_init(&b, 9);\nreturn;",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "buf_auto a = {0};\nreturn;",
+        "arena_auto a = arena_create();\nreturn;",
+        "buf_auto a;\nstruct parts parts = {0};\nint n = 3; /* a return; */\nbuf_init(&a, 9);\nreturn;",
+        "buf_auto a, b;\nbuf_init(&a, 9);\nbuf_init(&b, 9);\nreturn;",
+    ],
+)
 def test_an_initialised_one_passes(body):
     assert names(body) == []
 
 
-@pytest.mark.parametrize("subject, body, problem", [
-    ("store: sum granules in parallel", "A query used one core.\n", None),
-    ("s" * 72, "Because.\n", None),
-    ("ü" * 72, "Because.\n", None),
-    ("s" * 73, "Because.\n", "73 characters"),
-    ("store: sum granules in parallel", "\n", "no body"),
-])
+@pytest.mark.parametrize(
+    "subject, body, problem",
+    [
+        ("store: sum granules in parallel", "A query used one core.\n", None),
+        ("s" * 72, "Because.\n", None),
+        ("ü" * 72, "Because.\n", None),
+        ("s" * 73, "Because.\n", "73 characters"),
+        ("store: sum granules in parallel", "\n", "no body"),
+    ],
+)
 def test_a_commit_has_a_short_subject_and_a_body(subject, body, problem):
     found = commits.problems(f"1a2b3c4\0{subject}\0{body}\0\x01\n")
     assert len(found) == (problem is not None) and all(problem in line for line in found)

@@ -40,8 +40,13 @@ def close_objects(node):
 DOCUMENT = load()
 STRICT = copy.deepcopy(DOCUMENT)
 close_objects(STRICT["paths"])
-close_objects({name: schema for name, schema in STRICT["components"]["schemas"].items()
-               if name not in ("TenantChange", "Frame")})  # these are parts of others, by allOf
+close_objects(
+    {
+        name: schema
+        for name, schema in STRICT["components"]["schemas"].items()
+        if name not in ("TenantChange", "Frame")
+    }
+)  # these are parts of others, by allOf
 close_objects(STRICT["components"]["responses"])
 CHECKER = jsonschema.FormatChecker(formats=())
 
@@ -49,7 +54,8 @@ CHECKER = jsonschema.FormatChecker(formats=())
 @CHECKER.checks("date-time")
 def is_date_time(value):
     return not isinstance(value, str) or bool(
-        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", value))
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", value)
+    )
 
 
 @CHECKER.checks("uri")
@@ -69,8 +75,10 @@ def resolve(node, document=STRICT):
 def validate(value, schema):
     resolver = jsonschema.RefResolver("", STRICT)
     validator = jsonschema.Draft202012Validator(schema, resolver=resolver, format_checker=CHECKER)
-    errors = [f"{list(error.absolute_path)}: {error.message[:300]}"
-              for error in validator.iter_errors(value)]
+    errors = [
+        f"{list(error.absolute_path)}: {error.message[:300]}"
+        for error in validator.iter_errors(value)
+    ]
     assert not errors, errors
 
 
@@ -129,7 +137,9 @@ def test_operations_are_well_formed():
 
 
 def test_body_limits_and_documented_bodies_agree():
-    limits = {(route["method"], route["pattern"]): route["max_body_bytes"] for route in all_routes()}
+    limits = {
+        (route["method"], route["pattern"]): route["max_body_bytes"] for route in all_routes()
+    }
     for method, path, operation, _ in operations():
         if "requestBody" in operation:
             assert limits[method, path] > 0, f"{method} {path} takes no body"
@@ -205,8 +215,18 @@ NAMED_ERRORS = [
     ("/api/v1/query", {}, 400, "query is missing"),
     ("/api/v1/query", {"query": "{"}, 400, "character 1"),
     ("/api/v1/query", {"query": '{pod="a"}'}, 400, "2 profile types match"),
-    ("/api/v1/query", {"query": "one", "group_by": "label:thred"}, 400, "no label of what the query finds"),
-    ("/api/v1/query", {"query": "one", "report": "labels", "key": "thred"}, 400, "no label of what the query finds"),
+    (
+        "/api/v1/query",
+        {"query": "one", "group_by": "label:thred"},
+        400,
+        "no label of what the query finds",
+    ),
+    (
+        "/api/v1/query",
+        {"query": "one", "report": "labels", "key": "thred"},
+        400,
+        "no label of what the query finds",
+    ),
     ("/api/v1/query", {"query": "none"}, 404, "there are: "),
     ("/api/v1/query", {"query": "cpu:samples"}, 404, "there are: "),
     ("/api/v1/query", {"query": "one"}, 422, "query_read_bytes"),
@@ -226,7 +246,9 @@ def test_each_error_that_is_named_is_given(server):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     for name in ("one", "two"):
-        answer = client.post("/api/v1/profiles", STACKS, query={"name": name, "time": begin, "label": "pod=a"})
+        answer = client.post(
+            "/api/v1/profiles", STACKS, query={"name": name, "time": begin, "label": "pod=a"}
+        )
         assert answer.status == 200, answer
     provoked = {path: set() for path, *_ in NAMED_ERRORS}
     window = {"start": begin, "end": begin + 10**11}

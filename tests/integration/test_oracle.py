@@ -39,29 +39,39 @@ def go_profiles():
     if not HAS_GO:
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(["go", "run", ".", folder], cwd=ROOT / "tests" / "oracle" / "go-load",
-                              capture_output=True)
+        done = subprocess.run(
+            ["go", "run", ".", folder],
+            cwd=ROOT / "tests" / "oracle" / "go-load",
+            capture_output=True,
+        )
         assert done.returncode == 0, done.stderr.decode()
-        return {"go-" + path.name: path.read_bytes()
-                for path in sorted(pathlib.Path(folder).iterdir())}
+        return {
+            "go-" + path.name: path.read_bytes() for path in sorted(pathlib.Path(folder).iterdir())
+        }
 
 
 MADE = {**pprof_maker.all_profiles(), "bench": sample_profiles.pprof(300), **go_profiles()}
 
 
 def shared_profiles():
-    found = itertools.chain((SHARED / "data" / "pprof").glob("*.gz"),
-                            (SHARED / "data" / "pprof" / "series").glob("*.gz"),
-                            (SHARED / "data" / "symbolize").glob("*pprof"),
-                            (SHARED / "data" / "symbolize").glob("*.pb.gz"))
+    found = itertools.chain(
+        (SHARED / "data" / "pprof").glob("*.gz"),
+        (SHARED / "data" / "pprof" / "series").glob("*.gz"),
+        (SHARED / "data" / "symbolize").glob("*pprof"),
+        (SHARED / "data" / "symbolize").glob("*.pb.gz"),
+    )
     return {str(path.relative_to(SHARED)): path for path in sorted(found)}
 
 
 NAMES = sorted(shared_profiles()) + sorted(MADE)
 SERIES = [name for name in NAMES if "/series/" in name]
 DIFFS = [(a, b) for a, b in zip(SERIES, SERIES[1:])] + [
-    ("heap", "delta"), ("cpu", "sparse-ids"), ("dropping", "cpu"), ("unpacked", "fields"),
-    ("cpu", "no-samples")]
+    ("heap", "delta"),
+    ("cpu", "sparse-ids"),
+    ("dropping", "cpu"),
+    ("unpacked", "fields"),
+    ("cpu", "no-samples"),
+]
 
 
 def read_bytes(name):
@@ -118,7 +128,10 @@ def rows_of(answer, *fields):
 
 def shown(rows):
     """Names as JSON can carry them: a byte that is no UTF-8 becomes U+FFFD."""
-    return {name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"): row for name, row in rows.items()}
+    return {
+        name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"): row
+        for name, row in rows.items()
+    }
 
 
 def is_alone(profile, index):
@@ -154,8 +167,13 @@ def read_dot(body):
     names = [re.sub(r"\\(.)", r"\1", found[2].partition(r"\n")[0]) for found in nodes]
     edges = [found for found in map(EDGE.match, lines) if found]
     assert len(lines) == 2 + 2 + 1 + len(nodes) + len(edges)
-    return (dict(zip(names, ((int(found[3]), int(found[4])) for found in nodes))),
-            {(names[int(found[1])], names[int(found[2])]): (int(found[3]), int(found[4])) for found in edges})
+    return (
+        dict(zip(names, ((int(found[3]), int(found[4])) for found in nodes))),
+        {
+            (names[int(found[1])], names[int(found[2])]): (int(found[3]), int(found[4]))
+            for found in edges
+        },
+    )
 
 
 def in_dot(name):
@@ -192,7 +210,9 @@ def large_enough(functions, column, limit):
     """Those that hold at least 0.3 / limit of what the largest does, and something."""
     held = {name: abs(sums[column]) for name, sums in functions.items()}
     largest = max(held.values(), default=0)
-    return {name for name, value in held.items() if value * limit >= largest * 0.3 and (value or column)}
+    return {
+        name for name, value in held.items() if value * limit >= largest * 0.3 and (value or column)
+    }
 
 
 @pytest.mark.parametrize("limit", [4, 40])
@@ -200,7 +220,9 @@ def large_enough(functions, column, limit):
 def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
     profile = read_profile(name)
     for index in range(len(profile.sample_types)):
-        answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.dot", query={"sample_type": index, "limit": limit})
+        answer = uploaded.api.get(
+            f"/p/{uploaded.id_of(name)}.dot", query={"sample_type": index, "limit": limit}
+        )
         assert answer.status == 200, answer
         nodes, edges = read_dot(answer.body)
         functions = {in_dot(key): sums for key, sums in profile.top(index).items()}
@@ -233,8 +255,14 @@ def test_diff_equals_the_difference(uploaded, a, b, mode):
     one, other = read_profile(a), read_profile(b)
     for index in range(len(other.sample_types)):
         wanted = shown(pprof_reader.diff_top(one, other, index, mode == "normalised"))
-        answer = uploaded.json("/api/v1/diff/top", a=uploaded.id_of(a), b=uploaded.id_of(b),
-                               mode=mode, sample_type=index, limit=0)
+        answer = uploaded.json(
+            "/api/v1/diff/top",
+            a=uploaded.id_of(a),
+            b=uploaded.id_of(b),
+            mode=mode,
+            sample_type=index,
+            limit=0,
+        )
         rows = rows_of(answer, "flat_a", "cum_a", "flat_b", "cum_b", "flat_delta", "cum_delta")
         assert {name: row[:4] for name, row in rows.items()} == wanted
         for row in rows.values():
@@ -249,16 +277,27 @@ ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$
 
 def go_top(path, index, unit, *options):
     """({name: (flat, cum)}, names printed more than once: their flat is the sum, their cum of one row)"""
-    command = ["go", "tool", "pprof", "-top", "-symbolize=none", "-nodefraction=0",
-               "-edgefraction=0", "-nodecount=1000000", f"-sample_index={index}",
-               f"-unit={unit or 'count'}", *options, str(path)]
+    command = [
+        "go",
+        "tool",
+        "pprof",
+        "-top",
+        "-symbolize=none",
+        "-nodefraction=0",
+        "-edgefraction=0",
+        "-nodecount=1000000",
+        f"-sample_index={index}",
+        f"-unit={unit or 'count'}",
+        *options,
+        str(path),
+    ]
     done = subprocess.run(command, capture_output=True, timeout=120)
     output = done.stdout.decode("utf-8", "surrogateescape")
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     lines = output.split("\n")
     header = next(i for i, line in enumerate(lines) if line.split()[:2] == ["flat", "flat%"])
     rows, repeated = {}, set()
-    for line in lines[header + 1:]:
+    for line in lines[header + 1 :]:
         if not line.strip():
             continue
         match = ROW.match(line)
@@ -279,8 +318,9 @@ def write_file(folder, name):
 
 # Values beyond 2^53; a name that ends like go's own suffix; pprof merges types of the same name.
 NOT_FOR_GO = {"large-values", "bytes-as-names", "repeated-types"}
-FOR_GO = [name for name in NAMES if name not in NOT_FOR_GO
-          and (name not in SERIES or name == SERIES[-1])]
+FOR_GO = [
+    name for name in NAMES if name not in NOT_FOR_GO and (name not in SERIES or name == SERIES[-1])
+]
 
 
 def without(rows, names):
@@ -318,16 +358,25 @@ def test_top_equals_go_tool_pprof(uploaded, tmp_path, name):
             continue
         wanted, repeated = go_top(path, index, unit)
         rows = rows_of(uploaded.top(name, sample_type=index), "flat", "cum")
-        if name == "nameless":  # What has a system name only: pprof prints its binary, we print the name.
+        if (
+            name == "nameless"
+        ):  # What has a system name only: pprof prints its binary, we print the name.
             rows["app+0x0"] = rows.pop("_system_only")
         assert_like_go(rows, wanted, repeated)
 
 
 FILTERS = [
-    {"focus": "Function1"}, {"ignore": "Function1[0-9]"}, {"hide": "f3[.]go"},
-    {"show": "Function2|Function5"}, {"focus": "libc", "hide": "Function7"},
+    {"focus": "Function1"},
+    {"ignore": "Function1[0-9]"},
+    {"hide": "f3[.]go"},
+    {"show": "Function2|Function5"},
+    {"focus": "libc", "hide": "Function7"},
     {"focus": "Function", "ignore": "Function2", "hide": "Function1", "show": "Function|app"},
-    {"hide": "app"}, {"show": "libc"}, {"focus": "(?i)fUNCTION9"}, {"focus": "^$"}]
+    {"hide": "app"},
+    {"show": "libc"},
+    {"focus": "(?i)fUNCTION9"},
+    {"focus": "^$"},
+]
 
 
 @needs_go
@@ -355,8 +404,14 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
     options = [f"-diff_base={base}"] + ["-normalize"] * (mode == "normalised")
     for index, (_, unit) in enumerate(profile.sample_types):
         wanted, repeated = go_top(path, index, unit, *options)
-        answer = uploaded.json("/api/v1/diff/top", a=uploaded.id_of(a), b=uploaded.id_of(b),
-                               mode=mode, sample_type=index, limit=0)
+        answer = uploaded.json(
+            "/api/v1/diff/top",
+            a=uploaded.id_of(a),
+            b=uploaded.id_of(b),
+            mode=mode,
+            sample_type=index,
+            limit=0,
+        )
         rows = rows_of(answer, "flat_delta", "cum_delta")
         rows = {name: row for name, row in rows.items() if row != (0, 0)}
         if mode == "absolute":
@@ -364,8 +419,9 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
             continue
         # pprof scales and rounds each sample by itself; here sums are scaled, so that totals agree:
         # each sample with the function, and the sum, may make half of a unit.
-        samples_with = collections.Counter(name for stack in profile.pruned_stacks()
-                                           for name in set(stack))
+        samples_with = collections.Counter(
+            name for stack in profile.pruned_stacks() for name in set(stack)
+        )
         ours, flats = per_binary(rows, repeated)
         theirs = without(without(wanted, repeated), flats)
         for name in {*ours, *theirs}:

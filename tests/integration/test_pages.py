@@ -16,11 +16,16 @@ def share(api, **query):
 
 
 def meta(answer, name):
-    found = re.search(rf'<meta (?:property|name)="{re.escape(name)}" content="([^"]*)">', answer.text)
+    found = re.search(
+        rf'<meta (?:property|name)="{re.escape(name)}" content="([^"]*)">', answer.text
+    )
     return html.unescape(found[1]) if found else None
 
 
-@pytest.mark.parametrize("path", ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"],
+)
 def test_pages_are_there_for_everyone(anonymous, path):
     answer = anonymous.get(path)
     assert answer.status == 200
@@ -60,7 +65,9 @@ def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
 
 def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
     title = 'a "quoted" <b>title</b> & more \u05d0'
-    made = share(admin, title=title, description="First line\n\n**second** line", visibility="public")
+    made = share(
+        admin, title=title, description="First line\n\n**second** line", visibility="public"
+    )
     answer = anonymous.get("/p/" + made["id"])
     assert answer.status == 200
     assert "<b>title" not in answer.text
@@ -78,14 +85,23 @@ def test_the_description_has_total_and_top_function_where_no_picture_can_load(ad
     """Self values: work 30 + 12, <idle> 20; "main" only calls."""
     stacks = b"main;work 30\nmain;other;work 12\nmain;<idle> 20\n"
     made = admin.post("/api/v1/shares", stacks, query={"filename": "x.folded"}).json()
-    assert admin.get("/api/v1/shares/" + made["id"]).json()["top_function"] == {"name": "work", "self": 42}
+    assert admin.get("/api/v1/shares/" + made["id"]).json()["top_function"] == {
+        "name": "work",
+        "self": 42,
+    }
     words = "62 samples in total. Top function: work, 67.7 %."
     assert meta(anonymous.get("/p/" + made["id"]), "og:description") == words
     for hidden in ({"visibility": "team"}, {"visibility": "password"}):
-        headers = {"X-Perfolio-Password": "open sesame"} if hidden["visibility"] == "password" else {}
-        kept = admin.post("/api/v1/shares", stacks, query={"filename": "x.folded", **hidden}, headers=headers).json()
+        headers = (
+            {"X-Perfolio-Password": "open sesame"} if hidden["visibility"] == "password" else {}
+        )
+        kept = admin.post(
+            "/api/v1/shares", stacks, query={"filename": "x.folded", **hidden}, headers=headers
+        ).json()
         assert meta(anonymous.get("/p/" + kept["id"]), "og:description") is None
-    named = admin.post("/api/v1/shares", b'main;a"b><script>\xe2\x80\xaetxt 1\n', query={"filename": "x.folded"}).json()
+    named = admin.post(
+        "/api/v1/shares", b'main;a"b><script>\xe2\x80\xaetxt 1\n', query={"filename": "x.folded"}
+    ).json()
     page = anonymous.get("/p/" + named["id"])
     assert "<script>\u202e" not in page.text and "><script>\\u202E" not in page.text
     assert "\u202e" not in meta(page, "og:description")
@@ -131,8 +147,10 @@ def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, pat
         assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/p", "/problems/none", "/d/abc", "/favicon.ico",
-                                  "/p/" + "0" * 22 + "/raw"])
+@pytest.mark.parametrize(
+    "path",
+    ["/nowhere", "/p", "/problems/none", "/d/abc", "/favicon.ico", "/p/" + "0" * 22 + "/raw"],
+)
 def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):
     for method in ("GET", "HEAD"):
         answer = anonymous.request(method, path, headers=BROWSER)
@@ -176,7 +194,12 @@ def test_a_link_with_a_slash_at_its_end_leads_to_the_page(admin, anonymous):
         moved = anonymous.get(path + "/", query={"v": "table"})
         assert moved.status == 308 and moved.headers["location"] == path + "?v=table"
     # What would be a line of its own in the answer's head is no id.
-    for path, status in (("/p/a%0d%0aset-cookie:%20b/", 400), ("/p/a%20b/", 404), ("/p/a%3fb/", 404), ("/p//", 404)):
+    for path, status in (
+        ("/p/a%0d%0aset-cookie:%20b/", 400),
+        ("/p/a%20b/", 404),
+        ("/p/a%3fb/", 404),
+        ("/p//", 404),
+    ):
         assert anonymous.get(path).status == status, path
 
 
@@ -219,8 +242,11 @@ def test_whoever_is_known_is_not_locked_out_by_guesses(start_server):
         for _ in range(230):
             assert client.get("/p/" + "1" * 22).status == 404, "nor counted"
     # A token or session that is none helps nobody through. The first waits are short: some tries.
-    for stranger in (server.api("pf_" + "A" * 43), server.api("nonsense"),
-                     Api(server, cookies={"__Host-perfolio_session": "A" * 43})):
+    for stranger in (
+        server.api("pf_" + "A" * 43),
+        server.api("nonsense"),
+        Api(server, cookies={"__Host-perfolio_session": "A" * 43}),
+    ):
         assert any(guess(guesser) and stranger.get(path).status == 429 for _ in range(5))
 
 
@@ -229,7 +255,9 @@ def test_what_a_share_lacks_is_no_guess(start_server):
     made = share(server.api())
     anonymous = server.anonymous()
     for number in range(230):
-        answer = anonymous.get(f"/api/v1/shares/{made['id']}/callers", query={"fn": f"unknown{number}"})
+        answer = anonymous.get(
+            f"/api/v1/shares/{made['id']}/callers", query={"fn": f"unknown{number}"}
+        )
         assert answer.status == 404, (number, answer)
     for _ in range(230):
         answer = anonymous.get("/api/v1/diff", query={"a": made["id"], "b": "0" * 22})

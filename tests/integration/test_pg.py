@@ -8,13 +8,20 @@ from conftest import BUILD, ROOT
 
 def test_the_door_to_postgresql(server):
     program = BUILD / "tests" / "unit" / "lib" / "io" / "test_pg"
-    subprocess.run(["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
-                   cwd=ROOT, check=True)
+    subprocess.run(
+        ["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
+        cwd=ROOT,
+        check=True,
+    )
     with server.database("perfolio_cluster").cursor() as cursor:
         cursor.execute("DROP DATABASE IF EXISTS door_test")
         cursor.execute("CREATE DATABASE door_test")
     database = f"host={server.socket_dir()} dbname=door_test user=perfolio_cluster"
-    result = subprocess.run([program], env={**os.environ, "PERFOLIO_TEST_DATABASE": database},
-                            capture_output=True, text=True)
+    result = subprocess.run(
+        [program],
+        env={**os.environ, "PERFOLIO_TEST_DATABASE": database},
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "SKIPPED" not in result.stdout + result.stderr

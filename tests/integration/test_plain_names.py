@@ -22,16 +22,25 @@ def fill(server):
     """A team with a profile whose service, label and function have such names."""
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
-    answer = client.post("/api/v1/profiles", make_pprof(["f" + EVIL], file="/" + EVIL), query=[
-        ("label", f"service_name=s{EVIL}"), ("label", f"pod=p{EVIL}")])
+    answer = client.post(
+        "/api/v1/profiles",
+        make_pprof(["f" + EVIL], file="/" + EVIL),
+        query=[("label", f"service_name=s{EVIL}"), ("label", f"pod=p{EVIL}")],
+    )
     assert answer.status == 200, answer
     return tenant, client
 
 
 def run(server, tenant, home, *arguments, on_terminal=False):
-    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "dumb", "LC_ALL": "C.UTF-8",
-                   "PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": tenant.make_token("read")["token"],
-                   "PERFOLIO_CA_FILE": str(server.ca_file)}
+    environment = {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": tenant.make_token("read")["token"],
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
     command = [str(PERFOLIO), *arguments]
     if not on_terminal:
         done = subprocess.run(command, env=environment, capture_output=True, timeout=60)
@@ -62,17 +71,37 @@ WINDOW = ["--start", str(BEGIN), "--end", str(END)]
 def test_tables_and_reports_on_terminals_show_plain_names(server, tmp_path):
     tenant, _ = fill(server)
     for on_terminal in (False, True):
-        code, text = run(server, tenant, tmp_path, "query", "process_cpu:cpu", *WINDOW, on_terminal=on_terminal)
+        code, text = run(
+            server, tenant, tmp_path, "query", "process_cpu:cpu", *WINDOW, on_terminal=on_terminal
+        )
         assert code == 0 and f"f{SHOWN}" in text, text
         assert_plain(text)
         code, text = run(server, tenant, tmp_path, "usage", on_terminal=on_terminal)
         assert code == 0, text
         assert_plain(text)
-    code, text = run(server, tenant, tmp_path, "query", "process_cpu:cpu", "--report", "folded", *WINDOW, on_terminal=True)
+    code, text = run(
+        server,
+        tenant,
+        tmp_path,
+        "query",
+        "process_cpu:cpu",
+        "--report",
+        "folded",
+        *WINDOW,
+        on_terminal=True,
+    )
     # The server has blanks for controls and ":" for ";" in folded stacks.
     assert code == 0 and "f ]0:x |?| | 2J|? 10" in text, text
     assert_plain(text.replace("\r\x1b[K", ""))  # what wipes the bar
-    code, text = run(server, tenant, tmp_path, "query", f'process_cpu:cpu{{nope="{EVIL}"', *WINDOW, on_terminal=True)
+    code, text = run(
+        server,
+        tenant,
+        tmp_path,
+        "query",
+        f'process_cpu:cpu{{nope="{EVIL}"',
+        *WINDOW,
+        on_terminal=True,
+    )
     assert code != 0, text
     assert_plain(text.replace("\r\x1b[K", ""))
 
@@ -81,10 +110,26 @@ def test_files_and_json_have_the_exact_names(server, tmp_path):
     tenant, client = fill(server)
     code, text = run(server, tenant, tmp_path, "query", "process_cpu:cpu", "--json", *WINDOW)
     assert code == 0 and json.loads(text)["functions"][0]["name"] == "f" + EVIL
-    series = client.get("/api/v1/series", query={"start": str(BEGIN), "end": str(END)}).json()["data"]
+    series = client.get("/api/v1/series", query={"start": str(BEGIN), "end": str(END)}).json()[
+        "data"
+    ]
     assert series[0]["service_name"] == "s" + EVIL and series[0]["pod"] == "p" + EVIL
     target = tmp_path / "stacks"
-    assert run(server, tenant, tmp_path, "query", "process_cpu:cpu", "--report", "pprof", "-o", str(target), *WINDOW)[0] == 0
+    assert (
+        run(
+            server,
+            tenant,
+            tmp_path,
+            "query",
+            "process_cpu:cpu",
+            "--report",
+            "pprof",
+            "-o",
+            str(target),
+            *WINDOW,
+        )[0]
+        == 0
+    )
     code, text = run(server, tenant, tmp_path, "top", str(target))
     assert code == 0 and f"f{SHOWN}" in text
     assert_plain(text)
@@ -94,8 +139,12 @@ def test_the_servers_log_has_plain_names(start_server):
     server = start_server("--log-level", "debug", "--access-log", "-")
     tenant, client = fill(server)
     # What is refused is told with the label's name.
-    refused = client.post("/api/v1/profiles", make_pprof(["f"]), query=[("label", f"{EVIL}=x"), ("label", f"{EVIL}=y")],
-                          headers={"User-Agent": "agent\x1b]0;x"})
+    refused = client.post(
+        "/api/v1/profiles",
+        make_pprof(["f"]),
+        query=[("label", f"{EVIL}=x"), ("label", f"{EVIL}=y")],
+        headers={"User-Agent": "agent\x1b]0;x"},
+    )
     assert refused.status == 400, refused
     server.stop()
     log = server.log()

@@ -7,10 +7,13 @@ import pytest
 import sample_profiles as samples
 
 ABSENT = "A" * 22
-ADVICE = re.compile(r"(^|[:;,.] (or |and )?(please )?)(add|ask|begin|choose|delete|give|join|leave|"
-                    r"look|make|merge|open|put|record|reload|repeat|send|sign in|start|take|tell|"
-                    r"try|type|use|withdraw|write|ids (are|have)|an id has|/api/openapi.yaml lists|"
-                    r"the (field|list) [\w ]+ (says|shows?))\b", re.I)
+ADVICE = re.compile(
+    r"(^|[:;,.] (or |and )?(please )?)(add|ask|begin|choose|delete|give|join|leave|"
+    r"look|make|merge|open|put|record|reload|repeat|send|sign in|start|take|tell|"
+    r"try|type|use|withdraw|write|ids (are|have)|an id has|/api/openapi.yaml lists|"
+    r"the (field|list) [\w ]+ (says|shows?))\b",
+    re.I,
+)
 
 PROBLEMS = [
     ("GET", "/nothing/here", {}, 404),
@@ -30,8 +33,12 @@ PROBLEMS = [
     ("GET", "/api/v1/uploads/short", {}, 404),
     ("POST", "/api/v1/uploads", {"json": {"size": 1, "colour": "red"}}, 400),
     ("POST", "/api/v1/shares?label=a%3D1&label=a%3D2", {"body": samples.FOLDED}, 400),
-    ("POST", "/api/v1/shares", {"body": samples.FOLDED,
-                                "headers": {"X-Perfolio-Password": "secret-enough"}}, 400),
+    (
+        "POST",
+        "/api/v1/shares",
+        {"body": samples.FOLDED, "headers": {"X-Perfolio-Password": "secret-enough"}},
+        400,
+    ),
     ("GET", "/api/v1/admin/tenants/999999999", {}, 404),
     ("GET", "/api/v1/admin/tenants/x", {}, 404),
     ("POST", "/api/v1/admin/tenants", {"json": {"name": "default"}}, 409),
@@ -49,8 +56,9 @@ def advises(answer, status):
     assert ADVICE.search(detail), detail
 
 
-@pytest.mark.parametrize("method,path,options,status", PROBLEMS,
-                         ids=[f"{row[0]} {row[1]}" for row in PROBLEMS])
+@pytest.mark.parametrize(
+    "method,path,options,status", PROBLEMS, ids=[f"{row[0]} {row[1]}" for row in PROBLEMS]
+)
 def test_a_problem_says_what_to_do(admin, method, path, options, status):
     advises(admin.request(method, path, **options), status)
 
@@ -63,8 +71,16 @@ def test_who_is_not_signed_in_is_told_how_to_share_with_a_team(anonymous):
 
 def test_credentials_that_do_not_fit_say_which_do(server, anonymous):
     advises(anonymous.with_token("pf_" + "x" * 43).get("/api/v1/shares"), 401)
-    share = server.api().post("/api/v1/shares", samples.FOLDED, query={"visibility": "password"},
-                              headers={"X-Perfolio-Password": "secret-enough"}).json()["id"]
+    share = (
+        server.api()
+        .post(
+            "/api/v1/shares",
+            samples.FOLDED,
+            query={"visibility": "password"},
+            headers={"X-Perfolio-Password": "secret-enough"},
+        )
+        .json()["id"]
+    )
     path = f"/api/v1/shares/{share}"
     advises(anonymous.get(path, headers={"X-Perfolio-Password": "wrong-enough"}), 401)
     advises(anonymous.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
@@ -73,9 +89,15 @@ def test_credentials_that_do_not_fit_say_which_do(server, anonymous):
 
 
 def test_every_kind_of_problem_has_a_page_that_advises(anonymous):
-    kinds = ("invalid unsupported too-large not-found gone conflict stale unauthenticated forbidden"
-             " rate-limited quota limit busy timeout cancelled corrupt io database network internal")
+    kinds = (
+        "invalid unsupported too-large not-found gone conflict stale unauthenticated forbidden"
+        " rate-limited quota limit busy timeout cancelled corrupt io database network internal"
+    )
     for kind in kinds.split():
         page = anonymous.get(f"/problems/{kind}").text
-        assert re.search(r"\b(ask|choose|delete|detail|look|make|send|sign in|tell|try|uploaded in "
-                         r"parts|case-sensitive)\b", page, re.I), (kind, page)
+        assert re.search(
+            r"\b(ask|choose|delete|detail|look|make|send|sign in|tell|try|uploaded in "
+            r"parts|case-sensitive)\b",
+            page,
+            re.I,
+        ), (kind, page)

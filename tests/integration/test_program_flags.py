@@ -18,7 +18,17 @@ import sample_profiles as samples
 from conftest import AGENT, PERFOLIOD, ROOT
 from debuginfod_stub import Stub
 from people import Browser, Tenant
-from symbol_files import PRINT, SYMBOLIZE, build_printer, compile_c, look_up, places, run, symbolize, write_source
+from symbol_files import (
+    PRINT,
+    SYMBOLIZE,
+    build_printer,
+    compile_c,
+    look_up,
+    places,
+    run,
+    symbolize,
+    write_source,
+)
 from test_debuginfo_upstreams import need, need_of, wait_for
 from test_http_raw import Wire, metric
 from test_limits import send
@@ -33,16 +43,32 @@ MIB = 1 << 20
 
 # ---- every flag has a test ----
 
+
 def flags_of(program):
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r"^ +(?:-., )?--([a-z][a-z0-9-]+)", text, re.M)) - {"help", "usage", "version"}
+    return set(re.findall(r"^ +(?:-., )?--([a-z][a-z0-9-]+)", text, re.M)) - {
+        "help",
+        "usage",
+        "version",
+    }
 
 
 @pytest.mark.parametrize("program", [AGENT, PERFOLIOD, SYMBOLIZE], ids=lambda path: path.name)
 def test_each_flag_is_in_a_test(program):
-    short = {"-a": "alternate", "-d": "dwo", "-m": "max-memory", "-o": "output", "-p": "packed", "-q": "quiet"}
-    text = "".join(path.read_text() for path in sorted((ROOT / "tests" / "integration").glob("*.py")))
-    used = set(re.findall(r"[\"'`]--([a-z][a-z0-9-]+)", text)) | {f"tenant-{flag}" for flag in LIMITS}
+    short = {
+        "-a": "alternate",
+        "-d": "dwo",
+        "-m": "max-memory",
+        "-o": "output",
+        "-p": "packed",
+        "-q": "quiet",
+    }
+    text = "".join(
+        path.read_text() for path in sorted((ROOT / "tests" / "integration").glob("*.py"))
+    )
+    used = set(re.findall(r"[\"'`]--([a-z][a-z0-9-]+)", text)) | {
+        f"tenant-{flag}" for flag in LIMITS
+    }
     if program == SYMBOLIZE:
         used |= {name for flag, name in short.items() if f'"{flag}"' in text}
     assert flags_of(program) - used == set()
@@ -50,25 +76,39 @@ def test_each_flag_is_in_a_test(program):
 
 # ---- perfoliod: shares ----
 
+
 def folded(count):
     return "".join(f"main;f{i} 1\n" for i in range(count)).encode()
 
 
 def test_uploads_have_a_largest_size_for_each_kind_of_sender(start_server):
-    server = start_server("--anonymous-max-upload-bytes", "4KiB", "--tenant-max-upload-bytes", "16KiB",
-                          "--max-profile-samples", "700")
+    server = start_server(
+        "--anonymous-max-upload-bytes",
+        "4KiB",
+        "--tenant-max-upload-bytes",
+        "16KiB",
+        "--max-profile-samples",
+        "700",
+    )
     tenant = Tenant(server)
     for client, most in ((server.anonymous(), 4096), (tenant.api("share"), 16384)):
         line = b"main;work 1\n"
         assert client.post("/api/v1/shares", body=line * (most // len(line))).status == 201
-        problem(client.post("/api/v1/shares", body=line * (most // len(line) + 1)), 413, f"largest allowed has {most}")
+        problem(
+            client.post("/api/v1/shares", body=line * (most // len(line) + 1)),
+            413,
+            f"largest allowed has {most}",
+        )
     client = tenant.api("share")
     assert client.post("/api/v1/shares", body=folded(700)).status == 201
     refused = client.post("/api/v1/shares", body=folded(701))
     problem(refused, 413, "700")
 
 
-@pytest.mark.skipif(shutil.disk_usage("/tmp").free > 1 << 40, reason="the disk has more room than the flag can ask for")
+@pytest.mark.skipif(
+    shutil.disk_usage("/tmp").free > 1 << 40,
+    reason="the disk has more room than the flag can ask for",
+)
 def test_a_disk_with_less_than_the_free_space_stores_nothing(start_server):
     server = start_server()
     kept = server.api().post("/api/v1/shares", body=samples.FOLDED).json()["id"]
@@ -80,10 +120,14 @@ def test_a_disk_with_less_than_the_free_space_stores_nothing(start_server):
         with contextlib.suppress(OSError, http.client.HTTPException):
             answer = server.anonymous().get("/readyz")
             return answer.status == 503 and answer.json()["detail"]
+
     assert "disk is full" in wait_for(says, 60)
     client = server.api()
     assert "disk is full" in client.post("/api/v1/shares", body=samples.FOLDED).text
-    assert client.get(f"/api/v1/shares/{kept}").status == 200 and client.delete(f"/api/v1/shares/{kept}").status == 204
+    assert (
+        client.get(f"/api/v1/shares/{kept}").status == 200
+        and client.delete(f"/api/v1/shares/{kept}").status == 204
+    )
 
 
 def test_sessions_and_invitations_end_after_their_lifetime(start_server):
@@ -104,19 +148,30 @@ def test_sessions_and_invitations_end_after_their_lifetime(start_server):
 
 # ---- perfoliod: what runs at once ----
 
+
 def threads_of(server):
     """How many each process of the server has, the most first."""
-    found = subprocess.run(["ps", "-o", "nlwp=", "--ppid", str(server.process.pid), "-p", str(server.process.pid)],
-                           check=True, capture_output=True, text=True).stdout
+    found = subprocess.run(
+        ["ps", "-o", "nlwp=", "--ppid", str(server.process.pid), "-p", str(server.process.pid)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return max(map(int, found.split()))
 
 
 def test_threads_are_as_many_as_asked_for(start_server):
     few = ("--loop-threads", "1", "--worker-threads", "2", "--intake-threads", "3")
     server = start_server(*few)
-    least = min(threads_of(server) for _ in range(20))  # a thread may be there for one piece of work
+    least = min(
+        threads_of(server) for _ in range(20)
+    )  # a thread may be there for one piece of work
     # Workers are twice as many: those of jobs beside those of requests.
-    for flag, count, each in (("--loop-threads", 5, 1), ("--worker-threads", 6, 2), ("--intake-threads", 7, 1)):
+    for flag, count, each in (
+        ("--loop-threads", 5, 1),
+        ("--worker-threads", 6, 2),
+        ("--intake-threads", 7, 1),
+    ):
         flags = list(few)
         at = flags.index(flag) + 1
         more, flags[at] = each * (count - int(flags[at])), str(count)
@@ -137,10 +192,12 @@ def test_what_waits_for_a_worker_has_a_bound(start_server):
     wires = []
     try:
         gate.cursor().execute("LOCK TABLE share IN ACCESS EXCLUSIVE MODE")
-        request = (f"GET /api/v1/shares/0123456789abcdefghijkl HTTP/1.1\r\nHost: localhost\r\n"
-                   f"Authorization: Bearer {server.token}\r\n\r\n").encode()
+        request = (
+            f"GET /api/v1/shares/0123456789abcdefghijkl HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}\r\n\r\n"
+        ).encode()
         wires = [Wire(server).send(request) for _ in range(12)]
-        wait_for(lambda: metric(server, 'perfolio_http_requests_in_flight') >= 1)
+        wait_for(lambda: metric(server, "perfolio_http_requests_in_flight") >= 1)
     finally:
         gate.rollback()
         gate.close()
@@ -159,10 +216,25 @@ def test_open_blocks_take_no_more_than_their_cache(start_server):
         for i in range(profiles):
             maker = Maker([("cpu", "nanoseconds")])
             for j in range(functions):
-                maker.sample([maker.location([(maker.function(f"function_{i}_{j}" + "x" * 100), 1)])], [1], [])
+                maker.sample(
+                    [maker.location([(maker.function(f"function_{i}_{j}" + "x" * 100), 1)])],
+                    [1],
+                    [],
+                )
             maker.scalars(time=BEGIN + i, duration=1, period=1, period_type=("cpu", "nanoseconds"))
-            assert client.post("/api/v1/profiles", maker.bytes(), query={"label": f"pod={i}"}).status == 200
-        top = client.get("/api/v1/query", query={"query": "process_cpu:cpu", "start": BEGIN, "end": BEGIN + 10**9, "report": "top"})
+            assert (
+                client.post("/api/v1/profiles", maker.bytes(), query={"label": f"pod={i}"}).status
+                == 200
+            )
+        top = client.get(
+            "/api/v1/query",
+            query={
+                "query": "process_cpu:cpu",
+                "start": BEGIN,
+                "end": BEGIN + 10**9,
+                "report": "top",
+            },
+        )
         assert top.status == 200 and top.json()["total"] == profiles * functions, top
         taken.append(metric(server, 'perfolio_cache_bytes{cache="blocks"}'))
     assert taken[0] > 16 * MIB >= taken[1] > 0, taken
@@ -170,26 +242,40 @@ def test_open_blocks_take_no_more_than_their_cache(start_server):
 
 # ---- perfoliod: limits of new teams ----
 
-LIMITS = {"samples-per-second": ("samples_per_second", "77", 77), "samples-burst": ("samples_burst", "88", 88),
-          "active-series": ("active_series", "5", 5), "series-labels": ("series_labels", "6", 6),
-          "label-name-bytes": ("label_name_bytes", "40", 40), "label-value-bytes": ("label_value_bytes", "50", 50),
-          "profile-bytes": ("profile_bytes", "64KiB", 65536), "string-bytes": ("string_bytes", "300", 300),
-          "future": ("future_s", "2h", 7200), "query-cpu-time": ("query_cpu_s", "3s", 3),
-          "query-time": ("query_time_s", "4s", 4), "query-memory": ("query_memory_bytes", "5MiB", 5 * MIB),
-          "query-read-bytes": ("query_read_bytes", "6MiB", 6 * MIB),
-          "profile-retention": ("profile_retention_s", "7d", 7 * 86400), "rule-keep": ("rule_keep_s", "8d", 8 * 86400),
-          "uploads-per-minute": ("uploads_per_minute", "9", 9), "max-bytes": ("max_bytes_stored", "10MiB", 10 * MIB),
-          "max-upload-bytes": ("max_upload_bytes", "11MiB", 11 * MIB)}
+LIMITS = {
+    "samples-per-second": ("samples_per_second", "77", 77),
+    "samples-burst": ("samples_burst", "88", 88),
+    "active-series": ("active_series", "5", 5),
+    "series-labels": ("series_labels", "6", 6),
+    "label-name-bytes": ("label_name_bytes", "40", 40),
+    "label-value-bytes": ("label_value_bytes", "50", 50),
+    "profile-bytes": ("profile_bytes", "64KiB", 65536),
+    "string-bytes": ("string_bytes", "300", 300),
+    "future": ("future_s", "2h", 7200),
+    "query-cpu-time": ("query_cpu_s", "3s", 3),
+    "query-time": ("query_time_s", "4s", 4),
+    "query-memory": ("query_memory_bytes", "5MiB", 5 * MIB),
+    "query-read-bytes": ("query_read_bytes", "6MiB", 6 * MIB),
+    "profile-retention": ("profile_retention_s", "7d", 7 * 86400),
+    "rule-keep": ("rule_keep_s", "8d", 8 * 86400),
+    "uploads-per-minute": ("uploads_per_minute", "9", 9),
+    "max-bytes": ("max_bytes_stored", "10MiB", 10 * MIB),
+    "max-upload-bytes": ("max_upload_bytes", "11MiB", 11 * MIB),
+}
 
 
 @pytest.fixture
 def limited(start_server):
-    return start_server(*(word for flag, (_, text, _) in LIMITS.items() for word in (f"--tenant-{flag}", text)))
+    return start_server(
+        *(word for flag, (_, text, _) in LIMITS.items() for word in (f"--tenant-{flag}", text))
+    )
 
 
 def test_a_new_team_has_the_limits_of_the_settings(limited):
     shown = Tenant(limited).api("read").get("/api/v1/tenant").json()["quotas"]
-    assert {name: shown.get(name) for name, _, _ in LIMITS.values()} == {name: value for name, _, value in LIMITS.values()}
+    assert {name: shown.get(name) for name, _, _ in LIMITS.values()} == {
+        name: value for name, _, value in LIMITS.values()
+    }
 
 
 def test_they_hold(limited):
@@ -197,9 +283,13 @@ def test_they_hold(limited):
 
     def push(**labels):
         return send(client, "api", labels, time.time_ns() - BEGIN - 10**10)
+
     assert push(pod="a").status == 200
-    for labels, word in (({f"l{i}": "x" for i in range(6)}, "series_labels"), ({"n" * 41: "x"}, "label_name_bytes"),
-                         ({"pod": "v" * 51}, "label_value_bytes")):
+    for labels, word in (
+        ({f"l{i}": "x" for i in range(6)}, "series_labels"),
+        ({"n" * 41: "x"}, "label_name_bytes"),
+        ({"pod": "v" * 51}, "label_value_bytes"),
+    ):
         refused = push(**labels)
         assert refused.status in (400, 413) and word in refused.json()["detail"], (word, refused)
     large = Maker([("cpu", "nanoseconds")])
@@ -212,15 +302,35 @@ def test_they_hold(limited):
 
 # ---- perfoliod: debuginfod servers ----
 
+
 @pytest.fixture
 def certificate():
     """For localhost, with its key, of an authority that nobody knows; for the server's user to read."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         file, alone = pathlib.Path(folder) / "stub.pem", pathlib.Path(folder) / "stub.crt"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                        "-addext", "subjectAltName=DNS:localhost", "-keyout", file, "-out", alone],
-                       check=True, capture_output=True)
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-keyout",
+                file,
+                "-out",
+                alone,
+            ],
+            check=True,
+            capture_output=True,
+        )
         file.write_text(file.read_text() + alone.read_text())
         file.chmod(0o644)
         yield file
@@ -235,17 +345,29 @@ def reason_of(server):
 
 def test_a_debuginfod_servers_certificate_is_checked_with_the_file(start_server, certificate):
     with Stub(certificate=certificate) as stub:
-        flags = (f"--debuginfod-urls={stub.url('missing', 'localhost')}", "--debuginfod-allow-host=localhost")
+        flags = (
+            f"--debuginfod-urls={stub.url('missing', 'localhost')}",
+            "--debuginfod-allow-host=localhost",
+        )
         assert "is not trusted" in reason_of(start_server(*flags))
         assert stub.seen == []
-        assert "does not have it" in reason_of(start_server(*flags, f"--debuginfod-ca-file={certificate}"))
+        assert "does not have it" in reason_of(
+            start_server(*flags, f"--debuginfod-ca-file={certificate}")
+        )
         assert stub.seen
 
 
 def test_an_s3_servers_certificate_is_checked_with_the_file(start_server, certificate):
     """The stub is none, so the server cannot start; with the file it got as far as to ask."""
     with Stub(certificate=certificate) as stub:
-        flags = ("--s3-bucket", "missing", "--s3-endpoint", f"https://localhost:{stub.port}", "--s3-path-style", "yes")
+        flags = (
+            "--s3-bucket",
+            "missing",
+            "--s3-endpoint",
+            f"https://localhost:{stub.port}",
+            "--s3-path-style",
+            "yes",
+        )
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
         server = start_server(*flags, environment=keys, wait=False)
         wait_for(lambda: "is not trusted" in server.log())
@@ -262,6 +384,7 @@ def test_a_debug_file_that_is_fetched_has_a_largest_size(start_server):
 
 # ---- perfolio-symbolize ----
 
+
 @pytest.fixture
 def source(tmp_path):
     build_printer()
@@ -276,10 +399,15 @@ def test_symbols_alone_have_no_lines(source):
     table, _ = symbolize(binary, "--symbols-only")
     found = [frame for frames in look_up(table, at) for frame in frames]
     assert any(int(line) for line in lines) and not any(int(frame[3]) for frame in found)
-    assert {"entry", "outlined", "main"} <= {frame[0] for frame in found} and "leaf" not in {frame[0] for frame in found}
+    assert {"entry", "outlined", "main"} <= {frame[0] for frame in found} and "leaf" not in {
+        frame[0] for frame in found
+    }
     packed = source / "packed"
     assert run(SYMBOLIZE, "--packed", "--quiet", "--output", packed, binary).returncode == 0
-    assert packed.stat().st_size < whole.stat().st_size and run(PRINT, packed, "starts").returncode != 0
+    assert (
+        packed.stat().st_size < whole.stat().st_size
+        and run(PRINT, packed, "starts").returncode != 0
+    )
 
 
 SLOW = """
@@ -312,10 +440,15 @@ end:
 def limits_of_the_builder(process):
     """What the kernel says of the program that reads the file, once it has set its limits; empty where it was gone first."""
     while process.poll() is None:
-        for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        for child in (
+            pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        ):
             with contextlib.suppress(OSError):
                 text = pathlib.Path(f"/proc/{child}/limits").read_text()
-                found = {name: re.search(rf"^Max {name} +(\S+)", text, re.M)[1] for name in ("cpu time", "address space")}
+                found = {
+                    name: re.search(rf"^Max {name} +(\S+)", text, re.M)[1]
+                    for name in ("cpu time", "address space")
+                }
                 if "unlimited" not in found.values():
                     return found
     return {}
@@ -326,13 +459,38 @@ def test_a_file_may_not_take_more_than_it_is_given(tmp_path):
     (tmp_path / "slow.s").write_text(SLOW)
     table = tmp_path / "table"
     subprocess.run(["gcc", "slow.s", "-o", "slow"], check=True, cwd=tmp_path)
-    with subprocess.Popen([SYMBOLIZE, "--max-cpu", "7", "--max-memory", "300", "--quiet", "--output", table, tmp_path / "slow"]) as process:
+    with subprocess.Popen(
+        [
+            SYMBOLIZE,
+            "--max-cpu",
+            "7",
+            "--max-memory",
+            "300",
+            "--quiet",
+            "--output",
+            table,
+            tmp_path / "slow",
+        ]
+    ) as process:
         assert limits_of_the_builder(process) == {"cpu time": "7", "address space": str(300 * MIB)}
         assert process.wait(60) == 0
     with open(tmp_path / "text", "wb") as file:
         file.truncate(96 << 20)
-    subprocess.run(["gcc", "-g", "-x", "c", "-", "-o", "small"], input=b"int main(void) { return 0; }", check=True, cwd=tmp_path)
-    subprocess.run(["objcopy", "--update-section", ".debug_str=text", "small", "large"], check=True, cwd=tmp_path)
+    subprocess.run(
+        ["gcc", "-g", "-x", "c", "-", "-o", "small"],
+        input=b"int main(void) { return 0; }",
+        check=True,
+        cwd=tmp_path,
+    )
+    subprocess.run(
+        ["objcopy", "--update-section", ".debug_str=text", "small", "large"],
+        check=True,
+        cwd=tmp_path,
+    )
     table.unlink()
     done = run(SYMBOLIZE, "--max-memory", "64", "--output", table, tmp_path / "large")
-    assert done.returncode == 1 and "more than the limit of 64 MiB of memory" in done.stderr and not table.exists(), done
+    assert (
+        done.returncode == 1
+        and "more than the limit of 64 MiB of memory" in done.stderr
+        and not table.exists()
+    ), done

@@ -11,15 +11,24 @@ TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
 def push(client, label, at_s, value):
-    body = make_profile(CPU, BEGIN + at_s * SECOND, {("main", "work"): [1, value]}, ("cpu", "nanoseconds"))
+    body = make_profile(
+        CPU, BEGIN + at_s * SECOND, {("main", "work"): [1, value]}, ("cpu", "nanoseconds")
+    )
     answer = client.post("/api/v1/profiles", body=body, query={"label": label})
     assert answer.status == 200, answer
 
 
 def ask(client, begin_s=0, end_s=3600, **query):
-    answer = client.get("/api/v1/query", query={
-        "query": TYPE, "report": "folded", "start": BEGIN // SECOND + begin_s, "end": BEGIN // SECOND + end_s,
-        **query})
+    answer = client.get(
+        "/api/v1/query",
+        query={
+            "query": TYPE,
+            "report": "folded",
+            "start": BEGIN // SECOND + begin_s,
+            "end": BEGIN // SECOND + end_s,
+            **query,
+        },
+    )
     assert answer.status == 200, answer
     return answer.text
 
@@ -64,8 +73,16 @@ def test_what_is_kept_is_of_one_team_one_report_and_one_choice_of_labels(server)
 
 
 def client_error(client, **query):
-    answer = client.get("/api/v1/query", query={"query": TYPE, "start": BEGIN // SECOND, "end": BEGIN // SECOND + 60,
-                                                "report": "folded", **query})
+    answer = client.get(
+        "/api/v1/query",
+        query={
+            "query": TYPE,
+            "start": BEGIN // SECOND,
+            "end": BEGIN // SECOND + 60,
+            "report": "folded",
+            **query,
+        },
+    )
     return answer.status == 400
 
 

@@ -53,15 +53,18 @@ def test_the_table_and_json_have_the_numbers(ask, filled):
     assert ok(ask("query", NAME + '{pod="p0"}', *WINDOW)) == table
     hour = ok(ask("query", f'{NAME}{{pod="p0"}}@{SECONDS}'))  # the hour that begins then
     assert hour == table
-    focused = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--ignore", "^idle$", "--limit", 1)))
+    focused = json.loads(
+        ok(ask("query", NAME, *WINDOW, "--json", "--ignore", "^idle$", "--limit", 1))
+    )
     assert len(focused["functions"]) == 1 and focused["functions"][0]["name"] == "work"
 
 
 def test_reports_are_written(ask, filled, tmp_path):
     wanted = filled.merge(NAME, *FIRST)
     lines = ok(ask("query", NAME, *WINDOW, "--report", "folded")).splitlines()
-    assert {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
-            for line in lines} == wanted
+    assert {
+        tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines
+    } == wanted
     file = tmp_path / "out.pb.gz"
     ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file))
     top = pprof_reader.load(file).top(0)
@@ -69,23 +72,45 @@ def test_reports_are_written(ask, filled, tmp_path):
     again = ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file)
     assert again.returncode != 0 and "out.pb.gz" in again.log
     ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-f", "-o", file))
-    assert json.loads(ok(ask("query", NAME, *WINDOW, "--report", "flame")))["root"]["value"] == sum(wanted.values())
+    assert json.loads(ok(ask("query", NAME, *WINDOW, "--report", "flame")))["root"]["value"] == sum(
+        wanted.values()
+    )
     assert ok(ask("query", NAME, *WINDOW, "--report", "svg", "--focus", "work")).startswith("<svg")
 
 
 def test_labels_divide_and_choose(ask, filled, tmp_path):
     pods = {pod: filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")}
-    lines = ok(ask("query", NAME + '{pod=~"p[01]"}', *WINDOW, "--report", "folded", "--group-by", "pod")).splitlines()
-    assert {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines} == {
-        (pod, *stack): value for pod, stacks in pods.items() for stack, value in stacks.items()}
+    lines = ok(
+        ask("query", NAME + '{pod=~"p[01]"}', *WINDOW, "--report", "folded", "--group-by", "pod")
+    ).splitlines()
+    assert {
+        tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines
+    } == {(pod, *stack): value for pod, stacks in pods.items() for stack, value in stacks.items()}
     answer = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
     assert {row["name"]: row["cum"] for row in answer["functions"]} == cums(pods["p0"])
     file = tmp_path / "labelled.pb.gz"
-    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "--label", "pod=p0", "--group-by", "pod", "-o", file))
+    ok(
+        ask(
+            "query",
+            NAME,
+            *WINDOW,
+            "--report",
+            "pprof",
+            "--label",
+            "pod=p0",
+            "--group-by",
+            "pod",
+            "-o",
+            file,
+        )
+    )
     top = pprof_reader.load(file).top(0)
     assert {name: cum for name, (flat, cum) in top.items()} == cums(pods["p0"])
     wrong = ask("query", NAME, *WINDOW, "--group-by", "pot")
-    assert wrong.returncode != 0 and "'pot' is no label of what the query finds, which has 'pod'" in wrong.log
+    assert (
+        wrong.returncode != 0
+        and "'pot' is no label of what the query finds, which has 'pod'" in wrong.log
+    )
     unknown = ask("query", "process_cpu:wall", *WINDOW)
     assert unknown.returncode != 0 and NAME in unknown.log
 
@@ -104,8 +129,21 @@ def test_a_share_is_made_and_can_be_deleted(ask, filled, server):
     shared = filled.client.get(f"/api/v1/shares/{ok(default).strip()[-22:]}").json()
     assert shared["visibility"] == "team"
     assert server.api("").get(f"/api/v1/shares/{shared['id']}").status in (401, 403, 404)
-    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json", "--keep-label", "pod",
-                             "--visibility", "unlisted")))
+    made = json.loads(
+        ok(
+            ask(
+                "query",
+                NAME,
+                *WINDOW,
+                "--share",
+                "--json",
+                "--keep-label",
+                "pod",
+                "--visibility",
+                "unlisted",
+            )
+        )
+    )
     assert filled.client.get(f"/api/v1/shares/{made['id']}").json()["visibility"] == "unlisted"
     assert made["id"] in made["url"]
     labels = filled.client.get(f"/api/v1/shares/{made['id']}/labels").json()["labels"]
@@ -127,18 +165,28 @@ def test_windows_are_compared_here(ask, filled, tmp_path):
     assert diff_rows(ok(ask(*local, b, file))) == compared(second, first)
     pods = [filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")]
     window = f"@{FIRST[0]}..{FIRST[1]}"
-    assert diff_rows(ok(ask(*local, f'{NAME}{{pod="p0"}}{window}', f'{NAME}{{pod="p1"}}{window}'))) == compared(*pods)
+    assert diff_rows(
+        ok(ask(*local, f'{NAME}{{pod="p0"}}{window}', f'{NAME}{{pod="p1"}}{window}'))
+    ) == compared(*pods)
 
 
-WINDOW_LINE = r"{}: (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) to ((?:\d{{4}}-\d\d-\d\d )?\d\d:\d\d:\d\d) UTC  (.*)"
+WINDOW_LINE = (
+    r"{}: (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) to ((?:\d{{4}}-\d\d-\d\d )?\d\d:\d\d:\d\d) UTC  (.*)"
+)
 
 
 @pytest.mark.parametrize("options", [[], ["--local"]])
-def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printed(ask, filled, options):
+def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printed(
+    ask, filled, options
+):
     """It used to take the window of the other side, so that a query was compared with itself."""
     result = ask("diff", *options, f"{NAME}@{FIRST[0]}..{FIRST[1]}", NAME + "{}")
-    assert result.returncode == 5 and f"no data in this window matches {NAME}{{}}" in result.log, result.log
-    before, after = (re.search(WINDOW_LINE.format(name), result.log) for name in ("before", "after"))
+    assert (
+        result.returncode == 5 and f"no data in this window matches {NAME}{{}}" in result.log
+    ), result.log
+    before, after = (
+        re.search(WINDOW_LINE.format(name), result.log) for name in ("before", "after")
+    )
     at = [datetime.datetime.fromtimestamp(SECONDS + s, datetime.timezone.utc) for s in (0, 3600)]
     assert before[1] == at[0].strftime("%Y-%m-%d %H:%M:%S"), result.log
     assert before[2].endswith(at[1].strftime("%H:%M:%S")) and before[3] == NAME
@@ -147,21 +195,38 @@ def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printe
 
 
 @pytest.mark.parametrize("options", [[], ["--local"]])
-@pytest.mark.parametrize("windows", [["@now-1h..now", ""], ["@now-25h..now-24h", "@now-25h..now-24h"],
-                                     ["@now-1d..now", "@now-24h..now"], ["", ""]])
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ["@now-1h..now", ""],
+        ["@now-25h..now-24h", "@now-25h..now-24h"],
+        ["@now-1d..now", "@now-24h..now"],
+        ["", ""],
+    ],
+)
 def test_two_sides_that_are_the_same_query_are_refused(ask, options, windows):
     result = ask("diff", *options, *(NAME + "{}" + window for window in windows))
-    assert result.returncode == 2 and "both sides are the same query of the same window" in result.log
+    assert (
+        result.returncode == 2 and "both sides are the same query of the same window" in result.log
+    )
     assert "before: " in result.log and "after: " in result.log
 
 
-@pytest.mark.parametrize("options, said", [(["--local"], "values are totals of a window"),
-                                           (["--markdown"], "values are totals of a window"),
-                                           (["--local", "--normalized"], "after is scaled to the total of before")])
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--local"], "values are totals of a window"),
+        (["--markdown"], "values are totals of a window"),
+        (["--local", "--normalized"], "after is scaled to the total of before"),
+    ],
+)
 def test_windows_that_are_not_equally_long_are_pointed_out(ask, options, said):
     before, after = f"{NAME}@{SECONDS}..{SECONDS + 1800}", f"{NAME}@{SECONDS}..{SECONDS + 3600}"
     result = ask("diff", *options, before, after)
-    assert result.returncode == 0 and "not equally long, 30.00 min before and 1.00 h after: " in result.log, result.log
+    assert (
+        result.returncode == 0
+        and "not equally long, 30.00 min before and 1.00 h after: " in result.log
+    ), result.log
     assert said in result.log and ("warning: " in result.log) == ("--normalized" not in options)
     same = ask("diff", "--local", f"{NAME}@{SECONDS}", f"{NAME}@{SECONDS + 3600}")
     assert same.returncode == 0 and "equally long" not in same.log, same.log
@@ -170,32 +235,41 @@ def test_windows_that_are_not_equally_long_are_pointed_out(ask, options, said):
 def test_windows_are_compared_by_a_link(ask, filled):
     a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
     url = ok(ask("diff", a, b)).strip()
-    ids = re.fullmatch(r"https://localhost:\d+/d/([0-9A-Za-z]{22})\.\.([0-9A-Za-z]{22})", url).groups()
+    ids = re.fullmatch(
+        r"https://localhost:\d+/d/([0-9A-Za-z]{22})\.\.([0-9A-Za-z]{22})", url
+    ).groups()
     for share, window in zip(ids, (FIRST, SECOND_HOUR)):
         assert folded(filled.client, share) == filled.merge(NAME, *window)
     mixed = ok(ask("diff", ids[0], b)).strip()
     assert mixed.rpartition("/")[2].startswith(ids[0] + "..")
 
 
-@pytest.mark.parametrize("arguments, status, lines", [
-    (["cpu{pod=x}"], 7, ["  cpu{pod=x}", "          ^", "expected a value in quotes"]),
-    (['cpu{pod="x"'], 7, ['  cpu{pod="x"', "             ^", "expected , or } at its end"]),
-    (['cpu{pöd="ü", q}'], 7, ['  cpu{pöd="ü", q}', "                ^", "expected =, !=, =~ or !~"]),
-    (["cpu", "--start", "now-2x"], 7, ["  now-2x", "       ^", "start: 'now-2x'"]),
-    (["cpu{}@now-2x..now"], 7, ["  now-2x", "       ^", "the window @now-2x..now: start"]),
-    (["cpu{}@now-1h..now-2h"], 7, ["start must be before end"]),
-    (["cpu{}@now-1h", "--end", "now"], 2, ["leave out --start and --end"]),
-    ([], 2, ["name a selector"]),
-    (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
-    (["cpu", "--report", "poem"], 2, ["--report is top"]),
-    (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
-    (["cpu", "--title", "x"], 2, ["go with --share"]),
-    (["cpu", "-o", "x"], 2, ["-o goes with"]),
-    (["cpu", "--report", "pprof", "--focus", "x"], 2, ["of filters only --label"]),
-    (["cpu", "--report", "svg", "--json"], 2, ["--json goes with"]),
-    (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
-    (["cpu{}@now", "--share"], 7, ["finds no sample"]),
-])
+@pytest.mark.parametrize(
+    "arguments, status, lines",
+    [
+        (["cpu{pod=x}"], 7, ["  cpu{pod=x}", "          ^", "expected a value in quotes"]),
+        (['cpu{pod="x"'], 7, ['  cpu{pod="x"', "             ^", "expected , or } at its end"]),
+        (
+            ['cpu{pöd="ü", q}'],
+            7,
+            ['  cpu{pöd="ü", q}', "                ^", "expected =, !=, =~ or !~"],
+        ),
+        (["cpu", "--start", "now-2x"], 7, ["  now-2x", "       ^", "start: 'now-2x'"]),
+        (["cpu{}@now-2x..now"], 7, ["  now-2x", "       ^", "the window @now-2x..now: start"]),
+        (["cpu{}@now-1h..now-2h"], 7, ["start must be before end"]),
+        (["cpu{}@now-1h", "--end", "now"], 2, ["leave out --start and --end"]),
+        ([], 2, ["name a selector"]),
+        (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
+        (["cpu", "--report", "poem"], 2, ["--report is top"]),
+        (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
+        (["cpu", "--title", "x"], 2, ["go with --share"]),
+        (["cpu", "-o", "x"], 2, ["-o goes with"]),
+        (["cpu", "--report", "pprof", "--focus", "x"], 2, ["of filters only --label"]),
+        (["cpu", "--report", "svg", "--json"], 2, ["--json goes with"]),
+        (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
+        (["cpu{}@now", "--share"], 7, ["finds no sample"]),
+    ],
+)
 def test_what_is_wrong_is_pointed_at(ask, arguments, status, lines):
     result = ask("query", *arguments)
     assert result.out == "" and result.returncode == status, (result.returncode, result.log)
@@ -235,7 +309,10 @@ def test_an_idle_window_is_said_to_be_one(server, cli, tmp_path):  # noqa: F811
     tenant = Tenant(server)
     client, token = tenant.api("ingest"), tenant.make_token("read", "share")["token"]
     body = make_profile(CPU, time.time_ns() - 10**10, {}, ("cpu", "nanoseconds"), 10**10)
-    assert client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")]).status == 200
+    assert (
+        client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")]).status
+        == 200
+    )
     file = tmp_path / "idle.pb.gz"
     for more in ([], ["--start", "now-30m"], ["--report", "pprof", "-o", file]):
         result = cli("query", 'cpu{service_name="api"}', *more, token=token)
@@ -256,46 +333,73 @@ def test_no_file_is_written_when_no_data_matches(ask, tmp_path, report):
     result = ask("query", 'cpu{pod="nobody"}', "--report", report, "-o", file)
     assert result.returncode == 5 and "no data in this window matches" in result.log
     exported = ask("export", 'cpu{pod="nobody"}', "--parquet", "-o", file)
-    assert exported.returncode == 5 and "no data in this window matches" in exported.log, exported.log
+    assert (
+        exported.returncode == 5 and "no data in this window matches" in exported.log
+    ), exported.log
     assert not file.exists()
 
 
 def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  # noqa: F811
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
-    assert "; no service has sent profiles in it" in cli(
-        "query", 'samples:count{service_name="api"}', token=token).log
+    assert (
+        "; no service has sent profiles in it"
+        in cli("query", 'samples:count{service_name="api"}', token=token).log
+    )
     for service in ("checkout", "cart", "payments"):
-        assert tenant.api("ingest").post("/api/v1/profiles", b"main;work 7\n", query={
-            "label": f"service_name={service}"}).status == 200
-    for typed, said in (("chekout", "; did you mean checkout?"), ("pay", "; did you mean payments?"),
-                        ("api", "; services that have: cart, checkout, payments")):
+        assert (
+            tenant.api("ingest")
+            .post("/api/v1/profiles", b"main;work 7\n", query={"label": f"service_name={service}"})
+            .status
+            == 200
+        )
+    for typed, said in (
+        ("chekout", "; did you mean checkout?"),
+        ("pay", "; did you mean payments?"),
+        ("api", "; services that have: cart, checkout, payments"),
+    ):
         result = cli("query", f'samples:count{{service_name="{typed}"}}', token=token)
         assert result.returncode == 5 and result.log.rstrip().endswith(said), result.log
-    assert "did you mean" not in cli("query", 'samples:count{service_name=~"chekout"}', token=token).log
+    assert (
+        "did you mean"
+        not in cli("query", 'samples:count{service_name=~"chekout"}', token=token).log
+    )
     for quote in "\"'`":  # what was typed is no suggestion, nor is one that is like it
-        result = cli("query", f"samples:count{{service_name={quote}cart{quote},pod='x'}}", token=token)
+        result = cli(
+            "query", f"samples:count{{service_name={quote}cart{quote},pod='x'}}", token=token
+        )
         assert result.returncode == 5 and "did you mean" not in result.log, result.log
         assert "though the service cart has profiles in it: look at the profile type" in result.log
-    assert "did you mean" not in cli("query", 'samples:count{my_service_name="chekout"}', token=token).log
+    assert (
+        "did you mean"
+        not in cli("query", 'samples:count{my_service_name="chekout"}', token=token).log
+    )
 
 
 def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa: F811
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
     for time in ("2021-03-04T05:06:07.089Z", "2021-03-03T00:00:00Z"):
-        assert tenant.api("ingest").post("/api/v1/profiles", b"main;work 7\n", query={
-            "label": "pod=a", "time": time}).status == 200
+        assert (
+            tenant.api("ingest")
+            .post("/api/v1/profiles", b"main;work 7\n", query={"label": "pod=a", "time": time})
+            .status
+            == 200
+        )
     hint = "begins at 2021-03-04T05:06:07.089Z: use --start 2021-03-04T05:06:07.089Z"
     result = cli("query", 'samples:count{pod="a"}', token=token)
     assert result.returncode == 5 and hint in result.log, result
-    result = cli("query", 'samples:count{pod="a"}', "--start", "2021-03-04T05:06:07.089Z", token=token)
+    result = cli(
+        "query", 'samples:count{pod="a"}', "--start", "2021-03-04T05:06:07.089Z", token=token
+    )
     assert result.returncode == 0 and "work" in result.out and "--start" not in result.log, result
     result = cli("query", 'samples:count{pod="b"}', token=token)
     assert result.returncode == 5 and "--start" not in result.log, result
 
 
-@pytest.mark.parametrize("start", ["yesterday", "today", "2 days ago", "now-2d", "yesterday 00:00", "2026-01-01"])
+@pytest.mark.parametrize(
+    "start", ["yesterday", "today", "2 days ago", "now-2d", "yesterday 00:00", "2026-01-01"]
+)
 def test_times_are_written_as_for_date(ask, filled, start):
     result = ask("query", 'cpu{pod="nobody"}', "--start", start)
     assert result.returncode == 5 and "no data in this window matches" in result.log, result.log
@@ -312,8 +416,16 @@ def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
     server.objects.write(first, bytes(data))
     server.start()
     token = filled.tenant.make_token("read")["token"]
-    result = cli("query", f"{NAME}@{BEGIN}..{BEGIN + 9 * HOUR}", "--json", "--limit", "0",
-                 token=token, url=server.url, environment={"PERFOLIO_CA_FILE": str(server.ca_file)})
+    result = cli(
+        "query",
+        f"{NAME}@{BEGIN}..{BEGIN + 9 * HOUR}",
+        "--json",
+        "--limit",
+        "0",
+        token=token,
+        url=server.url,
+        environment={"PERFOLIO_CA_FILE": str(server.ca_file)},
+    )
     rows = {row["name"]: row["cum"] for row in json.loads(ok(result))["functions"]}
     assert rows == cums(filled.merge(NAME, BEGIN + 1, BEGIN + 9 * HOUR))
     assert "broken and left out of the answer; the first: segment/" in result.log

@@ -10,7 +10,17 @@ import pytest
 
 import stored
 from people import Tenant
-from test_store import BEGIN, CPU, CPU_NAMES, HOUR, compact, make_profile, pprof_maker, rows_of, until
+from test_store import (
+    BEGIN,
+    CPU,
+    CPU_NAMES,
+    HOUR,
+    compact,
+    make_profile,
+    pprof_maker,
+    rows_of,
+    until,
+)
 
 WINDOW = {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR}
 WARNING = r"left out: .* MiB for \d+ samples of process_cpu\{service_name=\"evil\"\}"
@@ -28,7 +38,12 @@ def send_names(client, service, at, count=600, seed=None):
     seed = at if seed is None else seed
     rng = random.Random(seed)
     filler = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(16000 - 20))
-    send(client, service, at, {tuple(f"name {seed:03} {i:06} {filler}" for i in range(count)): [1, 1]})
+    send(
+        client,
+        service,
+        at,
+        {tuple(f"name {seed:03} {i:06} {filler}" for i in range(count)): [1, 1]},
+    )
 
 
 def ask(client, path, **more):
@@ -41,9 +56,13 @@ def check_honest(client, service=None, count=0):
     """Tables have honest profiles, and values over time those of the other service as well."""
     answer = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
     assert sorted(answer.text.splitlines()) == sorted(
-        f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items())
+        f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items()
+    )
     answer = ask(client, "/api/v1/query_range", group_by="service_name")
-    sums = {one["labels"]["service_name"]: sum(value for _, value in one["points"]) for one in answer.json()["series"]}
+    sums = {
+        one["labels"]["service_name"]: sum(value for _, value in one["points"])
+        for one in answer.json()["series"]
+    }
     assert sums["honest"] == 3 * sum(values[1] for values in HONEST.values())
     if service:
         assert sums[service] == count
@@ -53,11 +72,23 @@ def check_honest(client, service=None, count=0):
 def send_deep(client, service, at, stacks, depth=1000, lines=1000):
     """Stacks of one location with very many inlined calls: some KB that expand to stacks * depth * lines frames."""
     maker = pprof_maker.Maker(CPU)
-    inlined = maker.location([(maker.function(f"inlined {i}", "deep.c"), i + 1) for i in range(lines)])
+    inlined = maker.location(
+        [(maker.function(f"inlined {i}", "deep.c"), i + 1) for i in range(lines)]
+    )
     for i in range(stacks):
-        maker.sample([maker.location([(maker.function(f"leaf {i}", "deep.c"), 1)])] + [inlined] * (depth - 1), [1, 1])
-    maker.scalars(time=BEGIN + at * 10**9, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
-    answer = client.post("/api/v1/profiles", body=gzip.compress(maker.bytes()), query={"label": f"service_name={service}"})
+        maker.sample(
+            [maker.location([(maker.function(f"leaf {i}", "deep.c"), 1)])]
+            + [inlined] * (depth - 1),
+            [1, 1],
+        )
+    maker.scalars(
+        time=BEGIN + at * 10**9, duration=10**10, period=1, period_type=("cpu", "nanoseconds")
+    )
+    answer = client.post(
+        "/api/v1/profiles",
+        body=gzip.compress(maker.bytes()),
+        query={"label": f"service_name={service}"},
+    )
     assert answer.status == 200, answer
 
 
@@ -74,7 +105,10 @@ def test_stacks_of_a_million_frames_leave_the_rest_of_the_window_readable(start_
     assert flat["work7"] == 3 * 8 and flat["leaf 299"] == 1
     folded = ask(client, "/api/v1/query", report="folded").text.splitlines()
     assert "main;work7 24" in folded
-    assert sum(line.startswith("[frames above the last 1024 are cut];inlined") for line in folded) == 300
+    assert (
+        sum(line.startswith("[frames above the last 1024 are cut];inlined") for line in folded)
+        == 300
+    )
     for report in ("flame", "labels"):
         ask(client, "/api/v1/query", report=report)
 
@@ -90,12 +124,23 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
         if is_compacted:
             compact(server)
         answer = check_honest(client, "evil", 6)  # values over time need no names
-        assert answer.json()["statistics"]["oversized"] == 0 and "perfolio-warning" not in answer.headers
-        for path, more in (("query", {"report": "folded"}), ("export", {}), ("query_range", {"focus": "work"})):
+        assert (
+            answer.json()["statistics"]["oversized"] == 0
+            and "perfolio-warning" not in answer.headers
+        )
+        for path, more in (
+            ("query", {"report": "folded"}),
+            ("export", {}),
+            ("query_range", {"focus": "work"}),
+        ):
             answer = ask(client, f"/api/v1/{path}", **more)
-            assert re.search(WARNING, answer.headers["perfolio-warning"]), answer.headers["perfolio-warning"]
+            assert re.search(WARNING, answer.headers["perfolio-warning"]), answer.headers[
+                "perfolio-warning"
+            ]
         assert answer.json()["statistics"]["oversized"] >= 1
-        assert sum(value for _, value in answer.json()["series"][0]["points"]) == 3 * sum(range(1, 51))
+        assert sum(value for _, value in answer.json()["series"][0]["points"]) == 3 * sum(
+            range(1, 51)
+        )
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
@@ -117,21 +162,32 @@ def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(star
     compact(server)
     if not is_first:
         day_of_honest()
-    honest, = rows_of(server, "SELECT object_key FROM block WHERE row_count > 10")
-    evil, = rows_of(server, "SELECT object_key FROM block WHERE row_count < 10")
+    (honest,) = rows_of(server, "SELECT object_key FROM block WHERE row_count > 10")
+    (evil,) = rows_of(server, "SELECT object_key FROM block WHERE row_count < 10")
     # As if as many blocks had come one after the other: with eight of a day they are merged.
-    columns, = rows_of(server, "SELECT string_agg(column_name, ', ') FROM information_schema.columns"
-                       " WHERE table_name = 'block' AND column_name NOT IN ('id', 'object_key')")
+    (columns,) = rows_of(
+        server,
+        "SELECT string_agg(column_name, ', ') FROM information_schema.columns"
+        " WHERE table_name = 'block' AND column_name NOT IN ('id', 'object_key')",
+    )
     objects = server.data_dir / "objects"
     with server.database().cursor() as cursor:
         cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
         for i in range(7):
             subprocess.run(["cp", "-a", objects / evil, objects / f"{evil}{i}"], check=True)
-            cursor.execute(f"INSERT INTO block (object_key, {columns}) SELECT object_key || '{i}', {columns}"
-                           " FROM block WHERE object_key = %s", [evil])
-        cursor.execute("UPDATE block SET leased_until = NULL, created_at = now()")  # older ones are left as they are
-    until(lambda: rows_of(server, "SELECT 1 FROM block WHERE is_broken") and not rows_of(
-        server, "SELECT 1 FROM block WHERE leased_until > now() AND NOT is_broken"), "nothing is set aside")
+            cursor.execute(
+                f"INSERT INTO block (object_key, {columns}) SELECT object_key || '{i}', {columns}"
+                " FROM block WHERE object_key = %s",
+                [evil],
+            )
+        cursor.execute(
+            "UPDATE block SET leased_until = NULL, created_at = now()"
+        )  # older ones are left as they are
+    until(
+        lambda: rows_of(server, "SELECT 1 FROM block WHERE is_broken")
+        and not rows_of(server, "SELECT 1 FROM block WHERE leased_until > now() AND NOT is_broken"),
+        "nothing is set aside",
+    )
     marked = rows_of(server, "SELECT object_key FROM block WHERE is_broken")
     assert marked and all(key.startswith(evil) for key in marked), (marked, honest)
 
@@ -164,9 +220,14 @@ def test_what_fits_is_not_left_out(server):
 @pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range"])
 def test_a_query_that_needs_too_much_memory_names_the_series(server, path):
     client = Tenant(server, query_memory_bytes=1 << 20).api("ingest", "read")
-    stacks = {tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10] for i in range(20000)}
+    stacks = {
+        tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10]
+        for i in range(20000)
+    }
     send(client, "large", 0, stacks)
-    answer = client.get(path, query={**WINDOW, "focus": "leaf"} if path.endswith("range") else WINDOW)
+    answer = client.get(
+        path, query={**WINDOW, "focus": "leaf"} if path.endswith("range") else WINDOW
+    )
     assert answer.status == 422, answer
     detail = answer.json()["detail"]
     assert 'service_name="large"' in detail and "MiB for 40000 samples of " in detail, detail

@@ -24,11 +24,16 @@ PERIOD = ("cpu", "nanoseconds")
 def push(client, profiles, service="api", **labels):
     """profiles: [(time, duration, value)] of one series."""
     attributes = {"service.name": service, **labels}
-    made = [otlp_maker.Profile(PERIOD, time_ns, {("main",): value}, 1, PERIOD, duration_ns)
-            for time_ns, duration_ns, value in profiles]
+    made = [
+        otlp_maker.Profile(PERIOD, time_ns, {("main",): value}, 1, PERIOD, duration_ns)
+        for time_ns, duration_ns, value in profiles
+    ]
     for first in range(0, len(made), 500):
-        answer = client.post("/v1development/profiles", body=otlp_maker.Request(
-            [(attributes, made[first:first + 500])]).protobuf(), headers={"Content-Type": "application/x-protobuf"})
+        answer = client.post(
+            "/v1development/profiles",
+            body=otlp_maker.Request([(attributes, made[first : first + 500])]).protobuf(),
+            headers={"Content-Type": "application/x-protobuf"},
+        )
         assert answer.status == 200, answer
 
 
@@ -38,13 +43,16 @@ def steady(begin, end, duration, cores, late=0):
 
 
 def ask(client, start, end, query=OTLP_CPU, **more):
-    answer = client.get("/api/v1/query_range", query={"query": query, "start": start, "end": end, "rate": "auto", **more})
+    answer = client.get(
+        "/api/v1/query_range",
+        query={"query": query, "start": start, "end": end, "rate": "auto", **more},
+    )
     assert answer.status == 200, answer
     return answer.json()
 
 
 def one_series(answer):
-    series, = answer["series"]
+    (series,) = answer["series"]
     return series
 
 
@@ -97,7 +105,9 @@ def test_gaps_between_hours_stay_gaps_in_long_steps(start_server):
     def check():
         for step in ("1m", "1h", "1d", "7d"):
             series = one_series(ask(client, BEGIN, BEGIN + 7 * DAY, step=step))
-            assert near(series["average"], 2, 0.001) and near(series["covered_ms"], 24 * 25 * 60_000, 0.001), (step, series)
+            assert near(series["average"], 2, 0.001) and near(
+                series["covered_ms"], 24 * 25 * 60_000, 0.001
+            ), (step, series)
             assert all(near(value, 2, 0.001) for _, value in series["points"]), step
 
     check()
@@ -110,12 +120,21 @@ def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(start_
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     first = BEGIN - HOUR + 2 * MINUTE + 30 * SECOND
-    push(client, [(first + i * 5 * MINUTE, 5 * MINUTE, 300 * SECOND * (80 if i % 12 == 11 else 1) // 10) for i in range(36)])
+    push(
+        client,
+        [
+            (first + i * 5 * MINUTE, 5 * MINUTE, 300 * SECOND * (80 if i % 12 == 11 else 1) // 10)
+            for i in range(36)
+        ],
+    )
 
     def check():
         for step in ("150s", "5m", "30m", "1h"):
             answer = ask(client, BEGIN, BEGIN + HOUR, step=step)
-            assert near(one_series(answer)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (step, answer)
+            assert near(one_series(answer)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (
+                step,
+                answer,
+            )
         answer = ask(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
         assert all(near(value, 2730 / 3600, 1e-6) for value in values(answer)), answer
 
@@ -135,9 +154,15 @@ def test_long_profiles_are_found_beside_short_ones_of_another_series(start_serve
             start = BEGIN + begin * MINUTE
             answer = ask(client, start, start + 5 * MINUTE)
             assert near(one_series(answer)["average"], 3, 1e-6), (begin, answer)
-            pods = {one["labels"]["pod"] for one in ask(client, start, start + 5 * MINUTE, group_by="pod")["series"]}
+            pods = {
+                one["labels"]["pod"]
+                for one in ask(client, start, start + 5 * MINUTE, group_by="pod")["series"]
+            }
             assert pods == {"web", "job"}
-        parts = [one_series(ask(client, BEGIN + i * 5 * MINUTE, BEGIN + (i + 1) * 5 * MINUTE))["total"] for i in range(12)]
+        parts = [
+            one_series(ask(client, BEGIN + i * 5 * MINUTE, BEGIN + (i + 1) * 5 * MINUTE))["total"]
+            for i in range(12)
+        ]
         assert near(sum(parts), one_series(ask(client, BEGIN, BEGIN + HOUR))["total"], 1e-6)
 
     check()
@@ -156,7 +181,10 @@ def test_several_series_are_the_sum_of_their_rates(server):
         more = {"step": step} if step else {}
         for pod, cores in (("a", 2), ("b", 1), ("c", 4)):
             answer = ask(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
-            assert all(near(value, cores) for value in values(answer)) and one_series(answer)["average"] == cores
+            assert (
+                all(near(value, cores) for value in values(answer))
+                and one_series(answer)["average"] == cores
+            )
         answer = ask(client, *window, **more)
         assert near(one_series(answer)["average"], (2 * 30 + 1 * 10 + 4 * 10) / (30 + 10))
         assert one_series(answer)["covered_ms"] == 40 * 60_000
@@ -169,9 +197,15 @@ def test_several_series_are_the_sum_of_their_rates(server):
 def test_durations_longer_than_the_window_count_with_their_part(server):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN, 50 * MINUTE, 100 * MINUTE)])
-    for start, length in ((BEGIN + 20 * MINUTE, 5 * MINUTE), (BEGIN + 40 * MINUTE, MINUTE), (BEGIN - MINUTE, HOUR)):
+    for start, length in (
+        (BEGIN + 20 * MINUTE, 5 * MINUTE),
+        (BEGIN + 40 * MINUTE, MINUTE),
+        (BEGIN - MINUTE, HOUR),
+    ):
         answer = ask(client, start, start + length)
-        assert all(near(value, 2) for value in values(answer)) and one_series(answer)["average"] == 2
+        assert (
+            all(near(value, 2) for value in values(answer)) and one_series(answer)["average"] == 2
+        )
         assert one_series(answer)["total"] == 2 * min(length, 50 * MINUTE)
     assert ask(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
     # Beside short ones, which alone would not be looked for so far back.
@@ -193,10 +227,16 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(start_ser
         for begin in begins:
             for at in (1 * HOUR, 2 * HOUR, 3 * HOUR - 5 * MINUTE):  # after its begin
                 answer = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
-                assert values(answer) == 5 * [3] and one_series(answer)["total"] == 15 * MINUTE, (at, answer)
+                assert values(answer) == 5 * [3] and one_series(answer)["total"] == 15 * MINUTE, (
+                    at,
+                    answer,
+                )
             answer = ask(client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m")
             assert values(answer) == 5 * [1], answer
-        parts = [one_series(ask(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))["total"] for i in range(18)]
+        parts = [
+            one_series(ask(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))["total"]
+            for i in range(18)
+        ]
         assert sum(parts) == one_series(ask(client, BEGIN, BEGIN + 9 * HOUR))["total"] == 21 * HOUR
 
     check()
@@ -204,17 +244,21 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(start_ser
     check()
 
 
-@pytest.mark.parametrize("step, wanted_ms", [(None, 60_000), ("7s", 63_000), ("1m", 60_000), ("10m", 600_000)])
+@pytest.mark.parametrize(
+    "step, wanted_ms", [(None, 60_000), ("7s", 63_000), ("1m", 60_000), ("10m", 600_000)]
+)
 def test_profiles_without_a_duration_are_never_finer_than_their_interval(server, step, wanted_ms):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(60) if not 20 <= i < 40])
     answer = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
     assert answer["step_ms"] == wanted_ms
-    note, = answer["notes"]
+    (note,) = answer["notes"]
     assert note.startswith("40 profiles have no duration") and "usual interval of 60 s" in note
     assert ("step was raised" in note) == (wanted_ms != 600_000 and step != "1m")
     assert all(near(value, 1.5) for value in values(answer)), answer
-    assert one_series(answer)["total"] == 40 * 90 * SECOND and near(one_series(answer)["average"], 1.5)
+    assert one_series(answer)["total"] == 40 * 90 * SECOND and near(
+        one_series(answer)["average"], 1.5
+    )
     alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
     assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
     assert "no duration" in alone["notes"][0] and "raised from 1 s to 60 s" in alone["notes"][0]
@@ -234,23 +278,43 @@ def test_a_change_of_cadence_without_durations_changes_no_average(server, altern
         sent.append((at, 0, distance * SECOND // 2))
         at += distance * SECOND
     push(client, sent)
-    for start, end in ((BEGIN, BEGIN + 40 * MINUTE), (BEGIN + 10 * MINUTE, BEGIN + 30 * MINUTE), (BEGIN + 17 * MINUTE, BEGIN + 25 * MINUTE)):
+    for start, end in (
+        (BEGIN, BEGIN + 40 * MINUTE),
+        (BEGIN + 10 * MINUTE, BEGIN + 30 * MINUTE),
+        (BEGIN + 17 * MINUTE, BEGIN + 25 * MINUTE),
+    ):
         for step in (None, "2m", "1h"):
             series = one_series(ask(client, start, end, **({"step": step} if step else {})))
-            assert near(series["average"], 0.5) and all(near(value, 0.5) for _, value in series["points"]), (start, step, series)
+            assert near(series["average"], 0.5) and all(
+                near(value, 0.5) for _, value in series["points"]
+            ), (start, step, series)
 
 
 def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
     client = Tenant(server).api("ingest", "read")
-    profiles = [otlp_maker.Profile(PERIOD, BEGIN + i * 10 * SECOND,
-                                   {("main",): 10 * SECOND, **({("main", "gc"): 10 * SECOND} if i == 3 else {})}, 1,
-                                   PERIOD, 10 * SECOND) for i in range(12) if i != 7]
-    answer = client.post("/v1development/profiles", headers={"Content-Type": "application/x-protobuf"},
-                         body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf())
+    profiles = [
+        otlp_maker.Profile(
+            PERIOD,
+            BEGIN + i * 10 * SECOND,
+            {("main",): 10 * SECOND, **({("main", "gc"): 10 * SECOND} if i == 3 else {})},
+            1,
+            PERIOD,
+            10 * SECOND,
+        )
+        for i in range(12)
+        if i != 7
+    ]
+    answer = client.post(
+        "/v1development/profiles",
+        headers={"Content-Type": "application/x-protobuf"},
+        body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
+    )
     assert answer.status == 200, answer
     wanted = {i: 1.0 if i == 3 else 0.0 for i in range(12) if i != 7}
     answer = ask(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
-    assert {(ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(answer)["points"]} == wanted
+    assert {
+        (ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(answer)["points"]
+    } == wanted
     assert near(one_series(answer)["average"], 1 / 11)
 
 
@@ -259,13 +323,22 @@ def test_counters_gain_between_their_snapshots(server):
     client = Tenant(server).api("ingest", "read")
     at = [0, 60, 120, 180, 900, 960]
     for second, value in zip(at, (100, 700, 1300, 1900, 600, 1200)):
-        body = make_profile([("alloc_space", "bytes")], BEGIN + second * SECOND, {("main",): [value]}, ("space", "bytes"))
+        body = make_profile(
+            [("alloc_space", "bytes")],
+            BEGIN + second * SECOND,
+            {("main",): [value]},
+            ("space", "bytes"),
+        )
         assert client.post("/api/v1/profiles", body=body).status == 200
     for step in ("5s", "20s", "17m"):
         answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step)
         assert all(near(value, 10) for value in values(answer)), (step, answer)
         series = one_series(answer)
-        assert series["total"] == 3000 and series["covered_ms"] == 300_000 and near(series["average"], 10)
+        assert (
+            series["total"] == 3000
+            and series["covered_ms"] == 300_000
+            and near(series["average"], 10)
+        )
     answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s")
     steps = {(ms - BEGIN // 10**6) // 20_000 for ms, _ in one_series(answer)["points"]}
     assert steps == set(range(9)) | set(range(42, 48))
@@ -276,16 +349,28 @@ def push_snapshots(client, kind, series, service="api"):
     if kind == "counter":
         for pod, snapshots in series.items():
             for at, value in snapshots:
-                body = make_profile([("alloc_space", "bytes")], at, {("main",): [value]}, ("space", "bytes"))
+                body = make_profile(
+                    [("alloc_space", "bytes")], at, {("main",): [value]}, ("space", "bytes")
+                )
                 query = {"label": [f"service_name={service}", f"pod={pod}"]}
                 answer = client.post("/api/v1/profiles", query=query, body=body)
                 assert answer.status == 200, answer
         return
-    resources = [({"service.name": service, "pod": pod},
-                  [otlp_maker.Profile(("inuse_space", "bytes"), at, {("main",): value}) for at, value in snapshots])
-                 for pod, snapshots in series.items()]
-    answer = client.post("/v1development/profiles", body=otlp_maker.Request(resources).protobuf(),
-                         headers={"Content-Type": "application/x-protobuf"})
+    resources = [
+        (
+            {"service.name": service, "pod": pod},
+            [
+                otlp_maker.Profile(("inuse_space", "bytes"), at, {("main",): value})
+                for at, value in snapshots
+            ],
+        )
+        for pod, snapshots in series.items()
+    ]
+    answer = client.post(
+        "/v1development/profiles",
+        body=otlp_maker.Request(resources).protobuf(),
+        headers={"Content-Type": "application/x-protobuf"},
+    )
     assert answer.status == 200, answer
 
 
@@ -314,12 +399,19 @@ def test_windows_of_counters_have_their_part_of_each_difference(start_server):
 
     def check():
         ends = [BEGIN + 60 * SECOND + i * i * 7 * SECOND for i in range(22)]
-        assert [abs(merged(*pair) - 100 * (pair[1] - pair[0]) // SECOND) <= 1 for pair in zip(ends, ends[1:])] == [True] * 21
+        assert [
+            abs(merged(*pair) - 100 * (pair[1] - pair[0]) // SECOND) <= 1
+            for pair in zip(ends, ends[1:])
+        ] == [True] * 21
         assert sum(merged(*pair) for pair in zip(ends, ends[1:])) == merged(ends[0], ends[-1])
         assert total(BEGIN + 100 * SECOND, BEGIN + 400 * SECOND) == 30_000
-        for start, length, window in ((BEGIN + MINUTE, HOUR, 5 * MINUTE), (BEGIN + 30 * MINUTE, HOUR, MINUTE * 13 // 2),
-                                      (BEGIN + 30 * MINUTE, 20 * MINUTE, MINUTE), (BEGIN + 44 * MINUTE, 4 * MINUTE, 30 * SECOND),
-                                      (BEGIN + 44 * MINUTE, 90 * SECOND, 7 * SECOND)):
+        for start, length, window in (
+            (BEGIN + MINUTE, HOUR, 5 * MINUTE),
+            (BEGIN + 30 * MINUTE, HOUR, MINUTE * 13 // 2),
+            (BEGIN + 30 * MINUTE, 20 * MINUTE, MINUTE),
+            (BEGIN + 44 * MINUTE, 4 * MINUTE, 30 * SECOND),
+            (BEGIN + 44 * MINUTE, 90 * SECOND, 7 * SECOND),
+        ):
             ends = list(range(start, start + length, window)) + [start + length]
             parts = sum(total(*pair) for pair in zip(ends, ends[1:]))
             assert abs(parts - 100 * length // SECOND) <= len(ends), (window, parts)
@@ -333,12 +425,23 @@ def test_windows_of_counters_have_their_part_of_each_difference(start_server):
 @pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
 def test_rare_counters_have_values_in_short_windows(server, interval):
     client = Tenant(server).api("ingest", "read")
-    push_snapshots(client, "counter", {"a": [(BEGIN + i * interval, 100 * i * interval // SECOND) for i in range(16)]})
+    push_snapshots(
+        client,
+        "counter",
+        {"a": [(BEGIN + i * interval, 100 * i * interval // SECOND) for i in range(16)]},
+    )
     for start, length in ((11, 1), (99, 2), (25, 10), (61, 35), (49, 100)):
-        answer = ask(client, BEGIN + start * MINUTE, BEGIN + (start + length) * MINUTE, query="memory:alloc_space")
+        answer = ask(
+            client,
+            BEGIN + start * MINUTE,
+            BEGIN + (start + length) * MINUTE,
+            query="memory:alloc_space",
+        )
         series = one_series(answer)
         left_ms = (15 * interval - start * MINUTE) // 10**6
-        assert near(series["average"], 100) and all(near(value, 100) for _, value in series["points"]), (start, series)
+        assert near(series["average"], 100) and all(
+            near(value, 100) for _, value in series["points"]
+        ), (start, series)
         assert series["covered_ms"] == min(left_ms, length * 60_000)
 
 
@@ -346,17 +449,34 @@ def test_gauges_hold_until_their_next_snapshot(start_server):
     """Snapshots come every minute, of each pod at another second: steps of any length have all of them."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    push_snapshots(client, "gauge", {f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(180)]
-                                     for pod in range(4)})
+    push_snapshots(
+        client,
+        "gauge",
+        {
+            f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(180)]
+            for pod in range(4)
+        },
+    )
 
     def check():
         for length in (30 * SECOND, 15 * MINUTE, HOUR, 150 * MINUTE):
             for step in (None, "7s", "2m", "1h"):
-                answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length, query="inuse_space",
-                             **({"step": step} if step else {}))
-                assert set(values(answer)) == {4000} and one_series(answer)["average"] == 4000, answer
-                assert one_series(answer)["covered_ms"] == length / 10**6 and "notes" not in answer
-            assert folded(client, "inuse_space", BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length)[1] == {("main",): 4000}
+                answer = ask(
+                    client,
+                    BEGIN + 10 * MINUTE,
+                    BEGIN + 10 * MINUTE + length,
+                    query="inuse_space",
+                    **({"step": step} if step else {}),
+                )
+                assert (
+                    set(values(answer)) == {4000} and one_series(answer)["average"] == 4000
+                ), answer
+                assert (
+                    one_series(answer)["covered_ms"] == length / 10**6 and "notes" not in answer
+                )
+            assert folded(client, "inuse_space", BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length)[
+                1
+            ] == {("main",): 4000}
         answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod")
         assert all(value == 1000 for series in answer["series"] for _, value in series["points"])
 
@@ -372,8 +492,11 @@ def post_profile(client, service, time_ns, types, samples, duration=0):
     for values, labels in samples:
         maker.sample([main], values, labels)
     maker.scalars(time=time_ns, duration=duration, period=1, period_type=types[-1])
-    answer = client.post("/api/v1/profiles", body=gzip.compress(maker.bytes(), 1),
-                         query={"label": f"service_name={service}"})
+    answer = client.post(
+        "/api/v1/profiles",
+        body=gzip.compress(maker.bytes(), 1),
+        query={"label": f"service_name={service}"},
+    )
     assert answer.status == 200, answer
 
 
@@ -383,7 +506,13 @@ def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
     client = Tenant(server).api("ingest", "read")
     types, labels = [("inuse_space", "bytes")], [("thread", "t1")]
     for minute in range(30):
-        post_profile(client, "labelled", BEGIN + minute * MINUTE, types, [([100], labels)] if minute != 10 else [])
+        post_profile(
+            client,
+            "labelled",
+            BEGIN + minute * MINUTE,
+            types,
+            [([100], labels)] if minute != 10 else [],
+        )
     for minute in range(20, 30):
         post_profile(client, "plain", BEGIN + minute * MINUTE, types, [([100], [])])
     post_profile(client, "empty", BEGIN, types, [])
@@ -391,13 +520,21 @@ def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
 
     def check():
         window = {"start": BEGIN, "end": BEGIN + HOUR, "step": "1h"}
-        for more in ({"query": 'inuse_space{service_name!="empty"}', "label": "thread="},
-                     {"query": 'inuse_space{service_name!="empty",thread=""}'}):
+        for more in (
+            {"query": 'inuse_space{service_name!="empty"}', "label": "thread="},
+            {"query": 'inuse_space{service_name!="empty",thread=""}'},
+        ):
             series = one_series(ask(client, **window, **more))
             assert series["average"] == 100 and series["covered_ms"] == 600_000, (more, series)
-        series = one_series(ask(client, **window, query='inuse_space{service_name="labelled"}', group_by="thread"))
-        assert series["labels"] == {"thread": "t1"} and near(series["average"], 100 * 29 / 30, 0.0001)
-        series = one_series(ask(client, **window, query='inuse_space{service_name="empty"}', group_by="thread"))
+        series = one_series(
+            ask(client, **window, query='inuse_space{service_name="labelled"}', group_by="thread")
+        )
+        assert series["labels"] == {"thread": "t1"} and near(
+            series["average"], 100 * 29 / 30, 0.0001
+        )
+        series = one_series(
+            ask(client, **window, query='inuse_space{service_name="empty"}', group_by="thread")
+        )
         assert series["average"] == 0 and series["covered_ms"] == 120_000
 
     check()
@@ -405,18 +542,35 @@ def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
     check()
 
 
-def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(start_server):
+def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(
+    start_server,
+):
     """Those with a duration are no neighbours of those without: they say nothing of when these end."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     without = [-60, -50, -40, -30, 5, 65, 75, 135, 145, 205]
-    times = [(at, 0) for at in without] + [(at, 5) for at in range(-25, 150, 5) if at not in without]
+    times = [(at, 0) for at in without] + [
+        (at, 5) for at in range(-25, 150, 5) if at not in without
+    ]
     for at, duration in times:
-        post_profile(client, "mixed", BEGIN + at * SECOND, [("cpu", "nanoseconds")], [([0 if duration else 100], [])],
-                     duration * SECOND)
+        post_profile(
+            client,
+            "mixed",
+            BEGIN + at * SECOND,
+            [("cpu", "nanoseconds")],
+            [([0 if duration else 100], [])],
+            duration * SECOND,
+        )
 
     def read(start, end):
-        answer = ask(client, BEGIN + start * SECOND, BEGIN + end * SECOND, query="process_cpu:cpu", step="20s", rate="false")
+        answer = ask(
+            client,
+            BEGIN + start * SECOND,
+            BEGIN + end * SECOND,
+            query="process_cpu:cpu",
+            step="20s",
+            rate="false",
+        )
         return dict(map(tuple, one_series(answer)["points"]))
 
     narrow = read(0, 200)
@@ -438,13 +592,19 @@ def test_a_series_without_durations_is_in_short_windows_beside_others(start_serv
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), service="sdk")
-    push(client, [(at, 0, 600 * SECOND) for at in range(BEGIN, BEGIN + HOUR, 5 * MINUTE)], service="cron")
+    push(
+        client,
+        [(at, 0, 600 * SECOND) for at in range(BEGIN, BEGIN + HOUR, 5 * MINUTE)],
+        service="cron",
+    )
 
     def check():
         for start, end in ((1790, 1870), (1810, 1870), (0, 3300), (2110, 2399)):
             window = BEGIN + start * SECOND, BEGIN + end * SECOND
             by_service = ask(client, *window, group_by="service_name")["series"]
-            averages = {series["labels"]["service_name"]: series["average"] for series in by_service}
+            averages = {
+                series["labels"]["service_name"]: series["average"] for series in by_service
+            }
             assert near(averages["cron"], 2) and near(averages["sdk"], 1), (start, end, averages)
             assert near(one_series(ask(client, *window))["average"], 3), (start, end)
 
@@ -457,33 +617,70 @@ def test_whole_numbers_of_groups_are_right_in_short_steps(server):
     """A hundred pods that cross one half in the same step, and two that are the largest in turns."""
     client = Tenant(server).api("ingest", "read")
     for pod in range(100):
-        push(client, [(BEGIN + i * MINUTE, MINUTE, 1) for i in range(60)], service="even", pod=f"p{pod:02}")
+        push(
+            client,
+            [(BEGIN + i * MINUTE, MINUTE, 1) for i in range(60)],
+            service="even",
+            pod=f"p{pod:02}",
+        )
     for pod in range(2):
-        push(client, [(BEGIN + i * MINUTE, MINUTE, 3 if i % 2 == pod else 2) for i in range(60)], service="turns", pod=f"p{pod}")
+        push(
+            client,
+            [(BEGIN + i * MINUTE, MINUTE, 3 if i % 2 == pod else 2) for i in range(60)],
+            service="turns",
+            pod=f"p{pod}",
+        )
 
     def read(service, step, **more):
-        return ask(client, BEGIN, BEGIN + HOUR, query=f'{OTLP_CPU}{{service_name="{service}"}}', step=step, rate="false", **more)
+        return ask(
+            client,
+            BEGIN,
+            BEGIN + HOUR,
+            query=f'{OTLP_CPU}{{service_name="{service}"}}',
+            step=step,
+            rate="false",
+            **more,
+        )
 
     for step in ("1s", "5s", "7s", "60s", "1h"):
         for service, wanted in (("even", 60), ("turns", 150)):
             answer = read(service, step, group_by="pod")
             assert {series["total"] for series in answer["series"]} == {wanted}, (step, service)
-            assert min(value for series in answer["series"] for _, value in series["points"]) >= 0, (step, service)
+            assert (
+                min(value for series in answer["series"] for _, value in series["points"]) >= 0
+            ), (step, service)
             sums = {}
             for series in answer["series"]:
                 for at, value in series["points"]:
                     sums[at] = sums.get(at, 0) + value
-            assert sums == dict(map(tuple, one_series(read(service, step))["points"])), (step, service)
-        rest, = [series for series in read("even", step, group_by="pod", limit=40)["series"] if "other_count" in series]
+            assert sums == dict(map(tuple, one_series(read(service, step))["points"])), (
+                step,
+                service,
+            )
+        (rest,) = [
+            series
+            for series in read("even", step, group_by="pod", limit=40)["series"]
+            if "other_count" in series
+        ]
         assert rest["total"] == 3600 and min(value for _, value in rest["points"]) >= 0, step
 
 
 def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
     """A heap profile every ten minutes or so, and an hour without one."""
     client = Tenant(server).api("ingest", "read")
-    push_snapshots(client, "gauge", {"job": [(BEGIN + at * SECOND, 1000) for at in (
-        -3137, -2504, -1904, -1227, -627, 2973, 3501, 4101, 4701, 5394)]})
-    wide = one_series(ask(client, BEGIN - 20 * MINUTE, BEGIN + 20 * MINUTE, query="inuse_space", step="10s"))
+    push_snapshots(
+        client,
+        "gauge",
+        {
+            "job": [
+                (BEGIN + at * SECOND, 1000)
+                for at in (-3137, -2504, -1904, -1227, -627, 2973, 3501, 4101, 4701, 5394)
+            ]
+        },
+    )
+    wide = one_series(
+        ask(client, BEGIN - 20 * MINUTE, BEGIN + 20 * MINUTE, query="inuse_space", step="10s")
+    )
     assert max(at for at, _ in wide["points"]) < BEGIN // 10**6
     assert ask(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"] == []
 
@@ -492,15 +689,32 @@ def test_a_rare_gauge_holds_as_well_as_the_others(start_server):
     """Three pods have a snapshot a minute, a job has one an hour, which counts until the next."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    series = {f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(420)] for pod in range(3)}
-    series["job"] = [(BEGIN + hour * HOUR + 20 * MINUTE + hour % 2 * 10 * SECOND, 500) for hour in range(7)]
+    series = {
+        f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(420)]
+        for pod in range(3)
+    }
+    series["job"] = [
+        (BEGIN + hour * HOUR + 20 * MINUTE + hour % 2 * 10 * SECOND, 500) for hour in range(7)
+    ]
     push_snapshots(client, "gauge", series)
 
     def check():
-        for begin, length in ((BEGIN + HOUR, 5 * HOUR), (BEGIN + HOUR, 3 * HOUR), (BEGIN + 2 * HOUR, 15 * MINUTE)):
+        for begin, length in (
+            (BEGIN + HOUR, 5 * HOUR),
+            (BEGIN + HOUR, 3 * HOUR),
+            (BEGIN + 2 * HOUR, 15 * MINUTE),
+        ):
             for step in (None, "2m", "1h"):
-                answer = ask(client, begin, begin + length, query="inuse_space", **({"step": step} if step else {}))
-                assert set(values(answer)) == {3500} and one_series(answer)["average"] == 3500, answer
+                answer = ask(
+                    client,
+                    begin,
+                    begin + length,
+                    query="inuse_space",
+                    **({"step": step} if step else {}),
+                )
+                assert (
+                    set(values(answer)) == {3500} and one_series(answer)["average"] == 3500
+                ), answer
 
     check()
     compact(server)
@@ -512,17 +726,31 @@ def test_gauges_of_pods_that_come_and_go_are_not_added_up(start_server):
     time without any."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    pods = {f"p{i}": [(BEGIN + i * 30 * MINUTE + j * MINUTE, 1000 + 10 * (i % 2)) for j in range(30)]
-            for i in range(48) if i not in (20, 21)}
+    pods = {
+        f"p{i}": [(BEGIN + i * 30 * MINUTE + j * MINUTE, 1000 + 10 * (i % 2)) for j in range(30)]
+        for i in range(48)
+        if i not in (20, 21)
+    }
     push_snapshots(client, "gauge", pods)
 
     def check():
-        for start, length in ((BEGIN, DAY), (BEGIN + 2 * HOUR, 3 * HOUR), (BEGIN + 25 * MINUTE, 10 * MINUTE), (BEGIN + 9 * HOUR, 3 * HOUR)):
+        for start, length in (
+            (BEGIN, DAY),
+            (BEGIN + 2 * HOUR, 3 * HOUR),
+            (BEGIN + 25 * MINUTE, 10 * MINUTE),
+            (BEGIN + 9 * HOUR, 3 * HOUR),
+        ):
             averages = set()
             for step in (None, "1m", "10m", "1h", "3h", "1d"):
                 if step == "1m" and length == DAY:
                     continue
-                answer = ask(client, start, start + length, query="inuse_space", **({"step": step} if step else {}))
+                answer = ask(
+                    client,
+                    start,
+                    start + length,
+                    query="inuse_space",
+                    **({"step": step} if step else {}),
+                )
                 assert all(1000 <= value <= 1010 for value in values(answer)), (start, step, answer)
                 averages.add(one_series(answer)["average"])
             assert len(averages) == 1, (start, averages)
@@ -545,12 +773,26 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(240)], pod=pod)
         push(client, steady(BEGIN, BEGIN + 4 * HOUR, MINUTE, 2), service="web", pod=pod)
     push(client, [(BEGIN + hour * HOUR, 0, HOUR) for hour in range(4)], service="web", pod="rare")
-    for service, step, wanted_ms, cores in (("api", None, 60_000, 5.5), ("api", "7s", 63_000, 5.5), ("web", "20s", 20_000, 7)):
-        answer = ask(client, BEGIN, BEGIN + 4 * HOUR, query=f'{OTLP_CPU}{{service_name="{service}"}}',
-                     **({"step": step} if step else {}))
-        assert answer["step_ms"] == wanted_ms and all(near(value, cores) for value in values(answer)), answer
-        note, = answer["notes"]
-        assert "1 series has a longer interval than the step, up to 3600 s" in note and "series, up to 3600 s" in note
+    for service, step, wanted_ms, cores in (
+        ("api", None, 60_000, 5.5),
+        ("api", "7s", 63_000, 5.5),
+        ("web", "20s", 20_000, 7),
+    ):
+        answer = ask(
+            client,
+            BEGIN,
+            BEGIN + 4 * HOUR,
+            query=f'{OTLP_CPU}{{service_name="{service}"}}',
+            **({"step": step} if step else {}),
+        )
+        assert answer["step_ms"] == wanted_ms and all(
+            near(value, cores) for value in values(answer)
+        ), answer
+        (note,) = answer["notes"]
+        assert (
+            "1 series has a longer interval than the step, up to 3600 s" in note
+            and "series, up to 3600 s" in note
+        )
         assert ("raised" in note) == (step == "7s")
 
 
@@ -560,7 +802,11 @@ def test_groups_that_are_read_twice_count_once_in_the_statistics(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for pod in range(150):
-        push(client, [(BEGIN + i * MINUTE, MINUTE, (pod + 1) * MINUTE) for i in range(10)], pod=f"p{pod:03}")
+        push(
+            client,
+            [(BEGIN + i * MINUTE, MINUTE, (pod + 1) * MINUTE) for i in range(10)],
+            pod=f"p{pod:03}",
+        )
     compact(server)
     window = BEGIN, BEGIN + 10_000 * SECOND
     for focus in ({}, {"focus": "main"}):
@@ -581,7 +827,11 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
         assert client.post("/api/v1/profiles", body=body).status == 200
     answer = ask(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
     series = one_series(answer)
-    assert series["total"] == 25 * SECOND and near(series["average"], 2.5) and series["covered_ms"] == 10_000
+    assert (
+        series["total"] == 25 * SECOND
+        and near(series["average"], 2.5)
+        and series["covered_ms"] == 10_000
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -594,7 +844,9 @@ def test_the_integral_is_the_total(start_server, seed):
     for pod in "abcd":
         load[pod] = rng.randrange(1, 4000) / 1000
         at = BEGIN + rng.randrange(HOUR)
-        duration = rng.choice([1, 10, 10, 15, 60, 300]) * SECOND + rng.choice([0, rng.randrange(SECOND)])
+        duration = rng.choice([1, 10, 10, 15, 60, 300]) * SECOND + rng.choice(
+            [0, rng.randrange(SECOND)]
+        )
         mine = []
         while at < BEGIN + 5 * HOUR and len(mine) < 400:
             mine.append((at, duration, round(load[pod] * duration)))
@@ -616,12 +868,21 @@ def test_the_integral_is_the_total(start_server, seed):
             start = BEGIN - rng.randrange(1, HOUR)
             answer = ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", rate="false")
             assert sum(values(answer)) == one_series(answer)["total"] == total, step
-            answer = ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", group_by="pod")
+            answer = ask(
+                client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", group_by="pod"
+            )
             for series in answer["series"]:
                 cores = load[series["labels"]["pod"]]
-                assert all(near(value, cores) for _, value in series["points"]), (step, series["labels"])
+                assert all(near(value, cores) for _, value in series["points"]), (
+                    step,
+                    series["labels"],
+                )
                 assert near(series["average"], cores)
-            averages.append(one_series(ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}"))["average"])
+            averages.append(
+                one_series(ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}"))[
+                    "average"
+                ]
+            )
         assert near(min(averages), max(averages), 0.005)
 
     check()

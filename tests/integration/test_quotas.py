@@ -52,9 +52,13 @@ def test_parallel_posts_do_not_pass_the_storage_quota(server):
     assert sorted(answer.status for answer in answers) == [201, 429, 429, 429, 429], answers
     for answer in answers:
         if answer.status == 429:
-            document = problem(answer, 429, "The storage quota is used up: ",
-                               f"{2 * len(samples.FOLDED)} of {5 * len(samples.FOLDED) // 2} bytes",
-                               "; delete shares or ask the operator for more")
+            document = problem(
+                answer,
+                429,
+                "The storage quota is used up: ",
+                f"{2 * len(samples.FOLDED)} of {5 * len(samples.FOLDED) // 2} bytes",
+                "; delete shares or ask the operator for more",
+            )
             assert document["type"].endswith("quota") and "SQLSTATE" not in document["detail"]
             assert answer.headers["retry-after"] == "3600"
     assert stored_bytes(server, tenant.id) == 2 * len(samples.FOLDED)
@@ -96,6 +100,7 @@ def test_charges_of_all_sizes_stop_short_of_the_quota(server):
 
     def charge(seed):
         import psycopg2
+
         sizes = random.Random(seed)
         connection = server.database("perfolio_server")
         cursor = connection.cursor()
@@ -139,10 +144,14 @@ def test_uploads_far_from_the_limit_do_not_wait_for_each_other(server):
 def test_an_upload_larger_than_the_whole_quota_is_too_large(start_server):
     server = start_server("--tenant-max-bytes", "200KiB", "--anonymous-max-bytes", "100KiB")
     body = samples.FOLDED + b"x 1\n" * 60000
-    for client, bytes_, setting in ((server.api(), 204800, "tenant-max-bytes"),
-                                    (server.anonymous(), 102400, "anonymous-max-bytes")):
-        for answer in (client.post("/api/v1/shares", body),
-                       client.post("/api/v1/uploads", json={"size": len(body)})):
+    for client, bytes_, setting in (
+        (server.api(), 204800, "tenant-max-bytes"),
+        (server.anonymous(), 102400, "anonymous-max-bytes"),
+    ):
+        for answer in (
+            client.post("/api/v1/shares", body),
+            client.post("/api/v1/uploads", json={"size": len(body)}),
+        ):
             document = problem(answer, 413, str(len(body)), f"storage quota has {bytes_}", setting)
             assert document["type"].endswith("too-large") and "retry-after" not in answer.headers
     own = Tenant(server, max_bytes_stored=1000).api("share")
@@ -153,33 +162,44 @@ def test_visitors_without_an_account_are_not_told_to_delete_shares(start_server)
     server = start_server("--anonymous-max-bytes", "1KiB")
     anonymous = server.anonymous()
     assert anonymous.post("/api/v1/uploads", json={"size": 1000}).status == 201
-    for answer in (anonymous.post("/api/v1/uploads", json={"size": 25}),
-                   anonymous.post("/api/v1/shares", b"main;x 1\n" * 3)):
+    for answer in (
+        anonymous.post("/api/v1/uploads", json={"size": 25}),
+        anonymous.post("/api/v1/shares", b"main;x 1\n" * 3),
+    ):
         detail = problem(answer, 429, "1000 of 1024 bytes", "sign in")["detail"]
         assert "delete" not in detail and "operator" not in detail
 
 
 def announce_from(client, address, size):
-    return client.post("/api/v1/uploads", json={"size": size},
-                       headers={"X-Forwarded-For": address})
+    return client.post("/api/v1/uploads", json={"size": size}, headers={"X-Forwarded-For": address})
 
 
 def test_what_an_address_announces_without_an_account_is_bounded(start_server):
     """Or one address takes what all anonymous shares have together without sending a byte."""
-    server = start_server("--anonymous-max-announced-bytes", "20MiB", "--trust-forwarded-for",
-                          "yes", "--anonymous-upload-lifetime", "10m", "--jobs-interval", "1s")
+    server = start_server(
+        "--anonymous-max-announced-bytes",
+        "20MiB",
+        "--trust-forwarded-for",
+        "yes",
+        "--anonymous-upload-lifetime",
+        "10m",
+        "--jobs-interval",
+        "1s",
+    )
     anonymous = server.anonymous()
     here = {"X-Forwarded-For": "192.0.2.1"}
     first = announce_from(anonymous, "192.0.2.1", 12 * MIB)
     assert first.status == 201
     refused = announce_from(anonymous, "192.0.2.1", 10 * MIB)
-    detail = problem(refused, 429, str(12 * MIB), str(20 * MIB),
-                     "anonymous-max-announced-bytes", "sign in")["detail"]
+    detail = problem(
+        refused, 429, str(12 * MIB), str(20 * MIB), "anonymous-max-announced-bytes", "sign in"
+    )["detail"]
     assert "SQLSTATE" not in detail and refused.headers["retry-after"] == "600"
     assert stored_bytes(server, 1) == 12 * MIB
     assert announce_from(anonymous, "192.0.2.2", 10 * MIB).status == 201, "another address"
-    assert server.api().post("/api/v1/uploads", json={"size": 30 * MIB},
-                             headers=here).status == 201, "with an account"
+    assert (
+        server.api().post("/api/v1/uploads", json={"size": 30 * MIB}, headers=here).status == 201
+    ), "with an account"
     # What has come is no longer only announced, however often it comes.
     upload = first.json()
     token = {"X-Perfolio-Upload-Token": upload["upload_token"], **here}
@@ -225,5 +245,6 @@ def test_a_completed_anonymous_upload_is_announced_no_more(start_server):
         upload = begin(anonymous, len(body))
         token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
         assert put(anonymous, upload, 0, body, headers=token).status == 204
-        assert anonymous.post(f"/api/v1/uploads/{upload['id']}/complete",
-                              headers=token).status == 201
+        assert (
+            anonymous.post(f"/api/v1/uploads/{upload['id']}/complete", headers=token).status == 201
+        )

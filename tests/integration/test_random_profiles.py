@@ -17,37 +17,75 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
 
 TYPES = [("samples", "count"), ("cpu", "nanoseconds"), ("samples", "count")]
-NAMES = ["main", "work", "a b", "f(int, char (*)(int))", "", "läuft", "x/y.(*T).m", "work;1", "g 7",
-         "\x9b2J\x7f\x01é\u202e"]
+NAMES = [
+    "main",
+    "work",
+    "a b",
+    "f(int, char (*)(int))",
+    "",
+    "läuft",
+    "x/y.(*T).m",
+    "work;1",
+    "g 7",
+    "\x9b2J\x7f\x01é\u202e",
+]
 FILES = ["", "/src/main.go", "/src/b.py", "c d.c"]
 BINARIES = ["/usr/bin/app", "/lib/libc (x86).so", "[kernel.kallsyms]", ""]
 PATTERNS = ["main", "^work$", "^$", "[.]go", "libc", "(?i)LÄUFT|app", "a b", "T|g", "nothing here"]
-LABEL_RULES = ["thread=io", "thread=gc", "thread!=main", "thread=", "thread!=", "size=64", "size=-1 bytes",
-               "size=0..100", "size!=..63 bytes", "size=1024.. bytes", "size=64 ms", "at=-1..7",
-               "at=1..400 ms", "at!=9", "at=..250 ", r"a\=b\!=x=1", r"a\=b\!!=64", "thread=nobody"]
+LABEL_RULES = [
+    "thread=io",
+    "thread=gc",
+    "thread!=main",
+    "thread=",
+    "thread!=",
+    "size=64",
+    "size=-1 bytes",
+    "size=0..100",
+    "size!=..63 bytes",
+    "size=1024.. bytes",
+    "size=64 ms",
+    "at=-1..7",
+    "at=1..400 ms",
+    "at!=9",
+    "at=..250 ",
+    r"a\=b\!=x=1",
+    r"a\=b\!!=64",
+    "thread=nobody",
+]
 MAPPING_START, MAPPING_OFFSET = 0x400000, 0x1000  # as pprof_maker has them
 GROUPS = ["function", "file", "line", "address", "binary", "thread", "label:size"]
 
 Line = collections.namedtuple("Line", "name system file start line")
 Location = collections.namedtuple("Location", "lines binary address")
-Sample = collections.namedtuple("Sample", "stack values labels")   # stack: locations, leaf first
+Sample = collections.namedtuple("Sample", "stack values labels")  # stack: locations, leaf first
 
 
 @functools.cache
 def random_profile(seed):
     chance = random.Random(seed)
-    functions = [(name, chance.choice((name, "_Z" + name, "")), chance.choice(FILES), number)
-                 for name in NAMES for number in (0, 3)]
+    functions = [
+        (name, chance.choice((name, "_Z" + name, "")), chance.choice(FILES), number)
+        for name in NAMES
+        for number in (0, 3)
+    ]
     locations = [
-        Location([Line(*chance.choice(functions), chance.randrange(3))
-                  for _ in range(chance.choice((0, 1, 1, 1, 2, 4)))],
-                 chance.choice(BINARIES), chance.choice((0, 0x1000 + i)))
-        for i in range(40)]
+        Location(
+            [
+                Line(*chance.choice(functions), chance.randrange(3))
+                for _ in range(chance.choice((0, 1, 1, 1, 2, 4)))
+            ],
+            chance.choice(BINARIES),
+            chance.choice((0, 0x1000 + i)),
+        )
+        for i in range(40)
+    ]
     some = chance.sample(locations, 6)
     samples = []
     for i in range(chance.choice((1, 60, 200))):
-        stack = [chance.choice(chance.choice((some, locations)))
-                 for _ in range(chance.choice((0, 1, 2, 5, 9, 25)))]
+        stack = [
+            chance.choice(chance.choice((some, locations)))
+            for _ in range(chance.choice((0, 1, 2, 5, 9, 25)))
+        ]
         labels = [("thread", chance.choice(("io", "main")))] * chance.choice((0, 1, 1, 2))
         labels += [("size", chance.choice((-1, 64)), "bytes")] * chance.choice((0, 0, 1))
         if seed % 3 == 0:  # several values, numbers with and without units, keys that need escapes
@@ -56,7 +94,9 @@ def random_profile(seed):
             labels += [("a=b!", chance.choice(("x=1", "64")))] * chance.choice((0, 1))
         if seed % 3 == 1:
             labels += [("size", 1 << chance.randrange(40), "bytes")]
-        samples.append(Sample(stack, [chance.choice((0, 1, 7, -3, 10**12)) for _ in TYPES], labels))
+        samples.append(
+            Sample(stack, [chance.choice((0, 1, 7, -3, 10**12)) for _ in TYPES], labels)
+        )
     return samples
 
 
@@ -75,13 +115,15 @@ def encode(samples):
             if key not in locations:
                 lines = [(functions[line[:4]], line.line) for line in location.lines]
                 locations[key] = maker.location(lines, mappings[location.binary], location.address)
-        stack = [locations[tuple(place.lines), place.binary, place.address]
-                 for place in sample.stack]
+        stack = [
+            locations[tuple(place.lines), place.binary, place.address] for place in sample.stack
+        ]
         maker.sample(stack, sample.values, sample.labels)
     return maker.bytes()
 
 
 # ---- the same by plain arithmetic ----
+
 
 def matches(pattern, line):
     return bool(re.search(pattern, line.name) or re.search(pattern, line.file))
@@ -89,7 +131,8 @@ def matches(pattern, line):
 
 def location_matches(pattern, location):
     return any(matches(pattern, line) for line in location.lines) or bool(
-        re.search(pattern, location.binary))
+        re.search(pattern, location.binary)
+    )
 
 
 def visible_lines(location, rules):
@@ -99,9 +142,18 @@ def visible_lines(location, rules):
         if action not in ("hide", "show"):
             continue
         is_all = bool(re.search(pattern, location.binary))
-        lines = [line for line in lines
-                 if (action == "hide") != (line is not None and (is_all or matches(pattern, line))
-                                           or line is None and action == "hide" and is_all)]
+        lines = [
+            line
+            for line in lines
+            if (action == "hide")
+            != (
+                line is not None
+                and (is_all or matches(pattern, line))
+                or line is None
+                and action == "hide"
+                and is_all
+            )
+        ]
     return lines
 
 
@@ -122,8 +174,12 @@ def frame_of(line, location, group):
     """(identity, name)"""
     name = raw_name(location)
     if group == "binary":
-        return location.binary, binary_name(location.binary).strip("[]") \
-            if location.binary != "[kernel.kallsyms]" else location.binary
+        return (
+            location.binary,
+            binary_name(location.binary).strip("[]")
+            if location.binary != "[kernel.kallsyms]"
+            else location.binary,
+        )
     if line is not None:
         name = line.name or line.system or name
     file = line.file if line is not None else ""
@@ -139,8 +195,11 @@ def frame_of(line, location, group):
 
 def label_frame(sample, group):
     key = group.removeprefix("label:")
-    values = [f"{label[1]} {label[2]}" if len(label) > 2 else label[1]
-              for label in sample.labels if label[0] == key]
+    values = [
+        f"{label[1]} {label[2]}" if len(label) > 2 else label[1]
+        for label in sample.labels
+        if label[0] == key
+    ]
     text = ",".join(values) or f"(no {key})"
     return ("label", text), text
 
@@ -162,6 +221,7 @@ def meets(sample, rule):
         if number[1]:
             return label[1] == int(number[1])
         return int(number[2] or -1e19) <= label[1] <= int(number[3] or 1e19)
+
     return key, bool(excludes), any(map(is_met, labels))
 
 
@@ -186,11 +246,16 @@ def stacks_of(samples, index, rules, group="function"):
         total += value
         if not value or not labels_pass(sample, rules):
             continue
-        if any(action == "ignore" and any(location_matches(pattern, p) for p in sample.stack)
-               for action, pattern in rules):
+        if any(
+            action == "ignore" and any(location_matches(pattern, p) for p in sample.stack)
+            for action, pattern in rules
+        ):
             continue
-        if not all(any(location_matches(pattern, p) for p in sample.stack)
-                   for action, pattern in rules if action == "focus"):
+        if not all(
+            any(location_matches(pattern, p) for p in sample.stack)
+            for action, pattern in rules
+            if action == "focus"
+        ):
             continue
         frames, is_seen = [], False
         for location in reversed(sample.stack):
@@ -233,8 +298,11 @@ def rows_without_identity(*tops, scale=1):
     scaled in them."""
     empty = (0, 0)
     rows = [[top.get(frame, empty) for top in tops] + [frame[1]] for frame in set().union(*tops)]
-    return sorted((name, *(n for row in before for n in row), *(scaled(n, scale) for n in last))
-                  for *before, last, name in rows if any(map(any, [*before, last])))
+    return sorted(
+        (name, *(n for row in before for n in row), *(scaled(n, scale) for n in last))
+        for *before, last, name in rows
+        if any(map(any, [*before, last]))
+    )
 
 
 class Node:
@@ -261,8 +329,12 @@ def tree_of(stacks):
 
 def shape_of(node, name="root"):
     """A tree as nested lists without identities, in an order of its own."""
-    return (name, node.value(), node.self,
-            sorted(shape_of(child, frame[1]) for frame, child in node.children.items()))
+    return (
+        name,
+        node.value(),
+        node.self,
+        sorted(shape_of(child, frame[1]) for frame, child in node.children.items()),
+    )
 
 
 def shape_of_json(node):
@@ -274,6 +346,7 @@ def shape_of_json(node):
 
 # ---- tests ----
 
+
 @pytest.fixture(scope="session")
 def path_of(tmp_path_factory):
     folder = tmp_path_factory.mktemp("random")
@@ -283,22 +356,29 @@ def path_of(tmp_path_factory):
         if not file.exists():
             file.write_bytes(encode(random_profile(seed)))
         return file
+
     return path
 
 
 def random_rules(chance, seed):
     """Of labels only those that the profile has: others are an error."""
     keys = {label[0] for sample in random_profile(seed) for label in sample.labels}
-    known = [rule for rule in LABEL_RULES
-             if meets(Sample([], [], []), rule)[0] in keys] * (chance.random() < 0.6)
-    return [(chance.choice(("focus", "ignore", "hide", "show")), chance.choice(PATTERNS))
-            for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))] + [
-        ("label", rule) for rule in chance.sample(known, min(len(known), chance.choice((1, 1, 2, 4))))]
+    known = [rule for rule in LABEL_RULES if meets(Sample([], [], []), rule)[0] in keys] * (
+        chance.random() < 0.6
+    )
+    return [
+        (chance.choice(("focus", "ignore", "hide", "show")), chance.choice(PATTERNS))
+        for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))
+    ] + [
+        ("label", rule)
+        for rule in chance.sample(known, min(len(known), chance.choice((1, 1, 2, 4))))
+    ]
 
 
 def options_of(index, rules, group):
     return [f"sample_type={index}" if index else "sample_type=samples", f"group_by={group}"] + [
-        f"{action}={pattern}" for action, pattern in rules]
+        f"{action}={pattern}" for action, pattern in rules
+    ]
 
 
 def random_view(seed, group):
@@ -307,7 +387,8 @@ def random_view(seed, group):
     index, rules = chance.randrange(len(TYPES)), random_rules(chance, seed)
     key = group.removeprefix("label:")
     if group in ("thread", "label:size") and not any(
-            label[0] == key for sample in random_profile(seed) for label in sample.labels):
+        label[0] == key for sample in random_profile(seed) for label in sample.labels
+    ):
         return None
     return index, rules
 
@@ -326,7 +407,11 @@ def test_top(print_report, path_of, seed, group):
     assert sorted(rows) == rows_without_identity(top_of(stacks)), rules
     sizes = [(abs(flat), abs(cum)) for _, flat, cum in rows]
     is_label = group == "thread" or group.startswith("label:")
-    values = len(rows_without_identity(top_of([(frames[:1], value) for frames, value in stacks]))) if is_label else 0
+    values = (
+        len(rows_without_identity(top_of([(frames[:1], value) for frames, value in stacks])))
+        if is_label
+        else 0
+    )
     assert sizes[:values] == sorted(sizes[:values], reverse=True), "values of the label come first"
     assert sizes[values:] == sorted(sizes[values:], reverse=True)
 
@@ -379,8 +464,12 @@ def test_folded(print_report, path_of, seed, group):
     lines = collections.Counter()
     for frames, value in stacks:
         if frames:
-            lines[";".join(re.sub(r"[\0-\x1f\x7f-\x9f]", " ", frame[1].replace(";", ":"))
-                           for frame in frames)] += value
+            lines[
+                ";".join(
+                    re.sub(r"[\0-\x1f\x7f-\x9f]", " ", frame[1].replace(";", ":"))
+                    for frame in frames
+                )
+            ] += value
     wanted = {f"{stack} {value}" for stack, value in lines.items() if value}
     text = print_report("folded", path_of(seed), *options_of(index, rules, group))
     assert sorted(text.decode().removesuffix("\n").split("\n")) == sorted(wanted or {""})
@@ -394,11 +483,14 @@ def test_diff(print_report, path_of, seed, group, mode):
     total_a, stacks_a = stacks_of(a, index, rules, group)
     total_b, stacks_b = stacks_of(b, index, rules, group)
     scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
-    answer = print_report("diff", path_of(seed), path_of(seed + 100), f"mode={mode}",
-                          *options_of(index, rules, group))
+    answer = print_report(
+        "diff", path_of(seed), path_of(seed + 100), f"mode={mode}", *options_of(index, rules, group)
+    )
     assert (answer["total_a"], answer["total"]) == (total_a, scaled(total_b, scale))
-    rows = [(row["name"], row["flat_a"], row["cum_a"], row["flat"], row["cum"])
-            for row in answer["functions"]]
+    rows = [
+        (row["name"], row["flat_a"], row["cum_a"], row["flat"], row["cum"])
+        for row in answer["functions"]
+    ]
     assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_of(stacks_b), scale=scale)
 
 
@@ -407,14 +499,16 @@ def test_merge(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     both = random_profile(seed) + random_profile(seed + 100)
     total, stacks = stacks_of(both, index, rules, group)
-    answer = print_report("merge", path_of(seed), path_of(seed + 100),
-                          *options_of(index, rules, group))
+    answer = print_report(
+        "merge", path_of(seed), path_of(seed + 100), *options_of(index, rules, group)
+    )
     assert answer["total"] == total
     rows = [(row["name"], row["flat"], row["cum"]) for row in answer["functions"]]
     assert sorted(rows) == rows_without_identity(top_of(stacks)), rules
 
 
 # ---- labels ----
+
 
 def counted(pairs):
     """Of (name, sample's number, value): the total of each name and how many samples it has."""
@@ -428,10 +522,14 @@ def counted(pairs):
 
 def labels_of(stacks):
     """What each label holds, and each of its values, by plain arithmetic."""
-    keys = counted((label[0], at, value) for at, (sample, value) in enumerate(stacks)
-                   for label in sample.labels)
-    values = counted((label, at, value) for at, (sample, value) in enumerate(stacks)
-                     for label in sample.labels)
+    keys = counted(
+        (label[0], at, value)
+        for at, (sample, value) in enumerate(stacks)
+        for label in sample.labels
+    )
+    values = counted(
+        (label, at, value) for at, (sample, value) in enumerate(stacks) for label in sample.labels
+    )
     return keys, values
 
 
@@ -448,8 +546,9 @@ def test_labels(print_report, path_of, seed):
     answer = print_report("labels", path_of(seed), *options)
     kept = sum(value for _, value in stacks)
     assert (answer["total"], answer["kept"], answer["samples"]) == (total, kept, len(stacks))
-    assert {label["key"]: (label["total"], label["samples_with"])
-            for label in answer["labels"]} == keys
+    assert {
+        label["key"]: (label["total"], label["samples_with"]) for label in answer["labels"]
+    } == keys
     assert answer["label_count"] == len(keys) and answer["truncated"] is False
     for label in answer["labels"]:
         key, shown = label["key"], label["values"]
@@ -476,7 +575,9 @@ def check_histogram(label):
         assert bar["total"] == sum(value["total"] for value in inside)
         assert bar["samples"] == sum(value["samples"] for value in inside)
     assert sum(bar["samples"] for bar in bars) in (
-        0, sum(value["samples"] for value in label["values"]))
+        0,
+        sum(value["samples"] for value in label["values"]),
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
@@ -484,11 +585,13 @@ def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, s
     answer = print_report("labels", path_of(seed), "sample_type=1")
     for label in answer["labels"]:
         for value in label["values"][:12] + [label["without"]]:
-            kept = print_report("labels", path_of(seed), "sample_type=1",
-                                f"label={value['filter']}")
+            kept = print_report(
+                "labels", path_of(seed), "sample_type=1", f"label={value['filter']}"
+            )
             assert (kept["kept"], kept["samples"]) == (value["total"], value["samples"]), value
-        left_out = label["values"][0]["filter"].replace("=" + str(label["values"][0]["value"]), "!=" + str(
-            label["values"][0]["value"]), 1)
+        left_out = label["values"][0]["filter"].replace(
+            "=" + str(label["values"][0]["value"]), "!=" + str(label["values"][0]["value"]), 1
+        )
         kept = print_report("labels", path_of(seed), "sample_type=1", f"label={left_out}")
         assert kept["kept"] == answer["kept"] - label["values"][0]["total"], left_out
 
@@ -501,18 +604,39 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
     total_a, stacks_a = stacks_of(a, index, rules, "samples")
     total_b, stacks_b = stacks_of(b, index, rules, "samples")
     scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
-    answer = print_report("diff-labels", path_of(seed), path_of(seed + 101), f"mode={mode}",
-                          *options_of(index, rules, "function"))
+    answer = print_report(
+        "diff-labels",
+        path_of(seed),
+        path_of(seed + 101),
+        f"mode={mode}",
+        *options_of(index, rules, "function"),
+    )
     assert (answer["total_a"], answer["total_b"]) == (total_a, scaled(total_b, scale))
     (keys_a, values_a), both_b = labels_of(stacks_a), labels_of(stacks_b)
-    keys_b, values_b = ({name: (scaled(value, scale), count) for name, (value, count) in found.items()}
-                        for found in both_b)
+    keys_b, values_b = (
+        {name: (scaled(value, scale), count) for name, (value, count) in found.items()}
+        for found in both_b
+    )
     none = (0, 0)
-    assert {label["key"]: (label["total_a"], label["samples_with_a"], label["total_b"],
-                           label["samples_with_b"]) for label in answer["labels"]} == {
-        key: keys_a.get(key, none) + keys_b.get(key, none) for key in {*keys_a, *keys_b}}
-    shown = {name_of(label["key"], value): (value["total_a"], value["samples_a"], value["total_b"],
-                                            value["samples_b"])
-             for label in answer["labels"] for value in label["values"]}
-    assert shown == {name: values_a.get(name, none) + values_b.get(name, none)
-                     for name in {*values_a, *values_b}}
+    assert {
+        label["key"]: (
+            label["total_a"],
+            label["samples_with_a"],
+            label["total_b"],
+            label["samples_with_b"],
+        )
+        for label in answer["labels"]
+    } == {key: keys_a.get(key, none) + keys_b.get(key, none) for key in {*keys_a, *keys_b}}
+    shown = {
+        name_of(label["key"], value): (
+            value["total_a"],
+            value["samples_a"],
+            value["total_b"],
+            value["samples_b"],
+        )
+        for label in answer["labels"]
+        for value in label["values"]
+    }
+    assert shown == {
+        name: values_a.get(name, none) + values_b.get(name, none) for name in {*values_a, *values_b}
+    }

@@ -49,9 +49,18 @@ int main(int argc, char **argv)
 
 def refusal():
     """Why this machine cannot sample, as perfolio says it; None: it can."""
-    done = subprocess.run([PERFOLIO, "record", "-q", "--no-names", "-d", "0.05", "-o", "/dev/null", "-a"], timeout=60,
-                          capture_output=True, text=True, env={"HOME": "/nonexistent"})
-    return done.stderr.strip() if done.returncode in (1, 4) and "no sample" not in done.stderr else None
+    done = subprocess.run(
+        [PERFOLIO, "record", "-q", "--no-names", "-d", "0.05", "-o", "/dev/null", "-a"],
+        timeout=60,
+        capture_output=True,
+        text=True,
+        env={"HOME": "/nonexistent"},
+    )
+    return (
+        done.stderr.strip()
+        if done.returncode in (1, 4) and "no sample" not in done.stderr
+        else None
+    )
 
 
 REFUSAL = refusal()
@@ -61,9 +70,14 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses
 @pytest.fixture
 def record(tmp_path):
     def call(*arguments, environment=None):
-        return subprocess.run([str(PERFOLIO), "record", *map(str, arguments)], cwd=tmp_path, timeout=120,
-                              env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], **(environment or {})},
-                              capture_output=True, text=True)
+        return subprocess.run(
+            [str(PERFOLIO), "record", *map(str, arguments)],
+            cwd=tmp_path,
+            timeout=120,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], **(environment or {})},
+            capture_output=True,
+            text=True,
+        )
 
     return call
 
@@ -72,15 +86,32 @@ def record(tmp_path):
 def program(tmp_path):
     (tmp_path / "spin.c").write_text(SOURCE)
     path = tmp_path / "spin"
-    subprocess.run(["gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                    "-Wl,--build-id", tmp_path / "spin.c", "-o", path], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-g",
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-Wl,--build-id",
+            tmp_path / "spin.c",
+            "-o",
+            path,
+        ],
+        check=True,
+    )
     return path
 
 
 def functions(tmp_path, file="profile.pb.gz"):
     """What each function has, as the command line's own reader says."""
-    done = subprocess.run([str(PERFOLIO), "top", "--json", str(tmp_path / file)], check=True,
-                          env={"HOME": str(tmp_path)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(PERFOLIO), "top", "--json", str(tmp_path / file)],
+        check=True,
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     return {row["name"]: row for row in json.loads(done.stdout)["functions"]}
 
 
@@ -132,16 +163,34 @@ def stacks(file):
         lines = profile.locations[location_id]["line"]
         return [profile.functions[line["function_id"]]["name"] for line in reversed(lines)] or ["?"]
 
-    return [([name for location_id in reversed(sample.stack) for name in names(location_id)],
-             sample.values[0]) for sample in profile.samples]
+    return [
+        (
+            [name for location_id in reversed(sample.stack) for name in names(location_id)],
+            sample.values[0],
+        )
+        for sample in profile.samples
+    ]
 
 
-@pytest.mark.parametrize("depth, options", [(5, []), (25, []), (95, []), (480, []),
-                                            (5, ["--bounded-loops"]), (480, ["--bounded-loops"])])
+@pytest.mark.parametrize(
+    "depth, options",
+    [(5, []), (25, []), (95, []), (480, []), (5, ["--bounded-loops"]), (480, ["--bounded-loops"])],
+)
 def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, depth, options):
     (tmp_path / "deep.c").write_text(DEEP)
-    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id",
-                    tmp_path / "deep.c", "-o", tmp_path / "deep"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            "-fomit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-Wl,--build-id",
+            tmp_path / "deep.c",
+            "-o",
+            tmp_path / "deep",
+        ],
+        check=True,
+    )
     process = subprocess.Popen([tmp_path / "deep", str(depth)])
     try:
         done = record(*options, "-p", process.pid, "-d", "2", "-F", "499")
@@ -156,17 +205,35 @@ def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, dep
         calls = names.count("down")
         deepest = max(deepest, calls)
         # On the way down there are fewer calls, but all of them have their root.
-        whole += count if names[0] == "_start" and "main" in names and (
-            calls == depth or "leaf" not in names) else 0
+        whole += (
+            count
+            if names[0] == "_start" and "main" in names and (calls == depth or "leaf" not in names)
+            else 0
+        )
     assert total > 10 and deepest == depth
     assert whole >= 0.99 * total, (whole, total)
 
 
-@pytest.mark.parametrize("flag, is_walked", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)])
-def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(record, tmp_path, flag, is_walked):
+@pytest.mark.parametrize(
+    "flag, is_walked", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)]
+)
+def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(
+    record, tmp_path, flag, is_walked
+):
     (tmp_path / "deep.c").write_text(DEEP)
-    subprocess.run(["gcc", "-O2", flag, "-fno-optimize-sibling-calls", "-Wl,--build-id", tmp_path / "deep.c",
-                    "-o", tmp_path / "deep"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            flag,
+            "-fno-optimize-sibling-calls",
+            "-Wl,--build-id",
+            tmp_path / "deep.c",
+            "-o",
+            tmp_path / "deep",
+        ],
+        check=True,
+    )
     process = subprocess.Popen([tmp_path / "deep", "5"])
     try:
         done = record("--frame-pointers", "-d", "1", "-F", "499", "-p", process.pid)
@@ -174,7 +241,9 @@ def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(record, t
         process.kill()
         process.wait()
     assert done.returncode == 0, done.stderr
-    found = [(names, count) for names, count in stacks(tmp_path / "profile.pb.gz") if "leaf" in names]
+    found = [
+        (names, count) for names, count in stacks(tmp_path / "profile.pb.gz") if "leaf" in names
+    ]
     whole = sum(count for names, count in found if "main" in names and names.count("down") == 5)
     total = sum(count for _, count in found)
     assert total > 10 and (whole > 0.95 * total if is_walked else whole == 0), (whole, total)
@@ -219,8 +288,10 @@ int main()
 
 def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
     (tmp_path / "work.cc").write_text(CPP)
-    subprocess.run(["g++", "-O2", "-fomit-frame-pointer", tmp_path / "work.cc", "-o", tmp_path / "work"],
-                   check=True)
+    subprocess.run(
+        ["g++", "-O2", "-fomit-frame-pointer", tmp_path / "work.cc", "-o", tmp_path / "work"],
+        check=True,
+    )
     # Half a percent is lost: among many samples it cannot be one percent by chance.
     record_while_it_runs(record, [tmp_path / "work"], tmp_path, 4, 9973)
     found = stacks(tmp_path / "profile.pb.gz")
@@ -228,14 +299,17 @@ def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
     lost = [names for names, _ in found if "_start" not in names[:2]]
     # While libgcc puts another frame's return address in the place of its own, nobody can tell where
     # the caller's frame is: no unwinder walks over that.
-    assert all("_Unwind_RaiseException" in names or "_Unwind_Resume" in names for names in lost), lost
+    assert all(
+        "_Unwind_RaiseException" in names or "_Unwind_Resume" in names for names in lost
+    ), lost
     assert total > 1000 and len(lost) <= 0.01 * total
     assert any("thrower" in names and "_Unwind_RaiseException" in names for names, _ in found)
 
 
 def test_python_is_walked_to_its_root(record, tmp_path):
-    record_while_it_runs(record, ["/usr/bin/python3", "-c", "while True: sum(i * i for i in range(1000))"],
-                         tmp_path)
+    record_while_it_runs(
+        record, ["/usr/bin/python3", "-c", "while True: sum(i * i for i in range(1000))"], tmp_path
+    )
     total, share = share_with_root(tmp_path / "profile.pb.gz", {"_start"})
     assert total > 10 and share >= 0.99
 
@@ -258,7 +332,9 @@ def test_code_that_has_just_been_compiled_has_its_name(record, tmp_path, option)
     done = record("--", "node", option, "new.js")
     assert done.returncode == 0, done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
-    assert sum(count for names, count in found if any(name.startswith("JS:") for name in names)) > 50
+    assert (
+        sum(count for names, count in found if any(name.startswith("JS:") for name in names)) > 50
+    )
     nameless = sum(count for names, count in found if "[code without a name]" in names)
     assert nameless < 0.05 * sum(count for _, count in found), found
 
@@ -276,22 +352,37 @@ public class Work {
 def test_names_that_are_written_when_the_program_ends_are_read(record, tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
     subprocess.run(["javac", "Work.java"], cwd=tmp_path, check=True)
-    done = record("-F", "499", "--", "java", "-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions",
-                  "-XX:+DumpPerfMapAtExit", "-XX:CompileCommand=dontinline,Work.inner", "Work")
+    done = record(
+        "-F",
+        "499",
+        "--",
+        "java",
+        "-XX:+PreserveFramePointer",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:+DumpPerfMapAtExit",
+        "-XX:CompileCommand=dontinline,Work.inner",
+        "Work",
+    )
     assert done.returncode == 0, done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
-    assert sum(count for names, count in found if any("Work.inner" in name for name in names)) > 0.5 * sum(count for _, count in found)
+    assert sum(
+        count for names, count in found if any("Work.inner" in name for name in names)
+    ) > 0.5 * sum(count for _, count in found)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_node_is_walked_to_its_root_and_a_perf_map_names_its_functions(record, tmp_path):
     script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
     record_while_it_runs(record, ["node", "--perf-basic-prof", "-e", script], tmp_path)
-    total, share = share_with_root(tmp_path / "profile.pb.gz",
-                                   {"_start", "clone3", "__clone3", "start_thread", "__clone"})
+    total, share = share_with_root(
+        tmp_path / "profile.pb.gz", {"_start", "clone3", "__clone3", "start_thread", "__clone"}
+    )
     assert total > 10 and share >= 0.99
-    assert any(re.search(r"\bfib\b", name) for names, _ in stacks(tmp_path / "profile.pb.gz")
-               for name in names)
+    assert any(
+        re.search(r"\bfib\b", name)
+        for names, _ in stacks(tmp_path / "profile.pb.gz")
+        for name in names
+    )
 
 
 JITDUMP_SCRIPT = """
@@ -307,7 +398,9 @@ for (;;) fib(25);
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_a_jitdump_names_the_functions_of_node(record, tmp_path):
     (tmp_path / "work.js").write_text(JITDUMP_SCRIPT)
-    process = subprocess.Popen(["node", "--perf-prof", "work.js"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["node", "--perf-prof", "work.js"], cwd=tmp_path, stdout=subprocess.DEVNULL
+    )
     try:
         for _ in range(600):
             if (tmp_path / "ready").exists():
@@ -320,13 +413,18 @@ def test_a_jitdump_names_the_functions_of_node(record, tmp_path):
     assert done.returncode == 0, done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
     total = sum(count for _, count in found)
-    named = sum(count for names, count in found
-                if sum(bool(re.fullmatch(r"JS:\S*fib .*work\.js:2:\d+", name)) for name in names) > 5)
+    named = sum(
+        count
+        for names, count in found
+        if sum(bool(re.fullmatch(r"JS:\S*fib .*work\.js:2:\d+", name)) for name in names) > 5
+    )
     assert total > 10 and named > 0.9 * total, (named, total)
 
 
 @pytest.mark.parametrize("command", [["{}", "100"], ["sh", "-c", "{} 100; exit 0"]])
-def test_the_command_is_the_first_mapping_as_pprof_expects_its_main_program(record, program, tmp_path, command):
+def test_the_command_is_the_first_mapping_as_pprof_expects_its_main_program(
+    record, program, tmp_path, command
+):
     command = [word.format(program) for word in command]
     done = record("-F", "997", "--", *command)
     assert done.returncode == 0, done.stderr
@@ -336,11 +434,15 @@ def test_the_command_is_the_first_mapping_as_pprof_expects_its_main_program(reco
     # Others have kept theirs.
     kept = functions(tmp_path)
     assert kept["inner"]["flat"] > 0.9 * kept["main"]["cum"]
-    files = {line["function_id"]: profile.mappings[location["mapping_id"]]["filename"]
-             for location in profile.locations.values() for line in location["line"]
-             if location["mapping_id"]}
-    assert {file for function, file in files.items()
-            if profile.functions[function]["name"] == "inner"} == {str(program)}
+    files = {
+        line["function_id"]: profile.mappings[location["mapping_id"]]["filename"]
+        for location in profile.locations.values()
+        for line in location["line"]
+        if location["mapping_id"]
+    }
+    assert {
+        file for function, file in files.items() if profile.functions[function]["name"] == "inner"
+    } == {str(program)}
 
 
 def test_children_belong_to_the_command(record, program, tmp_path):
@@ -368,7 +470,9 @@ def test_whatever_programs_and_threads_are_called_strings_are_utf8(tmp_path):
     (tmp_path / "named.c").write_text(NAMED)
     program = os.fsencode(tmp_path) + b"/na\xffmed"
     subprocess.run(["gcc", "-O1", tmp_path / "named.c", "-o", program], check=True)
-    subprocess.run([str(PERFOLIO), "record", "-F", "499", "--", program], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(
+        [str(PERFOLIO), "record", "-F", "499", "--", program], cwd=tmp_path, check=True, timeout=120
+    )
     message = gzip.decompress((tmp_path / "profile.pb.gz").read_bytes())
     strings = [value for number, value in pprof_reader.fields_of(message) if number == 6]
     assert b"evil??" in strings and os.fsencode(tmp_path) + b"/na?med" in strings, strings
@@ -377,7 +481,9 @@ def test_whatever_programs_and_threads_are_called_strings_are_utf8(tmp_path):
 
 
 def test_samples_say_of_which_process_and_thread_they_are(record, program, tmp_path):
-    done = record("-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true")
+    done = record(
+        "-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true"
+    )
     assert done.returncode == 0, done.stderr
     found = {}
     for sample in pprof_reader.load(tmp_path / "labels.pb.gz").samples:
@@ -391,10 +497,18 @@ def test_without_the_builder_of_symbol_tables_that_is_said_once(program, tmp_pat
     alone = tmp_path / "bin" / "perfolio"
     alone.parent.mkdir()
     shutil.copy(PERFOLIO, alone)
-    done = subprocess.run([alone, "record", "-F", "997", "--", program, "200"], cwd=tmp_path, timeout=120,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [alone, "record", "-F", "997", "--", program, "200"],
+        cwd=tmp_path,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("perfolio-symbolize") == 1 and "native functions have no names" in done.stderr
+    assert (
+        done.stderr.count("perfolio-symbolize") == 1
+        and "native functions have no names" in done.stderr
+    )
 
 
 def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
@@ -411,13 +525,17 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
 
 @pytest.mark.parametrize("place", [".", ".debug"])
 @pytest.mark.parametrize("is_same", [True, False])
-def test_a_stripped_program_has_the_names_of_the_debug_file_that_it_names(record, program, tmp_path, place, is_same):
+def test_a_stripped_program_has_the_names_of_the_debug_file_that_it_names(
+    record, program, tmp_path, place, is_same
+):
     debug = tmp_path / place / "spin.names"
     debug.parent.mkdir(exist_ok=True)
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
     subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program], check=True)
     if not is_same:
-        subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id", tmp_path / "spin.c", "-o", debug], check=True)
+        subprocess.run(
+            ["gcc", "-g", "-O2", "-Wl,--build-id", tmp_path / "spin.c", "-o", debug], check=True
+        )
     done = record("-F", "997", "--", program, "200")
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path)
@@ -439,8 +557,16 @@ def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, wh
     shutil.copy(program, copy)
     root = tmp_path / "root"
     root.mkdir()
-    begin = {"in memory": [sys.executable, "-c", IN_MEMORY, copy],
-             "in a container": ["unshare", "-m", "sh", "-c", f"mount -t tmpfs none {root} && cp {copy} {root}/spin && exec {root}/spin 1000000"]}
+    begin = {
+        "in memory": [sys.executable, "-c", IN_MEMORY, copy],
+        "in a container": [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            f"mount -t tmpfs none {root} && cp {copy} {root}/spin && exec {root}/spin 1000000",
+        ],
+    }
     process = subprocess.Popen(begin.get(where, [copy, "1000000"]))
     try:
         let_it_run(process, 0.5)
@@ -460,7 +586,9 @@ def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, wh
 
 @pytest.mark.parametrize("change", ["rm copy", "cp /bin/true new; mv new copy"])
 @pytest.mark.parametrize("rounds", [300, 30])
-def test_a_program_that_goes_while_it_is_recorded_has_names(record, program, tmp_path, change, rounds):
+def test_a_program_that_goes_while_it_is_recorded_has_names(
+    record, program, tmp_path, change, rounds
+):
     shutil.copy(program, tmp_path / "copy")
     done = record("-F", "997", "--", "sh", "-c", f"./copy {rounds}; {change}")
     assert done.returncode == 0, done.stderr
@@ -474,14 +602,34 @@ def without_id(tmp_path):
     """Programs without a build id: spin, whose function is inner, and other, whose function at the same place is never."""
     for name, source in (("spin", SOURCE), ("other", SOURCE.replace("inner", "never"))):
         (tmp_path / f"{name}.c").write_text(source)
-        subprocess.run(["gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                        "-Wl,--build-id=none", tmp_path / f"{name}.c", "-o", tmp_path / name], check=True)
+        subprocess.run(
+            [
+                "gcc",
+                "-g",
+                "-O1",
+                "-fno-omit-frame-pointer",
+                "-fno-optimize-sibling-calls",
+                "-Wl,--build-id=none",
+                tmp_path / f"{name}.c",
+                "-o",
+                tmp_path / name,
+            ],
+            check=True,
+        )
     return tmp_path
 
 
-@pytest.mark.parametrize("change, has_names", [
-    ("true", True), ("rm copy", True), ("cp other new; mv new copy", True), ("rm copy; cp other copy", True),
-    ("cat other > copy", False), ("cp other new; mv new copy; ./copy 300", False)])
+@pytest.mark.parametrize(
+    "change, has_names",
+    [
+        ("true", True),
+        ("rm copy", True),
+        ("cp other new; mv new copy", True),
+        ("rm copy; cp other copy", True),
+        ("cat other > copy", False),
+        ("cp other new; mv new copy; ./copy 300", False),
+    ],
+)
 def test_without_a_build_id_names_are_of_the_file_that_ran(record, without_id, change, has_names):
     shutil.copy(without_id / "spin", without_id / "copy")
     done = record("-F", "997", "--", "sh", "-c", f"./copy 300; {change}")
@@ -489,7 +637,9 @@ def test_without_a_build_id_names_are_of_the_file_that_ran(record, without_id, c
     rows = functions(without_id)
     assert "never" not in rows and ("inner" in rows) == has_names
     # No names are better than wrong ones, and it is said why.
-    assert ("no names from" in done.stderr and "while it was recorded" in done.stderr) == (not has_names)
+    assert ("no names from" in done.stderr and "while it was recorded" in done.stderr) == (
+        not has_names
+    )
 
 
 def catches(process, number):
@@ -499,8 +649,13 @@ def catches(process, number):
 
 def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
-    recorder = subprocess.Popen([PERFOLIO, "record", "-p", str(process.pid), "-d", "60"], cwd=tmp_path,
-                                env={"HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True)
+    recorder = subprocess.Popen(
+        [PERFOLIO, "record", "-p", str(process.pid), "-d", "60"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         deadline = time.monotonic() + 60
         while not catches(recorder, signal.SIGINT):
@@ -519,7 +674,9 @@ def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
 def first_child(process):
     """The number of the child that it begins."""
     deadline = time.monotonic() + 60
-    while not (children := pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()):
+    while not (
+        children := pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return int(children[0])
@@ -528,8 +685,13 @@ def first_child(process):
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path, ending):
     """timeout hands the signal on to its child, and then to the whole group; what builds names is in it."""
-    outer = subprocess.Popen(["timeout", "600", PERFOLIO, "record", "-F", "499", "--", program, "1000000"], cwd=tmp_path,
-                             env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stderr=subprocess.PIPE, text=True)
+    outer = subprocess.Popen(
+        ["timeout", "600", PERFOLIO, "record", "-F", "499", "--", program, "1000000"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     let_it_run(outer, 0.5, first_child(first_child(outer.pid)))
     outer.send_signal(ending)
     _, log = outer.communicate(timeout=60)
@@ -538,9 +700,14 @@ def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path
 
 
 def test_a_session_that_ends_sends_two_signals_and_ends_the_recording_alone(program, tmp_path):
-    recorder = subprocess.Popen([PERFOLIO, "record", "-F", "499", "-d", "60", "-o", "profile.pb.gz", "-a"], cwd=tmp_path,
-                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, preexec_fn=lambda: signal.signal(
-                                    signal.SIGHUP, signal.SIG_DFL), stderr=subprocess.PIPE, text=True)
+    recorder = subprocess.Popen(
+        [PERFOLIO, "record", "-F", "499", "-d", "60", "-o", "profile.pb.gz", "-a"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     spinning = subprocess.Popen([program, "1000000"])
     try:
         while not catches(recorder, signal.SIGINT):
@@ -559,10 +726,29 @@ def test_a_session_that_ends_sends_two_signals_and_ends_the_recording_alone(prog
 @pytest.mark.parametrize("options", [[], ["--top"]])
 def test_a_recording_outlives_its_terminal(program, tmp_path, options):
     terminal, side = pty.openpty()
-    recorder = subprocess.Popen([PERFOLIO, "record", *options, "-o", "profile.pb.gz", "-F", "499", "-d", "60", "--", program, "60000"], cwd=tmp_path,
-                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm"},
-                                stdin=side, stdout=side, stderr=side, start_new_session=True,
-                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    recorder = subprocess.Popen(
+        [
+            PERFOLIO,
+            "record",
+            *options,
+            "-o",
+            "profile.pb.gz",
+            "-F",
+            "499",
+            "-d",
+            "60",
+            "--",
+            program,
+            "60000",
+        ],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "xterm"},
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
     os.close(side)
     os.set_blocking(terminal, False)
     begun_s, recorded = None, []
@@ -572,7 +758,12 @@ def test_a_recording_outlives_its_terminal(program, tmp_path, options):
             assert time.monotonic() < deadline
             with contextlib.suppress(BlockingIOError):
                 os.read(terminal, 65536)
-            recorded = recorded or pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text().split()
+            recorded = (
+                recorded
+                or pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
+                .read_text()
+                .split()
+            )
             if begun_s is None and recorded:
                 begun_s = time.monotonic()
             time.sleep(0.05)
@@ -580,16 +771,21 @@ def test_a_recording_outlives_its_terminal(program, tmp_path, options):
         # Nobody reads standard output any more, where --top writes.
         assert recorder.wait(60) == (-signal.SIGPIPE if options else 0)
     finally:
-        for pid in recorded: # it goes on where these tests are run with hang-ups ignored
+        for pid in recorded:  # it goes on where these tests are run with hang-ups ignored
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
 def test_an_ignored_hang_up_ends_nothing(program, tmp_path):
-    recorder = subprocess.Popen(["nohup", PERFOLIO, "record", "-F", "499", "--", program, "1500"], cwd=tmp_path,
-                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    recorder = subprocess.Popen(
+        ["nohup", PERFOLIO, "record", "-F", "499", "--", program, "1500"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     for _ in range(10):
         time.sleep(0.1)
         recorder.send_signal(signal.SIGHUP)
@@ -598,13 +794,17 @@ def test_an_ignored_hang_up_ends_nothing(program, tmp_path):
 
 
 def test_the_kernels_functions_have_names_and_no_addresses(record, tmp_path):
-    done = record("-F", "997", "--", "dd", "if=/dev/urandom", "of=/dev/null", "bs=64k", "count=2000")
+    done = record(
+        "-F", "997", "--", "dd", "if=/dev/urandom", "of=/dev/null", "bs=64k", "count=2000"
+    )
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path)
     names = [name for name in rows if "chacha" in name or "random" in name]
     assert names, sorted(rows)[:40]
     # An address of the kernel would tell where it lies.
-    assert not re.search(rb"\xff\xff\xff\xff\x01", gzip.decompress((tmp_path / "profile.pb.gz").read_bytes()))
+    assert not re.search(
+        rb"\xff\xff\xff\xff\x01", gzip.decompress((tmp_path / "profile.pb.gz").read_bytes())
+    )
 
 
 CLOCK = r"""
@@ -628,17 +828,26 @@ def test_the_vdsos_functions_have_names(record, tmp_path):
     assert done.returncode == 0, done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
     total = sum(count for _, count in found)
-    named = sum(count for names, count in found
-                if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in names) and "main" in names)
+    named = sum(
+        count
+        for names, count in found
+        if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in names)
+        and "main" in names
+    )
     # A kernel whose clock the vdso cannot read is asked by a call, from there too.
     assert total > 10 and named > 0.5 * total, found
     assert not any("[vdso]" in names for names, _ in found)
 
 
 def test_a_shared_recording_is_a_link_with_names(record, program, server):
-    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token,
-                   "PERFOLIO_CA_FILE": str(server.ca_file)}
-    done = record("--share", "--title", "spin", "-F", "499", "--", program, "300", environment=environment)
+    environment = {
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": server.token,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
+    done = record(
+        "--share", "--title", "spin", "-F", "499", "--", program, "300", environment=environment
+    )
     assert done.returncode == 0, done.stderr
     link = done.stdout.strip()
     assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", link)
@@ -648,26 +857,49 @@ def test_a_shared_recording_is_a_link_with_names(record, program, server):
 
 
 def test_what_could_not_be_shared_is_kept(record, program, server, tmp_path):
-    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": "pf_" + 43 * "0", "PERFOLIO_CA_FILE": str(server.ca_file)}
+    environment = {
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": "pf_" + 43 * "0",
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
     done = record("--share", "-F", "499", "--", program, "300", environment=environment)
     assert done.returncode != 0
-    kept = re.search(r"^kept as (profile-\d{8}-\d{6}-\w{6}\.pb\.gz): `perfolio push \1' shares it$", done.stderr, re.M)
+    kept = re.search(
+        r"^kept as (profile-\d{8}-\d{6}-\w{6}\.pb\.gz): `perfolio push \1' shares it$",
+        done.stderr,
+        re.M,
+    )
     assert kept, done.stderr
     assert functions(tmp_path, kept[1])["inner"]["flat"] > 0
-    done = record("--share", "-o", "mine.pb.gz", "-F", "499", "--", program, "300", environment=environment)
+    done = record(
+        "--share", "-o", "mine.pb.gz", "-F", "499", "--", program, "300", environment=environment
+    )
     assert done.returncode != 0 and "kept as" not in done.stderr
     assert functions(tmp_path, "mine.pb.gz")["inner"]["flat"] > 0
 
 
 def test_a_share_without_a_title_is_called_after_what_was_recorded(record, program, server):
-    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token, "PERFOLIO_CA_FILE": str(server.ca_file)}
+    environment = {
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": server.token,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
     process = subprocess.Popen([program, "1000000"])
     try:
-        for options, title in ((["-p", process.pid, "-d", "0.3"], "spin"), (["-a", "-d", "0.3"], "all processes"),
-                               (["--", program, "200"], f"{program} 200")):
-            done = record("--share", "--json", "--no-names", "-F", "499", *options, environment=environment)
+        for options, title in (
+            (["-p", process.pid, "-d", "0.3"], "spin"),
+            (["-a", "-d", "0.3"], "all processes"),
+            (["--", program, "200"], f"{program} 200"),
+        ):
+            done = record(
+                "--share", "--json", "--no-names", "-F", "499", *options, environment=environment
+            )
             assert done.returncode == 0, done.stderr
-            share = server.api(server.token).get(f"/api/v1/shares/{json.loads(done.stdout)['id']}").json()
+            share = (
+                server.api(server.token)
+                .get(f"/api/v1/shares/{json.loads(done.stdout)['id']}")
+                .json()
+            )
             assert share["title"] == title
     finally:
         process.kill()
@@ -678,9 +910,26 @@ def test_without_rights_it_says_what_to_grant(program, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
     tmp_path.chmod(0o755)
-    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all",
-                           "--inh-caps=-all", PERFOLIO, "record", "-d", "0.1", "-o", "-", "-a"],
-                          capture_output=True, text=True, timeout=60, env={"HOME": "/nonexistent"})
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--reuid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            PERFOLIO,
+            "record",
+            "-d",
+            "0.1",
+            "-o",
+            "-",
+            "-a",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"HOME": "/nonexistent"},
+    )
     assert done.returncode == 4
     assert "CAP_BPF" in done.stderr and "CAP_PERFMON" in done.stderr
 
@@ -704,11 +953,29 @@ def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
     (tmp_path / "threads.c").write_text(THREADS_AT_EXIT)
-    subprocess.run(["gcc", "-shared", "-fPIC", "threads.c", "-o", "threads.so"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "threads.c", "-o", "threads.so"], cwd=tmp_path, check=True
+    )
     main, side = os.openpty()  # it says on a terminal alone how long it takes
-    done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", "env", f"LD_PRELOAD={tmp_path / 'threads.so'}",
-                           PERFOLIO, "record", "-a", "-o", tmp_path / "x.pb.gz"],
-                          stdout=subprocess.PIPE, stderr=side, text=True, timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "env",
+            f"LD_PRELOAD={tmp_path / 'threads.so'}",
+            PERFOLIO,
+            "record",
+            "-a",
+            "-o",
+            tmp_path / "x.pb.gz",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=side,
+        text=True,
+        timeout=60,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
     said = os.read(main, 1 << 16)
     os.close(main)
     os.close(side)
@@ -716,19 +983,22 @@ def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
     assert done.stdout == "threads=1\n"
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ([], "name what to record"),
-    (["-a", "-p", "1"], "cannot be combined"),
-    (["-p", "x"], "takes a process id"),
-    (["-a", "-d", "0"], "takes seconds"),
-    (["-a", "-F", "100000"], "takes a number from 1"),
-    (["-a", "--title", "x"], "add --share"),
-    (["-a", "-o", ""], "-o takes the name of a file"),
-    (["--share", "--expires=xyz", "-a"], '--expires "xyz" is neither never nor'),
-    (["--share", "--expires=5m", "-a"], '--expires "5m" is neither never nor'),
-    (["--share", "--title", 201 * "x", "-a"], "--title has 201 characters, limit 200"),
-    (["--share", "--description", "\x1b", "-a"], "--description holds control characters"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ([], "name what to record"),
+        (["-a", "-p", "1"], "cannot be combined"),
+        (["-p", "x"], "takes a process id"),
+        (["-a", "-d", "0"], "takes seconds"),
+        (["-a", "-F", "100000"], "takes a number from 1"),
+        (["-a", "--title", "x"], "add --share"),
+        (["-a", "-o", ""], "-o takes the name of a file"),
+        (["--share", "--expires=xyz", "-a"], '--expires "xyz" is neither never nor'),
+        (["--share", "--expires=5m", "-a"], '--expires "5m" is neither never nor'),
+        (["--share", "--title", 201 * "x", "-a"], "--title has 201 characters, limit 200"),
+        (["--share", "--description", "\x1b", "-a"], "--description holds control characters"),
+    ],
+)
 def test_mistakes_are_explained(record, arguments, words):
     done = record(*arguments)
     assert done.returncode == 2
@@ -756,15 +1026,51 @@ def test_so_is_a_folder_that_this_user_cannot_write(tmp_path):
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     for options in ([], ["-o", "x.pb.gz"]):
-        done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", PERFOLIO, "record", *options, "--", "echo", "ran"],
-                              cwd=home, env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]}, capture_output=True,
-                              text=True, timeout=60)
-        assert done.returncode == 1 and "name another file with -o" in done.stderr and "ran" not in done.stdout, done.stderr
+        done = subprocess.run(
+            [
+                "setpriv",
+                "--reuid=65534",
+                "--clear-groups",
+                PERFOLIO,
+                "record",
+                *options,
+                "--",
+                "echo",
+                "ran",
+            ],
+            cwd=home,
+            env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (
+            done.returncode == 1
+            and "name another file with -o" in done.stderr
+            and "ran" not in done.stdout
+        ), done.stderr
 
 
-def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(record, program, server, tmp_path):
-    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token, "PERFOLIO_CA_FILE": str(server.ca_file)}
-    done = record("-o", "/dev/full", "--share", "--no-names", "-F", "499", "--", program, "300", environment=environment)
+def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(
+    record, program, server, tmp_path
+):
+    environment = {
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": server.token,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
+    done = record(
+        "-o",
+        "/dev/full",
+        "--share",
+        "--no-names",
+        "-F",
+        "499",
+        "--",
+        program,
+        "300",
+        environment=environment,
+    )
     # Shared all the same, and the status says that not all was done.
     assert done.returncode == 1 and "No space left" in done.stderr
     assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", done.stdout.strip())
@@ -777,10 +1083,26 @@ def test_what_has_no_place_in_its_folder_is_kept_for_this_user_alone(program, tm
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    done = subprocess.run([PERFOLIO, "record", *options, "--no-names", "-F", "499", "--", "sh", "-c", f"{program} 300; rm -r {here}"],
-                          cwd=here, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
-                          capture_output=True, text=True, timeout=120)
-    kept, = there.iterdir()
+    done = subprocess.run(
+        [
+            PERFOLIO,
+            "record",
+            *options,
+            "--no-names",
+            "-F",
+            "499",
+            "--",
+            "sh",
+            "-c",
+            f"{program} 300; rm -r {here}",
+        ],
+        cwd=here,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    (kept,) = there.iterdir()
     assert done.returncode == 1 and f"kept as {kept}: " in done.stderr, done.stderr
     assert pprof_reader.load(kept).samples and kept.stat().st_mode & 0o777 == 0o600
 
@@ -791,17 +1113,37 @@ def test_a_kept_recording_goes_to_no_pipe_that_waits_for_it(program, tmp_path):
     here.mkdir()
     there.mkdir()
     for second in range(60):
-        os.mkfifo(there / time.strftime("profile-%Y%m%d-%H%M%S.pb.gz", time.localtime(time.time() + second)))
-    done = subprocess.run([PERFOLIO, "record", "--no-names", "-F", "499", "--", "sh", "-c", f"{program} 300; rm -r {here}"],
-                          cwd=here, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
-                          capture_output=True, text=True, timeout=60)
-    kept, = (file for file in there.iterdir() if file.is_file())
+        os.mkfifo(
+            there
+            / time.strftime("profile-%Y%m%d-%H%M%S.pb.gz", time.localtime(time.time() + second))
+        )
+    done = subprocess.run(
+        [
+            PERFOLIO,
+            "record",
+            "--no-names",
+            "-F",
+            "499",
+            "--",
+            "sh",
+            "-c",
+            f"{program} 300; rm -r {here}",
+        ],
+        cwd=here,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TMPDIR": str(there)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    (kept,) = (file for file in there.iterdir() if file.is_file())
     assert f"kept as {kept}: " in done.stderr and kept.stat().st_mode & 0o777 == 0o600
     assert pprof_reader.load(kept).samples
 
 
 @pytest.mark.parametrize("ending, status", [("exit 7", 7), ("kill -TERM $$", 143), ("exit 0", 0)])
-def test_a_command_that_fails_is_recorded_and_its_status_passed_on(record, tmp_path, ending, status):
+def test_a_command_that_fails_is_recorded_and_its_status_passed_on(
+    record, tmp_path, ending, status
+):
     busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;"
     done = record("-F", "999", "-o", "out.pb.gz", "--", "sh", "-c", f"{busy} {ending}")
     assert done.returncode == status, done.stderr
@@ -814,12 +1156,18 @@ def test_a_command_that_fails_before_it_is_sampled_has_its_own_status(record):
 
 
 def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
-    process = subprocess.Popen([sys.executable, "-c", "import threading, time\n"
-                                "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(1, flush=True); time.sleep(600)"],
-                               stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import threading, time\n"
+            "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(1, flush=True); time.sleep(600)",
+        ],
+        stdout=subprocess.PIPE,
+    )
     try:
         process.stdout.readline()
-        thread, = {int(name) for name in os.listdir(f"/proc/{process.pid}/task")} - {process.pid}
+        (thread,) = {int(name) for name in os.listdir(f"/proc/{process.pid}/task")} - {process.pid}
         done = record("-p", thread, "-d", "0.1")
     finally:
         process.kill()
@@ -828,7 +1176,14 @@ def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
 
 
 def test_a_recording_ends_with_its_command_and_not_with_what_that_leaves(record, program, tmp_path):
-    done = record("-F", "997", "--", "sh", "-c", f"{program} 1000000 >/dev/null 2>&1 & echo $! > left; {program} 300")
+    done = record(
+        "-F",
+        "997",
+        "--",
+        "sh",
+        "-c",
+        f"{program} 1000000 >/dev/null 2>&1 & echo $! > left; {program} 300",
+    )
     left = int((tmp_path / "left").read_text())
     os.kill(left, signal.SIGKILL)
     assert done.returncode == 0, done.stderr
@@ -839,8 +1194,12 @@ def test_a_recording_ends_with_its_command_and_not_with_what_that_leaves(record,
 def test_on_a_terminal_a_long_preparation_is_told(program, tmp_path, options, is_told):
     main, side = os.openpty()
     os.set_blocking(main, False)
-    recorder = subprocess.Popen([PERFOLIO, "record", *options, "-F", "997", "--", program, "200"], cwd=tmp_path,
-                                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, stderr=side)
+    recorder = subprocess.Popen(
+        [PERFOLIO, "record", *options, "-F", "997", "--", program, "200"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        stderr=side,
+    )
     said = b""
 
     def hear():
@@ -852,7 +1211,11 @@ def test_on_a_terminal_a_long_preparation_is_told(program, tmp_path, options, is
 
     # Its preparation is made long: it runs a 40th of the time.
     begin = time.monotonic()
-    while recorder.poll() is None and b"preparing: " not in said and (is_told or time.monotonic() - begin < 3):
+    while (
+        recorder.poll() is None
+        and b"preparing: " not in said
+        and (is_told or time.monotonic() - begin < 3)
+    ):
         recorder.send_signal(signal.SIGSTOP)
         time.sleep(0.2)
         recorder.send_signal(signal.SIGCONT)
@@ -873,20 +1236,32 @@ def test_a_command_that_cannot_be_run_and_a_process_that_is_not_there(record):
 
 
 def in_a_namespace(tmp_path, *command):
-    return subprocess.run(["unshare", "--pid", "--fork", *map(str, command)], cwd=tmp_path, capture_output=True, text=True,
-                          timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    return subprocess.run(
+        ["unshare", "--pid", "--fork", *map(str, command)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
 
 
 def test_the_proc_of_another_namespace_is_refused_and_its_own_is_fine(program, tmp_path):
     wanted = "/proc is that of another PID namespace"
-    done = in_a_namespace(tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran")
+    done = in_a_namespace(
+        tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran"
+    )
     assert done.returncode == 1 and wanted in done.stderr and "--mount-proc" in done.stderr
     assert not (tmp_path / "ran").exists()
     done = in_a_namespace(tmp_path, AGENT, "doctor")
-    assert done.returncode == 1 and re.search(rf"^missing +/proc of this PID namespace: {wanted}", done.stdout, re.M)
+    assert done.returncode == 1 and re.search(
+        rf"^missing +/proc of this PID namespace: {wanted}", done.stdout, re.M
+    )
     done = in_a_namespace(tmp_path, AGENT, f"--offline-dir={tmp_path}/batches")
     assert done.returncode == 1 and wanted in done.stderr
-    done = in_a_namespace(tmp_path, "--mount-proc", PERFOLIO, "record", "-F", "499", "--", program, "300")
+    done = in_a_namespace(
+        tmp_path, "--mount-proc", PERFOLIO, "record", "-F", "499", "--", program, "300"
+    )
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path)
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
@@ -920,8 +1295,11 @@ def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
     done = record("-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0, done.stderr
-    said, = re.findall(r"^(\d+) % of the samples are in code of made without a name: write a perf map, /tmp/perf-PID.map, to name it",
-                       done.stderr, re.M)
+    (said,) = re.findall(
+        r"^(\d+) % of the samples are in code of made without a name: write a perf map, /tmp/perf-PID.map, to name it",
+        done.stderr,
+        re.M,
+    )
     assert int(said) == nameless_percent(tmp_path) > 50
     done = record("-q", "-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0 and "without a name" not in done.stderr
@@ -932,11 +1310,20 @@ def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(
     (tmp_path / "made.c").write_text(MADE)
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
     # The shell's number is then the program's.
-    names = "awk 'BEGIN { for (i = 0; i < 12000; i++) { printf \"%x 1 \", i + 4096; for (j = 0; j < 400; j++) printf \"%010d\", i; print \"\" } }'"
-    done = record("-F", "499", "--", "sh", "-c", f"{names} > /tmp/perf-$$.map; echo $$; exec {tmp_path / 'made'}")
+    names = 'awk \'BEGIN { for (i = 0; i < 12000; i++) { printf "%x 1 ", i + 4096; for (j = 0; j < 400; j++) printf "%010d", i; print "" } }\''
+    done = record(
+        "-F",
+        "499",
+        "--",
+        "sh",
+        "-c",
+        f"{names} > /tmp/perf-$$.map; echo $$; exec {tmp_path / 'made'}",
+    )
     pathlib.Path(f"/tmp/perf-{int(done.stdout)}.map").unlink()
     assert done.returncode == 0, done.stderr
-    assert "1 process has more names of JIT-compiled code than the limit" in done.stderr, done.stderr
+    assert (
+        "1 process has more names of JIT-compiled code than the limit" in done.stderr
+    ), done.stderr
     assert "without a name" not in done.stderr and "mapping" not in done.stderr
     found = stacks(tmp_path / "profile.pb.gz")
     assert any(names[-1] == "[name left out]" for names, _ in found)
@@ -955,8 +1342,11 @@ def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
         process.kill()
         process.wait()
     assert done.returncode == 0, done.stderr
-    said = re.search(r"^(\d+) % of the samples are in code of node without a name: run node with --perf-basic-prof to name it$",
-                     done.stderr, re.M)
+    said = re.search(
+        r"^(\d+) % of the samples are in code of node without a name: run node with --perf-basic-prof to name it$",
+        done.stderr,
+        re.M,
+    )
     share = int(said[1]) if said else 0
     assert share == nameless_percent(tmp_path) if share else nameless_percent(tmp_path) <= 1
     assert share < 20 if options else share > 80, done.stderr
@@ -994,13 +1384,42 @@ def of_libraries(tmp_path):
     names = [f"part{n}" for n in range(4)]
     for n, name in enumerate(names):
         (tmp_path / f"{name}.c").write_text(LIBRARY.format(n=n))
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-Wl,--build-id", f"{name}.c",
-                        "-o", f"lib{name}.so"], check=True, cwd=tmp_path)
+        subprocess.run(
+            [
+                "gcc",
+                "-O1",
+                "-shared",
+                "-fPIC",
+                "-fno-omit-frame-pointer",
+                "-Wl,--build-id",
+                f"{name}.c",
+                "-o",
+                f"lib{name}.so",
+            ],
+            check=True,
+            cwd=tmp_path,
+        )
     calls = "".join(f"    work{n}(30000000);\n" for n in range(4))
     declarations = "".join(f"int work{n}(int);\n" for n in range(4))
-    (tmp_path / "main.c").write_text(f"{declarations}int main(void)\n{{\n{calls}    return 0;\n}}\n")
-    subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id", "main.c", "-o", "parts", "-L.",
-                    *(f"-l{name}" for name in names), f"-Wl,-rpath,{tmp_path}"], check=True, cwd=tmp_path)
+    (tmp_path / "main.c").write_text(
+        f"{declarations}int main(void)\n{{\n{calls}    return 0;\n}}\n"
+    )
+    subprocess.run(
+        [
+            "gcc",
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-Wl,--build-id",
+            "main.c",
+            "-o",
+            "parts",
+            "-L.",
+            *(f"-l{name}" for name in names),
+            f"-Wl,-rpath,{tmp_path}",
+        ],
+        check=True,
+        cwd=tmp_path,
+    )
     return tmp_path / "parts"
 
 
@@ -1011,15 +1430,39 @@ def test_each_binary_is_read_once_and_several_at_once(of_libraries, tmp_path):
     programs.mkdir()
     shutil.copy(PERFOLIO, programs / "perfolio")
     builder = programs / "perfolio-symbolize"
-    builder.write_text(COUNTING_BUILDER.format(folder=started, builder=PERFOLIO.with_name("perfolio-symbolize")))
+    builder.write_text(
+        COUNTING_BUILDER.format(folder=started, builder=PERFOLIO.with_name("perfolio-symbolize"))
+    )
     builder.chmod(0o755)
-    done = subprocess.run([programs / "perfolio", "record", "-F", "999", "--", of_libraries], cwd=tmp_path, timeout=300,
-                          env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    done = subprocess.run(
+        [programs / "perfolio", "record", "-F", "999", "--", of_libraries],
+        cwd=tmp_path,
+        timeout=300,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert {f"work{n}" for n in range(4)} <= set(functions(tmp_path))
-    table = subprocess.run([PERFOLIO, "top", "--group-by", "binary", "--json", "--limit", "0", tmp_path / "profile.pb.gz"],
-                           check=True, env={"HOME": str(tmp_path)}, capture_output=True, text=True).stdout
-    binaries = {row["name"] for row in json.loads(table)["functions"] if not row["name"].startswith("[")}
+    table = subprocess.run(
+        [
+            PERFOLIO,
+            "top",
+            "--group-by",
+            "binary",
+            "--json",
+            "--limit",
+            "0",
+            tmp_path / "profile.pb.gz",
+        ],
+        check=True,
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    ).stdout
+    binaries = {
+        row["name"] for row in json.loads(table)["functions"] if not row["name"].startswith("[")
+    }
     assert 4 <= len(list(started.iterdir())) <= len(binaries), binaries
     if os.cpu_count() > 1:
         assert (tmp_path / "met").exists()

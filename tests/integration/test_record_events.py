@@ -91,9 +91,14 @@ def work(tmp_path_factory):
 
 
 def record(folder, *arguments, environment=None):
-    return subprocess.run([str(PERFOLIO), "record", *map(str, arguments)], cwd=folder, timeout=120,
-                          env={"HOME": str(folder), "PATH": os.environ["PATH"], **(environment or {})},
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [str(PERFOLIO), "record", *map(str, arguments)],
+        cwd=folder,
+        timeout=120,
+        env={"HOME": str(folder), "PATH": os.environ["PATH"], **(environment or {})},
+        capture_output=True,
+        text=True,
+    )
 
 
 def types(file):
@@ -101,9 +106,22 @@ def types(file):
 
 
 def top(folder, sample_type):
-    done = subprocess.run([str(PERFOLIO), "top", "--json", "--sample-type", sample_type, "--limit", "0",
-                           str(folder / "profile.pb.gz")], env={"HOME": str(folder)}, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            str(PERFOLIO),
+            "top",
+            "--json",
+            "--sample-type",
+            sample_type,
+            "--limit",
+            "0",
+            str(folder / "profile.pb.gz"),
+        ],
+        env={"HOME": str(folder)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     answer = json.loads(done.stdout)
     return answer, {row["name"]: row for row in answer["functions"]}
 
@@ -125,7 +143,10 @@ def test_page_faults_are_counted_where_they_happen(work, tmp_path, options):
 def test_context_switches_are_counted_where_a_program_waits(work, tmp_path):
     done = record(tmp_path, "--event", "context-switches", "-F", "997", "--", *work)
     assert done.returncode == 0, done.stderr
-    assert types(tmp_path / "profile.pb.gz") == [("samples", "count"), ("context_switches", "count")]
+    assert types(tmp_path / "profile.pb.gz") == [
+        ("samples", "count"),
+        ("context_switches", "count"),
+    ]
     _, rows = top(tmp_path, "context_switches")
     assert 0.9 * SLEEPS < rows["doze"]["cum"] < 1.2 * SLEEPS
 
@@ -136,7 +157,9 @@ def test_a_counter_of_the_processor_is_used_or_refused_with_its_reason(work, tmp
     if done.returncode == 0:
         assert types(tmp_path / "profile.pb.gz")[1] == (event.replace("-", "_"), "count")
     else:
-        assert re.search(rf"does not let the kernel count {event}: .*no such counter", done.stderr), done.stderr
+        assert re.search(
+            rf"does not let the kernel count {event}: .*no such counter", done.stderr
+        ), done.stderr
         assert not (tmp_path / "profile.pb.gz").exists()
 
 
@@ -153,8 +176,10 @@ def test_an_event_that_there_is_not_is_a_mistake(tmp_path):
 
 def test_a_kernel_that_refuses_one_form_of_the_program_gets_the_other(work, tmp_path):
     (tmp_path / "refusing.c").write_text(REFUSING_KERNEL)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", tmp_path / "refusing.c", "-o", tmp_path / "refusing.so"],
-                   check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-O1", tmp_path / "refusing.c", "-o", tmp_path / "refusing.so"],
+        check=True,
+    )
     environment = {"LD_PRELOAD": str(tmp_path / "refusing.so")}
     done = record(tmp_path, "--event", "page-faults", "--", *work, environment=environment)
     assert done.returncode == 0, done.stderr
@@ -163,6 +188,11 @@ def test_a_kernel_that_refuses_one_form_of_the_program_gets_the_other(work, tmp_
     assert 0.9 * PAGES * ROUNDS < rows["touch_pages"]["cum"]
     # All but those of its first moments, in which its tables are not there yet.
     assert rows["main"]["cum"] > 0.5 * PAGES * ROUNDS
-    done = subprocess.run([PERFOLIO.parent / "perfolio-agent", "doctor"], env=environment, timeout=60,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [PERFOLIO.parent / "perfolio-agent", "doctor"],
+        env=environment,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert "note    this kernel's verifier refuses the program with bpf_loop" in done.stdout

@@ -119,16 +119,24 @@ NAME = f"off-cpu-{os.getpid()}"
 def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("waits")
     (folder / "work.c").write_text(SOURCE)
-    subprocess.run(["gcc", "-g", "-O1", "-pthread", "-Wl,--build-id", folder / "work.c", "-o", folder / NAME],
-                   check=True)
+    subprocess.run(
+        ["gcc", "-g", "-O1", "-pthread", "-Wl,--build-id", folder / "work.c", "-o", folder / NAME],
+        check=True,
+    )
     return folder / NAME
 
 
 def record(folder, *arguments):
     """What record says, and what the program said that it waited: slept, often, locked, burnt; and how much of "often" it
     ran or was ready to run, which on a busy machine is a good part of short sleeps."""
-    done = subprocess.run([str(PERFOLIO), "record", *map(str, arguments)], cwd=folder, timeout=120,
-                          env={"HOME": str(folder), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(PERFOLIO), "record", *map(str, arguments)],
+        cwd=folder,
+        timeout=120,
+        env={"HOME": str(folder), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return done.stderr, [int(word) for word in done.stdout.split()]
 
@@ -146,23 +154,37 @@ def is_running(parent, program):
 
 
 def top(folder, *arguments):
-    done = subprocess.run([str(PERFOLIO), "top", "--json", "--limit", "0", *arguments,
-                           str(folder / "profile.pb.gz")], env={"HOME": str(folder)}, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [str(PERFOLIO), "top", "--json", "--limit", "0", *arguments, str(folder / "profile.pb.gz")],
+        env={"HOME": str(folder)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     answer = json.loads(done.stdout)
     return answer, {row["name"]: row for row in answer["functions"]}
 
 
 @pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
 def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, options):
-    said, (slept, often, locked, _, ready) = record(tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200)
+    said, (slept, often, locked, _, ready) = record(
+        tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200
+    )
     assert "waits of threads" in said
     profile = pprof_reader.load(tmp_path / "profile.pb.gz")
-    assert profile.sample_types == [("samples", "count"), ("cpu", "nanoseconds"), ("waits", "count"),
-                                    ("off_cpu", "nanoseconds")]
+    assert profile.sample_types == [
+        ("samples", "count"),
+        ("cpu", "nanoseconds"),
+        ("waits", "count"),
+        ("off_cpu", "nanoseconds"),
+    ]
     answer, rows = top(tmp_path)
     assert (answer["sample_type"], answer["unit"]) == ("off_cpu", "nanoseconds")
-    for name, told, surely in (("sleep_long", slept, slept), ("sleep_often", often, often - ready), ("wait_for_lock", locked, locked)):
+    for name, told, surely in (
+        ("sleep_long", slept, slept),
+        ("sleep_often", often, often - ready),
+        ("wait_for_lock", locked, locked),
+    ):
         assert 0.9 * surely < rows[name]["cum"] <= told, (name, told, surely)
     # What our own program does in the kernel is nobody's stack.
     assert not [name for name in rows if name.startswith("bpf_")]
@@ -177,9 +199,24 @@ def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, 
 
 @pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
 def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_path, options):
-    recorder = subprocess.Popen([PERFOLIO, "record", "--off-cpu", *options, "--", "sh", "-c", f"read line; exec {work} 100 0"],
-                                cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    recorder = subprocess.Popen(
+        [
+            PERFOLIO,
+            "record",
+            "--off-cpu",
+            *options,
+            "--",
+            "sh",
+            "-c",
+            f"read line; exec {work} 100 0",
+        ],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     # As on a machine that is so busy that nobody reads what the program maps until it sleeps for long.
     while not is_running(recorder.pid, os.path.realpath("/bin/sh")):
         assert recorder.poll() is None
@@ -196,7 +233,9 @@ def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_
     assert recorder.returncode == 0, said
     _, rows = top(tmp_path)
     slept = int(told.split()[0])
-    assert rows.get("sleep_long", {"cum": 0})["cum"] > 0.9 * slept and rows["main"]["cum"] > slept, (said, told, rows)
+    assert (
+        rows.get("sleep_long", {"cum": 0})["cum"] > 0.9 * slept and rows["main"]["cum"] > slept
+    ), (said, told, rows)
 
 
 def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
@@ -210,7 +249,9 @@ def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
 def test_short_waits_are_left_out(work, tmp_path):
     said, _ = record(tmp_path, "--off-cpu", "--min-wait", 900000, "--", work, 10, 20)
     _, rows = top(tmp_path)
-    assert rows.get("sleep_long", {"cum": 0})["cum"] >= 0.9 * SECOND and "sleep_often" not in rows, (said, rows)
+    assert (
+        rows.get("sleep_long", {"cum": 0})["cum"] >= 0.9 * SECOND and "sleep_often" not in rows
+    ), (said, rows)
 
 
 def test_no_wait_is_lost(work, tmp_path):
@@ -224,9 +265,13 @@ def test_no_wait_is_lost(work, tmp_path):
 
 
 def test_wall_time_is_that_of_the_clock(work, tmp_path):
-    _, (slept, often, locked, burnt, _) = record(tmp_path, "--wall", "-F", "997", "--", work, 300, 100)
-    assert pprof_reader.load(tmp_path / "profile.pb.gz").sample_types == [("samples", "count"),
-                                                                          ("wall", "nanoseconds")]
+    _, (slept, often, locked, burnt, _) = record(
+        tmp_path, "--wall", "-F", "997", "--", work, 300, 100
+    )
+    assert pprof_reader.load(tmp_path / "profile.pb.gz").sample_types == [
+        ("samples", "count"),
+        ("wall", "nanoseconds"),
+    ]
     _, rows = top(tmp_path)
     for name, told in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
         assert 0.85 * told < rows[name]["cum"] < 1.1 * told, name
@@ -255,27 +300,48 @@ def test_waits_of_a_script_are_of_its_functions(tmp_path, options):
 
 def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
     # The program ends with record, which leaves it in its last sleep.
-    done = subprocess.run([str(PERFOLIO), "record", "--off-cpu", "-d", "8", "--", str(work), "1", "0", "forever"],
-                          cwd=tmp_path, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [str(PERFOLIO), "record", "--off-cpu", "-d", "8", "--", str(work), "1", "0", "forever"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     slept = int(done.stdout.split()[0])
     _, rows = top(tmp_path)
     assert slept + 0.2 * SECOND < rows["sleep_long"]["cum"] < 8.2 * SECOND
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["--off-cpu=0"], "from 0.0001 to 1"), (["--off-cpu=2"], "from 0.0001 to 1"),
-    (["--min-wait=5"], "needs --off-cpu or --wall"), (["--wall", "--event=page-faults"], "--wall cannot be combined with")])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--off-cpu=0"], "from 0.0001 to 1"),
+        (["--off-cpu=2"], "from 0.0001 to 1"),
+        (["--min-wait=5"], "needs --off-cpu or --wall"),
+        (["--wall", "--event=page-faults"], "--wall cannot be combined with"),
+    ],
+)
 def test_mistakes_are_explained(arguments, words, tmp_path):
-    done = subprocess.run([str(PERFOLIO), "record", *arguments, "--", "true"], cwd=tmp_path, timeout=60,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [str(PERFOLIO), "record", *arguments, "--", "true"],
+        cwd=tmp_path,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2 and words in done.stderr
 
 
-def test_the_agent_sends_waits_as_a_profile_type_of_their_own(start_agent, server, tenant, work):  # noqa: F811
+def test_the_agent_sends_waits_as_a_profile_type_of_their_own(
+    start_agent, server, tenant, work
+):  # noqa: F811
     begin = now()
     agent = start_agent("--off-cpu=1")
-    done = subprocess.run([work, "200", "100"], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [work, "200", "100"], capture_output=True, text=True, check=True, timeout=60
+    )
     slept, _, locked, *_ = (int(word) for word in done.stdout.split())
     agent.stop()
     assert not agent.waiting(), agent.log()
@@ -283,7 +349,9 @@ def test_the_agent_sends_waits_as_a_profile_type_of_their_own(start_agent, serve
     label = f'{{process_executable_name="{NAME}"}}'
     end = now() + HOUR
     _, waited = folded(client, f"off_cpu:off_cpu:nanoseconds::{label}", begin - HOUR, end)
-    _, used = folded(client, f"process_cpu:cpu:nanoseconds:cpu:nanoseconds{label}", begin - HOUR, end)
+    _, used = folded(
+        client, f"process_cpu:cpu:nanoseconds:cpu:nanoseconds{label}", begin - HOUR, end
+    )
     total = sum(waited.values())
     # The main thread, once it has slept, waits for a moment alone; the other one for the lock.
     assert slept + locked < 1.1 * total and total > 0.9 * (slept + locked)
@@ -292,7 +360,23 @@ def test_the_agent_sends_waits_as_a_profile_type_of_their_own(start_agent, serve
 
 def test_waits_of_others_are_not_left_out_samples(tmp_path):
     """In a PID namespace, where most threads that wait are outside of it: nobody asked for those."""
-    done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", PERFOLIO, "record", "--off-cpu=1", "--",
-                           "sleep", "0.5"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-                          env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    done = subprocess.run(
+        [
+            "unshare",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            PERFOLIO,
+            "record",
+            "--off-cpu=1",
+            "--",
+            "sleep",
+            "0.5",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
     assert done.returncode == 0 and "PID namespace" not in done.stderr, done.stderr

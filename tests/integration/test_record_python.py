@@ -19,8 +19,11 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses
 
 
 def version_of(path):
-    done = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+    )
     return done.stdout.strip()
 
 
@@ -28,7 +31,10 @@ def interpreters():
     """The system's Python, and one of each other version that pyenv or a PATH has."""
     found = {version_of("/usr/bin/python3"): "/usr/bin/python3"}
     installed = sorted(pathlib.Path.home().glob(".pyenv/versions/*/bin/python3"))
-    for path in [*map(str, installed), *filter(None, (shutil.which(f"python3.{minor}") for minor in range(8, 15)))]:
+    for path in [
+        *map(str, installed),
+        *filter(None, (shutil.which(f"python3.{minor}") for minor in range(8, 15))),
+    ]:
         found.setdefault(version_of(path), path)
     return {version: path for version, path in found.items() if version.startswith("3.")}
 
@@ -45,12 +51,19 @@ def stacks(file):
         location = profile.locations[location_id]
         for line in reversed(location["line"]):
             function = profile.functions[line["function_id"]]
-            yield function["name"], os.path.basename(function.get("filename") or ""), line.get("line")
+            yield function["name"], os.path.basename(function.get("filename") or ""), line.get(
+                "line"
+            )
         if not location["line"]:
             yield None
 
-    return [([frame for location_id in reversed(sample.stack) for frame in frames(location_id)],
-             sample.values[0]) for sample in profile.samples]
+    return [
+        (
+            [frame for location_id in reversed(sample.stack) for frame in frames(location_id)],
+            sample.values[0],
+        )
+        for sample in profile.samples
+    ]
 
 
 def of_script(frames, script="script.py"):
@@ -59,12 +72,17 @@ def of_script(frames, script="script.py"):
 
 def has_call_left(frames):
     """Is the C function that runs frames there beside them? Innermost it may be about to begin one."""
-    calls = [i for i, frame in enumerate(frames) if frame and frame[0].startswith("_PyEval_EvalFrameDefault")]
-    return bool(calls) and bool(of_script(frames[calls[0]:]))
+    calls = [
+        i
+        for i, frame in enumerate(frames)
+        if frame and frame[0].startswith("_PyEval_EvalFrameDefault")
+    ]
+    return bool(calls) and bool(of_script(frames[calls[0] :]))
 
 
-def record_script(record, tmp_path, text, python="/usr/bin/python3", seconds=3,  # noqa: F811
-                  options=()):
+def record_script(
+    record, tmp_path, text, python="/usr/bin/python3", seconds=3, options=()  # noqa: F811
+):
     """Of a program that runs already: what is measured is the walk, not how soon a new program is known."""
     (tmp_path / "script.py").write_text(text)
     process = subprocess.Popen([python, "script.py"], cwd=tmp_path)
@@ -109,7 +127,9 @@ main()
 
 
 @pytest.mark.parametrize("version", KNOWN)
-def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(record, tmp_path, version):  # noqa: F811
+def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
+    record, tmp_path, version
+):  # noqa: F811
     found, _ = record_script(record, tmp_path, LOAD, ALL[version])
     total = sum(count for _, count in found)
     outer = "Work.outer" if int(version[2:]) >= 11 else "outer"
@@ -123,16 +143,25 @@ def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(record, tm
         chain = by_key if script[1:2] == [("main", 24)] else by_generator
         calls = min(len(script), len(chain)) - 1
         whole += count if is_beginning and script[:calls] == chain[:calls] else 0
-        of_generator += count if script[:5] == by_generator and script[5:] in (
-            [("leaf", 3)], [("leaf", 4)]) else 0
+        of_generator += (
+            count
+            if script[:5] == by_generator and script[5:] in ([("leaf", 3)], [("leaf", 4)])
+            else 0
+        )
         assert not has_call_left(frames), "\n".join(map(str, frames))
     assert total > 10 and whole >= 0.99 * total, (whole, total)
     assert of_generator > 0.8 * total, (of_generator, total)
 
 
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
-def test_c_functions_between_those_of_a_script_stay_between(record, tmp_path, options):  # noqa: F811
-    found, _ = record_script(record, tmp_path, options=options, text="""\
+def test_c_functions_between_those_of_a_script_stay_between(
+    record, tmp_path, options
+):  # noqa: F811
+    found, _ = record_script(
+        record,
+        tmp_path,
+        options=options,
+        text="""\
 import functools
 
 def add(a, b):
@@ -146,7 +175,8 @@ def main():
         functools.reduce(add, [1, 2, 3, 4])
 
 main()
-""")
+""",
+    )
     total = sum(count for _, count in found)
     good = 0
     for frames, count in found:
@@ -159,7 +189,10 @@ main()
 
 
 def test_each_thread_has_its_own_functions(record, tmp_path):  # noqa: F811
-    found, _ = record_script(record, tmp_path, """\
+    found, _ = record_script(
+        record,
+        tmp_path,
+        """\
 import threading
 
 def first():
@@ -177,7 +210,8 @@ def third():
 threading.Thread(target=first).start()
 threading.Thread(target=second).start()
 third()
-""")
+""",
+    )
     total = sum(count for _, count in found)
     seen = {name: 0 for name in ("first", "second", "third")}
     lost = 0
@@ -200,7 +234,10 @@ third()
 @pytest.mark.parametrize("depth", [100, 450, 900])
 def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
     # The leaf takes long beside the way down, in which a sample has some of the frames only.
-    found, _ = record_script(record, tmp_path, f"""\
+    found, _ = record_script(
+        record,
+        tmp_path,
+        f"""\
 def leaf():
     total = 0
     for i in range(1000000):
@@ -212,15 +249,21 @@ def down(n):
 
 while True:
     down({depth})
-""")
+""",
+    )
     total = sum(count for _, count in found)
     expected = ["<module>"] + ["down"] * depth + ["leaf"]
-    good = sum(count for frames, count in found if [name for name, _ in of_script(frames)] == expected)
+    good = sum(
+        count for frames, count in found if [name for name, _ in of_script(frames)] == expected
+    )
     assert total > 10 and good >= 0.95 * total, (good, total)
 
 
 def test_children_and_names_beyond_ascii(record, tmp_path):  # noqa: F811
-    found, _ = record_script(record, tmp_path, """\
+    found, _ = record_script(
+        record,
+        tmp_path,
+        """\
 import os
 
 def größe(n):
@@ -235,15 +278,23 @@ if os.fork() == 0:
     os._exit(0)
 while True:
     größe(1000)
-""")
+""",
+    )
     total = sum(count for _, count in found)
     names = [[name for name, _ in of_script(frames)][:3] for frames, _ in found]
-    assert ["<module>", "日本", "größe"] in names and ["<module>", "größe", "größe.<locals>.<genexpr>"] in names
+    assert ["<module>", "日本", "größe"] in names and [
+        "<module>",
+        "größe",
+        "größe.<locals>.<genexpr>",
+    ] in names
     assert total > 10
 
 
-def test_a_script_is_shared_from_its_start_with_files_and_lines(record, tmp_path, server):  # noqa: F811
-    (tmp_path / "script.py").write_text("""\
+def test_a_script_is_shared_from_its_start_with_files_and_lines(
+    record, tmp_path, server
+):  # noqa: F811
+    (tmp_path / "script.py").write_text(
+        """\
 def work(n):
     total = 0
     for i in range(n):
@@ -252,15 +303,25 @@ def work(n):
 
 for _ in range(300):
     work(20000)
-""")
-    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token,
-                   "PERFOLIO_CA_FILE": str(server.ca_file)}
-    done = record("--share", "-F", "499", "--", "/usr/bin/python3", "script.py", environment=environment)
+"""
+    )
+    environment = {
+        "PERFOLIO_URL": server.url,
+        "PERFOLIO_TOKEN": server.token,
+        "PERFOLIO_CA_FILE": str(server.ca_file),
+    }
+    done = record(
+        "--share", "-F", "499", "--", "/usr/bin/python3", "script.py", environment=environment
+    )
     assert done.returncode == 0, done.stderr
     link = done.stdout.strip()
     assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", link)
-    rows = {row["name"]: row for row in server.api(server.token).get(
-        f"/api/v1/shares/{link[-22:]}/top").json()["functions"]}
+    rows = {
+        row["name"]: row
+        for row in server.api(server.token)
+        .get(f"/api/v1/shares/{link[-22:]}/top")
+        .json()["functions"]
+    }
     assert rows["work"]["file"].endswith("script.py")
     assert rows["work"]["cum"] > 0.8 * max(row["cum"] for row in rows.values())
 
@@ -272,8 +333,13 @@ def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  #
     assert not any(of_script(frames) for frames, _ in found)
 
 
-def test_short_lived_children_have_functions_from_their_first_moment(record, tmp_path):  # noqa: F811
-    found, _ = record_script(record, tmp_path, """\
+def test_short_lived_children_have_functions_from_their_first_moment(
+    record, tmp_path
+):  # noqa: F811
+    found, _ = record_script(
+        record,
+        tmp_path,
+        """\
 import os
 
 def work():
@@ -287,7 +353,8 @@ def main():
         os.wait()
 
 main()
-""")
+""",
+    )
     total, of_work = 0, 0
     for frames, count in found:
         names = [name for name, _ in of_script(frames)]

@@ -15,11 +15,20 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 
 RUBY = "/usr/bin/ruby"
 KNOWN = ("3.1",)
-VERSION = subprocess.run([RUBY, "-e", "print RUBY_VERSION[/^\\d+\\.\\d+/]"], capture_output=True,
-                         text=True).stdout if os.access(RUBY, os.X_OK) else None
+VERSION = (
+    subprocess.run(
+        [RUBY, "-e", "print RUBY_VERSION[/^\\d+\\.\\d+/]"], capture_output=True, text=True
+    ).stdout
+    if os.access(RUBY, os.X_OK)
+    else None
+)
 
-pytestmark = [pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
-              pytest.mark.skipif(VERSION not in KNOWN, reason=f"/usr/bin/ruby is not there, or not of {KNOWN}: {VERSION}")]
+pytestmark = [
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+    pytest.mark.skipif(
+        VERSION not in KNOWN, reason=f"/usr/bin/ruby is not there, or not of {KNOWN}: {VERSION}"
+    ),
+]
 
 
 def record_script(record, tmp_path, text, seconds=3, options=()):  # noqa: F811
@@ -74,7 +83,9 @@ main
 
 
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
-def test_methods_of_a_script_stand_in_the_place_of_the_interpreters(record, tmp_path, options):  # noqa: F811
+def test_methods_of_a_script_stand_in_the_place_of_the_interpreters(
+    record, tmp_path, options
+):  # noqa: F811
     found, total = record_script(record, tmp_path, LOAD, options=options)
     by_each = [("<main>", 28), ("main", 23), ("block in main", 23), ("outer", 17), ("middle", 12)]
     by_sort = [("<main>", 28), ("main", 24), ("block in main", 24)]
@@ -104,13 +115,16 @@ def test_c_functions_between_those_of_a_script_stay_between(record, tmp_path):  
             continue
         of_each += count
         block = names.index("block in main")
-        between = names[names.index("main") + 1:block]
+        between = names[names.index("main") + 1 : block]
         good += count if "rb_ary_each" in between and names[block + 1] == "outer" else 0
     assert of_each > 10 and good >= 0.99 * of_each, (good, of_each, total)
 
 
 def test_each_thread_and_fiber_has_its_own_methods(record, tmp_path):  # noqa: F811
-    found, total = record_script(record, tmp_path, """\
+    found, total = record_script(
+        record,
+        tmp_path,
+        """\
 def first
   (1..1000).sum { |i| i * i } while true
 end
@@ -127,7 +141,8 @@ end
 Thread.new { first }
 Thread.new { second }
 third
-""")
+""",
+    )
     seen = {name: 0 for name in ("first", "second", "block in third")}
     for frames, count in found:
         names = [name for name, _ in script_of(frames)]
@@ -141,7 +156,10 @@ third
 
 @pytest.mark.parametrize("depth", [100, 450])
 def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
-    found, total = record_script(record, tmp_path, f"""\
+    found, total = record_script(
+        record,
+        tmp_path,
+        f"""\
 def leaf
   i = 0
   i += 1 while i < 1000000
@@ -152,16 +170,22 @@ def down(n)
 end
 
 down({depth}) while true
-""")
+""",
+    )
     expected = ["<main>"] + ["down"] * depth + ["leaf"]
-    good = sum(count for frames, count in found if [name for name, _ in script_of(frames)] == expected)
+    good = sum(
+        count for frames, count in found if [name for name, _ in script_of(frames)] == expected
+    )
     assert total > 10 and good >= 0.95 * total, (good, total)
 
 
 def test_lines_of_a_long_method_and_names_beyond_ascii(record, tmp_path):  # noqa: F811
     """More words of instructions than the first block of its index of lines."""
     assignments = "\n".join(f"  a = {i} + n" for i in range(400))
-    found, total = record_script(record, tmp_path, f"""\
+    found, total = record_script(
+        record,
+        tmp_path,
+        f"""\
 def größe(n)
 {assignments}
   i = 0
@@ -171,7 +195,8 @@ def größe(n)
 end
 
 größe(1) while true
-""")
+""",
+    )
     lines = {}
     for frames, count in found:
         script = script_of(frames)
@@ -181,7 +206,10 @@ größe(1) while true
 
 
 def test_children_have_methods_from_their_first_moment(record, tmp_path):  # noqa: F811
-    found, total = record_script(record, tmp_path, """\
+    found, total = record_script(
+        record,
+        tmp_path,
+        """\
 def work
   i = 0
   i += 1 while i < 500000
@@ -194,7 +222,8 @@ def main
 end
 
 main
-""")
+""",
+    )
     of_work = 0
     for frames, count in found:
         names = [name for name, _ in script_of(frames)]
@@ -204,16 +233,26 @@ main
 
 def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  # noqa: F811
     """Debian's library with another version in it."""
-    maps = subprocess.run([RUBY, "-e", "print File.read('/proc/self/maps')"], capture_output=True, text=True).stdout
+    maps = subprocess.run(
+        [RUBY, "-e", "print File.read('/proc/self/maps')"], capture_output=True, text=True
+    ).stdout
     library = next(line.split()[-1] for line in maps.splitlines() if "libruby" in line)
-    symbols = subprocess.run(["readelf", "--dyn-syms", "-W", library], capture_output=True, text=True).stdout
-    address = int(next(line for line in symbols.splitlines() if "ruby_api_version" in line).split()[1], 16)
+    symbols = subprocess.run(
+        ["readelf", "--dyn-syms", "-W", library], capture_output=True, text=True
+    ).stdout
+    address = int(
+        next(line for line in symbols.splitlines() if "ruby_api_version" in line).split()[1], 16
+    )
     other = bytearray(pathlib.Path(library).read_bytes())
-    assert int.from_bytes(other[address:address + 4], "little") == 3  # the file has it at its address
+    assert (
+        int.from_bytes(other[address : address + 4], "little") == 3
+    )  # the file has it at its address
     file = tmp_path / ".".join(library.split("/")[-1].split(".")[:-1])
     file.write_bytes(other)
     (tmp_path / "script.rb").write_text("i = 0\ni += 1 while true\n")
-    process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    process = subprocess.Popen(
+        [RUBY, "script.rb"], cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    )
     try:
         let_it_run(process, 0.5)
         with file.open("r+b") as stream:  # it looks at that itself when it starts

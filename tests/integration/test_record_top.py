@@ -28,11 +28,18 @@ def test_without_a_terminal_tables_follow_one_another(record, program, tmp_path)
     with spinning(program) as process:
         done = record("--top", "-d", "4", "-F", "499", "-p", process.pid)
     assert done.returncode == 0, done.stderr
-    heads = [int(count) for count in re.findall(r"^\d+ s, (\d+) samples, \d+ functions$", done.stdout, re.M)]
+    heads = [
+        int(count)
+        for count in re.findall(r"^\d+ s, (\d+) samples, \d+ functions$", done.stdout, re.M)
+    ]
     assert len(heads) >= 2 and heads == sorted(heads) and heads[-1] > 0
     assert "\033" not in done.stdout
     last = done.stdout.rsplit(" samples, ", 1)[1]
-    rows = {line.split("  ")[-1].split()[0]: line.split() for line in last.splitlines()[3:] if line.strip()}
+    rows = {
+        line.split("  ")[-1].split()[0]: line.split()
+        for line in last.splitlines()[3:]
+        if line.strip()
+    }
     assert float(rows["inner"][2].rstrip("%")) > 50
     # Of two thousand samples one may meet the two instructions of its own.
     assert rows["outer"][0] == "·" or float(rows["outer"][2].rstrip("%")) < 1, rows["outer"]
@@ -51,8 +58,12 @@ def test_what_was_shown_is_written_where_that_is_asked_for(record, program, tmp_
 
 def test_it_ends_when_nobody_reads_any_more(program, tmp_path):  # noqa: F811
     with spinning(program) as spun:
-        process = subprocess.Popen([str(PERFOLIO), "record", "--top", "-d", "600", "-p", str(spun.pid)],
-                                   cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [str(PERFOLIO), "record", "--top", "-d", "600", "-p", str(spun.pid)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         assert b"samples" in process.stdout.readline()
         process.stdout.close()
         assert process.wait(60) == -signal.SIGPIPE
@@ -69,10 +80,15 @@ class Screen:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.text = b""
-        self.process = subprocess.Popen([str(PERFOLIO), "record", *map(str, arguments)], cwd=folder,
-                                        env={"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm"},
-                                        stdin=self.slave, stdout=self.slave, stderr=self.slave,
-                                        preexec_fn=self.own_terminal)
+        self.process = subprocess.Popen(
+            [str(PERFOLIO), "record", *map(str, arguments)],
+            cwd=folder,
+            env={"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm"},
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            preexec_fn=self.own_terminal,
+        )
 
     @staticmethod
     def own_terminal():
@@ -100,7 +116,9 @@ class Screen:
         return self.process.returncode
 
     def is_as_before(self):
-        return termios.tcgetattr(self.slave) == self.before and self.text.count(ENTER) == self.text.count(LEAVE)
+        return termios.tcgetattr(self.slave) == self.before and self.text.count(
+            ENTER
+        ) == self.text.count(LEAVE)
 
     def close(self):
         with contextlib.suppress(ProcessLookupError):

@@ -84,8 +84,10 @@ def paranoid():
     return int(path.read_text()) if path.exists() else 4
 
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv") or paranoid() > 2,
-                                reason="needs root to become nobody, and perf events for users")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv") or paranoid() > 2,
+    reason="needs root to become nobody, and perf events for users",
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +97,48 @@ def folder():
     for name in ("perfolio", "perfolio-symbolize"):
         shutil.copy(CLIENT_BUILD / name, path / name)
     (path / "work.c").write_text(SOURCE)
-    for name, option in (("own-work", "-fno-omit-frame-pointer"), ("own-bare", "-fomit-frame-pointer")):
-        subprocess.run(["gcc", "-g", "-O1", "-pthread", option, "-fno-optimize-sibling-calls", "-Wl,--build-id",
-                        path / "work.c", "-o", path / name], check=True)
+    for name, option in (
+        ("own-work", "-fno-omit-frame-pointer"),
+        ("own-bare", "-fomit-frame-pointer"),
+    ):
+        subprocess.run(
+            [
+                "gcc",
+                "-g",
+                "-O1",
+                "-pthread",
+                option,
+                "-fno-optimize-sibling-calls",
+                "-Wl,--build-id",
+                path / "work.c",
+                "-o",
+                path / name,
+            ],
+            check=True,
+        )
     os.chown(path, NOBODY, NOBODY)
     yield path
     shutil.rmtree(path)
 
 
 def as_nobody(folder, *command, **options):
-    return subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-                             "--inh-caps=-all", "--bounding-set=-all", *map(str, command)], cwd=folder, text=True,
-                            env={"HOME": str(folder), "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, **options)
+    return subprocess.Popen(
+        [
+            "setpriv",
+            f"--reuid={NOBODY}",
+            f"--regid={NOBODY}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+            *map(str, command),
+        ],
+        cwd=folder,
+        text=True,
+        env={"HOME": str(folder), "PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
 
 
 def record(folder, *arguments):
@@ -120,8 +151,13 @@ def record(folder, *arguments):
 
 
 def functions(folder):
-    done = subprocess.run([str(folder / "perfolio"), "top", "--json", str(folder / "profile.pb.gz")], check=True,
-                          env={"HOME": str(folder)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(folder / "perfolio"), "top", "--json", str(folder / "profile.pb.gz")],
+        check=True,
+        env={"HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
     answer = json.loads(done.stdout)
     assert (answer["sample_type"], answer["unit"]) == ("cpu", "nanoseconds")
     return answer["total"], {row["name"]: row["cum"] for row in answer["functions"]}
@@ -154,8 +190,19 @@ def test_by_frame_pointers_alone_no_copy_of_a_stack_is_walked(folder, program, i
 
 def test_a_stack_that_is_longer_than_its_copy_says_so(folder):
     (folder / "deep.c").write_text(DEEP)
-    subprocess.run(["gcc", "-g", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", folder / "deep.c",
-                    "-o", folder / "own-deep"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-g",
+            "-O2",
+            "-fomit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            folder / "deep.c",
+            "-o",
+            folder / "own-deep",
+        ],
+        check=True,
+    )
     status, said, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 60)
     assert status == 0 and "stacks that end" not in said, said
     total, rows = functions(folder)
@@ -170,7 +217,10 @@ def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
     process = as_nobody(folder, folder / "own-work", 1000000)
     try:
         tasks = Path(f"/proc/{process.pid}/task")
-        while len(list(tasks.iterdir())) < 2 or not (tasks / f"{process.pid}/children").read_text().strip():
+        while (
+            len(list(tasks.iterdir())) < 2
+            or not (tasks / f"{process.pid}/children").read_text().strip()
+        ):
             time.sleep(0.01)
         status, said, _ = record(folder, "-p", process.pid, "-d", "3", "-F", "499")
     finally:
@@ -184,12 +234,21 @@ def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
         assert rows[name] > 0.1 * total, name
 
 
-@pytest.mark.parametrize("arguments", [["-a", "-d", "1"], ["--off-cpu", "--", "true"], ["--wall", "--", "true"],
-                                       ["--event=page-faults", "--", "true"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-a", "-d", "1"],
+        ["--off-cpu", "--", "true"],
+        ["--wall", "--", "true"],
+        ["--event=page-faults", "--", "true"],
+    ],
+)
 def test_what_needs_rights_says_which(folder, arguments):
     status, said, _ = record(folder, *arguments)
     assert status not in (0, 2)
-    assert "run as root, or grant CAP_BPF, CAP_PERFMON" in said and "your own programs: -p PID" in said
+    assert (
+        "run as root, or grant CAP_BPF, CAP_PERFMON" in said and "your own programs: -p PID" in said
+    )
 
 
 def test_another_users_process_is_refused(folder):
@@ -198,8 +257,14 @@ def test_another_users_process_is_refused(folder):
     assert re.search(r"only programs of your own, .* without CAP_PERFMON", said), said
 
 
-@pytest.mark.parametrize("mode, words", [(0o4755, "setuid or setgid"), (0o711, "executed but not read"),
-                                         (0o755, "used no processor time")])
+@pytest.mark.parametrize(
+    "mode, words",
+    [
+        (0o4755, "setuid or setgid"),
+        (0o711, "executed but not read"),
+        (0o755, "used no processor time"),
+    ],
+)
 def test_why_a_program_of_other_rights_has_no_sample_is_said(folder, mode, words):
     path = folder / "own-other"
     shutil.copy("/bin/true" if mode == 0o755 else folder / "own-work", path)

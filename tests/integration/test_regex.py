@@ -34,4 +34,7 @@ def test_every_refused_expression_is_refused(server, made):
     client = server.anonymous()
     for pattern in CASES["refused"]:
         answer = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern})
-        assert answer.status == 400 and "regular expression" in answer.json()["detail"], (pattern, answer.text)
+        assert answer.status == 400 and "regular expression" in answer.json()["detail"], (
+            pattern,
+            answer.text,
+        )

@@ -29,8 +29,13 @@ def flat_and_cum(answer):
 
 
 def tree_of(node):
-    return {node["name"]: (node["value"], node["self"],
-                           [tree_of(child) for child in node.get("children", [])])}
+    return {
+        node["name"]: (
+            node["value"],
+            node["self"],
+            [tree_of(child) for child in node.get("children", [])],
+        )
+    }
 
 
 def read_flame(body):
@@ -43,24 +48,36 @@ def read_flame(body):
     for i in range(section_count):
         number, _, offset, length = struct.unpack_from("<IIQQ", body, 64 + 24 * i)
         assert offset % 8 == 0 and offset + length <= len(body)
-        sections[number] = body[offset:offset + length]
-    return {"flags": flags, "nodes": nodes, "frames": frames, "strings": strings, "total": total,
-            "base_total": base_total, "sections": sections,
-            "metadata": json.loads(sections[12])}
+        sections[number] = body[offset : offset + length]
+    return {
+        "flags": flags,
+        "nodes": nodes,
+        "frames": frames,
+        "strings": strings,
+        "total": total,
+        "base_total": base_total,
+        "sections": sections,
+        "metadata": json.loads(sections[12]),
+    }
 
 
 def numbers_of(flame, section):
     """A number for each node, in 16 or 32 bits."""
     data = flame["sections"][section]
     assert len(data) in (2 * flame["nodes"], 4 * flame["nodes"])
-    return struct.unpack(f"<{flame['nodes']}{'H' if len(data) == 2 * flame['nodes'] else 'I'}", data)
+    return struct.unpack(
+        f"<{flame['nodes']}{'H' if len(data) == 2 * flame['nodes'] else 'I'}", data
+    )
 
 
 def own_of(flame, gaps=3, values=4):
     """The own value of each node."""
     own, node = [0] * flame["nodes"], 0
-    for gap, (value,) in zip(struct.iter_unpack("<I", flame["sections"][gaps]),
-                             struct.iter_unpack("<d", flame["sections"][values]), strict=True):
+    for gap, (value,) in zip(
+        struct.iter_unpack("<I", flame["sections"][gaps]),
+        struct.iter_unpack("<d", flame["sections"][values]),
+        strict=True,
+    ):
         node += gap[0]
         assert own[node] == 0 and value != 0
         own[node] = value
@@ -74,12 +91,17 @@ def names_of(flame):
     frame_name = struct.unpack(f"<{flame['frames']}I", flame["sections"][5])
     return [strings[frame_name[frame]] for frame in numbers_of(flame, 1)]
 
+
 def labelled_profile():
     """Forty functions under one root, run by three threads and by samples without a thread."""
     maker = pprof_maker.Maker([("cpu", "nanoseconds")])
     locations = [maker.location([(maker.function(f"f{i}", "a.c"), 1)]) for i in range(40)]
     for i in range(40):
-        maker.sample([locations[i], locations[0]], [1000 + i], [("thread", f"worker-{i % 4}")] if i % 4 else [])
+        maker.sample(
+            [locations[i], locations[0]],
+            [1000 + i],
+            [("thread", f"worker-{i % 4}")] if i % 4 else [],
+        )
     return maker.bytes()
 
 
@@ -90,15 +112,25 @@ def test_a_table_by_a_label_begins_with_a_row_for_each_of_its_values(admin, tmp_
     made = share(admin, labelled_profile())
     answer = admin.get(f"/api/v1/shares/{made['id']}/top", query={"group_by": "thread"}).json()
     assert [(row["name"], row["flat"], row["cum"]) for row in answer["functions"][:4]] == [
-        (name, 0, value) for name, value in sums.most_common()]
+        (name, 0, value) for name, value in sums.most_common()
+    ]
     assert answer["total"] == sum(sums.values())
     file = tmp_path / "labelled.pb"
     file.write_bytes(labelled_profile())
-    table = subprocess.run([ROOT / "build" / os.environ.get("BUILD", "release") / "perfolio", "top", file, "--group-by", "thread"],
-                           capture_output=True, text=True, check=True).stdout.splitlines()
+    table = subprocess.run(
+        [
+            ROOT / "build" / os.environ.get("BUILD", "release") / "perfolio",
+            "top",
+            file,
+            "--group-by",
+            "thread",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
     assert table[1].endswith("cum%  thread, function"), table
     assert [line.split("  ")[-1] for line in table[2:6]] == [name for name, _ in sums.most_common()]
-
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +143,12 @@ def made(server):
 
 def test_top_counts_flat_and_cum(admin, made):
     answer = admin.get(f"/api/v1/shares/{made['a']}/top")
-    assert flat_and_cum(answer) == {"main": (0, 100), "parse": (10, 40), "read": (30, 30),
-                                    "draw": (60, 60)}
+    assert flat_and_cum(answer) == {
+        "main": (0, 100),
+        "parse": (10, 40),
+        "read": (30, 30),
+        "draw": (60, 60),
+    }
     body = answer.json()
     assert body["total"] == 100 and body["truncated"] is False and body["function_count"] == 4
     assert [row["name"] for row in body["functions"]][:2] == ["draw", "read"]
@@ -129,15 +165,28 @@ def test_top_says_what_it_leaves_out(admin, made):
 def test_filters_mean_what_pprof_means(admin, made):
     top = f"/api/v1/shares/{made['a']}/top"
     assert flat_and_cum(admin.get(top, query={"focus": "parse"})) == {
-        "main": (0, 40), "parse": (10, 40), "read": (30, 30)}
+        "main": (0, 40),
+        "parse": (10, 40),
+        "read": (30, 30),
+    }
     assert flat_and_cum(admin.get(top, query={"ignore": "parse"})) == {
-        "main": (0, 60), "draw": (60, 60)}
+        "main": (0, 60),
+        "draw": (60, 60),
+    }
     assert flat_and_cum(admin.get(top, query={"hide": "parse"})) == {
-        "main": (10, 100), "read": (30, 30), "draw": (60, 60)}
+        "main": (10, 100),
+        "read": (30, 30),
+        "draw": (60, 60),
+    }
     assert flat_and_cum(admin.get(top, query={"show": "^(main|draw)$"})) == {
-        "main": (40, 100), "draw": (60, 60)}
+        "main": (40, 100),
+        "draw": (60, 60),
+    }
     assert flat_and_cum(admin.get(top, query=[("focus", "main"), ("focus", "read")])) == {
-        "main": (0, 30), "parse": (0, 30), "read": (30, 30)}
+        "main": (0, 30),
+        "parse": (0, 30),
+        "read": (30, 30),
+    }
 
 
 def test_callers_and_callees(admin, made):
@@ -151,8 +200,21 @@ def test_the_flame_graph_in_both_forms(admin, made):
     path = f"/api/v1/shares/{made['a']}/flame"
     tree = admin.get(path, headers={"Accept": "application/json"}).json()
     assert tree["total"] == 100
-    assert tree_of(tree["root"]) == {"root": (100, 0, [{"main": (100, 0, [
-        {"draw": (60, 60, [])}, {"parse": (40, 10, [{"read": (30, 30, [])}])}])}])}
+    assert tree_of(tree["root"]) == {
+        "root": (
+            100,
+            0,
+            [
+                {
+                    "main": (
+                        100,
+                        0,
+                        [{"draw": (60, 60, [])}, {"parse": (40, 10, [{"read": (30, 30, [])}])}],
+                    )
+                }
+            ],
+        )
+    }
     answer = admin.get(path)
     assert answer.headers["content-type"] == "application/vnd.perfolio.flame"
     flame = read_flame(answer.body)
@@ -177,6 +239,7 @@ def test_a_flame_graph_that_is_cut_says_so(admin):
 
 def path_hash(*names):
     """As the page computes it, from its documentation."""
+
     def mix(parent, name):
         value = parent ^ (((name << 5 | name >> 27) + 0x9E3779B9) & 0xFFFFFFFF)
         value = (value ^ value >> 16) * 0x85EBCA6B & 0xFFFFFFFF
@@ -194,8 +257,10 @@ def path_hash(*names):
 
 
 def test_what_is_below_a_node_of_a_tree_that_was_cut(admin):
-    lines = "".join(f"main;{'heavy' if i % 2 else 'light'};f{i} {i + 1000 if i % 2 else 1}\n"
-                    for i in range(400)).encode()
+    lines = "".join(
+        f"main;{'heavy' if i % 2 else 'light'};f{i} {i + 1000 if i % 2 else 1}\n"
+        for i in range(400)
+    ).encode()
     made = share(admin, lines)
     path = f"/api/v1/shares/{made['id']}/flame"
     as_json = {"Accept": "application/json"}
@@ -225,11 +290,13 @@ def test_a_flame_graph_travels_compressed(admin):
     packed = admin.get(path, headers={"Accept-Encoding": "gzip, zstd;q=0.9"})
     assert packed.headers["content-encoding"] in ("zstd", "gzip")
     if packed.headers["content-encoding"] == "zstd" and shutil.which("zstd"):
-        unpacked = subprocess.run(["zstd", "-q", "-dc"], input=packed.body, capture_output=True,
-                                  check=True).stdout
+        unpacked = subprocess.run(
+            ["zstd", "-q", "-dc"], input=packed.body, capture_output=True, check=True
+        ).stdout
         assert unpacked == plain.body
-    assert "accept-encoding" in " ".join(value.lower() for name, value in packed.fields
-                                      if name.lower() == "vary")
+    assert "accept-encoding" in " ".join(
+        value.lower() for name, value in packed.fields if name.lower() == "vary"
+    )
 
 
 def test_a_diff_is_b_minus_a(admin, made):
@@ -250,7 +317,10 @@ def test_a_diff_is_b_minus_a(admin, made):
 
 
 def test_decimals_of_any_number_are_compared_and_merged(admin):
-    ids = [share(admin, text)["id"] for text in (b"main;a 12\n", b"main;a 2.5\nmain;b 1.0\n", b"main;a 1.125\n")]
+    ids = [
+        share(admin, text)["id"]
+        for text in (b"main;a 12\n", b"main;a 2.5\nmain;b 1.0\n", b"main;a 1.125\n")
+    ]
     body = admin.get("/api/v1/diff/top", query={"a": ids[1], "b": ids[2]}).json()
     assert (body["total_a"], body["total_b"], body["unit"]) == (3500, 1125, "count/1000")
     body = admin.get("/api/v1/diff/top", query={"a": ids[2], "b": ids[0]}).json()
@@ -270,8 +340,12 @@ def test_profiles_are_merged_into_a_new_share(admin, made):
     shown = admin.get(f"/api/v1/shares/{merged}").json()
     assert shown["title"] == "sum" and shown["format"] == "pprof"
     assert flat_and_cum(admin.get(f"/api/v1/shares/{merged}/top")) == {
-        "main": (0, 300), "parse": (20, 140), "read": (120, 120), "draw": (120, 120),
-        "wait": (40, 40)}
+        "main": (0, 300),
+        "parse": (20, 140),
+        "read": (120, 120),
+        "draw": (120, 120),
+        "wait": (40, 40),
+    }
     problem(admin.post("/api/v1/merge", json={"shares": []}), 400, "shares")
     problem(admin.post("/api/v1/merge", json={"shares": [made["a"]] * 65}), 400, "shares")
     problem(admin.post("/api/v1/merge", json={"shares": [made["a"], "x"]}), 404)
@@ -288,7 +362,8 @@ def test_exports(admin, made):
     assert f"{made['a']}.pb.gz" in packed.headers["content-disposition"]
     again = share(admin, packed.body)
     assert flat_and_cum(admin.get(f"/api/v1/shares/{again['id']}/top")) == flat_and_cum(
-        admin.get(f"/api/v1/shares/{made['a']}/top"))
+        admin.get(f"/api/v1/shares/{made['a']}/top")
+    )
     svg = admin.get(base + ".svg")
     assert svg.headers["content-type"].startswith("image/svg+xml")
     assert b"<svg" in svg.body and b"parse" in svg.body and b"<script" not in svg.body
@@ -331,11 +406,21 @@ def test_values_that_cannot_be_added_are_refused_and_kept(admin):
     assert admin.get(f"/api/v1/shares/{again}").json()["totals"] == [None]
 
 
-@pytest.mark.parametrize("values,total", [
-    ((2**62, 2**62 - 2), 2**63 - 2), ((2**62, 2**62 - 1), None), ((2**63 - 1,), None),
-    ((2**62, -2**62 + 2), 2), ((2**62, -2**62), None), ((2**62, -2**62 + 1), None)])
+@pytest.mark.parametrize(
+    "values,total",
+    [
+        ((2**62, 2**62 - 2), 2**63 - 2),
+        ((2**62, 2**62 - 1), None),
+        ((2**63 - 1,), None),
+        ((2**62, -(2**62) + 2), 2),
+        ((2**62, -(2**62)), None),
+        ((2**62, -(2**62) + 1), None),
+    ],
+)
 def test_badge_summary_and_reports_agree_on_what_can_be_added(admin, values, total):
-    made = share(admin, "".join(f"a;f{i} {value}\n" for i, value in enumerate(values)).encode())["id"]
+    made = share(admin, "".join(f"a;f{i} {value}\n" for i, value in enumerate(values)).encode())[
+        "id"
+    ]
     assert admin.get(f"/api/v1/shares/{made}").json()["totals"] == [total]
     top = admin.get(f"/api/v1/shares/{made}/top")
     assert (top.status, top.json().get("total")) == (413 if total is None else 200, total)
@@ -343,22 +428,40 @@ def test_badge_summary_and_reports_agree_on_what_can_be_added(admin, values, tot
     assert (">total too large<" in badge) == (total is None)
 
 
-@pytest.mark.parametrize("query,word", [
-    ({"focus": "("}, "focus"), ({"hide": "(?=x)"}, "hide"), ({"show": r"(a)\1"}, "show"),
-    ({"ignore": "a" * 8200}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),
-    ({"group_by": "no-such-label"}, "no-such-label"), ({"sampletype": "cpu"}, "sampletype"),
-    ({"focus": [f"f{i}" for i in range(33)]}, "focus"), ({"label": "thread"}, "thread"),
-    ({"label": "thread=io"}, "which has no labels"), ({"label": ["a=b"] * 33}, "label"),
-])
+@pytest.mark.parametrize(
+    "query,word",
+    [
+        ({"focus": "("}, "focus"),
+        ({"hide": "(?=x)"}, "hide"),
+        ({"show": r"(a)\1"}, "show"),
+        ({"ignore": "a" * 8200}, "ignore"),
+        ({"limit": "-1"}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"group_by": "no-such-label"}, "no-such-label"),
+        ({"sampletype": "cpu"}, "sampletype"),
+        ({"focus": [f"f{i}" for i in range(33)]}, "focus"),
+        ({"label": "thread"}, "thread"),
+        ({"label": "thread=io"}, "which has no labels"),
+        ({"label": ["a=b"] * 33}, "label"),
+    ],
+)
 def test_wrong_parameters_are_named(admin, made, query, word):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top", query=query), 400, word)
 
 
-@pytest.mark.parametrize("query,name", [
-    ("limit=1&limit=2", "limit"), ("sample_type=cpu&sample_type=samples", "sample_type"),
-    ("group_by=file&limit=1&group_by=file", "group_by"), ("focus=%zz", "focus"), ("focus=%", "focus"),
-    ("focus=a&focus=b%4", "focus"), ("label=a%3db&label=%3", "label"), ("limit=%310%", "limit"),
-])
+@pytest.mark.parametrize(
+    "query,name",
+    [
+        ("limit=1&limit=2", "limit"),
+        ("sample_type=cpu&sample_type=samples", "sample_type"),
+        ("group_by=file&limit=1&group_by=file", "group_by"),
+        ("focus=%zz", "focus"),
+        ("focus=%", "focus"),
+        ("focus=a&focus=b%4", "focus"),
+        ("label=a%3db&label=%3", "label"),
+        ("limit=%310%", "limit"),
+    ],
+)
 def test_a_parameter_with_two_values_or_a_broken_escape_is_named(admin, made, query, name):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top?{query}"), 400, f"parameter {name} ")
 
@@ -366,11 +469,20 @@ def test_a_parameter_with_two_values_or_a_broken_escape_is_named(admin, made, qu
 def test_modes_of_a_diff_are_those_of_the_document(admin, made):
     pair = {"a": made["a"], "b": made["b"]}
     paths = yaml.safe_load(admin.get("/api/openapi.yaml").body)["paths"]
-    modes = {path: parameter["schema"]["enum"] for path, item in paths.items()
-             for parameter in item.get("get", {}).get("parameters", [])
-             if parameter.get("name") == "mode"}
-    assert set(modes) == {"/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels",
-                          "/d/{a}..{b}.json", "/d/{a}..{b}.png", "/d/{a}..{b}.svg"}
+    modes = {
+        path: parameter["schema"]["enum"]
+        for path, item in paths.items()
+        for parameter in item.get("get", {}).get("parameters", [])
+        if parameter.get("name") == "mode"
+    }
+    assert set(modes) == {
+        "/api/v1/diff",
+        "/api/v1/diff/top",
+        "/api/v1/diff/labels",
+        "/d/{a}..{b}.json",
+        "/d/{a}..{b}.png",
+        "/d/{a}..{b}.svg",
+    }
     for path, documented in modes.items():
         sides = pair if "{a}" not in path else {}
         refused = admin.get(path.format(**pair), query={**sides, "mode": "relative"})
@@ -378,15 +490,20 @@ def test_modes_of_a_diff_are_those_of_the_document(admin, made):
         named = refused.json()["detail"].partition("mode must be ")[2]
         assert set(re.findall(r"\b(?!or\b)\w+", named)) == set(documented), named
         assert set(documented) == {"absolute", "normalised", "normalized"}
-    bodies = {mode: admin.get("/api/v1/diff/top", query={**pair, "mode": mode}).json()
-              for mode in modes["/api/v1/diff/top"]}
+    bodies = {
+        mode: admin.get("/api/v1/diff/top", query={**pair, "mode": mode}).json()
+        for mode in modes["/api/v1/diff/top"]
+    }
     assert bodies["normalized"] == bodies["normalised"] != bodies["absolute"]
 
 
 def test_sides_of_a_diff_and_settings_are_given_once(admin, made):
     a, b = made["a"], made["b"]
-    for query, name in ((f"a={a}&b={b}&a={a}", "a"), (f"a={a}&b={b}&b={b}", "b"),
-                        (f"a={a}&b={b}&mode=absolute&mode=normalised", "mode")):
+    for query, name in (
+        (f"a={a}&b={b}&a={a}", "a"),
+        (f"a={a}&b={b}&b={b}", "b"),
+        (f"a={a}&b={b}&mode=absolute&mode=normalised", "mode"),
+    ):
         for path in ("/api/v1/diff", "/api/v1/diff/top"):
             problem(admin.get(f"{path}?{query}"), 400, f"parameter {name} ")
     problem(admin.post("/api/v1/shares?title=a&title=b", samples.FOLDED), 400, "parameter title ")
@@ -427,9 +544,12 @@ def test_labels_of_a_real_profile(admin, labelled):
             for label in set(sample.labels) if sample.values[index] else ():
                 samples_of[label] += 1
                 totals[label] += sample.values[index]
-        shown = {(label["key"], value["value"]) + ((value["unit"],) if "unit" in value else ()):
-                 (value["total"], value["samples"])
-                 for label in answer["labels"] for value in label["values"]}
+        shown = {
+            (label["key"], value["value"])
+            + ((value["unit"],) if "unit" in value else ()): (value["total"], value["samples"])
+            for label in answer["labels"]
+            for value in label["values"]
+        }
         assert shown == {label: (totals[label], samples_of[label]) for label in samples_of}
         assert answer["total"] == profile.total(index)
     first = admin.get(path, query={"limit": 1}).json()["labels"]
@@ -450,10 +570,16 @@ def test_label_rules_hold_in_every_report(admin, labelled):
     value = label["values"][0]
     rule = {"label": value["filter"]}
     one = f"/api/v1/shares/{identity}"
-    wanted = [sample for sample in profile.samples
-              if any(entry[:2] == (label["key"], value["value"]) for entry in sample.labels)]
-    index = len(profile.sample_types) - 1 if not profile.default_sample_type else [
-        name for name, _ in profile.sample_types].index(profile.default_sample_type)
+    wanted = [
+        sample
+        for sample in profile.samples
+        if any(entry[:2] == (label["key"], value["value"]) for entry in sample.labels)
+    ]
+    index = (
+        len(profile.sample_types) - 1
+        if not profile.default_sample_type
+        else [name for name, _ in profile.sample_types].index(profile.default_sample_type)
+    )
     kept = sum(sample.values[index] for sample in wanted)
     assert 0 < kept == value["total"] < profile.total(index)
     assert admin.get(one + "/top", query=rule).json()["kept"] == kept
@@ -465,14 +591,22 @@ def test_label_rules_hold_in_every_report(admin, labelled):
     assert sum(int(line.rpartition(b" ")[2]) for line in folded) == kept
     assert b"<svg" in admin.get(f"/p/{identity}.svg", query=rule).body
     page = admin.get(f"/p/{identity}.svg", query={"sv": "2", "lb": [value["filter"], "malformed"]})
-    assert page.body == admin.get(f"/p/{identity}.svg", query=rule).body != admin.get(f"/p/{identity}.svg").body
+    assert (
+        page.body
+        == admin.get(f"/p/{identity}.svg", query=rule).body
+        != admin.get(f"/p/{identity}.svg").body
+    )
     leaf = admin.get(one + "/top", query=rule).json()["functions"][0]
     callers = admin.get(one + "/callers", query={**rule, "fn": leaf["name"]}).json()
     assert (callers["flat"], callers["cum"]) == (leaf["flat"], leaf["cum"])
     pair = {"a": identity, "b": identity, **rule}
     assert admin.get("/api/v1/diff/labels", query=pair).json()["kept_a"] == kept
-    assert admin.get("/api/v1/diff", query=pair,
-                     headers={"Accept": "application/json"}).json()["root"]["value"] == kept
+    assert (
+        admin.get("/api/v1/diff", query=pair, headers={"Accept": "application/json"}).json()[
+            "root"
+        ]["value"]
+        == kept
+    )
 
 
 def test_wrong_questions_are_named(admin, made):
@@ -485,8 +619,11 @@ def test_wrong_questions_are_named(admin, made):
     problem(admin.get("/api/v1/diff", query={**made, "mode": "sideways"}), 400, "mode")
     cpu = share(admin, samples.pprof_gzip())["id"]
     for path in "/api/v1/diff", "/api/v1/diff/top":
-        problem(admin.get(path, query={"a": made["a"], "b": cpu, "sample_type": "cpu"}), 400,
-                "cannot be compared by cpu")
+        problem(
+            admin.get(path, query={"a": made["a"], "b": cpu, "sample_type": "cpu"}),
+            400,
+            "cannot be compared by cpu",
+        )
 
 
 def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):
@@ -501,8 +638,9 @@ def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):
 
 def decodes(server):
     metrics = server.api().get("/metrics").text
-    lines = [line for line in metrics.splitlines()
-             if line.startswith("perfolio_profile_decodes_total ")]
+    lines = [
+        line for line in metrics.splitlines() if line.startswith("perfolio_profile_decodes_total ")
+    ]
     return int(float(lines[0].split()[1])) if lines else 0
 
 
@@ -517,8 +655,9 @@ def test_many_viewers_of_one_cold_profile_cost_one_decode(start_server):
 
     def view(group):
         client = server.anonymous()
-        statuses.append(client.get(f"/api/v1/shares/{made['id']}/flame",
-                                   query={"group_by": group}).status)
+        statuses.append(
+            client.get(f"/api/v1/shares/{made['id']}/flame", query={"group_by": group}).status
+        )
         client.close()
 
     groups = ("function", "file", "line", "address", "binary") * 6
@@ -533,6 +672,7 @@ def test_many_viewers_of_one_cold_profile_cost_one_decode(start_server):
 
 def test_views_count_each_address_once(start_server):
     from test_shares import wait_for
+
     server = start_server("--jobs-interval", "1s")
     admin, anonymous = server.api(), server.anonymous()
     made = share(admin)

@@ -42,8 +42,10 @@ def program(path, script):
 def test_an_integration_test_that_passes_alone_is_flaky(tree):
     again = retry.Again(tree)
     (tree / "tests" / "integration" / "test_made.mark").touch()
-    found = [("integration", f"tests.integration.test_made::{name}", ["assert False"])
-             for name in ("test_fails_once[a b]", "test_fails_once[[c]]", "test_fails", "test_unknown")]
+    found = [
+        ("integration", f"tests.integration.test_made::{name}", ["assert False"])
+        for name in ("test_fails_once[a b]", "test_fails_once[[c]]", "test_fails", "test_unknown")
+    ]
     shown = []
     flaky = retry.retried(found, again, shown.append)
     assert flaky == found[:2], shown
@@ -69,7 +71,11 @@ def test_a_unit_test_runs_alone_and_a_sanitizer_report_is_final(tree):
 
 def test_a_crash_that_a_fuzzer_found_is_final_and_a_slow_input_is_not(tree):
     program(tree / "build" / "fuzz" / "tests" / "fuzz" / "seeds", "test $FUZZER = fuzz_slow\n")
-    for name, artifact in (("fuzz_slow", "timeout-1"), ("fuzz_crash", "crash-1"), ("fuzz_leak", "leak-1")):
+    for name, artifact in (
+        ("fuzz_slow", "timeout-1"),
+        ("fuzz_crash", "crash-1"),
+        ("fuzz_leak", "leak-1"),
+    ):
         folder = tree / "build" / "fuzz" / "findings" / name
         folder.mkdir(parents=True)
         (folder / artifact).write_bytes(b"x")
@@ -87,7 +93,9 @@ def test_the_failure_of_a_build_is_final(tree, step):
 def test_too_many_flaky_tests_fail_the_run():
     flaky = [("unit", f"test_{i}", []) for i in range(retry.MOST_FLAKY)]
     assert retry.objections(flaky, [], ["c1"]) == []
-    assert "4 tests are flaky" in retry.objections([*flaky, ("unit", "test_more", [])], [], ["c1"])[0]
+    assert (
+        "4 tests are flaky" in retry.objections([*flaky, ("unit", "test_more", [])], [], ["c1"])[0]
+    )
 
 
 def test_a_test_that_is_flaky_in_two_runs_of_ten_commits_fails_the_second(tmp_path):
@@ -99,7 +107,9 @@ def test_a_test_that_is_flaky_in_two_runs_of_ten_commits_fails_the_second(tmp_pa
     assert records == [("c5", "browser: explore: a graph is shown")]
     assert len(retry.objections(flaky, records, ["c7", "c6", "c5"])) == 1
     assert len(retry.objections(flaky, records, None)) == 1, "without git every record counts"
-    assert retry.objections(flaky, records, ["c17", "c16"]) == [], "it is longer than ten commits ago"
+    assert (
+        retry.objections(flaky, records, ["c17", "c16"]) == []
+    ), "it is longer than ten commits ago"
     assert retry.objections([("browser", "another", [])], records, ["c5"]) == []
     retry.record(path, ["c6"], flaky)
     assert path.read_text().startswith("# ") and len(retry.read_records(path)) == 2
@@ -107,12 +117,24 @@ def test_a_test_that_is_flaky_in_two_runs_of_ten_commits_fails_the_second(tmp_pa
 
 def test_recent_commits_are_those_of_the_tree(tmp_path):
     assert retry.recent_commits(tmp_path) is None
-    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-    for command in (["init", "-q"], *[["commit", "-q", "--allow-empty", "-m", str(i)] for i in range(12)]):
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    for command in (
+        ["init", "-q"],
+        *[["commit", "-q", "--allow-empty", "-m", str(i)] for i in range(12)],
+    ):
         subprocess.run(["git", *command], cwd=tmp_path, check=True, env={**os.environ, **identity})
     assert len(retry.recent_commits(tmp_path)) == retry.RECENT_COMMITS
 
 
 def test_the_record_in_the_source_tree_can_be_read():
-    lines = [line for line in (ROOT / "tests" / "flaky.txt").read_text().splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "tests" / "flaky.txt").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     assert len(retry.read_records(ROOT / "tests" / "flaky.txt")) == len(lines)

@@ -38,10 +38,17 @@ class Spoiled(Handler):
         body, key, query = self.take()
         if "uploads" in query:
             self.server.parts = {}
-            return self.respond(200, b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+            return self.respond(
+                200,
+                b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
+            )
         if "uploadId" in query:
-            self.server.objects[key] = b"".join(part for _, part in sorted(self.server.parts.items()))
-            return self.respond(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+            self.server.objects[key] = b"".join(
+                part for _, part in sorted(self.server.parts.items())
+            )
+            return self.respond(
+                200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+            )
         return self.fail(501, "NotImplemented")
 
     def do_PUT(self):
@@ -82,10 +89,16 @@ def bucket():
 
 def page_for(*methods, status=200, key="", query=None):
     """Responds with a page to such requests for objects."""
+
     def spoil(handler):
         path, _, asked = handler.path.partition("?")
         name = path.partition("/bucket/")[2]
-        if handler.command not in methods or not name or key not in name or (query is not None and query not in asked):
+        if (
+            handler.command not in methods
+            or not name
+            or key not in name
+            or (query is not None and query not in asked)
+        ):
             return False
         handler.send_response(status)
         handler.send_header("Content-Type", "text/html")
@@ -94,6 +107,7 @@ def page_for(*methods, status=200, key="", query=None):
         if handler.command != "HEAD":
             handler.wfile.write(PAGE)
         return True
+
     return spoil
 
 
@@ -121,25 +135,48 @@ def test_a_page_is_neither_an_object_nor_damage(server, bucket):
     body = large_pprof(5 * MIB)
     upload = api.post("/api/v1/uploads", json={"size": len(body)}).json()["id"]
     for number in range(2):
-        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", body[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+        assert (
+            api.put(
+                f"/api/v1/uploads/{upload}/parts/{number}",
+                body[number * 4 * MIB : (number + 1) * 4 * MIB],
+            ).status
+            == 204
+        )
     with bucket.spoiled(page_for("GET", key="spoiled/share/")):
         refused(api.get(f"/api/v1/shares/{share}/raw"))
     with bucket.spoiled(page_for("GET", key="spoiled/part/")):
         refused(api.post(f"/api/v1/uploads/{upload}/complete"))
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
     assert api.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
-    assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == [0, 1], "no part is dropped for it"
+    assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == [
+        0,
+        1,
+    ], "no part is dropped for it"
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
 
 
-@pytest.mark.parametrize("body", [PAGE, b"<Error><Code>InternalError</Code></Error>",
-                                  b"<Error><CompleteMultipartUploadResult/></Error>", b"<CompleteMultipartUploadResult>", b""])
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAGE,
+        b"<Error><Code>InternalError</Code></Error>",
+        b"<Error><CompleteMultipartUploadResult/></Error>",
+        b"<CompleteMultipartUploadResult>",
+        b"",
+    ],
+)
 def test_parts_are_joined_only_when_s3_says_so(server, bucket, body):
     api = server.api()
     data = large_pprof(12 * MIB)
     upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
     for number in range(3):
-        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", data[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+        assert (
+            api.put(
+                f"/api/v1/uploads/{upload}/parts/{number}",
+                data[number * 4 * MIB : (number + 1) * 4 * MIB],
+            ).status
+            == 204
+        )
 
     def spoil(handler):
         if handler.command != "POST" or "uploadId" not in handler.path:
@@ -168,11 +205,12 @@ def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
 
 def trickle(part, *methods):
     """Such responses come at one byte per second: from their first byte, or from that of their body."""
+
     def spoil(handler):
         if handler.command not in methods:
             return False
         body = b"x" * 5000
-        head = b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5000\r\n\r\n"
+        head = b'HTTP/1.1 200 OK\r\nETag: "x"\r\nContent-Length: 5000\r\n\r\n'
         data = head + body if part == "header" else body
         if part == "body":
             handler.wfile.write(head)
@@ -180,24 +218,31 @@ def trickle(part, *methods):
             if handler.server.stops_trickling.wait(1):
                 handler.close_connection = True
                 return True
-            handler.wfile.write(data[at:at + 1])
+            handler.wfile.write(data[at : at + 1])
         return True
+
     return spoil
 
 
 @pytest.mark.parametrize("part", ["header", "body"])
-@pytest.mark.parametrize("methods", [["PUT"], ["GET", "PUT", "POST", "HEAD", "DELETE"]], ids=["PUT", "all"])
+@pytest.mark.parametrize(
+    "methods", [["PUT"], ["GET", "PUT", "POST", "HEAD", "DELETE"]], ids=["PUT", "all"]
+)
 def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
-    kinds = [("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
-             ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
-             ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100})]
+    kinds = [
+        ("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+        ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
+        ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100}),
+    ]
     if "GET" in methods:
         kinds.append(("GET", f"/p/{share}/raw", {}))
     with bucket.spoiled(trickle(part, *methods)):
-        requests = [Asking(path, server.api(), method, path, **options) for method, path, options in kinds]
+        requests = [
+            Asking(path, server.api(), method, path, **options) for method, path, options in kinds
+        ]
         for request in requests:
             request.join()
     for request in requests:
@@ -209,17 +254,25 @@ def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods)
 
 def fail_with(status, code, *methods):
     """An XML error of S3 with all that it tells, or without code a page."""
+
     def spoil(handler):
         if handler.command not in methods:
             return False
-        body = (f"<Error><Code>{code}</Code><Message>no {code} for spoiled/share in bucket</Message>"
-                f"<BucketName>bucket</BucketName></Error>").encode() if code else PAGE
+        body = (
+            (
+                f"<Error><Code>{code}</Code><Message>no {code} for spoiled/share in bucket</Message>"
+                f"<BucketName>bucket</BucketName></Error>"
+            ).encode()
+            if code
+            else PAGE
+        )
         handler.send_response(status)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         if handler.command != "HEAD":
             handler.wfile.write(body)
         return True
+
     return spoil
 
 
@@ -230,27 +283,64 @@ def is_ready(server):
 ALL = ["GET", "PUT", "POST", "DELETE", "HEAD"]
 
 
-@pytest.mark.parametrize("status, code, methods", [
-    (500, "InternalError", ALL), (403, "AccessDenied", ALL), (403, "InvalidAccessKeyId", ALL), (403, "", ALL), (404, "NoSuchBucket", ALL),
-    (404, "NoSuchKey", ALL), (404, "", ALL), (403, "AccessDenied", ["PUT", "POST"]), (404, "NoSuchKey", ["PUT", "POST"])])
-def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(server, bucket, status, code, methods):
+@pytest.mark.parametrize(
+    "status, code, methods",
+    [
+        (500, "InternalError", ALL),
+        (403, "AccessDenied", ALL),
+        (403, "InvalidAccessKeyId", ALL),
+        (403, "", ALL),
+        (404, "NoSuchBucket", ALL),
+        (404, "NoSuchKey", ALL),
+        (404, "", ALL),
+        (403, "AccessDenied", ["PUT", "POST"]),
+        (404, "NoSuchKey", ["PUT", "POST"]),
+    ],
+)
+def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(
+    server, bucket, status, code, methods
+):
     anonymous = server.anonymous()
     wait_for(lambda: is_ready(server))
-    share = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}).json()["id"]
-    secrets = [f"127.0.0.1:{bucket.server_port}", str(bucket.server_port), "spoiled", "bucket", "share/"]
+    share = anonymous.post(
+        "/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}
+    ).json()["id"]
+    secrets = [
+        f"127.0.0.1:{bucket.server_port}",
+        str(bucket.server_port),
+        "spoiled",
+        "bucket",
+        "share/",
+    ]
     with bucket.spoiled(fail_with(status, code, *methods)):
-        requests = [Asking("share", server.anonymous(), "POST", "/api/v1/shares", body=samples.FOLDED),
-                    Asking("ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})]
+        requests = [
+            Asking("share", server.anonymous(), "POST", "/api/v1/shares", body=samples.FOLDED),
+            Asking(
+                "ingest",
+                server.api(),
+                "POST",
+                "/ingest",
+                body=samples.FOLDED,
+                query={"name": "app"},
+            ),
+        ]
         if "GET" in methods:
             requests.append(Asking("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw"))
         for request in requests:
             request.join()
-            is_away = request.kind == "raw" and code == "NoSuchKey"  # not lost: the client may try again
+            is_away = (
+                request.kind == "raw" and code == "NoSuchKey"
+            )  # not lost: the client may try again
             assert request.answer.status in ((503,) if is_away else (500, 503)), request.answer
             for secret in secrets:
-                assert secret not in request.answer.text.replace(f"/api/v1/shares/{share}", ""), (secret, request.answer.text)
+                assert secret not in request.answer.text.replace(f"/api/v1/shares/{share}", ""), (
+                    secret,
+                    request.answer.text,
+                )
             if status == 403:
-                assert "the object store refused the credentials" in request.answer.text, request.answer.text
+                assert (
+                    "the object store refused the credentials" in request.answer.text
+                ), request.answer.text
         wait_for(lambda: not is_ready(server), 60)
         ready = anonymous.get("/readyz")
         assert ready.status == 503 and "the object store" in ready.json()["detail"], ready
@@ -286,12 +376,15 @@ def test_readiness_asks_the_bucket_seldom_and_does_not_wait_for_it(server, bucke
 
 def endless(length, *methods):
     """Such responses have no end: Content-Length promises a PiB, or there is none and pieces follow for ever."""
+
     def spoil(handler):
         if handler.command not in methods:
             return False
         handler.send_response(200)
         handler.send_header("ETag", '"x"')
-        handler.send_header(*(("Content-Length", str(length)) if length else ("Transfer-Encoding", "chunked")))
+        handler.send_header(
+            *(("Content-Length", str(length)) if length else ("Transfer-Encoding", "chunked"))
+        )
         handler.end_headers()
         piece = b"\0" * 65536
         handler.close_connection = True
@@ -299,6 +392,7 @@ def endless(length, *methods):
             while not handler.server.stops_trickling.is_set():
                 handler.wfile.write(piece if length else b"10000\r\n" + piece + b"\r\n")
         return True
+
     return spoil
 
 
@@ -310,14 +404,24 @@ def test_an_endless_answer_of_s3_is_not_the_fault_of_the_client(server, bucket, 
     large = large_pprof(12 * MIB)
     joined = api.post("/api/v1/uploads", json={"size": len(large)}).json()["id"]
     for number in range(3):
-        assert api.put(f"/api/v1/uploads/{joined}/parts/{number}", large[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
-    kinds = [("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
-             ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
-             ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100}),
-             ("POST", f"/api/v1/uploads/{joined}/complete", {}),
-             ("GET", f"/p/{share}/raw", {})]
+        assert (
+            api.put(
+                f"/api/v1/uploads/{joined}/parts/{number}",
+                large[number * 4 * MIB : (number + 1) * 4 * MIB],
+            ).status
+            == 204
+        )
+    kinds = [
+        ("POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+        ("POST", "/api/v1/shares", {"body": samples.FOLDED}),
+        ("PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100}),
+        ("POST", f"/api/v1/uploads/{joined}/complete", {}),
+        ("GET", f"/p/{share}/raw", {}),
+    ]
     with bucket.spoiled(endless(length, "PUT", "POST", "GET")):
-        requests = [Asking(path, server.api(), method, path, **options) for method, path, options in kinds]
+        requests = [
+            Asking(path, server.api(), method, path, **options) for method, path, options in kinds
+        ]
         for request in requests:
             request.join()
     for request in requests:
@@ -333,10 +437,20 @@ def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, buck
     data = large_pprof(5 * MIB)
     upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
     for number in range(2):
-        assert api.put(f"/api/v1/uploads/{upload}/parts/{number}", data[number * 4 * MIB:(number + 1) * 4 * MIB]).status == 204
+        assert (
+            api.put(
+                f"/api/v1/uploads/{upload}/parts/{number}",
+                data[number * 4 * MIB : (number + 1) * 4 * MIB],
+            ).status
+            == 204
+        )
 
     def lose(handler):
-        return handler.command == "GET" and "spoiled/share/" in handler.path and fail_with(404, "NoSuchKey", "GET")(handler)
+        return (
+            handler.command == "GET"
+            and "spoiled/share/" in handler.path
+            and fail_with(404, "NoSuchKey", "GET")(handler)
+        )
 
     with bucket.spoiled(lose):
         refused(api.post(f"/api/v1/uploads/{upload}/complete"))
@@ -347,16 +461,24 @@ def test_no_object_is_lost_while_the_bucket_is_away(server, bucket):
     """A removed bucket answers 404 for each object: nothing of it is known to be lost, and the scrub reads it later."""
     api, anonymous = server.api(), server.anonymous()
     wait_for(lambda: is_ready(server))
-    share = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}).json()["id"]
+    share = anonymous.post(
+        "/api/v1/shares", samples.FOLDED, query={"visibility": "unlisted"}
+    ).json()["id"]
     assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     with bucket.spoiled(fail_with(404, "NoSuchKey", *ALL)):
         answer = anonymous.get(f"/api/v1/shares/{share}/raw")
         assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
         assert api.post("/api/v1/admin/scrub/start").status == 200
-        wait_for(lambda: any("job=scrub code=busy" in line for line in server.log().splitlines()), 60)
+        wait_for(
+            lambda: any("job=scrub code=busy" in line for line in server.log().splitlines()), 60
+        )
         state = api.get("/api/v1/admin/scrub").json()
         assert state["problems"] == [], state
-        lost = [line for line in anonymous.get("/metrics").text.splitlines() if line.startswith("perfolio_objects_lost_total")]
+        lost = [
+            line
+            for line in anonymous.get("/metrics").text.splitlines()
+            if line.startswith("perfolio_objects_lost_total")
+        ]
         assert all(line.endswith(" 0") for line in lost), lost
     wait_for(lambda: is_ready(server))
     assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED

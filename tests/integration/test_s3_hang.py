@@ -28,19 +28,30 @@ def test_a_bucket_that_hangs_is_answered_503_soon_and_used_again_without_a_resta
     assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     with bucket.hanging():
         kinds = [
-            ("ingest /ingest", "POST", "/ingest", {"body": samples.FOLDED, "query": {"name": "app"}}),
+            (
+                "ingest /ingest",
+                "POST",
+                "/ingest",
+                {"body": samples.FOLDED, "query": {"name": "app"}},
+            ),
             ("share upload", "POST", "/api/v1/shares", {"body": samples.FOLDED}),
             ("upload part", "PUT", f"/api/v1/uploads/{upload}/parts/0", {"body": b"x" * 100}),
             ("raw share", "GET", f"/p/{share}/raw", {}),
         ]
-        requests = [Asking(name, server.api(), method, path, **options)
-                    for _ in range(8) for name, method, path, options in kinds]
+        requests = [
+            Asking(name, server.api(), method, path, **options)
+            for _ in range(8)
+            for name, method, path, options in kinds
+        ]
         for request in requests:
             request.join()
         print_seconds(requests)
         for request in requests:
             assert_refused(request)
-        others = [Asking(path, server.api(), "GET", path) for path in ("/healthz", "/login", "/api/v1/shares")]
+        others = [
+            Asking(path, server.api(), "GET", path)
+            for path in ("/healthz", "/login", "/api/v1/shares")
+        ]
         for other in others:
             other.join()
             assert other.answer and other.answer.status == 200, (other.kind, other.answer)
@@ -57,7 +68,9 @@ def test_a_bucket_that_hangs_is_answered_503_soon_and_used_again_without_a_resta
 def test_the_server_stops_while_the_bucket_hangs(server, bucket):
     assert server.api().post("/api/v1/shares", samples.FOLDED).status == 201
     with bucket.hanging():
-        request = Asking("share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED)
+        request = Asking(
+            "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
+        )
         assert server.stop(120) == 0
         request.join()
     assert "requests_cut_off=none" in server.log(), "it stopped before --shutdown-timeout"
@@ -109,7 +122,9 @@ def push(server):
 
 def refused_after(server):
     """Seconds until a push is answered 503, as while the bucket hangs."""
-    request = Asking("ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})
+    request = Asking(
+        "ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"}
+    )
     request.join()
     assert request.answer and request.answer.status == 503, request.answer
     return request.seconds
@@ -120,14 +135,25 @@ def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
     for delay in (1.5, 3):
         bucket.delay = delay
         wait_for(lambda: push(server).status == 200, 60)
-        pushes = [Asking(str(number), server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"})
-                  for number in range(17)]
+        pushes = [
+            Asking(
+                str(number),
+                server.api(),
+                "POST",
+                "/ingest",
+                body=samples.FOLDED,
+                query={"name": "app"},
+            )
+            for number in range(17)
+        ]
         for one in pushes:
             one.join()
         assert [one.answer and one.answer.status for one in pushes] == [200] * 17, delay
         assert [push(server).status for _ in range(3)] == [200] * 3, delay
         wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
-    bucket.delay = 8  # the check takes that long; the response is the last result, before the check has one
+    bucket.delay = (
+        8  # the check takes that long; the response is the last result, before the check has one
+    )
     time.sleep(3.1)
     asked = [Asking("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
     for one in asked:

@@ -58,6 +58,7 @@ def start(folder):
     def start(name, objects, *flags, wait=True):
         servers[name] = Server(folder / name, flags, objects=objects)
         return servers[name].start() if wait else servers[name].launch()
+
     yield start
     for server in servers.values():
         server.stop()
@@ -73,12 +74,15 @@ def refused(server):
 # ---- starting ----
 
 
-@pytest.mark.parametrize("change, told", [
-    ({"bucket": "no-such-bucket"}, "there is no such bucket; create it or correct its name"),
-    ({"secret_key": "wrong"}, "check the secret key"),
-    ({"access_key": "wrong"}, "does not know the access key"),
-    ({"endpoint": "http://127.0.0.1:1"}, "127.0.0.1"),
-])
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"bucket": "no-such-bucket"}, "there is no such bucket; create it or correct its name"),
+        ({"secret_key": "wrong"}, "check the secret key"),
+        ({"access_key": "wrong"}, "does not know the access key"),
+        ({"endpoint": "http://127.0.0.1:1"}, "127.0.0.1"),
+    ],
+)
 def test_what_is_wrong_with_a_bucket_is_said_at_start(start, change, told):
     assert told in refused(start("data", bucket(new_prefix(), **change), wait=False))
 
@@ -91,10 +95,18 @@ def test_a_clock_that_is_off_is_said_at_start(start):
 
 
 def run(*arguments, environment=None):
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(("PERFOLIO_", "AWS_"))}
-    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True, timeout=120,
-                          env={**clean, **(environment or {})})
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PERFOLIO_", "AWS_"))
+    }
+    return subprocess.run(
+        [PERFOLIOD, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**clean, **(environment or {})},
+    )
 
 
 def test_settings_that_cannot_work_are_refused(folder):
@@ -115,8 +127,10 @@ def test_settings_that_cannot_work_are_refused(folder):
 def test_keys_come_from_a_file_and_stand_nowhere_else(start, folder):
     objects = bucket(new_prefix())
     keys = folder / "keys"
-    keys.write_text(f"[default]\naws_access_key_id = {objects.access_key}\n"
-                    f"aws_secret_access_key = {objects.secret_key}\n")
+    keys.write_text(
+        f"[default]\naws_access_key_id = {objects.access_key}\n"
+        f"aws_secret_access_key = {objects.secret_key}\n"
+    )
     keys.chmod(0o600)
     server = start("data", objects, "--s3-credentials-file", keys, wait=False)
     server.stop()
@@ -160,11 +174,16 @@ def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
 def fill(server):
     """Tokens and what is asked with them, whose answers stay the same."""
     api = server.api()
-    shares = [api.post("/api/v1/shares", f"main;share{i} {i + 1}\n".encode()).json()["id"]
-              for i in range(3)]
+    shares = [
+        api.post("/api/v1/shares", f"main;share{i} {i + 1}\n".encode()).json()["id"]
+        for i in range(3)
+    ]
     for i in range(4):
-        answer = api.post("/api/v1/profiles", f"main;batch{i} 1\n".encode(),
-                          query={"label": f"pod=p{i % 2}", "time": 10**18 + i})
+        answer = api.post(
+            "/api/v1/profiles",
+            f"main;batch{i} 1\n".encode(),
+            query={"label": f"pod=p{i % 2}", "time": 10**18 + i},
+        )
         assert answer.status == 200, answer
     return shares
 
@@ -183,11 +202,20 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     expected = answers(server, shares)
     assert len(expected[-1]) == 4
     keys = objects.environment()
-    result = run("backup", *objects.flags(), "--data-dir", server.data_dir, folder / "backup",
-                 environment=keys)
+    result = run(
+        "backup",
+        *objects.flags(),
+        "--data-dir",
+        server.data_dir,
+        folder / "backup",
+        environment=keys,
+    )
     assert result.returncode == 0, result
-    names = {str(path.relative_to(folder / "backup/objects"))
-             for path in (folder / "backup/objects").rglob("*") if path.is_file()}
+    names = {
+        str(path.relative_to(folder / "backup/objects"))
+        for path in (folder / "backup/objects").rglob("*")
+        if path.is_file()
+    }
     assert names == objects.keys() - {"database-id"} and len(names) > 3
     # To a folder, from there to another bucket.
     assert run("restore", "--data-dir", folder / "plain", folder / "backup").returncode == 0
@@ -195,19 +223,37 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     assert answers(plain, shares) == expected
     result = run("backup", "--data-dir", plain.data_dir, folder / "second")
     assert result.returncode == 0, result
-    result = run("restore", *again.flags(), "--data-dir", folder / "again", folder / "second",
-                 environment=keys)
+    result = run(
+        "restore",
+        *again.flags(),
+        "--data-dir",
+        folder / "again",
+        folder / "second",
+        environment=keys,
+    )
     assert result.returncode == 0, result
     assert answers(start("again", again), shares) == expected
     # Not over what is there.
-    result = run("restore", *objects.flags(), "--data-dir", folder / "over", folder / "backup",
-                 environment=keys)
+    result = run(
+        "restore",
+        *objects.flags(),
+        "--data-dir",
+        folder / "over",
+        folder / "backup",
+        environment=keys,
+    )
     assert result.returncode == 1 and "holds profiles already" in result.stderr
     assert not (folder / "over").exists() and answers(server, shares) == expected
     # Never a part for the whole.
     objects.ask("DELETE", f"share/{shares[1]}")
-    result = run("backup", *objects.flags(), "--data-dir", server.data_dir, folder / "third",
-                 environment=keys)
+    result = run(
+        "backup",
+        *objects.flags(),
+        "--data-dir",
+        server.data_dir,
+        folder / "third",
+        environment=keys,
+    )
     assert result.returncode == 1 and f"share/{shares[1]}" in result.stderr, result
     assert not (folder / "third").exists()
 
@@ -226,18 +272,26 @@ def test_damaged_and_lost_objects_of_a_bucket_are_found(start, folder):
     objects.ask("DELETE", lost)
     assert api.get(f"/p/{shares[0]}/raw").json()["type"] == "/problems/damaged"
     assert api.get(f"/p/{shares[1]}/raw").json()["type"] == "/problems/lost"
-    for command in (["store", "verify", *flags], ["backup", "--verify-only", *flags],
-                    ["backup", *flags, folder / "backup"]):
+    for command in (
+        ["store", "verify", *flags],
+        ["backup", "--verify-only", *flags],
+        ["backup", *flags, folder / "backup"],
+    ):
         result = run(*command, environment=keys)
         told = result.stdout + result.stderr
-        assert result.returncode == 1 and all(key in told for key in (damaged, lost, segment)), result
+        assert result.returncode == 1 and all(
+            key in told for key in (damaged, lost, segment)
+        ), result
     assert api.post("/api/v1/admin/scrub/start").status == 200
     deadline = time.monotonic() + 60
     while not (state := api.get("/api/v1/admin/scrub").json())["last_pass"]:
         assert time.monotonic() < deadline, state
         time.sleep(0.1)
     assert {one["object"]: one["problem"] for one in state["problems"]} == {
-        damaged: "broken", lost: "missing", segment: "broken"}
+        damaged: "broken",
+        lost: "missing",
+        segment: "broken",
+    }
 
 
 # ---- load ----
@@ -306,8 +360,11 @@ class ShareSender(Sender):
     def send_one(self, api):
         number = next(self.numbers) if self.waiting is None else self.waiting
         self.waiting = number
-        answer = api.post("/api/v1/shares", f"main;share{number} 1\n".encode(),
-                          headers={"Idempotency-Key": f"share-{number}"})
+        answer = api.post(
+            "/api/v1/shares",
+            f"main;share{number} 1\n".encode(),
+            headers={"Idempotency-Key": f"share-{number}"},
+        )
         if answer.status == 201:
             self.shares.setdefault(number, set()).add(answer.json()["id"])
             self.waiting = None
@@ -323,9 +380,13 @@ class ShareSender(Sender):
 def load(servers, database, sender_count=4):
     """(api of the first server, senders, when they begin); all is well at the end, or it says so."""
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
-    token = Tenant(servers[0], uploads_per_minute=10**6).make_token("ingest", "read", "share")["token"]
-    senders = [Sender(servers[i % len(servers):] + servers[:i % len(servers)], token, NUMBERS, begin)
-               for i in range(sender_count)]
+    token = Tenant(servers[0], uploads_per_minute=10**6).make_token("ingest", "read", "share")[
+        "token"
+    ]
+    senders = [
+        Sender(servers[i % len(servers) :] + servers[: i % len(servers)], token, NUMBERS, begin)
+        for i in range(sender_count)
+    ]
     sharer = ShareSender(servers, token, NUMBERS, begin)
     hurry = Hurry(database)
     for thread in [*senders, sharer, hurry]:
@@ -339,13 +400,15 @@ def load(servers, database, sender_count=4):
         for server in servers:
             check(server.api(token), senders, begin)
             for number, ids in sharer.shares.items():
-                share, = ids
+                (share,) = ids
                 answer = server.api(token).get(f"/api/v1/shares/{share}/raw")
                 assert answer.body == f"main;share{number} 1\n".encode(), answer
         leave_nothing(servers, database)
         check(servers[0].api(token), senders, begin)
-        print(f"{sum(map(len, acknowledged))} batches, {len(sharer.shares)} shares, "
-              f"{sum(sender.refusals for sender in [*senders, sharer])} refusals")
+        print(
+            f"{sum(map(len, acknowledged))} batches, {len(sharer.shares)} shares, "
+            f"{sum(sender.refusals for sender in [*senders, sharer])} refusals"
+        )
     finally:
         for thread in [*senders, sharer, hurry]:
             thread.should_stop.set()
@@ -371,8 +434,19 @@ def leave_nothing(servers, database):
 
 def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_database):  # noqa: F811
     prefix, database = new_prefix(), Database(external_database)
-    servers = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s",
-                     "--worker-threads", "16") for name in ("one", "two")]
+    servers = [
+        start(
+            name,
+            bucket(prefix),
+            "--database-url",
+            external_database,
+            "--jobs-interval",
+            "1s",
+            "--worker-threads",
+            "16",
+        )
+        for name in ("one", "two")
+    ]
     random.seed(1)
     with load(servers, database) as (token, senders, _, begin):
         for number in range(ROUNDS):
@@ -390,19 +464,29 @@ def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_data
 
 def test_what_one_server_does_the_other_knows(start, external_database):  # noqa: F811
     prefix = new_prefix()
-    one, two = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
-                for name in ("one", "two")]
+    one, two = [
+        start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
+        for name in ("one", "two")
+    ]
     tenant = Tenant(one)
     token = tenant.make_token("share", "read", "ingest")
     mine, other = one.api(token["token"]), two.api(token["token"])
-    share, again = [api.post("/api/v1/shares", FOLDED, headers={"Idempotency-Key": "k"}).json()["id"]
-                    for api in (mine, other)]
+    share, again = [
+        api.post("/api/v1/shares", FOLDED, headers={"Idempotency-Key": "k"}).json()["id"]
+        for api in (mine, other)
+    ]
     assert share == again
     assert mine.post("/api/v1/profiles", FOLDED, query={"label": "pod=a"}).status == 200
-    query = {"query": "samples:count", "start": time.time_ns() - HOUR, "end": time.time_ns(),
-             "report": "folded"}
+    query = {
+        "query": "samples:count",
+        "start": time.time_ns() - HOUR,
+        "end": time.time_ns(),
+        "report": "folded",
+    }
     assert other.get("/api/v1/query", query=query).text == FOLDED.decode()
-    assert two.anonymous().get(f"/api/v1/shares/{share}/flame").status == 200  # kept there from now on
+    assert (
+        two.anonymous().get(f"/api/v1/shares/{share}/flame").status == 200
+    )  # kept there from now on
     assert mine.delete(f"/api/v1/shares/{share}").status == 204
     for path in ("", "/raw", "/flame"):
         assert two.anonymous().get(f"/api/v1/shares/{share}{path}").status == 410
@@ -455,11 +539,13 @@ def watch_refusals(senders):
                 if answer.status == 503 and int(answer.headers.get("retry-after", 0)) < 1:
                     sender.problems.append(answer)
                 return answer
+
             api.request = checked
             try:
                 ask(api)
             finally:
                 api.request = request
+
         sender.send = send
 
 
@@ -487,8 +573,14 @@ def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):
     database = Database(external_database)
     random.seed(2)
     with proxy_to_bucket(UnreliableProxy) as proxy:
-        server = start("one", bucket(new_prefix(), endpoint=proxy.endpoint), "--database-url",
-                       external_database, "--jobs-interval", "1s")
+        server = start(
+            "one",
+            bucket(new_prefix(), endpoint=proxy.endpoint),
+            "--database-url",
+            external_database,
+            "--jobs-interval",
+            "1s",
+        )
         with load([server], database) as (token, senders, sharer, begin):
             watch_refusals([*senders, sharer])
             proxy.kinds, proxy.share = FAULTS, 0.3
@@ -512,8 +604,9 @@ def wait_until_collectable(objects, database):
     then it will be looked for while this server goes on."""
     deadline = time.monotonic() + 30
     while True:
-        left = objects.keys("segment/") - database.rows("SELECT object_key FROM segment UNION ALL "
-                                                        "SELECT object_key FROM object_trash")
+        left = objects.keys("segment/") - database.rows(
+            "SELECT object_key FROM segment UNION ALL " "SELECT object_key FROM object_trash"
+        )
         ended = database.rows("SELECT id FROM store_writer WHERE ended_at IS NOT NULL")
         open_ones = {key for key in left if int(key.split("/")[1]) not in ended}
         if left and not open_ones:
@@ -526,8 +619,11 @@ def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database)
     database = Database(external_database)
     script = ["sh", str(ROOT / "tests/s3/radosgw.sh")]
     folder = os.environ[stored.PREFIX + "DIR"]
-    servers = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
-               for prefix in [new_prefix()] for name in ("one", "two")]
+    servers = [
+        start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
+        for prefix in [new_prefix()]
+        for name in ("one", "two")
+    ]
     with load(servers, database) as (token, senders, sharer, begin):
         watch_refusals([*senders, sharer])
         for _ in range(max(2, ROUNDS // 3)):
@@ -558,32 +654,45 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
     token = Tenant(one).make_token("ingest", "read")["token"]
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
     for number in range(10):
-        answer = one.api(token).post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
-                                     query={"label": "pod=a", "time": begin + number})
+        answer = one.api(token).post(
+            "/api/v1/profiles",
+            f"main;batch{number} 1\n".encode(),
+            query={"label": "pod=a", "time": begin + number},
+        )
         assert answer.status == 200, answer
     assert one.stop() == 0
     with proxy_to_bucket(SlowProxy) as proxy:
         two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
         leases, deadline = set(), time.monotonic() + 120
         while not database.rows("SELECT 1 FROM block"):
-            leases |= database.rows("SELECT leased_until FROM segment_tenant WHERE leased_until > now()")
+            leases |= database.rows(
+                "SELECT leased_until FROM segment_tenant WHERE leased_until > now()"
+            )
             assert time.monotonic() < deadline
             time.sleep(0.2)
         assert len(leases) > 1, "another server would have begun the same"
-        answer = two.api(token).get("/api/v1/query", query={
-            "query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"})
+        answer = two.api(token).get(
+            "/api/v1/query",
+            query={"query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"},
+        )
         assert len(answer.text.splitlines()) == 10
         assert two.stop() == 0
 
 
-def test_a_question_does_not_wait_for_a_bucket_past_its_time(start, external_database):  # noqa: F811
+def test_a_question_does_not_wait_for_a_bucket_past_its_time(
+    start, external_database
+):  # noqa: F811
     prefix, flags = new_prefix(), ("--database-url", external_database)
     one = start("one", bucket(prefix), *flags)
     tenant = Tenant(one, query_time_s=2)
     token = tenant.make_token("ingest", "read")["token"]
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
-    assert one.api(token).post("/api/v1/profiles", FOLDED,
-                               query={"label": "pod=a", "time": begin}).status == 200
+    assert (
+        one.api(token)
+        .post("/api/v1/profiles", FOLDED, query={"label": "pod=a", "time": begin})
+        .status
+        == 200
+    )
     query = {"query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"}
     with proxy_to_bucket() as proxy:
         two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)

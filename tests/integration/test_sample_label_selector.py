@@ -24,8 +24,13 @@ def make_labelled(samples):
     return maker.bytes()
 
 
-APP = [("a", 10, [("endpoint", "/a"), ("thread.name", "worker-1")]), ("b", 20, [("endpoint", "/b"), ("bytes", 4096, "bytes")]),
-       ("ab", 30, [("endpoint", "/a"), ("endpoint", "/b")]), ("none", 40, []), ("span", 50, [("span_id", SPAN)])]
+APP = [
+    ("a", 10, [("endpoint", "/a"), ("thread.name", "worker-1")]),
+    ("b", 20, [("endpoint", "/b"), ("bytes", 4096, "bytes")]),
+    ("ab", 30, [("endpoint", "/a"), ("endpoint", "/b")]),
+    ("none", 40, []),
+    ("span", 50, [("span_id", SPAN)]),
+]
 OTHER = [("other", 1, [("thread.name", "worker-2")])]
 
 
@@ -35,7 +40,12 @@ def client(server):
     client = tenant.api("admin", "ingest", "read", "share")
     client.tenant = tenant
     for name, samples in (("app", APP), ("other", OTHER)):
-        assert client.post("/api/v1/profiles", make_labelled(samples), query={"label": f"service_name={name}"}).status == 200
+        assert (
+            client.post(
+                "/api/v1/profiles", make_labelled(samples), query={"label": f"service_name={name}"}
+            ).status
+            == 200
+        )
     return client
 
 
@@ -74,7 +84,9 @@ CASES = [
 def test_labels_of_samples_are_compared(client, selector, wanted):
     assert functions(client, selector) == wanted
     assert functions(client, selector) == wanted, "the second time it is an answer that was kept"
-    over_time = client.get("/api/v1/query_range", query=window(query=CPU + selector, rate="false")).json()
+    over_time = client.get(
+        "/api/v1/query_range", query=window(query=CPU + selector, rate="false")
+    ).json()
     values = {name: value for name, value, _ in APP + OTHER}
     assert sum(one["total"] for one in over_time["series"]) == sum(values[name] for name in wanted)
 
@@ -82,46 +94,83 @@ def test_labels_of_samples_are_compared(client, selector, wanted):
 def test_a_series_with_the_label_hides_no_samples_of_others(server):
     """One service has the label on its series, another on its samples; so does one that a setting moves to series."""
     client = Tenant(server).api("ingest", "read")
-    for name, samples, labels in (("app", APP, []), ("own", [("own a", 100, [])], ["endpoint=/a"]),
-                                  ("moved", [("own b", 200, [])], ["endpoint=/b"]), ("none", OTHER, [])):
+    for name, samples, labels in (
+        ("app", APP, []),
+        ("own", [("own a", 100, [])], ["endpoint=/a"]),
+        ("moved", [("own b", 200, [])], ["endpoint=/b"]),
+        ("none", OTHER, []),
+    ):
         query = [("label", f"service_name={name}"), *(("label", label) for label in labels)]
         assert client.post("/api/v1/profiles", make_labelled(samples), query=query).status == 200
     everything = {name for name, _, _ in [*APP, *OTHER]} | {"own a", "own b"}
-    for selector, wanted in (('{endpoint="/a"}', {"a", "ab", "own a"}), ('{endpoint="/b"}', {"b", "ab", "own b"}),
-                             ('{endpoint=~"/.*"}', {"a", "b", "ab", "own a", "own b"}),
-                             ('{endpoint!="/a"}', everything - {"a", "ab", "own a"}),
-                             ('{endpoint!~"/.*"}', {"none", "span", "other"}), ('{service_name="own",endpoint="/a"}', {"own a"})):
+    for selector, wanted in (
+        ('{endpoint="/a"}', {"a", "ab", "own a"}),
+        ('{endpoint="/b"}', {"b", "ab", "own b"}),
+        ('{endpoint=~"/.*"}', {"a", "b", "ab", "own a", "own b"}),
+        ('{endpoint!="/a"}', everything - {"a", "ab", "own a"}),
+        ('{endpoint!~"/.*"}', {"none", "span", "other"}),
+        ('{service_name="own",endpoint="/a"}', {"own a"}),
+    ):
         assert functions(client, selector) == wanted, selector
         listed = client.get("/api/v1/series", query=window(**{"match[]": CPU + selector})).json()
-        names = {name for name, samples in (("app", APP), ("none", OTHER)) if wanted & {one[0] for one in samples}}
-        names |= {name for name, function in (("own", "own a"), ("moved", "own b")) if function in wanted}
+        names = {
+            name
+            for name, samples in (("app", APP), ("none", OTHER))
+            if wanted & {one[0] for one in samples}
+        }
+        names |= {
+            name for name, function in (("own", "own a"), ("moved", "own b")) if function in wanted
+        }
         assert {one["service_name"] for one in listed["data"]} == names, selector
 
 
 def test_other_questions_know_them_too(client):
-    selector, by_label = CPU + '{service_name="app",endpoint="/a"}', {"query": CPU + '{service_name="app"}', "label": "endpoint=/a"}
-    one, other = (client.get("/api/v1/query", query=window(report="folded", **query)) for query in ({"query": selector}, by_label))
+    selector, by_label = CPU + '{service_name="app",endpoint="/a"}', {
+        "query": CPU + '{service_name="app"}',
+        "label": "endpoint=/a",
+    }
+    one, other = (
+        client.get("/api/v1/query", query=window(report="folded", **query))
+        for query in ({"query": selector}, by_label)
+    )
     assert one.status == 200 and one.text == other.text
     for report in ("json", "flame", "callgraph", "svg"):
-        assert client.get("/api/v1/query", query=window(report=report, query=selector)).status == 200, report
+        assert (
+            client.get("/api/v1/query", query=window(report=report, query=selector)).status == 200
+        ), report
     # A selector decides what the whole is; label shows a part of it.
     for query, total in (({"query": selector}, 40), (by_label, 150)):
         table = client.get("/api/v1/query", query=window(report="top", **query)).json()
         assert (table["total"], table["kept"]) == (total, 40), query
-    grouped = client.get("/api/v1/query", query=window(query=selector, report="folded", group_by="endpoint"))
-    assert grouped.text == client.get("/api/v1/query", query=window(report="folded", group_by="endpoint", **by_label)).text
+    grouped = client.get(
+        "/api/v1/query", query=window(query=selector, report="folded", group_by="endpoint")
+    )
+    assert (
+        grouped.text
+        == client.get(
+            "/api/v1/query", query=window(report="folded", group_by="endpoint", **by_label)
+        ).text
+    )
     table = client.get("/api/v1/export", query=window(query=selector))
     assert table.status == 200 and len(table.body) > 500
     share = client.post("/api/v1/shares", query=window(query=selector))
     assert share.status == 201, share
     top = client.get(f"/api/v1/shares/{share.json()['id']}/top", query={}).json()
     assert {row["name"] for row in top["functions"]} == {"a", "ab"}
-    diff = client.get("/api/v1/diff/top", query={
-        "a_query": selector, "b_query": CPU + '{service_name="app",endpoint="/b"}',
-        **{f"{side}_{name}": value for side in "ab" for name, value in window().items()}})
+    diff = client.get(
+        "/api/v1/diff/top",
+        query={
+            "a_query": selector,
+            "b_query": CPU + '{service_name="app",endpoint="/b"}',
+            **{f"{side}_{name}": value for side in "ab" for name, value in window().items()},
+        },
+    )
     assert diff.status == 200 and (diff.json()["total_a"], diff.json()["total_b"]) == (40, 50), diff
     assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in diff.json()["functions"]} == {
-        "a": (10, 0), "b": (0, 20), "ab": (30, 30)}
+        "a": (10, 0),
+        "b": (0, 20),
+        "ab": (30, 30),
+    }
 
 
 def test_commands_know_them(cli, client, tmp_path):  # noqa: F811
@@ -138,17 +187,26 @@ def test_commands_know_them(cli, client, tmp_path):  # noqa: F811
     assert {row["name"]: row["cum"] for row in found["functions"]} == {"a": 10, "ab": 30}
     changed = json.loads(ask("diff", "--local", "--json", one + times, other + times))
     assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in changed["functions"]} == {
-        "a": (10, 0), "b": (0, 20), "ab": (30, 30)}, changed
+        "a": (10, 0),
+        "b": (0, 20),
+        "ab": (30, 30),
+    }, changed
     table = tmp_path / "samples.parquet"
     ask("export", "--parquet", one + times, "-o", table)
     assert table.stat().st_size > 500
     share = ask("query", one + times, "--share").strip()
-    assert {row["name"] for row in json.loads(ask("top", "--json", share))["functions"]} == {"a", "ab"}
+    assert {row["name"] for row in json.loads(ask("top", "--json", share))["functions"]} == {
+        "a",
+        "ab",
+    }
 
 
 def test_lists_have_what_samples_match(client):
     def series(*matches):
-        answer = client.get("/api/v1/series", query=[("start", BEGIN), ("end", END), *(("match[]", one) for one in matches)])
+        answer = client.get(
+            "/api/v1/series",
+            query=[("start", BEGIN), ("end", END), *(("match[]", one) for one in matches)],
+        )
         assert answer.status == 200, answer
         return [one["service_name"] for one in answer.json()["data"]]
 
@@ -156,12 +214,16 @@ def test_lists_have_what_samples_match(client):
     assert series('{thread.name=~"worker.*"}') == ["app", "other"]
     assert series('{thread.name="worker-3"}') == [] and series('{absent="x"}') == []
     assert series('{thread.name="worker-2"}', '{endpoint="/b"}') == ["app", "other"]
-    values = client.get("/api/v1/label/service_name/values", query=window(**{"match[]": '{endpoint="/a"}'}))
+    values = client.get(
+        "/api/v1/label/service_name/values", query=window(**{"match[]": '{endpoint="/a"}'})
+    )
     assert values.json()["data"] == ["app"]
     types = client.get("/api/v1/profile_types", query=window(**{"match[]": '{endpoint="/z"}'}))
     assert types.json()["data"] == []
     listed = client.get("/api/v1/profiles", query=window(query='{thread.name="worker-2"}'))
-    assert listed.status == 200 and [one["labels"]["service_name"] for one in listed.json()["data"]] == ["other"]
+    assert listed.status == 200 and [
+        one["labels"]["service_name"] for one in listed.json()["data"]
+    ] == ["other"]
 
 
 def test_a_label_that_is_nowhere_is_named(client):
@@ -169,36 +231,68 @@ def test_a_label_that_is_nowhere_is_named(client):
         return client.get(path, query=window(query=CPU + selector)).headers.get("perfolio-warning")
 
     for path in ("/api/v1/query", "/api/v1/query_range"):
-        assert warning('{service_name="app",endpiont="/a"}', path) == "no series and no sample of this window has the label endpiont"
-        assert warning('{service_name="app",endpoint="/c"}', path) is None, "samples have it, with other values"
+        assert (
+            warning('{service_name="app",endpiont="/a"}', path)
+            == "no series and no sample of this window has the label endpiont"
+        )
+        assert (
+            warning('{service_name="app",endpoint="/c"}', path) is None
+        ), "samples have it, with other values"
         assert warning('{service_name="none",endpoint="/a"}', path) is None
-        assert warning('{service_name="none"}', path) is None and warning('{endpoint!="/a"}', path) is None
+        assert (
+            warning('{service_name="none"}', path) is None
+            and warning('{endpoint!="/a"}', path) is None
+        )
 
 
 def test_a_label_of_series_is_none_of_samples(client):
     """Where a series has the label, its samples are not asked; where one matches, others' samples neither."""
     body = make_labelled([("third", 7, [("endpoint", "/a")])])
-    assert client.post("/api/v1/profiles", body, query=[("label", "service_name=third"), ("label", "endpoint=/z")]).status == 200
+    assert (
+        client.post(
+            "/api/v1/profiles",
+            body,
+            query=[("label", "service_name=third"), ("label", "endpoint=/z")],
+        ).status
+        == 200
+    )
     assert functions(client, '{endpoint="/z"}') == {"third"}
     assert functions(client, '{endpoint="/a"}') == {"a", "ab"}
-    assert functions(client, '{endpoint!="/a",service_name=~"app|third"}') == {"b", "none", "span", "third"}
+    assert functions(client, '{endpoint!="/a",service_name=~"app|third"}') == {
+        "b",
+        "none",
+        "span",
+        "third",
+    }
 
 
 def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(start_server):
     """A series' label hides that of its samples: before and after a merge, of a delta and of a level."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    samples = [("of x", 3, [("ep", "x")]), ("of y", 5, [("ep", "y"), ("thread.name", "t1")]), ("of none", 7, [])]
+    samples = [
+        ("of x", 3, [("ep", "x")]),
+        ("of y", 5, [("ep", "y"), ("thread.name", "t1")]),
+        ("of none", 7, []),
+    ]
     wanted = {"x": 15 + 3, "y": 5, "z": 15, "": 7}
     for i in range(12):
         for labels in (["ep=x", "thread_name=main"], ["ep=z"], []):
             query = [("label", f"pod={i}"), *(("label", label) for label in labels)]
-            assert client.post("/api/v1/profiles", make_labelled(samples), query=query).status == 200
+            assert (
+                client.post("/api/v1/profiles", make_labelled(samples), query=query).status == 200
+            )
 
     def totals(selector, **more):
-        answer = client.get("/api/v1/query_range", query=window(query=CPU + selector, rate="false", **more))
+        answer = client.get(
+            "/api/v1/query_range", query=window(query=CPU + selector, rate="false", **more)
+        )
         assert answer.status == 200, answer
-        return {tuple(one["labels"].values()): one["total"] // 12 for one in answer.json()["series"] if one["total"]}
+        return {
+            tuple(one["labels"].values()): one["total"] // 12
+            for one in answer.json()["series"]
+            if one["total"]
+        }
 
     def check():
         assert totals("", group_by="ep") == {(value,): total for value, total in wanted.items()}
@@ -206,14 +300,25 @@ def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_labe
             assert totals(f'{{ep="{value}"}}') == {(): total}, value
             assert totals(f'{{ep="{value}"}}', group_by="ep") == {(value,): total}, value
             assert sum(totals("", label=f"ep={value}").values()) == total, value
-            report = client.get("/api/v1/query", query=window(query=f'{CPU}{{ep="{value}"}}', report="top")).json()
+            report = client.get(
+                "/api/v1/query", query=window(query=f'{CPU}{{ep="{value}"}}', report="top")
+            ).json()
             assert report["total"] == 12 * total, value
-        assert totals('{ep!~"z"}', group_by="ep") == {(value,): wanted[value] for value in ("x", "y", "")}
-        grouped = client.get("/api/v1/query", query=window(query=CPU, report="top", group_by="label:ep")).json()
-        assert {row["name"]: row["cum"] // 12 for row in grouped["functions"] if "of " not in row["name"]} == {
-            value or "(no ep)": total for value, total in wanted.items()}
+        assert totals('{ep!~"z"}', group_by="ep") == {
+            (value,): wanted[value] for value in ("x", "y", "")
+        }
+        grouped = client.get(
+            "/api/v1/query", query=window(query=CPU, report="top", group_by="label:ep")
+        ).json()
+        assert {
+            row["name"]: row["cum"] // 12
+            for row in grouped["functions"]
+            if "of " not in row["name"]
+        } == {value or "(no ep)": total for value, total in wanted.items()}
         for name in ("thread_name", "thread.name"):
-            assert totals("", group_by=name)["main",] == 15 == totals(f'{{{name}="main"}}')[()], name
+            assert (
+                totals("", group_by=name)["main",] == 15 == totals(f'{{{name}="main"}}')[()]
+            ), name
         assert totals("", group_by="thread.name") == {("main",): 15, ("t1",): 10, ("",): 20}
         assert totals('{thread_name="t1"}') == {(): 10}
 
@@ -234,7 +339,12 @@ def test_merged_blocks_answer_the_same(start_server):
     for i in range(12):
         for name, samples in (("app", APP), ("other", OTHER)):
             body = make_labelled([(f"{function}{i}", *rest) for function, *rest in samples])
-            assert client.post("/api/v1/profiles", body, query={"label": f"service_name={name}"}).status == 200
+            assert (
+                client.post(
+                    "/api/v1/profiles", body, query={"label": f"service_name={name}"}
+                ).status
+                == 200
+            )
     before = [functions(client, selector, limit=1000) for selector, _ in CASES]
     assert before[0] == {f"{name}{i}" for name in ("a", "ab") for i in range(12)}
     compact(server)

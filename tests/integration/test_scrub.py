@@ -41,9 +41,14 @@ def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(dama
     api = server.api()
     clean = run_pass(api)
     assert clean["problems"] == [] and clean["last_pass"]["problems"] == 0
-    count = len(rows_of(server, "SELECT object_key FROM share UNION ALL SELECT object_key FROM upload_part UNION ALL"
-                        " SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table UNION ALL"
-                        " SELECT object_key FROM segment UNION ALL SELECT object_key FROM block"))
+    count = len(
+        rows_of(
+            server,
+            "SELECT object_key FROM share UNION ALL SELECT object_key FROM upload_part UNION ALL"
+            " SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table UNION ALL"
+            " SELECT object_key FROM segment UNION ALL SELECT object_key FROM block",
+        )
+    )
     read = {kind: metric(api, "perfolio_scrub_objects_total", kind=kind) for kind in KINDS}
     assert clean["last_pass"]["objects"] == count, read
     whole = {key: (server.data_dir / "objects" / key).read_bytes() for key in done}
@@ -51,15 +56,20 @@ def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(dama
         damage(server, how, key)
     found = run_pass(api)
     assert {one["object"]: (one["kind"], one["problem"]) for one in found["problems"]} == {
-        key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()}
+        key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()
+    }
     assert found["last_pass"]["problems"] == found["problem_count"] == len(done)
     assert {one["tenant_id"] for one in found["problems"]} == {content.tenant.id}
     log = server.log()
     for key in done:
-        lines = [line for line in log.splitlines() if f"object={key} " in line and "scrub found" in line]
+        lines = [
+            line for line in log.splitlines() if f"object={key} " in line and "scrub found" in line
+        ]
         assert len(lines) == 1 and "level=error" in lines[0], (key, lines)
-    until(lambda: metric(api, "perfolio_object_problems", problem="broken") == len(done) * 3 // 4,
-          "the metrics do not show the problems")
+    until(
+        lambda: metric(api, "perfolio_object_problems", problem="broken") == len(done) * 3 // 4,
+        "the metrics do not show the problems",
+    )
     assert metric(api, "perfolio_object_problems", problem="missing") == len(done) // 4
     assert metric(api, "perfolio_scrub_last_pass_timestamp_seconds") > time.time() - 600
     for kind in KINDS:
@@ -88,8 +98,10 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
     server.start()
     # As if a pass had been paused behind the tenth share.
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE scrub SET started_at = now(), kind = 'share', cursor = %s, objects = 10",
-                       [rows_of_order(server)[9]])
+        cursor.execute(
+            "UPDATE scrub SET started_at = now(), kind = 'share', cursor = %s, objects = 10",
+            [rows_of_order(server)[9]],
+        )
     until(lambda: metric(api, "perfolio_scrub_paused") == 1, "the pause is not in the metrics")
     assert state(api)["state"] == "paused" and state(api)["pass"]["objects"] == 10
     assert state(api)["last_pass"] is None
@@ -101,7 +113,9 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
     after = state(api)
     assert after["state"] == "waiting" and after["pass"] is None
     assert after["last_pass"]["objects"] == len(keys) == 40
-    assert [one["object"] for one in after["problems"]] == [f"share/{eleventh}"], "the first ten were read before"
+    assert [one["object"] for one in after["problems"]] == [
+        f"share/{eleventh}"
+    ], "the first ten were read before"
     assert metric(api, "perfolio_scrub_objects_total", kind="share") == 30
 
 
@@ -130,11 +144,13 @@ def test_the_place_is_saved_between_large_objects(start_server):
     for i in range(6):
         push(api, folded(6 << 20, i))
     with server.database().cursor() as cursor:
-        cursor.execute("""
+        cursor.execute(
+            """
             CREATE TABLE place (kind text, key text, objects bigint);
             CREATE FUNCTION note_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
                 BEGIN INSERT INTO place VALUES (new.kind, new.cursor, new.objects); RETURN new; END $$;
-            CREATE TRIGGER note_place BEFORE UPDATE OF cursor ON scrub FOR EACH ROW EXECUTE FUNCTION note_place()""")
+            CREATE TRIGGER note_place BEFORE UPDATE OF cursor ON scrub FOR EACH ROW EXECUTE FUNCTION note_place()"""
+        )
     act(api, "resume")
     assert run_pass(api)["last_pass"]["objects"] == 6
     order = rows_of_order(server)
@@ -149,7 +165,11 @@ def test_a_failure_that_lasts_is_not_logged_at_each_poll(start_server):
     server = start_server()
 
     def failures():
-        return [line for line in server.log().splitlines() if "background work failed" in line and "job=scrub" in line]
+        return [
+            line
+            for line in server.log().splitlines()
+            if "background work failed" in line and "job=scrub" in line
+        ]
 
     with server.database().cursor() as cursor:
         cursor.execute("ALTER TABLE scrub RENAME TO scrub_away")

@@ -14,7 +14,12 @@ from test_ingest_wire import JSON, OTLP, PROTO, PUSH, X_PROTO, otlp_maker, push_
 from test_limits import STACKS, WIRES, is_taken, make_same, send
 from test_store import BEGIN
 
-PROTOCOLS = {"api": "perfolio", "push": "pyroscope-push", "ingest": "pyroscope-ingest", "otlp": "otlp"}
+PROTOCOLS = {
+    "api": "perfolio",
+    "push": "pyroscope-push",
+    "ingest": "pyroscope-ingest",
+    "otlp": "otlp",
+}
 
 
 def senders(client):
@@ -32,14 +37,28 @@ def test_a_sender_is_told_with_what_it_sent(server, wire):
     before = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=1)
     for at in range(3):
         assert is_taken(send(client, wire, {"pod": str(at)}, at))
-    sender, = senders(client)
+    (sender,) = senders(client)
     kinds = 1 if wire == "otlp" else 2
-    wanted = {"service": "app", "token_id": token["id"], "token_name": token["name"], "user": None,
-              "protocol": PROTOCOLS[wire], "address": "127.0.0.1", "batches": 3, "profiles": 3 * kinds,
-              "samples": 6 * kinds, "cut_strings": 0, "errors": 0, "last_error": None, "last_error_at": None}
+    wanted = {
+        "service": "app",
+        "token_id": token["id"],
+        "token_name": token["name"],
+        "user": None,
+        "protocol": PROTOCOLS[wire],
+        "address": "127.0.0.1",
+        "batches": 3,
+        "profiles": 3 * kinds,
+        "samples": 6 * kinds,
+        "cut_strings": 0,
+        "errors": 0,
+        "last_error": None,
+        "last_error_at": None,
+    }
     assert {name: sender[name] for name in wanted} == wanted
-    first, last = (datetime.datetime.fromisoformat(sender[name].replace("Z", "+00:00"))
-                   for name in ("first_seen_at", "last_seen_at"))
+    first, last = (
+        datetime.datetime.fromisoformat(sender[name].replace("Z", "+00:00"))
+        for name in ("first_seen_at", "last_seen_at")
+    )
     assert before <= first <= last <= datetime.datetime.now(datetime.timezone.utc)
     assert senders(Tenant(server).api("read")) == [], "other teams see nothing of it"
 
@@ -50,18 +69,38 @@ def test_services_programs_tokens_and_addresses_are_apart(server):
     profile = make_same(BEGIN, STACKS)
     series = [({"service_name": name}, [profile]) for name in ("shop", "cart", "cart")]
     for agent in ("agent/1.2.3 (x)", "agent/1.2.4", "curl"):
-        assert is_taken(client.post(PUSH, push_protobuf(series), headers={
-            "Content-Type": PROTO, "User-Agent": agent}))
-    assert is_taken(other.post(PUSH, push_protobuf(series[:1]), headers={
-        "Content-Type": PROTO, "User-Agent": "curl"}))
+        assert is_taken(
+            client.post(
+                PUSH, push_protobuf(series), headers={"Content-Type": PROTO, "User-Agent": agent}
+            )
+        )
+    assert is_taken(
+        other.post(
+            PUSH, push_protobuf(series[:1]), headers={"Content-Type": PROTO, "User-Agent": "curl"}
+        )
+    )
     come_from(other, "127.0.0.9")
-    assert is_taken(other.post(PUSH, push_protobuf(series[:1]), headers={
-        "Content-Type": PROTO, "User-Agent": "curl"}))
-    seen = sorted((one["service"], one["agent"], one["version"], one["address"], one["profiles"])
-                  for one in senders(client))
-    here = [(service, agent, version, "127.0.0.1", count) for service, count in (("cart", 4), ("shop", 2))
-            for agent, version in (("agent/1.2.3 (x)", "1.2.3"), ("agent/1.2.4", "1.2.4"), ("curl", None))]
-    assert seen == sorted(here + [("shop", "curl", None, "127.0.0.1", 2), ("shop", "curl", None, "127.0.0.9", 2)])
+    assert is_taken(
+        other.post(
+            PUSH, push_protobuf(series[:1]), headers={"Content-Type": PROTO, "User-Agent": "curl"}
+        )
+    )
+    seen = sorted(
+        (one["service"], one["agent"], one["version"], one["address"], one["profiles"])
+        for one in senders(client)
+    )
+    here = [
+        (service, agent, version, "127.0.0.1", count)
+        for service, count in (("cart", 4), ("shop", 2))
+        for agent, version in (
+            ("agent/1.2.3 (x)", "1.2.3"),
+            ("agent/1.2.4", "1.2.4"),
+            ("curl", None),
+        )
+    ]
+    assert seen == sorted(
+        here + [("shop", "curl", None, "127.0.0.1", 2), ("shop", "curl", None, "127.0.0.9", 2)]
+    )
 
 
 def test_the_last_error_is_told_where_it_belongs(server):
@@ -70,33 +109,46 @@ def test_the_last_error_is_told_where_it_belongs(server):
     assert is_taken(send(client, "push", {}))
     answer = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
     assert answer.status == 400
-    sender, = senders(client)  # before its service was known
+    (sender,) = senders(client)  # before its service was known
     assert sender["service"] == "app" and sender["errors"] == 1 and sender["batches"] == 1
     assert sender["last_error"] == answer.json()["message"] and sender["last_error_at"]
     answer = send(client, "push", {"pod": "x" * 11})
     assert answer.status == 400
-    sender, = senders(client)
+    (sender,) = senders(client)
     assert sender["errors"] == 2 and "label_value_bytes is 10" in sender["last_error"]
     assert is_taken(send(client, "push", {}, 1))
-    sender, = senders(client)
+    (sender,) = senders(client)
     assert sender["batches"] == 2 and "label_value_bytes is 10" in sender["last_error"], "it stays"
     # OTLP takes what it may and tells of the rest.
     assert send(client, "otlp", {"pod": "x" * 11}).status == 200
     otlp = next(one for one in senders(client) if one["protocol"] == "otlp")
-    assert otlp["service"] == "app" and (otlp["batches"], otlp["profiles"], otlp["errors"]) == (1, 0, 1)
+    assert otlp["service"] == "app" and (otlp["batches"], otlp["profiles"], otlp["errors"]) == (
+        1,
+        0,
+        1,
+    )
     assert "label_value_bytes is 10" in otlp["last_error"]
 
 
-@pytest.mark.parametrize("path, query", [
-    ("/api/v1/profiles", lambda name: {"label": f"service.name={name}"}),
-    ("/ingest", lambda name: {"name": name, "format": "pprof"}),
-    ("/ingest", lambda name: {"name": f"{name}.cpu"}),
-    ("/ingest", lambda name: {"name": f"x{{service_name={name}}}"})])
+@pytest.mark.parametrize(
+    "path, query",
+    [
+        ("/api/v1/profiles", lambda name: {"label": f"service.name={name}"}),
+        ("/ingest", lambda name: {"name": name, "format": "pprof"}),
+        ("/ingest", lambda name: {"name": f"{name}.cpu"}),
+        ("/ingest", lambda name: {"name": f"x{{service_name={name}}}"}),
+    ],
+)
 def test_a_refusal_is_told_of_the_service_that_the_address_names(server, path, query):
     client = Tenant(server).api("ingest", "read")
     for name in ("shop", "cart"):
-        assert is_taken(client.post(path, make_same(BEGIN, STACKS), query={
-            **query(name), **({"format": "pprof"} if path == "/ingest" else {})}))
+        assert is_taken(
+            client.post(
+                path,
+                make_same(BEGIN, STACKS),
+                query={**query(name), **({"format": "pprof"} if path == "/ingest" else {})},
+            )
+        )
     before = {one["service"] for one in senders(client)}
     for name in ("shop", "new"):
         assert client.post(path, b"\0rubbish", query=query(name)).status in (400, 415, 422)
@@ -108,42 +160,77 @@ def test_a_refusal_is_told_of_the_service_that_the_address_names(server, path, q
 def test_a_refusal_that_may_be_of_several_services_is_told_of_none(server):
     client = Tenant(server).api("ingest", "read")
     profile = make_same(BEGIN, STACKS)
-    assert is_taken(client.post(PUSH, push_protobuf([({"service_name": name}, [profile]) for name in ("shop", "cart")]),
-                                headers={"Content-Type": PROTO}))
+    assert is_taken(
+        client.post(
+            PUSH,
+            push_protobuf([({"service_name": name}, [profile]) for name in ("shop", "cart")]),
+            headers={"Content-Type": PROTO},
+        )
+    )
     for _ in range(2):
         assert client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO}).status == 400
-    assert {one["service"]: one["errors"] for one in senders(client)} == {"shop": 0, "cart": 0, "": 2}
+    assert {one["service"]: one["errors"] for one in senders(client)} == {
+        "shop": 0,
+        "cart": 0,
+        "": 2,
+    }
 
 
 def test_a_profile_that_is_dropped_is_told_of_its_own_service(server):
     client = Tenant(server).api("ingest", "read")
 
     def of(name, time_ns):
-        return {"service.name": name}, [otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, {("main",): 10}, 1,
-                                                           ("cpu", "nanoseconds"))]
+        return {"service.name": name}, [
+            otlp_maker.Profile(
+                ("cpu", "nanoseconds"), time_ns, {("main",): 10}, 1, ("cpu", "nanoseconds")
+            )
+        ]
 
     for resources in ([of("good", BEGIN), of("bad", 2**63 + 5)], [of("worse", 2**63 + 6)]):
-        answer = client.post(OTLP, otlp_maker.Request(resources).protobuf(), headers={"Content-Type": X_PROTO})
+        answer = client.post(
+            OTLP, otlp_maker.Request(resources).protobuf(), headers={"Content-Type": X_PROTO}
+        )
         assert answer.status == 200, answer
-    seen = {one["service"]: (one["profiles"], one["errors"], one["last_error"]) for one in senders(client)}
+    seen = {
+        one["service"]: (one["profiles"], one["errors"], one["last_error"])
+        for one in senders(client)
+    }
     why = "its time is past the year 2262"
-    assert seen == {"good": (1, 0, None), "bad": (0, 1, f"profile 1 (resource 1): {why}"),
-                    "worse": (0, 1, f"profile 0 (resource 0): {why}")}
+    assert seen == {
+        "good": (1, 0, None),
+        "bad": (0, 1, f"profile 1 (resource 1): {why}"),
+        "worse": (0, 1, f"profile 0 (resource 0): {why}"),
+    }
 
 
 def test_who_may_not_send_is_told(server):
     tenant = Tenant(server)
     assert send(tenant.api("read"), "api", {}).status == 403
-    sender, = senders(tenant.api("read"))
+    (sender,) = senders(tenant.api("read"))
     assert sender["service"] == "" and sender["errors"] == 1 and '"ingest"' in sender["last_error"]
 
 
 def test_odd_texts_do_no_harm(server):
     client = Tenant(server).api("ingest", "read")
-    request = otlp_maker.Request([({"service.name": "a\x01b\u20ac" + "x" * 300}, [otlp_maker.Profile(
-        ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))])])
+    request = otlp_maker.Request(
+        [
+            (
+                {"service.name": "a\x01b\u20ac" + "x" * 300},
+                [
+                    otlp_maker.Profile(
+                        ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds")
+                    )
+                ],
+            )
+        ]
+    )
     for agent in ("\xe9\xff", "x" * 2000, "/", "a/", ""):
-        assert client.post(OTLP, request.json(), headers={"Content-Type": JSON, "User-Agent": agent}).status == 200
+        assert (
+            client.post(
+                OTLP, request.json(), headers={"Content-Type": JSON, "User-Agent": agent}
+            ).status
+            == 200
+        )
     seen = senders(client)
     assert len(seen) == 5 and {one["service"] for one in seen} == {"a?b\u20ac" + "x" * 194}
     assert sorted(one["agent"] for one in seen) == ["", "/", "??", "a/", "x" * 300]
@@ -152,8 +239,14 @@ def test_odd_texts_do_no_harm(server):
 def test_there_are_at_most_a_thousand(server):
     client = Tenant(server).api("ingest", "read")
     for i in range(40):
-        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))]
-        request = otlp_maker.Request([({"service.name": f"s{i:02}-{j:02}"}, profiles) for j in range(63)])
+        profiles = [
+            otlp_maker.Profile(
+                ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds")
+            )
+        ]
+        request = otlp_maker.Request(
+            [({"service.name": f"s{i:02}-{j:02}"}, profiles) for j in range(63)]
+        )
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
     seen = {one["service"] for one in senders(client)}
     assert len(seen) == 1000 and {f"s39-{j:02}" for j in range(63)} <= seen
@@ -167,8 +260,14 @@ def test_there_are_at_most_a_thousand(server):
 def send_services(client, names):
     """63 at a time: one request tells of no more."""
     for at in range(0, len(names), 63):
-        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))]
-        request = otlp_maker.Request([({"service.name": name}, profiles) for name in names[at:at + 63]])
+        profiles = [
+            otlp_maker.Profile(
+                ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds")
+            )
+        ]
+        request = otlp_maker.Request(
+            [({"service.name": name}, profiles) for name in names[at : at + 63]]
+        )
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
 
 
@@ -199,7 +298,9 @@ def test_who_makes_room_while_it_is_written_and_comes_again_counts_right(start_s
     again = next(one for one in senders(client) if one["service"] == "again")
     assert (again["batches"], again["profiles"]) == (4, 4)
     send_services(other, ["other"])
-    assert [one["batches"] for one in senders(other)] == [1], "nor are others kept from being written"
+    assert [one["batches"] for one in senders(other)] == [
+        1
+    ], "nor are others kept from being written"
 
 
 def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
@@ -218,10 +319,10 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     server.stop()
     server.start()
     client = server.api(client.token)
-    sender, = senders(client)
+    (sender,) = senders(client)
     assert sender["batches"] == 2
     assert is_taken(send(client, "api", {}, 2))
-    sender, = senders(client)
+    (sender,) = senders(client)
     assert sender["batches"] == 3 and sender["profiles"] == 6
     with server.database().cursor() as cursor:
         cursor.execute("UPDATE sender SET last_seen_at = now() - interval '31 days'")

@@ -27,8 +27,13 @@ FOLDED = b"main;work 3\nmain;rest 1\n"
 def run(*arguments, **environment):
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
     variables.update(environment)
-    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True,
-                          env=variables, timeout=180)
+    return subprocess.run(
+        [PERFOLIOD, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=180,
+    )
 
 
 def owner_of(pid):
@@ -51,9 +56,11 @@ def test_nothing_serves_as_root_and_the_two_users_differ(server):
         assert owner_of(pid) != 0, name_of(pid)
         status = pathlib.Path("/proc", str(pid), "status").read_text()
         assert "CapEff:\t0000000000000000" in status
-        assert [line for line in status.splitlines() if line.startswith("Groups:")][0].split()[1:] \
-            in ([], [str(pathlib.Path("/proc", str(pid)).stat().st_gid)]) or \
-            name_of(pid) == "postgres"  # Debian puts postgres into the group ssl-cert
+        assert [line for line in status.splitlines() if line.startswith("Groups:")][0].split()[
+            1:
+        ] in ([], [str(pathlib.Path("/proc", str(pid)).stat().st_gid)]) or name_of(
+            pid
+        ) == "postgres"  # Debian puts postgres into the group ssl-cert
 
 
 def test_the_data_folder_keeps_its_secrets(server):
@@ -81,24 +88,47 @@ def test_the_database_listens_on_no_network_and_knows_its_users(server):
         assert cursor.fetchone() == ("",)
         cursor.execute("SELECT rolname FROM pg_roles WHERE rolsuper OR rolbypassrls")
         assert cursor.fetchall() == [("perfolio_cluster",)]
-        cursor.execute("SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = 'perfolio' "
-                       "AND application_name = 'perfoliod'")
+        cursor.execute(
+            "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = 'perfolio' "
+            "AND application_name = 'perfoliod'"
+        )
         assert {name for (name,) in cursor} <= {"perfolio_server", "perfolio_jobs"}
 
 
 @needs_root
-@pytest.mark.parametrize("user, role, may", [
-    ("perfolio", "perfolio_server", True), ("perfolio", "perfolio_jobs", True),
-    ("perfolio", "perfolio_owner", False), ("perfolio", "perfolio_cluster", False),
-    ("nobody", "perfolio_server", False), ("postgres", "perfolio_owner", True),
-    ("postgres", "perfolio_server", False)])
+@pytest.mark.parametrize(
+    "user, role, may",
+    [
+        ("perfolio", "perfolio_server", True),
+        ("perfolio", "perfolio_jobs", True),
+        ("perfolio", "perfolio_owner", False),
+        ("perfolio", "perfolio_cluster", False),
+        ("nobody", "perfolio_server", False),
+        ("postgres", "perfolio_owner", True),
+        ("postgres", "perfolio_server", False),
+    ],
+)
 def test_only_the_right_user_becomes_a_role(server, user, role, may):
     entry = pwd.getpwnam(user)
-    script = ("import psycopg2, sys\n"
-              "psycopg2.connect(host=sys.argv[1], dbname='perfolio', user=sys.argv[2])")
+    script = (
+        "import psycopg2, sys\n"
+        "psycopg2.connect(host=sys.argv[1], dbname='perfolio', user=sys.argv[2])"
+    )
     result = subprocess.run(
-        ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups",
-         sys.executable, "-c", script, server.socket_dir(), role], capture_output=True, cwd="/")
+        [
+            "setpriv",
+            f"--reuid={entry.pw_uid}",
+            f"--regid={entry.pw_gid}",
+            "--init-groups",
+            sys.executable,
+            "-c",
+            script,
+            server.socket_dir(),
+            role,
+        ],
+        capture_output=True,
+        cwd="/",
+    )
     assert (result.returncode == 0) == may, result.stderr
 
 
@@ -111,13 +141,13 @@ def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
     while "push cpu.pb.gz" not in server.log() and time.monotonic() < deadline:
         time.sleep(0.02)
     text = server.log()
-    lines = text[text.index("  Push a profile"):].split("\n\n")[0]
+    lines = text[text.index("  Push a profile") :].split("\n\n")[0]
     command = lines.replace("Push a profile", "").replace("cpu.pb.gz", "-").strip()
     result = subprocess.run(command, shell=True, input=FOLDED, capture_output=True, timeout=60)
     assert result.returncode == 0, result
     link = result.stdout.decode().strip()
     assert link.startswith(server.url + "/p/")
-    assert server.anonymous().get(link[len(server.url):] + "/raw").body == FOLDED
+    assert server.anonymous().get(link[len(server.url) :] + "/raw").body == FOLDED
     # The sign-in link works once.
     code = text.split("/login#code=")[1].split()[0]
     answer = server.anonymous().post("/api/v1/session", json={"code": code})
@@ -143,8 +173,10 @@ def test_sigterm_lets_requests_finish_and_stops_the_database_cleanly(start_serve
     assert answer.status == 201, answer.read()
     assert server.stop() == 0
     assert not (server.data_dir / "pg/postmaster.pid").exists()
-    assert "database system is shut down" in \
-        (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+    assert (
+        "database system is shut down"
+        in (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+    )
     api.close()
 
 
@@ -177,8 +209,10 @@ def test_a_second_ctrl_c_waits_for_nobody(start_server):
     assert server.process.poll() is None
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(120) == 0
-    assert "database system is shut down" in \
-        (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+    assert (
+        "database system is shut down"
+        in (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+    )
 
 
 def test_the_access_log_is_opened_again_on_sighup(start_server):
@@ -258,21 +292,34 @@ def test_a_folder_with_other_things_in_it_is_left_alone():
 def test_a_port_in_use_is_a_clear_error(server):
     folder = make_folder()
     try:
-        result = run("serve", "--data-dir", folder / "data", "--listen",
-                     f"localhost:{server.port}")
+        result = run("serve", "--data-dir", folder / "data", "--listen", f"localhost:{server.port}")
         assert result.returncode == 1 and f"port {server.port} is in use" in result.stderr
     finally:
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("one, other, name", [
-    ("localhost", "localhost", "127.0.0.1"), ("127.0.0.1", "localhost", "127.0.0.1"),
-    ("[::1]", "localhost", "::1"), ("0.0.0.0", "127.0.0.1", "127.0.0.1"), ("[::1]", "[::]", "::")])
+@pytest.mark.parametrize(
+    "one, other, name",
+    [
+        ("localhost", "localhost", "127.0.0.1"),
+        ("127.0.0.1", "localhost", "127.0.0.1"),
+        ("[::1]", "localhost", "::1"),
+        ("0.0.0.0", "127.0.0.1", "127.0.0.1"),
+        ("[::1]", "[::]", "::"),
+    ],
+)
 def test_an_address_named_twice_is_no_other_program(one, other, name):
     folder, port = make_folder(), free_port()
     try:
-        result = run("serve", "--data-dir", folder / "data", "--listen", f"{one}:{port}", "--listen",
-                     f"{other}:{port}")
+        result = run(
+            "serve",
+            "--data-dir",
+            folder / "data",
+            "--listen",
+            f"{one}:{port}",
+            "--listen",
+            f"{other}:{port}",
+        )
         assert result.returncode == 1 and "another program" not in result.stderr
         assert f"two --listen settings name {name} port {port}: " in result.stderr
     finally:
@@ -318,8 +365,10 @@ def test_a_plain_user_runs_all_of_it():
     folder = make_folder()
     shutil.copy(PERFOLIOD, folder / "perfoliod")  # the build may lie where nobody cannot go
     wrapper = folder / "as-nobody"
-    wrapper.write_text("#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups "
-                       f"{folder}/perfoliod \"$@\"\n")
+    wrapper.write_text(
+        "#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups "
+        f'{folder}/perfoliod "$@"\n'
+    )
     wrapper.chmod(0o755)
     home = folder / "home"
     home.mkdir()
@@ -361,12 +410,27 @@ def test_a_path_too_long_for_a_socket_is_no_problem(cluster_template):
 def test_it_runs_from_any_folder_it_is_installed_to(start_server, tmp_path):
     target = make_folder()
     try:
-        subprocess.run(["make", "-s", "install", f"BUILD={PERFOLIOD.parent.name}",
-                        f"DESTDIR={target}", "PREFIX=/opt/perfolio"], check=True, timeout=600,
-                       cwd=PERFOLIOD.parents[2], capture_output=True)
-        for name in ("bin/perfolio", "share/man/man1/perfolio.1", "share/man/man8/perfoliod.8",
-                     "share/bash-completion/completions/perfolio",
-                     "lib/systemd/system/perfoliod.service"):
+        subprocess.run(
+            [
+                "make",
+                "-s",
+                "install",
+                f"BUILD={PERFOLIOD.parent.name}",
+                f"DESTDIR={target}",
+                "PREFIX=/opt/perfolio",
+            ],
+            check=True,
+            timeout=600,
+            cwd=PERFOLIOD.parents[2],
+            capture_output=True,
+        )
+        for name in (
+            "bin/perfolio",
+            "share/man/man1/perfolio.1",
+            "share/man/man8/perfoliod.8",
+            "share/bash-completion/completions/perfolio",
+            "lib/systemd/system/perfoliod.service",
+        ):
             assert (target / "opt/perfolio" / name).is_file(), name
         unit = (target / "opt/perfolio/lib/systemd/system/perfoliod.service").read_text()
         assert "ExecStart=/opt/perfolio/bin/perfoliod serve" in unit
@@ -376,8 +440,11 @@ def test_it_runs_from_any_folder_it_is_installed_to(start_server, tmp_path):
         assert f"'{target}/opt/perfolio/bin/perfolio' push" in server.log()
         assert server.stop() == 0
         settings.write_text("[server]\n; changed by hand\n")
-        subprocess.run(["sh", "deploy/install.sh", PERFOLIOD.parent, target, "/opt/perfolio"],
-                       check=True, cwd=PERFOLIOD.parents[2])
+        subprocess.run(
+            ["sh", "deploy/install.sh", PERFOLIOD.parent, target, "/opt/perfolio"],
+            check=True,
+            cwd=PERFOLIOD.parents[2],
+        )
         assert "changed by hand" in settings.read_text()
     finally:
         shutil.rmtree(target)
@@ -389,7 +456,9 @@ EXTERNAL_PASSWORD = "p/w: @?"
 @pytest.fixture
 def external_database():
     """A PostgreSQL of its own, and a URL for a role in it that is no superuser."""
-    yield from run_external_postgres(lambda folder, port: f"postgresql://app@/app?host={folder}&port={port}")
+    yield from run_external_postgres(
+        lambda folder, port: f"postgresql://app@/app?host={folder}&port={port}"
+    )
 
 
 @pytest.fixture
@@ -397,7 +466,8 @@ def remote_database():
     """As external_database, to be reached by TCP and with a password only."""
     password = urllib.parse.quote(EXTERNAL_PASSWORD, safe="")
     yield from run_external_postgres(
-        lambda folder, port: f"postgresql://app:{password}@127.0.0.1:{port}/app")
+        lambda folder, port: f"postgresql://app:{password}@127.0.0.1:{port}/app"
+    )
 
 
 def run_external_postgres(url_of):
@@ -408,18 +478,48 @@ def run_external_postgres(url_of):
     if IS_ROOT:
         shutil.chown(folder, "postgres", "postgres")
         become = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    subprocess.run([*become, bin_dir / "initdb", "-D", folder / "pg", "-U", "root_role", "-N",
-                    "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"],
-                   check=True, capture_output=True, cwd="/")
-    process = subprocess.Popen([*become, bin_dir / "postgres", "-D", folder / "pg", "-k", folder,
-                                "-p", str(port), "-c", "listen_addresses=127.0.0.1"], cwd="/", stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            *become,
+            bin_dir / "initdb",
+            "-D",
+            folder / "pg",
+            "-U",
+            "root_role",
+            "-N",
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+        ],
+        check=True,
+        capture_output=True,
+        cwd="/",
+    )
+    process = subprocess.Popen(
+        [
+            *become,
+            bin_dir / "postgres",
+            "-D",
+            folder / "pg",
+            "-k",
+            folder,
+            "-p",
+            str(port),
+            "-c",
+            "listen_addresses=127.0.0.1",
+        ],
+        cwd="/",
+        stderr=subprocess.DEVNULL,
+    )
     import psycopg2
 
     deadline = time.monotonic() + 60
     while True:
         try:
-            connection = psycopg2.connect(host=str(folder), port=port, dbname="postgres",
-                                          user="root_role")
+            connection = psycopg2.connect(
+                host=str(folder), port=port, dbname="postgres", user="root_role"
+            )
             break
         except psycopg2.OperationalError:
             assert time.monotonic() < deadline
@@ -457,8 +557,9 @@ def test_an_external_database_serves_as_well(start_server, external_database):
     connection.close()
     # A backup of it restores into a folder with a private cluster.
     backup, again = server.data_dir.parent / "backup", server.data_dir.parent / "again"
-    result = run("backup", "--data-dir", server.data_dir, "--database-url", external_database,
-                 backup)
+    result = run(
+        "backup", "--data-dir", server.data_dir, "--database-url", external_database, backup
+    )
     assert result.returncode == 0, result
     token = server.token
     assert server.stop() == 0
@@ -531,11 +632,17 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
     assert server.anonymous().get(raw).body == FOLDED
     # What is restored is a pair of its own: no id comes along.
     backup = server.data_dir.parent / "backup"
-    result = run("backup", "--data-dir", server.data_dir, "--database-url", external_database, backup)
+    result = run(
+        "backup", "--data-dir", server.data_dir, "--database-url", external_database, backup
+    )
     assert result.returncode == 0, result
     assert not (backup / "objects/.database-id").exists()
-    dump = subprocess.run(["pg_restore", "-f", "-", backup / "database.dump"], check=True,
-                          capture_output=True, text=True).stdout
+    dump = subprocess.run(
+        ["pg_restore", "-f", "-", backup / "database.dump"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     assert "CREATE TABLE public.object_folder" in dump and file.read_text().strip() not in dump
 
 
@@ -554,7 +661,10 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
     folder = make_folder()
 
     def refusals():
-        for command in (["migrate"], ["serve", "--data-dir", folder / "data", "--listen", "localhost:0"]):
+        for command in (
+            ["migrate"],
+            ["serve", "--data-dir", folder / "data", "--listen", "localhost:0"],
+        ):
             result = run(*command, "--database-url", external_database)
             assert result.returncode != 0
             yield result.stderr
@@ -569,13 +679,19 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
         as_superuser(external_database, "ALTER ROLE app NOCREATEROLE")
         for said in refusals():
             statement = re.search("run: (.*)", said)[1]
-            assert statement == "".join(
-                f"CREATE ROLE {role}; " for role in roles.split(", ")) + f"GRANT {roles} TO app"
+            assert (
+                statement
+                == "".join(f"CREATE ROLE {role}; " for role in roles.split(", "))
+                + f"GRANT {roles} TO app"
+            )
             assert "may not become" in said and "SQLSTATE" not in said
         as_superuser(external_database, statement)
         assert run("migrate", "--database-url", external_database).returncode == 0
-        as_superuser(external_database, "REVOKE perfolio_server, perfolio_jobs FROM app",
-                     "ALTER ROLE app CREATEROLE")
+        as_superuser(
+            external_database,
+            "REVOKE perfolio_server, perfolio_jobs FROM app",
+            "ALTER ROLE app CREATEROLE",
+        )
         for said in refusals():
             statement = re.search("run: (.*)", said)[1]
             assert statement == "GRANT perfolio_server, perfolio_jobs TO app"
@@ -605,7 +721,9 @@ def test_a_folder_without_an_id_is_taken_only_where_it_belongs(start_server, ext
     filled.arguments = ["--database-url", external_database]
     assert "belongs to another data folder" in refused(filled)
     backup = server.data_dir.parent / "backup"
-    result = run("backup", "--data-dir", filled.data_dir, "--database-url", external_database, backup)
+    result = run(
+        "backup", "--data-dir", filled.data_dir, "--database-url", external_database, backup
+    )
     assert result.returncode != 0 and "belongs to another data folder" in result.stderr, result
     assert not backup.exists()
     server.start()
@@ -638,7 +756,9 @@ def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, extern
 
     connection = psycopg2.connect(external_database)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [0x50464D31])  # as another server that migrates
+        cursor.execute(
+            "SELECT pg_advisory_lock(%s)", [0x50464D31]
+        )  # as another server that migrates
         server = start_server("--database-url", external_database, is_fresh=True, wait=False)
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         wait_for(lambda: (cursor.execute(waiting), cursor.fetchone()[0])[1], 60)
@@ -646,8 +766,9 @@ def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, extern
     connection.close()
 
 
-def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_server,
-                                                                      remote_database):
+def test_a_remote_database_with_a_password_keeps_shares_over_restarts(
+    start_server, remote_database
+):
     import psycopg2
 
     with pytest.raises(psycopg2.OperationalError, match="password"):
@@ -666,8 +787,10 @@ def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_serv
     assert server.api().delete(path).status == 204
     connection = psycopg2.connect(remote_database)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname IN ('app',"
-                       " 'perfolio_owner', 'perfolio_server', 'perfolio_jobs')")
+        cursor.execute(
+            "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname IN ('app',"
+            " 'perfolio_owner', 'perfolio_server', 'perfolio_jobs')"
+        )
         assert cursor.fetchall() == [(False, False)] * 4
     connection.close()
     # The password is in no command line that others could read, nor in the log.
@@ -685,14 +808,16 @@ def served_certificate(server, name="localhost"):
     context = ssl.create_default_context(cafile=str(server.ca_file))
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw, \
-            context.wrap_socket(raw, server_hostname=name) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw, context.wrap_socket(
+        raw, server_hostname=name
+    ) as connection:
         return connection.getpeercert(binary_form=True)
 
 
 def openssl(*arguments):
-    return subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
+    return subprocess.run(
+        ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def test_the_local_ca_vouches_for_this_machine_only(server):
@@ -701,7 +826,10 @@ def test_the_local_ca_vouches_for_this_machine_only(server):
     assert anonymous.get("/ca.crt").body == server.ca_file.read_bytes()
     assert anonymous.get("/api/v1/session").json()["has_local_ca"] is True
     fingerprint = openssl("x509", "-in", server.ca_file, "-noout", "-fingerprint", "-sha256")
-    assert f"{server.ca_file}, SHA-256 fingerprint\n                  {fingerprint.split('=')[1]}" in server.log()
+    assert (
+        f"{server.ca_file}, SHA-256 fingerprint\n                  {fingerprint.split('=')[1]}"
+        in server.log()
+    )
     assert "CA:TRUE, pathlen:0" in text
     constraints = text.split("X509v3 Name Constraints: critical")[1].split("X509v3")[0]
     assert "DNS:localhost" in constraints
@@ -721,22 +849,44 @@ def test_the_local_ca_vouches_for_this_machine_only(server):
             assert connection.version() in ("TLSv1.2", "TLSv1.3")
 
 
-OLD_CONSTRAINTS = ("critical,permitted;DNS:localhost,permitted;IP:127.0.0.1/255.255.255.255,"
-                   "permitted;IP:::1/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
+OLD_CONSTRAINTS = (
+    "critical,permitted;DNS:localhost,permitted;IP:127.0.0.1/255.255.255.255,"
+    "permitted;IP:::1/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
+)
 
 
 def make_old_ca(folder):
     """As earlier versions made it, which constrained addresses as well."""
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", folder / "ca.key", "-out", folder / "ca.crt", "-days", "3650",
-            "-subj", "/O=Perfolio/CN=Perfolio local CA on another name",
-            "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0",
-            "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-addext", f"nameConstraints={OLD_CONSTRAINTS}")
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-keyout",
+        folder / "ca.key",
+        "-out",
+        folder / "ca.crt",
+        "-days",
+        "3650",
+        "-subj",
+        "/O=Perfolio/CN=Perfolio local CA on another name",
+        "-addext",
+        "basicConstraints=critical,CA:TRUE,pathlen:0",
+        "-addext",
+        "keyUsage=critical,keyCertSign,cRLSign",
+        "-addext",
+        f"nameConstraints={OLD_CONSTRAINTS}",
+    )
     (folder / "ca.crt").chmod(0o644)
     (folder / "ca.key").chmod(0o600)
 
 
-def test_a_ca_with_constraints_on_addresses_is_renewed_and_who_trusts_the_old_one_stays(start_server, tmp_path):
+def test_a_ca_with_constraints_on_addresses_is_renewed_and_who_trusts_the_old_one_stays(
+    start_server, tmp_path
+):
     server = start_server()
     server.stop()
     for path in (server.data_dir / "tls").iterdir():
@@ -752,8 +902,9 @@ def test_a_ca_with_constraints_on_addresses_is_renewed_and_who_trusts_the_old_on
     for trusted in (old, server.ca_file):
         for host in ("localhost", "127.0.0.1"):
             context = ssl.create_default_context(cafile=str(trusted))
-            with socket.create_connection((host, server.port), 10) as raw, \
-                    context.wrap_socket(raw, server_hostname=host) as connection:
+            with socket.create_connection((host, server.port), 10) as raw, context.wrap_socket(
+                raw, server_hostname=host
+            ) as connection:
                 assert connection.version() == "TLSv1.3"
     assert "renewed with the same key" in server.log()
     # Once is enough.
@@ -773,9 +924,25 @@ def test_grpc_accepts_the_certificate(start_server):
 
 
 def make_certificate(folder, name, days=30):
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt", "-days", days,
-            "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost")
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-keyout",
+        folder / f"{name}.key",
+        "-out",
+        folder / f"{name}.crt",
+        "-days",
+        days,
+        "-subj",
+        f"/CN={name}",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    )
     return folder / f"{name}.crt", folder / f"{name}.key"
 
 
@@ -801,22 +968,35 @@ def wait_for(condition, seconds=120):
 
 
 def curl_insecurely(server, path):
-    return json.loads(subprocess.run(["curl", "-sk", server.url + path], check=True, capture_output=True).stdout)
+    return json.loads(
+        subprocess.run(["curl", "-sk", server.url + path], check=True, capture_output=True).stdout
+    )
 
 
 def hsts_of(server):
-    head = subprocess.run(["curl", "-skI", server.url + "/healthz"], check=True, capture_output=True, text=True).stdout
+    head = subprocess.run(
+        ["curl", "-skI", server.url + "/healthz"], check=True, capture_output=True, text=True
+    ).stdout
     return "strict-transport-security" in head.lower()
 
 
 def test_hsts_is_sent_where_clients_do_not_meet_the_local_ca(start_server, tmp_path):
     certificate, key = make_certificate(tmp_path, "own")
     port = free_port()
-    local = start_server("--listen", f"0.0.0.0:{port}", "--public-url", f"https://perfolio.example.com:{port}")
+    local = start_server(
+        "--listen", f"0.0.0.0:{port}", "--public-url", f"https://perfolio.example.com:{port}"
+    )
     assert local.anonymous().get("/api/v1/session").json()["has_local_ca"] is True
     assert not hsts_of(local)
-    own = start_server("--tls-cert", certificate, "--tls-key", key, "--public-url", "https://perfolio.example.com",
-                       wait=False)
+    own = start_server(
+        "--tls-cert",
+        certificate,
+        "--tls-key",
+        key,
+        "--public-url",
+        "https://perfolio.example.com",
+        wait=False,
+    )
     wait_for(lambda: "Perfolio is ready" in own.log(), 60)
     assert hsts_of(own)
 
@@ -852,12 +1032,34 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
 
     assert server.stop() == 0
     tls = server.data_dir / "tls"
-    openssl("req", "-new", "-key", tls / "server.key", "-subj", "/CN=localhost",
-            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1",
-            "-out", tls / "request.pem")
-    openssl("x509", "-req", "-in", tls / "request.pem", "-CA", tls / "ca.crt", "-CAkey",
-            tls / "ca.key", "-days", "10", "-copy_extensions", "copyall", "-out",
-            tls / "server.crt")
+    openssl(
+        "req",
+        "-new",
+        "-key",
+        tls / "server.key",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1",
+        "-out",
+        tls / "request.pem",
+    )
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        tls / "request.pem",
+        "-CA",
+        tls / "ca.crt",
+        "-CAkey",
+        tls / "ca.key",
+        "-days",
+        "10",
+        "-copy_extensions",
+        "copyall",
+        "-out",
+        tls / "server.crt",
+    )
     ending = der(tls / "server.crt")
     server.start()
     assert served_certificate(server) not in (first, ending)
@@ -869,10 +1071,12 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
     server.arguments += ["--public-url", "https://perf.example.org"]
     server.start()
     assert server.ca_file.read_bytes() != ca
-    assert re.search(r"level=warn .*certificate authority is a new one.*must fetch ca\.crt again.*"
-                     r"path=\S*/tls/ca\.crt", server.log()), server.log()
-    assert "DNS:perf.example.org" in \
-        openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
+    assert re.search(
+        r"level=warn .*certificate authority is a new one.*must fetch ca\.crt again.*"
+        r"path=\S*/tls/ca\.crt",
+        server.log(),
+    ), server.log()
+    assert "DNS:perf.example.org" in openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
     answer = server.api().post("/api/v1/shares", FOLDED)
     assert answer.json()["url"].startswith("https://perf.example.org/p/")
     # Who comes by that URL, at port 443, meets what stands before this server.
@@ -892,17 +1096,20 @@ def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server
 # ---- settings ----
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--wrong", "1"], "there is no flag --wrong"),
-    (["--listen", "localhost"], "host:port"),
-    (["--listen", "no-such-host.invalid:0"], "no-such-host.invalid"),
-    (["--worker-threads", "0"], "outside 1 to"),
-    (["--http2", "maybe"], "yes or no"),
-    (["--config", "/does/not/exist.ini"], "/does/not/exist.ini"),
-    (["--tls-cert", "/does/not/exist.pem"], "go together"),
-    (["--tls-cert", "/does/not/exist", "--tls-key", "/does/not/exist"], "/does/not/exist"),
-    (["--public-url", "localhost"], "https://"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--wrong", "1"], "there is no flag --wrong"),
+        (["--listen", "localhost"], "host:port"),
+        (["--listen", "no-such-host.invalid:0"], "no-such-host.invalid"),
+        (["--worker-threads", "0"], "outside 1 to"),
+        (["--http2", "maybe"], "yes or no"),
+        (["--config", "/does/not/exist.ini"], "/does/not/exist.ini"),
+        (["--tls-cert", "/does/not/exist.pem"], "go together"),
+        (["--tls-cert", "/does/not/exist", "--tls-key", "/does/not/exist"], "/does/not/exist"),
+        (["--public-url", "localhost"], "https://"),
+    ],
+)
 def test_wrong_settings_end_it_with_a_sentence(arguments, message):
     folder = make_folder()
     try:
@@ -927,8 +1134,10 @@ def test_help_version_and_unknown_subcommands():
 
 def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
     text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
-    lines = [line[1:] if line.startswith(";") and " = " in line and not line.startswith("; ")
-             else line for line in text.splitlines()]
+    lines = [
+        line[1:] if line.startswith(";") and " = " in line and not line.startswith("; ") else line
+        for line in text.splitlines()
+    ]
     (tmp_path / "all.ini").write_text("\n".join(lines))
     result = run("serve", "--config", tmp_path / "all.ini", "--worker-threads", "0")
     assert "outside 1 to" in result.stderr  # and no complaint about the file
@@ -937,8 +1146,11 @@ def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
 def test_the_example_settings_file_has_the_values_that_settings_have_without_it():
     """Lines that begin with a semicolon and have a value: as help tells them."""
     text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
-    shown = dict(line[1:].split(" = ", 1) for line in text.splitlines()
-                 if line.startswith(";") and not line.startswith("; ") and " = " in line)
+    shown = dict(
+        line[1:].split(" = ", 1)
+        for line in text.splitlines()
+        if line.startswith(";") and not line.startswith("; ") and " = " in line
+    )
     flag, differing = None, {}
     for line in run("help").stdout.splitlines():
         if line.startswith("  --"):
@@ -952,8 +1164,9 @@ def test_the_example_settings_file_has_the_values_that_settings_have_without_it(
 
 def test_the_manual_page_names_every_setting():
     page = (PERFOLIOD.parents[2] / "deploy/man/perfoliod.8").read_text()
-    flags = [line.split()[0][2:] for line in run("help").stdout.splitlines()
-             if line.startswith("  --")]
+    flags = [
+        line.split()[0][2:] for line in run("help").stdout.splitlines() if line.startswith("  --")
+    ]
     assert len(flags) > 20
     for flag in flags:
         assert f".It Fl Fl {flag} Ns" in page, flag
@@ -966,8 +1179,11 @@ def test_metrics_tell_what_the_parts_hold(start_server):
     assert api.get(f"/api/v1/shares/{made[0]}/flame").status == 200
 
     def gauges():
-        rows = (row.rpartition(" ") for row in api.get("/metrics").text.splitlines()
-                if not row.startswith("#"))
+        rows = (
+            row.rpartition(" ")
+            for row in api.get("/metrics").text.splitlines()
+            if not row.startswith("#")
+        )
         return {name: float(value) for name, _, value in rows}
 
     deadline = time.monotonic() + 60

@@ -54,16 +54,20 @@ def new_tenant(admin, name):
     """A token with every scope of a new tenant."""
     tenant = admin.post("/api/v1/admin/tenants", json={"name": name})
     assert tenant.status == 201, tenant
-    token = admin.post(f"/api/v1/admin/tenants/{tenant.json()['id']}/tokens",
-                       json={"name": "test", "scopes": ["read", "share", "admin"]})
+    token = admin.post(
+        f"/api/v1/admin/tenants/{tenant.json()['id']}/tokens",
+        json={"name": "test", "scopes": ["read", "share", "admin"]},
+    )
     assert token.status == 201, token
     return tenant.json()["id"], token.json()["token"]
 
 
 # ---- making and showing ----
 
-@pytest.mark.parametrize("name,body,form,types", samples.every_format(),
-                         ids=[row[0] for row in samples.every_format()])
+
+@pytest.mark.parametrize(
+    "name,body,form,types", samples.every_format(), ids=[row[0] for row in samples.every_format()]
+)
 def test_every_format_is_understood_and_comes_back_byte_for_byte(admin, name, body, form, types):
     made = share(admin, body, title=name)
     shown = admin.get(f"/api/v1/shares/{made['id']}").json()
@@ -80,9 +84,18 @@ def test_every_format_is_understood_and_comes_back_byte_for_byte(admin, name, bo
 
 
 def test_a_new_share_answers_with_its_links(server, admin):
-    answer = admin.post("/api/v1/shares", samples.pprof_gzip(), query={
-        "title": "A [busy] day", "description": "**much** to do", "visibility": "public",
-        "expires": "2d", "label": ["commit=abc", "branch=main"], "filename": "dir/cpu.pb.gz"})
+    answer = admin.post(
+        "/api/v1/shares",
+        samples.pprof_gzip(),
+        query={
+            "title": "A [busy] day",
+            "description": "**much** to do",
+            "visibility": "public",
+            "expires": "2d",
+            "label": ["commit=abc", "branch=main"],
+            "filename": "dir/cpu.pb.gz",
+        },
+    )
     assert answer.status == 201, answer
     made = answer.json()
     assert len(made["id"]) == 22 and made["id"].isalnum()
@@ -110,27 +123,31 @@ def test_a_tenants_share_never_expires_unless_asked(admin):
     assert share(admin, expires="never")["expires_at"] is None
 
 
-@pytest.mark.parametrize("query,words", [
-    ({"visibility": "secret"}, "visibility"),
-    ({"expires": "1m"}, "expires"),
-    ({"expires": "0h"}, "expires"),
-    ({"expires": "99999999999999999999d"}, "expires"),
-    ({"expires": "40000d"}, "expires"),
-    ({"title": "x" * 201}, "title"),
-    ({"title": "two\nlines"}, "title"),
-    ({"label": "novalue"}, "label"),
-    ({"label": ["a=1", "a=2"]}, "label"),
-    ({"label": [f"k{i}=v" for i in range(33)]}, "label"),
-    ({"titel": "typing error"}, "titel"),
-    ({"visibility": "password"}, "X-Perfolio-Password"),
-])
+@pytest.mark.parametrize(
+    "query,words",
+    [
+        ({"visibility": "secret"}, "visibility"),
+        ({"expires": "1m"}, "expires"),
+        ({"expires": "0h"}, "expires"),
+        ({"expires": "99999999999999999999d"}, "expires"),
+        ({"expires": "40000d"}, "expires"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": "two\nlines"}, "title"),
+        ({"label": "novalue"}, "label"),
+        ({"label": ["a=1", "a=2"]}, "label"),
+        ({"label": [f"k{i}=v" for i in range(33)]}, "label"),
+        ({"titel": "typing error"}, "titel"),
+        ({"visibility": "password"}, "X-Perfolio-Password"),
+    ],
+)
 def test_wrong_settings_are_named(admin, query, words):
     problem(admin.post("/api/v1/shares", samples.FOLDED, query=query), 400, words)
 
 
 def test_a_password_for_a_share_without_one_is_a_mistake(admin):
-    answer = admin.post("/api/v1/shares", samples.FOLDED,
-                        headers={"X-Perfolio-Password": "open sesame"})
+    answer = admin.post(
+        "/api/v1/shares", samples.FOLDED, headers={"X-Perfolio-Password": "open sesame"}
+    )
     problem(answer, 400, "X-Perfolio-Password")
 
 
@@ -158,12 +175,16 @@ def test_bombs_are_refused(start_server):
     folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 1)
     problem(admin.post("/api/v1/shares", folded_bomb), 413)
     assert server.cpu_seconds() < 10, "processor time passed the bounds"
-    peak = int(next(line for line in
-                    open(f"/proc/{server.child_pid()}/status") if "VmHWM" in line).split()[1])
+    peak = int(
+        next(
+            line for line in open(f"/proc/{server.child_pid()}/status") if "VmHWM" in line
+        ).split()[1]
+    )
     assert peak < 400 * 1024, "resident memory passed the bounds"
 
 
 # ---- who may see ----
+
 
 def test_an_unlisted_share_is_seen_by_whoever_has_the_link(admin, anonymous):
     made = share(admin)
@@ -227,8 +248,9 @@ def test_a_form_opens_a_share_and_leads_back(server, admin):
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "a+b c&d%"})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     browser = server.anonymous()
-    answer = browser.post(f"/api/v1/shares/{made['id']}/unlock", "password=a%2Bb+c%26d%25",
-                          headers=form)
+    answer = browser.post(
+        f"/api/v1/shares/{made['id']}/unlock", "password=a%2Bb+c%26d%25", headers=form
+    )
     assert answer.status == 303 and answer.headers["location"] == f"/p/{made['id']}"
     assert browser.get(f"/api/v1/shares/{made['id']}").status == 200
 
@@ -238,9 +260,16 @@ def test_a_token_that_only_shares_has_what_it_made_and_what_everybody_has(server
     pusher, other, reader = tenant.api("share"), tenant.api("share"), tenant.api("share", "read")
     own = share(pusher, visibility="team")["id"]
     team = share(other, visibility="team")["id"]
-    closed = share(other, visibility="password", headers={"X-Perfolio-Password": "open sesame"})["id"]
+    closed = share(other, visibility="password", headers={"X-Perfolio-Password": "open sesame"})[
+        "id"
+    ]
     unlisted = share(other)["id"]
-    for path in ("/api/v1/shares/{}", "/api/v1/shares/{}/raw", "/api/v1/shares/{}/flame", "/p/{}.svg"):
+    for path in (
+        "/api/v1/shares/{}",
+        "/api/v1/shares/{}/raw",
+        "/api/v1/shares/{}/flame",
+        "/p/{}.svg",
+    ):
         assert pusher.get(path.format(own)).status == 200, path
         assert pusher.get(path.format(unlisted)).status == 200, path
         assert pusher.get(path.format(team)).status == 404, path
@@ -260,14 +289,22 @@ def test_guessing_a_password_is_slowed_down(start_server):
     admin, anonymous = server.api(), server.anonymous()
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "open sesame"})
     path = f"/api/v1/shares/{made['id']}"
+
     def guess():
-        return until_refused(lambda i: anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"}), 100)
+        return until_refused(
+            lambda i: anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"}), 100
+        )
 
     answers = guess()
-    assert {answer.status for answer in answers[:-1]} == {401} and int(answers[-1].headers["retry-after"]) >= 1
+    assert {answer.status for answer in answers[:-1]} == {401} and int(
+        answers[-1].headers["retry-after"]
+    ) >= 1
     # The first waits are short: some tries.
-    assert any(guess() and anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"}).status == 429
-               for _ in range(5)), "while it lasts, the right password has to wait as well"
+    assert any(
+        guess()
+        and anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"}).status == 429
+        for _ in range(5)
+    ), "while it lasts, the right password has to wait as well"
     assert admin.get(path).status == 200, "the team does not need the password"
 
 
@@ -293,31 +330,57 @@ def test_the_same_request_under_the_same_key_makes_one_share(server, admin):
     shares = admin.get("/api/v1/shares", query={"q": "oncemade"}).json()["shares"]
     assert len(shares) == before + 1
     assert share(admin, headers=key("once-2"), title="oncemade")["id"] != first["id"]
-    problem(admin.post("/api/v1/shares", samples.FOLDED, query={"title": "other"},
-                       headers=key("once-1")), 409, "Idempotency-Key")
-    problem(admin.post("/api/v1/shares", samples.FOLDED + b"more 1\n", query={"title": "oncemade"},
-                       headers=key("once-1")), 409, "Idempotency-Key")
-    assert server.anonymous().delete(
-        f"/api/v1/shares/{first['id']}",
-        headers={"X-Perfolio-Delete-Token": again["delete_token"]}).status == 204
-    assert admin.post("/api/v1/shares", samples.FOLDED, query={"title": "oncemade"},
-                      headers=key("once-1")).status == 410
+    problem(
+        admin.post(
+            "/api/v1/shares", samples.FOLDED, query={"title": "other"}, headers=key("once-1")
+        ),
+        409,
+        "Idempotency-Key",
+    )
+    problem(
+        admin.post(
+            "/api/v1/shares",
+            samples.FOLDED + b"more 1\n",
+            query={"title": "oncemade"},
+            headers=key("once-1"),
+        ),
+        409,
+        "Idempotency-Key",
+    )
+    assert (
+        server.anonymous()
+        .delete(
+            f"/api/v1/shares/{first['id']}",
+            headers={"X-Perfolio-Delete-Token": again["delete_token"]},
+        )
+        .status
+        == 204
+    )
+    assert (
+        admin.post(
+            "/api/v1/shares", samples.FOLDED, query={"title": "oncemade"}, headers=key("once-1")
+        ).status
+        == 410
+    )
 
 
 def test_a_key_is_its_tenants_own(admin, anonymous):
     _, token = new_tenant(admin, "keys")
-    made = {share(client, headers=key("shared-key"))["id"]
-            for client in (admin, anonymous, anonymous.with_token(token))}
+    made = {
+        share(client, headers=key("shared-key"))["id"]
+        for client in (admin, anonymous, anonymous.with_token(token))
+    }
     assert len(made) == 3
-    again = {share(client, headers=key("shared-key"))["id"]
-             for client in (admin, anonymous, anonymous.with_token(token))}
+    again = {
+        share(client, headers=key("shared-key"))["id"]
+        for client in (admin, anonymous, anonymous.with_token(token))
+    }
     assert again == made
 
 
 @pytest.mark.parametrize("text", ["x" * 65, "with blank", "caf\xe9"])
 def test_a_key_that_is_none_is_refused(admin, text):
-    problem(admin.post("/api/v1/shares", samples.FOLDED, headers=key(text)), 400,
-            "Idempotency-Key")
+    problem(admin.post("/api/v1/shares", samples.FOLDED, headers=key(text)), 400, "Idempotency-Key")
 
 
 def test_a_request_that_failed_leaves_its_key_free(admin):
@@ -335,8 +398,9 @@ def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
         client.close()
 
     other = samples.FOLDED + b"more 1\n"
-    threads = [threading.Thread(target=post, args=(body,))
-               for body in [samples.FOLDED] * 8 + [other] * 2]
+    threads = [
+        threading.Thread(target=post, args=(body,)) for body in [samples.FOLDED] * 8 + [other] * 2
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -344,23 +408,37 @@ def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
     made = [answer for answer in answers if answer.status == 201]
     assert len(made) in (2, 8), answers
     assert len({answer.body for answer in made}) == 1
-    assert all("Idempotency-Key" in problem(answer, 409)["detail"]
-               for answer in answers if answer.status != 201)
-    assert query_one(server, "SELECT count(*), min(raw_bytes) FROM share WHERE tenant_id = %s",
-                     tenant_id)[0] == 1
-    stored = query_one(server, "SELECT sum(bytes_stored)::bigint FROM tenant_usage"
-                       " WHERE tenant_id = %s", tenant_id)[0]
+    assert all(
+        "Idempotency-Key" in problem(answer, 409)["detail"]
+        for answer in answers
+        if answer.status != 201
+    )
+    assert (
+        query_one(
+            server, "SELECT count(*), min(raw_bytes) FROM share WHERE tenant_id = %s", tenant_id
+        )[0]
+        == 1
+    )
+    stored = query_one(
+        server,
+        "SELECT sum(bytes_stored)::bigint FROM tenant_usage" " WHERE tenant_id = %s",
+        tenant_id,
+    )[0]
     assert stored in (len(samples.FOLDED), len(other))
 
 
 def test_a_merge_under_a_key_is_made_once(admin):
     ids = [share(admin)["id"] for _ in range(2)]
-    answers = [admin.post("/api/v1/merge", json={"shares": ids}, headers=key("merge"))
-               for _ in range(2)]
+    answers = [
+        admin.post("/api/v1/merge", json={"shares": ids}, headers=key("merge")) for _ in range(2)
+    ]
     assert [answer.status for answer in answers] == [201, 201]
     assert answers[0].body == answers[1].body
-    problem(admin.post("/api/v1/merge", json={"shares": ids[:1]}, headers=key("merge")), 409,
-            "Idempotency-Key")
+    problem(
+        admin.post("/api/v1/merge", json={"shares": ids[:1]}, headers=key("merge")),
+        409,
+        "Idempotency-Key",
+    )
 
 
 def test_keys_are_forgotten_after_a_day(start_server):
@@ -373,22 +451,36 @@ def test_keys_are_forgotten_after_a_day(start_server):
 
 # ---- anonymous sharing ----
 
+
 def test_anonymous_shares_live_while_they_are_looked_at(start_server):
     server = start_server("--jobs-interval", "1s", "--anonymous-expiry", "10d")
     anonymous = server.anonymous()
     made = share(anonymous)
     assert made["expires_at"] is not None
-    query_one(server, "UPDATE share SET expires_at = now() + interval '1 hour' WHERE id = %s",
-              made["id"])
+    query_one(
+        server, "UPDATE share SET expires_at = now() + interval '1 hour' WHERE id = %s", made["id"]
+    )
     assert anonymous.get(f"/api/v1/shares/{made['id']}/flame").status == 200
-    wait_for(lambda: query_one(server, "SELECT expires_at > now() + interval '9 days', views"
-                               " FROM share WHERE id = %s", made["id"]) == (True, 1), 20)
-    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "never"}), 400,
-            "expires")
-    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "11d"}), 400,
-            "expires")
-    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"}), 401,
-            "visibility")
+    wait_for(
+        lambda: query_one(
+            server,
+            "SELECT expires_at > now() + interval '9 days', views" " FROM share WHERE id = %s",
+            made["id"],
+        )
+        == (True, 1),
+        20,
+    )
+    problem(
+        anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "never"}), 400, "expires"
+    )
+    problem(
+        anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "11d"}), 400, "expires"
+    )
+    problem(
+        anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"}),
+        401,
+        "visibility",
+    )
     assert share(anonymous, expires="1h")["expires_at"]
 
 
@@ -404,8 +496,11 @@ def test_anonymous_sharing_is_limited_per_address(start_server):
 def test_anonymous_sharing_can_be_turned_off(start_server):
     server = start_server("--anonymous-sharing", "no")
     anonymous = server.anonymous()
-    for path, body in (("/api/v1/shares", samples.FOLDED), ("/api/v1/uploads", b'{"size":10}'),
-                       ("/api/v1/merge", b'{"shares":[]}')):
+    for path, body in (
+        ("/api/v1/shares", samples.FOLDED),
+        ("/api/v1/uploads", b'{"size":10}'),
+        ("/api/v1/merge", b'{"shares":[]}'),
+    ):
         problem(anonymous.post(path, body), 401)
     made = share(server.api())
     assert anonymous.get(f"/api/v1/shares/{made['id']}").status == 200
@@ -413,19 +508,26 @@ def test_anonymous_sharing_can_be_turned_off(start_server):
 
 # ---- editing, listing, deleting ----
 
+
 def test_edits_title_description_expiry_and_visibility(admin, anonymous):
     made = share(admin, title="before")
     path = f"/api/v1/shares/{made['id']}"
-    changed = admin.patch(path, json={"title": "after", "description": "# why", "expires": "1h",
-                                      "visibility": "public"}).json()
+    changed = admin.patch(
+        path,
+        json={"title": "after", "description": "# why", "expires": "1h", "visibility": "public"},
+    ).json()
     assert (changed["title"], changed["description"]) == ("after", "# why")
     assert changed["expires_at"] and changed["visibility"] == "public"
     assert admin.patch(path, json={"expires": "never"}).json()["expires_at"] is None
     assert admin.patch(path, json={"title": "only"}).json()["description"] == "# why"
-    for body, word in (({"title": "x" * 201}, "title"), ({"expires": "soon"}, "expires"),
-                       ({"visibility": "password"}, "password"), ({"colour": "red"}, "colour"),
-                       ({"visibility": "password", "password": "short"}, "password"),
-                       ({"password": "long enough"}, "password")):
+    for body, word in (
+        ({"title": "x" * 201}, "title"),
+        ({"expires": "soon"}, "expires"),
+        ({"visibility": "password"}, "password"),
+        ({"colour": "red"}, "colour"),
+        ({"visibility": "password", "password": "short"}, "password"),
+        ({"password": "long enough"}, "password"),
+    ):
         problem(admin.patch(path, json=body), 400, word)
     problem(anonymous.patch(path, json={"title": "mine"}), 401)
     token = {"X-Perfolio-Delete-Token": made["delete_token"]}
@@ -476,8 +578,9 @@ def test_deleting_gives_410_at_once_and_the_bytes_go_within_a_minute(server, adm
     assert anonymous.get(f"/p/{made['id']}").status == 410
     problem(anonymous.delete(path, headers=token), 410)
     wait_for(lambda: not has_object(server, made["id"]))
-    wait_for(lambda: query_one(server, "SELECT state FROM share WHERE id = %s",
-                               made["id"]) == ("gone",))
+    wait_for(
+        lambda: query_one(server, "SELECT state FROM share WHERE id = %s", made["id"]) == ("gone",)
+    )
     problem(anonymous.get(path), 410, "deleted")
     assert admin.get("/api/v1/tenant").json() != used, "the quota got its bytes back"
 
@@ -486,22 +589,32 @@ def test_an_expired_share_is_gone(start_server):
     server = start_server("--jobs-interval", "1s")
     admin = server.api()
     made = share(admin, expires="1h")
-    query_one(server, "UPDATE share SET expires_at = now() - interval '1 second' WHERE id = %s",
-              made["id"])
+    query_one(
+        server,
+        "UPDATE share SET expires_at = now() - interval '1 second' WHERE id = %s",
+        made["id"],
+    )
     problem(admin.get(f"/api/v1/shares/{made['id']}"), 410, "expired")
     assert admin.get("/api/v1/shares").json()["shares"] == []
     wait_for(lambda: not has_object(server, made["id"]))
     problem(admin.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
-    row = query_one(server, "SELECT state, raw_bytes, object_key FROM share WHERE id = %s",
-                    made["id"])
-    wait_for(lambda: query_one(server, "SELECT state, raw_bytes, object_key FROM share"
-                               " WHERE id = %s", made["id"]) == ("gone", 0, ""), 20)
+    row = query_one(
+        server, "SELECT state, raw_bytes, object_key FROM share WHERE id = %s", made["id"]
+    )
+    wait_for(
+        lambda: query_one(
+            server, "SELECT state, raw_bytes, object_key FROM share" " WHERE id = %s", made["id"]
+        )
+        == ("gone", 0, ""),
+        20,
+    )
     assert row
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket cannot be made old")
 def test_an_object_without_a_row_is_collected(start_server):
     import os
+
     server = start_server(wait=False)
     server.wait_ready()
     kept = share(server.api())
@@ -532,19 +645,23 @@ def test_quota_of_bytes_and_size(admin, anonymous):
     tenant_id, token = new_tenant(admin, "small")
     team = anonymous.with_token(token)
     body = samples.pprof()
-    patch = admin.patch(f"/api/v1/admin/tenants/{tenant_id}",
-                        json={"max_bytes_stored": len(body) + 10})
+    patch = admin.patch(
+        f"/api/v1/admin/tenants/{tenant_id}", json={"max_bytes_stored": len(body) + 10}
+    )
     assert patch.status == 200, patch
     first = share(team, body)
     problem(team.post("/api/v1/shares", body), 429)
     assert team.delete(f"/api/v1/shares/{first['id']}").status == 204
     wait_for(lambda: team.post("/api/v1/shares", body).status == 201)
-    assert admin.patch(f"/api/v1/admin/tenants/{tenant_id}",
-                       json={"max_upload_bytes": 1024}).status == 200
+    assert (
+        admin.patch(f"/api/v1/admin/tenants/{tenant_id}", json={"max_upload_bytes": 1024}).status
+        == 200
+    )
     problem(team.post("/api/v1/shares", body), 413)
 
 
 # ---- reports and takedown ----
+
 
 def test_a_reported_share_is_taken_down(server, admin, anonymous):
     _, token = new_tenant(admin, "reported")
@@ -572,14 +689,14 @@ def test_a_reported_share_is_taken_down(server, admin, anonymous):
 
 # ---- HTTP ----
 
+
 def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymous):
     made = share(admin, filename='we"ird\u2603 name.txt')
     raw = anonymous.get(f"/p/{made['id']}/raw", headers={"Origin": "https://example.com"})
     assert raw.headers["access-control-allow-origin"] == "*"
     assert 'filename="we_ird' in raw.headers["content-disposition"]
     assert "filename*=UTF-8''we%22ird%E2%98%83%20name.txt" in raw.headers["content-disposition"]
-    again = anonymous.get(f"/p/{made['id']}/raw",
-                          headers={"If-None-Match": raw.headers["etag"]})
+    again = anonymous.get(f"/p/{made['id']}/raw", headers={"If-None-Match": raw.headers["etag"]})
     assert again.status == 304 and again.body == b""
 
 
@@ -602,8 +719,10 @@ def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous)
         again = anonymous.get(f"/p/{made['id']}/raw", headers={**elsewhere, "If-None-Match": etag})
         assert again.status == 304 and again.headers[field] == "*"
     password = {"X-Perfolio-Password": "s3cret-word"}
-    guarded = [(share(admin, visibility="team"), admin, {}),
-               (share(admin, headers=password, visibility="password"), anonymous, password)]
+    guarded = [
+        (share(admin, visibility="team"), admin, {}),
+        (share(admin, headers=password, visibility="password"), anonymous, password),
+    ]
     for made, reader, secret in guarded:
         for path in paths:
             path = path.format(made["id"])
@@ -612,7 +731,10 @@ def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous)
             shown = reader.get(path, headers={**elsewhere, **secret})
             assert shown.status == 200 and field not in shown.headers, path
         before = anonymous.request("OPTIONS", f"/p/{made['id']}/raw", headers=elsewhere)
-        assert before.status == 204 and before.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+        assert (
+            before.status == 204
+            and before.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+        )
         assert "access-control-allow-credentials" not in before.headers
 
 
@@ -625,8 +747,11 @@ def test_ids_that_are_none_are_not_found(start_server):
 
 def test_head_tells_what_get_would_send(admin):
     made = share(admin)
-    for path in (f"/p/{made['id']}/raw", f"/api/v1/shares/{made['id']}/top",
-                 f"/p/{made['id']}/og.png"):
+    for path in (
+        f"/p/{made['id']}/raw",
+        f"/api/v1/shares/{made['id']}/top",
+        f"/p/{made['id']}/og.png",
+    ):
         got, head = admin.get(path), admin.request("HEAD", path)
         assert head.status == 200 and head.body == b""
         for name in ("content-type", "content-length", "etag", "cache-control"):
@@ -635,8 +760,9 @@ def test_head_tells_what_get_would_send(admin):
 
 def test_an_opened_share_stays_open_after_a_restart(start_server):
     server = start_server()
-    made = share(server.api(), visibility="password",
-                 headers={"X-Perfolio-Password": "open sesame"})
+    made = share(
+        server.api(), visibility="password", headers={"X-Perfolio-Password": "open sesame"}
+    )
     browser = server.anonymous()
     path = f"/api/v1/shares/{made['id']}"
     assert browser.post(path + "/unlock", json={"password": "open sesame"}).status == 204

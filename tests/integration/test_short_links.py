@@ -44,8 +44,11 @@ def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
 def test_links_of_earlier_versions_still_work(server, admin, anonymous):
     path = f"/p/{share(admin)['id']}?{STATE}"
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', tenant_id, id, %s "
-                       "FROM share WHERE id = %s", [path, path[3:25]])
+        cursor.execute(
+            "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', tenant_id, id, %s "
+            "FROM share WHERE id = %s",
+            [path, path[3:25]],
+        )
         assert anonymous.get("/s/Abcdefghi0").headers["location"] == path
         cursor.execute("DELETE FROM short_link WHERE id = 'Abcdefghi0'")
 
@@ -55,15 +58,56 @@ def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
     assert "x-robots-tag" not in anonymous.get(f"/s/{made['id']}").headers
 
 
-@pytest.mark.parametrize("path", [
-    "", "/", "p/{0}", "/p/", "/p/{0}/", "/p/{0}/raw", "/p/{0}.svg", "/p/{0}#x", "/p/{0}?a#b", "//p/{0}",
-    "/p/{0}x", "/p/0", "/p/{0}..{0}", "/d/{0}", "/d/{0}..", "/d/{0}.{0}", "/d/{0}..{0}/x", "/d/{0}..{0}..{0}",
-    "https://example.com/p/{0}", "//example.com/p/{0}", "/\\example.com", "/p/{0}?a=//example.com",
-    "/p/{0}\\..", "/p/{0}?a b", "/p/{0}?a\nb", "/p/{0}?a\r\nLocation: x", "/p/{0}?%0d%0a", "/p/{0}?%00",
-    "/p/{0}?%7f", "/p/{0}?%", "/p/{0}?%4", "/p/{0}?%zz", "/p/{0}?\u00e9", "/p/{0}?<b>", '/p/{0}?"', "/p/{0}?\\",
-    "/embed/{0}", "/settings", "/api/v1/session", "/s/0123456789", "javascript:alert(1)", "/p/../{0}", "/P/{0}",
-    "/p/{0}?\u0000", "/p/{0}?\u0085",
-])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "p/{0}",
+        "/p/",
+        "/p/{0}/",
+        "/p/{0}/raw",
+        "/p/{0}.svg",
+        "/p/{0}#x",
+        "/p/{0}?a#b",
+        "//p/{0}",
+        "/p/{0}x",
+        "/p/0",
+        "/p/{0}..{0}",
+        "/d/{0}",
+        "/d/{0}..",
+        "/d/{0}.{0}",
+        "/d/{0}..{0}/x",
+        "/d/{0}..{0}..{0}",
+        "https://example.com/p/{0}",
+        "//example.com/p/{0}",
+        "/\\example.com",
+        "/p/{0}?a=//example.com",
+        "/p/{0}\\..",
+        "/p/{0}?a b",
+        "/p/{0}?a\nb",
+        "/p/{0}?a\r\nLocation: x",
+        "/p/{0}?%0d%0a",
+        "/p/{0}?%00",
+        "/p/{0}?%7f",
+        "/p/{0}?%",
+        "/p/{0}?%4",
+        "/p/{0}?%zz",
+        "/p/{0}?\u00e9",
+        "/p/{0}?<b>",
+        '/p/{0}?"',
+        "/p/{0}?\\",
+        "/embed/{0}",
+        "/settings",
+        "/api/v1/session",
+        "/s/0123456789",
+        "javascript:alert(1)",
+        "/p/../{0}",
+        "/P/{0}",
+        "/p/{0}?\u0000",
+        "/p/{0}?\u0085",
+    ],
+)
 def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path):
     target = path.replace("{0}", share(admin)["id"])
     answer = link(anonymous, target)
@@ -71,8 +115,20 @@ def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"{", b'{"path":1}', b'{"path":null}', b'{"path":""}',
-                                  b'{"path":"/p/%s","x":1}' % (b"0" * 22), b"\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"{",
+        b'{"path":1}',
+        b'{"path":null}',
+        b'{"path":""}',
+        b'{"path":"/p/%s","x":1}' % (b"0" * 22),
+        b"\xff",
+    ],
+)
 def test_a_bad_body_is_said(anonymous, body):
     assert anonymous.post("/api/v1/links", body).status == 400
 
@@ -96,12 +152,17 @@ def test_shares_that_cannot_be_seen_cannot_be_linked(admin, anonymous):
 
 
 def test_a_link_to_a_protected_share_opens_nothing(server, admin, anonymous):
-    answer = admin.post("/api/v1/shares", folded(20), query={"visibility": "password"},
-                        headers={"X-Perfolio-Password": "sesame open"})
+    answer = admin.post(
+        "/api/v1/shares",
+        folded(20),
+        query={"visibility": "password"},
+        headers={"X-Perfolio-Password": "sesame open"},
+    )
     path = f"/p/{answer.json()['id']}?q=x"
     assert link(anonymous, path).status == 401
-    opened = anonymous.request("POST", "/api/v1/links", json={"path": path},
-                               headers={"X-Perfolio-Password": "sesame open"})
+    opened = anonymous.request(
+        "POST", "/api/v1/links", json={"path": path}, headers={"X-Perfolio-Password": "sesame open"}
+    )
     assert opened.status == 201
     followed = server.anonymous().get("/s/" + opened.json()["id"])
     assert followed.status == 302 and "set-cookie" not in followed.headers
@@ -139,11 +200,15 @@ def test_links_go_with_their_tenant(server, anonymous):
 def test_a_path_that_got_into_the_database_by_hand_leads_nowhere(server, admin, anonymous):
     made = link(anonymous, f"/p/{share(admin)['id']}").json()["id"]
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE short_link SET path = '//example.com/0123456789012345' WHERE id = %s", [made])
+        cursor.execute(
+            "UPDATE short_link SET path = '//example.com/0123456789012345' WHERE id = %s", [made]
+        )
     assert anonymous.get(f"/s/{made}").status == 404
 
 
-@pytest.mark.parametrize("text", ["0" * 10, "0" * 9, "0" * 11, "%27%27%27%27", "-" * 10, "%00" * 10])
+@pytest.mark.parametrize(
+    "text", ["0" * 10, "0" * 9, "0" * 11, "%27%27%27%27", "-" * 10, "%00" * 10]
+)
 def test_an_unknown_link_is_not_found(anonymous, text):
     answer = anonymous.get("/s/" + text)
     assert answer.status in (400, 404), answer
@@ -167,9 +232,12 @@ def test_guessing_and_making_links_is_slowed_down(start_server):
 def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
     made = share(admin)["id"]
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO short_link (id, tenant_id, share_id, path) SELECT "
-                       "'F' || lpad(n::text, 9, '0'), tenant_id, id, '/p/' || id || '?n=' || n "
-                       "FROM share, generate_series(1, 1000) AS n WHERE id = %s", [made])
+        cursor.execute(
+            "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT "
+            "'F' || lpad(n::text, 9, '0'), tenant_id, id, '/p/' || id || '?n=' || n "
+            "FROM share, generate_series(1, 1000) AS n WHERE id = %s",
+            [made],
+        )
         answer = link(anonymous, f"/p/{made}?q=x")
         assert answer.status == 429 and "short links" in answer.json()["detail"]
         assert link(admin, f"/p/{made}?q=x").status == 201

@@ -31,6 +31,7 @@ def sign_in(server, address, account, password, cookies=None):
 def attacked(cluster_template, tmp_path_factory):
     """A server on which each of 100 addresses has typed one wrong password for one account."""
     import conftest
+
     folder = conftest.make_folder()
     conftest.copy_template(cluster_template, folder / "data")
     server = conftest.Server(folder / "data").start()
@@ -54,10 +55,16 @@ def test_the_right_password_gets_in_from_a_clean_address_while_100_others_guess(
 def test_the_owner_of_the_account_sees_who_has_guessed(attacked):
     browser, answer = sign_in(attacked, "127.0.2.9", Tenant(attacked).add_user("member"), PASSWORD)
     assert browser.get("/api/v1/failed-sign-ins").json() == {
-        "since": None, "addresses": [], "count": 0, "is_complete": True}
+        "since": None,
+        "addresses": [],
+        "count": 0,
+        "is_complete": True,
+    }
     seen = attacked.owner.get("/api/v1/failed-sign-ins").json()
     assert seen["count"] == 100 and seen["is_complete"] is False
-    assert {each["address"] for each in seen["addresses"]} == {f"127.0.1.{i + 1}" for i in range(100)}
+    assert {each["address"] for each in seen["addresses"]} == {
+        f"127.0.1.{i + 1}" for i in range(100)
+    }
     assert all(each["count"] == 1 and each["last_at"] for each in seen["addresses"])
     assert attacked.api().get("/api/v1/failed-sign-ins").status == 403
     assert attacked.anonymous().get("/api/v1/failed-sign-ins").status == 401
@@ -79,14 +86,18 @@ def test_a_session_shows_failures_since_the_visit_before_it(server):
 def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
     account = Tenant(server).add_user("member")
     with server.database().cursor() as cursor:
-        cursor.execute("INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM generate_series(1, 150)")
+        cursor.execute(
+            "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM generate_series(1, 150)"
+        )
 
         def written(email, address):
             cursor.execute("SELECT coalesce(max(id), 0) FROM failed_sign_in")
             before = cursor.fetchone()
             assert sign_in(server, address, {"email": email}, "wrong password")[1].status == 401
-            cursor.execute("SELECT tenant_id, user_id FROM failed_sign_in WHERE id > %s AND address = %s",
-                           [before, address])
+            cursor.execute(
+                "SELECT tenant_id, user_id FROM failed_sign_in WHERE id > %s AND address = %s",
+                [before, address],
+            )
             return cursor.fetchall()
 
         [(tenant_id, user_id)] = written(account["email"], "127.0.6.1")
@@ -146,13 +157,19 @@ def test_signing_in_ends_the_session_whose_cookie_was_sent(server):
     # The next account may be of another team.
     browser, answer = sign_in(server, "127.0.4.1", second, PASSWORD, before)
     assert answer.status == 200 and browser.cookies[SESSION] != before[SESSION]
-    assert browser_at(server, "127.0.4.1", before).get("/api/v1/session").json()["kind"] == "anonymous"
+    assert (
+        browser_at(server, "127.0.4.1", before).get("/api/v1/session").json()["kind"] == "anonymous"
+    )
     assert browser.get("/api/v1/session").json()["user"]["email"] == second["email"]
 
 
 def test_guesses_at_a_shares_password_keep_no_clean_address_waiting(server, admin):
-    made = admin.post("/api/v1/shares", b"main;work 10\n", query={"visibility": "password"},
-                      headers={"X-Perfolio-Password": "open sesame"}).json()
+    made = admin.post(
+        "/api/v1/shares",
+        b"main;work 10\n",
+        query={"visibility": "password"},
+        headers={"X-Perfolio-Password": "open sesame"},
+    ).json()
     path = f"/api/v1/shares/{made['id']}"
     for number in range(20):
         guesser = browser_at(server, f"127.0.6.{number + 1}")

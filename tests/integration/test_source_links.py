@@ -31,8 +31,10 @@ def make_profile(service="shop"):
     maker = pprof_maker.Maker(CPU)
     app = maker.mapping("/usr/bin/app", build_id="abcd1234")
     library = maker.mapping("/usr/lib/lib.so", 0x600000, 0x700000, build_id="ef56")
-    stack = [maker.location([(maker.function("work", "/build/shop/work.c"), 7)], app, 0x400100),
-             maker.location([(maker.function("lib", "/build/lib/lib.c"), 9)], library, 0x600100)]
+    stack = [
+        maker.location([(maker.function("work", "/build/shop/work.c"), 7)], app, 0x400100),
+        maker.location([(maker.function("lib", "/build/lib/lib.c"), 9)], library, 0x600100),
+    ]
     maker.sample(stack, [5], [("service", service)])
     return maker.bytes()
 
@@ -59,8 +61,16 @@ def test_rules_fit_by_build_id_label_and_prefix(tenant):
         ("", ["/usr/bin/app"], filled.format("0123abcd")),
         ("", None, filled.format("main")),
         ("/build/shop/", None, filled.format("release/1.2%20%25%3F%23")),
-        ("/build/", None, plain)]
-    assert [rule["build_id"] for rule in client.get(RULES).json()["links"]] == ["*99", "ab*34", "", "", "", ""]
+        ("/build/", None, plain),
+    ]
+    assert [rule["build_id"] for rule in client.get(RULES).json()["links"]] == [
+        "*99",
+        "ab*34",
+        "",
+        "",
+        "",
+        "",
+    ]
 
 
 def test_others_see_what_the_team_shows_to_everyone(server, tenant):
@@ -77,25 +87,47 @@ def test_others_see_what_the_team_shows_to_everyone(server, tenant):
     assert stranger.get(RULES).json() == {"links": []}
 
 
-@pytest.mark.parametrize("url, word", [
-    ("http://example.com/{path}", "https"), ("javascript:alert(1)//{path}", "https"),
-    ("https:///{path}", "host"), ("https://{path}", "host"), ("https://example.com{path}", "host"),
-    ("https://user@example.com/{path}", "host"), ("https://example.com\\{path}", "host"),
-    ("https://example.com/a", "{path}"), ("https://example.com/{path}?q={x}", "{revision}"),
-    ("https://example.com/{path}}", "%"), ('https://example.com/"{path}', "%"), ("https://example.com/ {path}", "%"),
-    ("https://example.com/<b>{path}", "%"), ("https://example.com/\n{path}", "%"), ("HTTPS://example.com/{path}", "https"),
-])
+@pytest.mark.parametrize(
+    "url, word",
+    [
+        ("http://example.com/{path}", "https"),
+        ("javascript:alert(1)//{path}", "https"),
+        ("https:///{path}", "host"),
+        ("https://{path}", "host"),
+        ("https://example.com{path}", "host"),
+        ("https://user@example.com/{path}", "host"),
+        ("https://example.com\\{path}", "host"),
+        ("https://example.com/a", "{path}"),
+        ("https://example.com/{path}?q={x}", "{revision}"),
+        ("https://example.com/{path}}", "%"),
+        ('https://example.com/"{path}', "%"),
+        ("https://example.com/ {path}", "%"),
+        ("https://example.com/<b>{path}", "%"),
+        ("https://example.com/\n{path}", "%"),
+        ("HTTPS://example.com/{path}", "https"),
+    ],
+)
 def test_what_is_no_safe_url_is_refused(tenant, url, word):
     problem(tenant.api("admin").post(RULES, json={"url": url, "revision": "x"}), 400, word)
 
 
-@pytest.mark.parametrize("fields, word", [
-    ({"label": "service"}, "key=value"), ({"label": "=x"}, "key=value"), ({"audience": "world"}, "everyone"),
-    ({"revision": ""}, "revision"), ({"url": ""}, "url"), ({"url": "https://x/{path}" + "a" * 2048}, "url"),
-    ({"colour": "red"}, "colour"), ({"path_prefix": 7}, "path_prefix"),
-])
+@pytest.mark.parametrize(
+    "fields, word",
+    [
+        ({"label": "service"}, "key=value"),
+        ({"label": "=x"}, "key=value"),
+        ({"audience": "world"}, "everyone"),
+        ({"revision": ""}, "revision"),
+        ({"url": ""}, "url"),
+        ({"url": "https://x/{path}" + "a" * 2048}, "url"),
+        ({"colour": "red"}, "colour"),
+        ({"path_prefix": 7}, "path_prefix"),
+    ],
+)
 def test_wrong_rules_are_refused(tenant, fields, word):
-    problem(tenant.api("admin").post(RULES, json={"url": URL, "revision": "x", **fields}), 400, word)
+    problem(
+        tenant.api("admin").post(RULES, json={"url": URL, "revision": "x", **fields}), 400, word
+    )
 
 
 def test_a_team_has_a_hundred_and_each_change_is_in_its_log(server, tenant):
@@ -106,14 +138,22 @@ def test_a_team_has_a_hundred_and_each_change_is_in_its_log(server, tenant):
     problem(admin.delete(f"{RULES}/{made[0]['id']}"), 404, "source link")
     problem(Tenant(server).api("admin").delete(f"{RULES}/{made[1]['id']}"), 404, "source link")
     assert len(admin.get(RULES).json()["links"]) == 99
-    assert query_one(server, "SELECT count(*) FROM audit_log WHERE tenant_id = %s AND action IN "
-                     "('source_link.add', 'source_link.remove')", tenant.id) == (101,)
+    assert query_one(
+        server,
+        "SELECT count(*) FROM audit_log WHERE tenant_id = %s AND action IN "
+        "('source_link.add', 'source_link.remove')",
+        tenant.id,
+    ) == (101,)
 
 
 def test_the_command_line_adds_lists_and_removes(server, tenant, tmp_path):
     def call(*arguments, status=0):
-        done = server.cli("admin", "source-link", *arguments, environment={
-            "PERFOLIO_TOKEN": token, "HOME": str(tmp_path)})
+        done = server.cli(
+            "admin",
+            "source-link",
+            *arguments,
+            environment={"PERFOLIO_TOKEN": token, "HOME": str(tmp_path)},
+        )
         assert done.returncode == status, done.stderr.decode()
         return (done.stdout if status == 0 else done.stderr).decode()
 

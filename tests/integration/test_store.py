@@ -23,8 +23,10 @@ HOUR = 3600 * 10**9
 BEGIN = 1_790_000_000 * 10**9
 CPU = [("samples", "count"), ("cpu", "nanoseconds")]
 HEAP = [("alloc_space", "bytes"), ("inuse_space", "bytes")]
-CPU_NAMES = ["process_cpu:samples:count:cpu:nanoseconds:delta",
-             "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"]
+CPU_NAMES = [
+    "process_cpu:samples:count:cpu:nanoseconds:delta",
+    "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta",
+]
 HEAP_NAMES = ["memory:alloc_space:bytes:space:bytes", "memory:inuse_space:bytes:space:bytes"]
 NAMES = CPU_NAMES + HEAP_NAMES
 
@@ -50,8 +52,9 @@ class Source:
         self.functions = [f"f{rng.randrange(40)}" for _ in range(12)]
 
     def stack(self):
-        return tuple(["main"] + [self.rng.choice(self.functions)
-                                 for _ in range(self.rng.randrange(6))])
+        return tuple(
+            ["main"] + [self.rng.choice(self.functions) for _ in range(self.rng.randrange(6))]
+        )
 
     def cpu(self):
         if self.rng.random() < 0.1:
@@ -65,8 +68,9 @@ class Source:
         for _ in range(self.rng.randrange(1, 9)):
             stack = self.stack()
             self.allocated[stack] = self.allocated.get(stack, 0) + self.rng.randint(1, 10**7)
-        return {stack: [value, self.rng.randrange(value + 1)]
-                for stack, value in self.allocated.items()}
+        return {
+            stack: [value, self.rng.randrange(value + 1)] for stack, value in self.allocated.items()
+        }
 
 
 def parameters(labels):
@@ -79,8 +83,12 @@ def in_parts(rng, samples):
         return [samples]
     parts = [], []
     for *what, values in samples:
-        most = rng.choice([values, [0] * len(values), [rng.randrange(value + 1) for value in values]])
-        for part, numbers in zip(parts, (most, [all_of - one for all_of, one in zip(values, most)])):
+        most = rng.choice(
+            [values, [0] * len(values), [rng.randrange(value + 1) for value in values]]
+        )
+        for part, numbers in zip(
+            parts, (most, [all_of - one for all_of, one in zip(values, most)])
+        ):
             if any(numbers):
                 part.append((*what, numbers))
     return [part for part in parts if part]
@@ -95,8 +103,13 @@ def send(client, oracle, source, time_ns):
 
 def send_part(client, oracle, source, time_ns, stacks, is_heap):
     types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
-    body = make_profile(types, time_ns, stacks, ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
-                        0 if is_heap else 10**10)
+    body = make_profile(
+        types,
+        time_ns,
+        stacks,
+        ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
+        0 if is_heap else 10**10,
+    )
     answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
     assert answer.status == 200, answer
     if answer.json()["duplicate"]:  # both halves of one
@@ -117,8 +130,10 @@ def make_sources(rng):
 
 
 def folded(client, selector, start_ns, end_ns):
-    answer = client.get("/api/v1/query", query={"query": selector, "start": start_ns, "end": end_ns,
-                                                "report": "folded"})
+    answer = client.get(
+        "/api/v1/query",
+        query={"query": selector, "start": start_ns, "end": end_ns, "report": "folded"},
+    )
     assert answer.status == 200, answer
     rows = {}
     for line in answer.text.splitlines():
@@ -141,8 +156,11 @@ def is_unknown(answer, oracle, name, window):
 MATCHERS = [
     ("", lambda labels: True),
     ('{service_name="s1"}', lambda labels: labels["service_name"] == "s1"),
-    ('{service_name!="s1", pod=~"p[0-4]"}',
-     lambda labels: labels["service_name"] != "s1" and labels["pod"] in ("p0", "p1", "p2", "p3", "p4")),
+    (
+        '{service_name!="s1", pod=~"p[0-4]"}',
+        lambda labels: labels["service_name"] != "s1"
+        and labels["pod"] in ("p0", "p1", "p2", "p3", "p4"),
+    ),
     ('{zone=""}', lambda labels: "zone" not in labels),
     ("{zone!~'a|b',pod!='p0',}", lambda labels: "zone" not in labels and labels["pod"] != "p0"),
     ('{pod=~`p\\d`, zone=~"(?i)A"}', lambda labels: labels.get("zone") == "a"),
@@ -150,19 +168,40 @@ MATCHERS = [
 
 
 TYPE_VALUES = {
-    "=": [*NAMES, CPU_NAMES[0].removesuffix(":delta"), "memory", "cpu:nanoseconds", "memory:inuse_space", "none"],
-    "=~": [".*", ".+", "memory", "memory:.*", ".*:delta", "process_cpu:cpu:.*|memory:a.*", "[^c]*", *NAMES],
+    "=": [
+        *NAMES,
+        CPU_NAMES[0].removesuffix(":delta"),
+        "memory",
+        "cpu:nanoseconds",
+        "memory:inuse_space",
+        "none",
+    ],
+    "=~": [
+        ".*",
+        ".+",
+        "memory",
+        "memory:.*",
+        ".*:delta",
+        "process_cpu:cpu:.*|memory:a.*",
+        "[^c]*",
+        *NAMES,
+    ],
 }
 
 
 def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
     """Conditions of types, perhaps of labels beside them: the selector, and matches(type, labels)."""
-    types = [(comparison, rng.choice(TYPE_VALUES["=~" if "~" in comparison else "="]))
-             for comparison in sorted(rng.sample(comparisons, rng.choice([1, 1, 2])))]
+    types = [
+        (comparison, rng.choice(TYPE_VALUES["=~" if "~" in comparison else "="]))
+        for comparison in sorted(rng.sample(comparisons, rng.choice([1, 1, 2])))
+    ]
     selector, matches = rng.choice(MATCHERS)
-    texts = [f'__profile_type__{comparison}"{value}"' for comparison, value in types] + [selector[1:-1].rstrip(",")]
+    texts = [f'__profile_type__{comparison}"{value}"' for comparison, value in types] + [
+        selector[1:-1].rstrip(",")
+    ]
     return "{" + ",".join(filter(None, texts)) + "}", lambda name, labels: matches(labels) and all(
-        store_oracle.matches_type(name, *one) for one in types)
+        store_oracle.matches_type(name, *one) for one in types
+    )
 
 
 def check_match(client, oracle, rng):
@@ -173,16 +212,20 @@ def check_match(client, oracle, rng):
 
     def matches(name, labels):
         return front in ("", name) and by_braces(name, labels)
+
     wanted = oracle.series(matches, *window.values())
     listed = client.get("/api/v1/series", query={"match[]": query, "limit": 1000, **window})
     assert listed.status == 200, (query, listed)
-    assert {(one.pop("__profile_type__"), tuple(sorted(one.items())))
-            for one in listed.json()["data"]} == wanted, query
+    assert {
+        (one.pop("__profile_type__"), tuple(sorted(one.items()))) for one in listed.json()["data"]
+    } == wanted, query
     types = {name for name, _ in wanted}
     if len(types) == 1:
-        name, = types
+        (name,) = types
         _, rows = folded(client, query, *window.values())
-        assert rows == oracle.merge(name, lambda labels: matches(name, labels), *window.values()), query
+        assert rows == oracle.merge(
+            name, lambda labels: matches(name, labels), *window.values()
+        ), query
 
 
 def check(client, oracle, rng, rounds):
@@ -194,7 +237,9 @@ def check(client, oracle, rng, rounds):
         start = BEGIN - HOUR + rng.randrange(4 * HOUR)
         end = start + rng.choice([1, 60 * 10**9, HOUR, 3 * HOUR, 9 * HOUR])
         if oracle.lacks(name, start, end):
-            answer = client.get("/api/v1/query", query={"query": name + selector, "start": start, "end": end})
+            answer = client.get(
+                "/api/v1/query", query={"query": name + selector, "start": start, "end": end}
+            )
             if is_unknown(answer, oracle, name, (start, end)):
                 assert not oracle.merge(name, matches, start, end)
                 continue
@@ -230,8 +275,9 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
     check(client, oracle, rng, 50)
     compact(server)
     check(client, oracle, rng, 50)
-    assert objects_of(server) == rows_of(server, "SELECT object_key FROM block UNION "
-                                                 "SELECT object_key FROM segment")
+    assert objects_of(server) == rows_of(
+        server, "SELECT object_key FROM block UNION " "SELECT object_key FROM segment"
+    )
 
 
 def test_profiles_of_one_moment_are_one_snapshot(start_server):
@@ -239,24 +285,34 @@ def test_profiles_of_one_moment_are_one_snapshot(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     later = BEGIN + 10 * 10**9
-    sent = [(BEGIN, {("main", "x"): [5, 100]}), (BEGIN, {("main", "y"): [50, 200]}),
-            (later, {("main", "x"): [9, 100]}), (later, {("main", "y"): [90, 0]})]
+    sent = [
+        (BEGIN, {("main", "x"): [5, 100]}),
+        (BEGIN, {("main", "y"): [50, 200]}),
+        (later, {("main", "x"): [9, 100]}),
+        (later, {("main", "y"): [90, 0]}),
+    ]
     for time_ns, stacks in sent:
         body = make_profile(HEAP, time_ns, stacks, ("space", "bytes"))
         assert client.post("/api/v1/profiles", body=body).status == 200
 
     def points(name, step):
-        answer = client.get("/api/v1/query_range", query={"query": name, "start": BEGIN, "step": step,
-                                                          "end": BEGIN + 60 * 10**9}).json()
+        answer = client.get(
+            "/api/v1/query_range",
+            query={"query": name, "start": BEGIN, "step": step, "end": BEGIN + 60 * 10**9},
+        ).json()
         return [value for _, value in answer["series"][0]["points"]]
 
     def look():
         window = BEGIN, BEGIN + 60 * 10**9
         assert folded(client, HEAP_NAMES[0], *window)[1] == {("main", "x"): 4, ("main", "y"): 40}
         # What was gained in ten seconds is gained in each of them.
-        assert points(HEAP_NAMES[0], "1s") == [4, 5, 4, 5, 4, 4, 5, 4, 5, 4] and points(HEAP_NAMES[0], "60s") == [44]
+        assert points(HEAP_NAMES[0], "1s") == [4, 5, 4, 5, 4, 4, 5, 4, 5, 4] and points(
+            HEAP_NAMES[0], "60s"
+        ) == [44]
         assert folded(client, HEAP_NAMES[1], *window)[1] == {("main", "x"): 100, ("main", "y"): 100}
-        assert points(HEAP_NAMES[1], "1s") == [300] * 10 + [100] * 10 and points(HEAP_NAMES[1], "60s") == [200]
+        assert points(HEAP_NAMES[1], "1s") == [300] * 10 + [100] * 10 and points(
+            HEAP_NAMES[1], "60s"
+        ) == [200]
 
     look()
     compact(server)
@@ -271,15 +327,19 @@ def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for second in range(3):
-        body = make_profile(HEAP, BEGIN + second * 10**9, {("main", "x"): [5, 100]}, ("space", "bytes"))
+        body = make_profile(
+            HEAP, BEGIN + second * 10**9, {("main", "x"): [5, 100]}, ("space", "bytes")
+        )
         assert client.post("/api/v1/profiles", body=body).status == 200
     time.sleep(4)  # by then a start has looked for what others left
     with server.database().cursor() as cursor:
-        cursor.execute("CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
-                       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-                       "  IF nextval('refusals') <= 3 THEN RAISE 'deadlock' USING ERRCODE = '40P01'; END IF;"
-                       "  RETURN NEW; END $$;"
-                       "CREATE TRIGGER refuse BEFORE INSERT ON block FOR EACH ROW EXECUTE FUNCTION refuse()")
+        cursor.execute(
+            "CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            "  IF nextval('refusals') <= 3 THEN RAISE 'deadlock' USING ERRCODE = '40P01'; END IF;"
+            "  RETURN NEW; END $$;"
+            "CREATE TRIGGER refuse BEFORE INSERT ON block FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
     compact(server)
     assert rows_of(server, "SELECT last_value > 3 FROM refusals") == {True}
     assert objects_of(server) == rows_of(server, "SELECT object_key FROM block")
@@ -306,25 +366,39 @@ def until(condition, what, seconds=120):
 
 def compact(server):
     """All there is becomes old, until one block a day is left and what it replaced is deleted."""
+
     def age(sql):
         with server.database().cursor() as cursor:
             cursor.execute(sql)
 
     def is_done():
-        age("UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
+        age(
+            "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL"
+        )
         age("UPDATE block SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
         age("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
         age("UPDATE block SET swapped_at = swapped_at - interval '1 hour'")
-        return not rows_of(server, "SELECT 1 FROM segment") and rows_of(
-            server, "SELECT DISTINCT level FROM block") == {4} and not rows_of(
-            server, "SELECT object_key FROM object_trash")
+        return (
+            not rows_of(server, "SELECT 1 FROM segment")
+            and rows_of(server, "SELECT DISTINCT level FROM block") == {4}
+            and not rows_of(server, "SELECT object_key FROM object_trash")
+        )
 
     def left():
-        return "the store is not compacted: " + "; ".join(f"{what} {sorted(rows_of(server, sql))}" for what, sql in (
-            ("segments", "SELECT row_to_json(one)::text FROM segment one"),
-            ("blocks", "SELECT row_to_json(one)::text FROM block one"),
-            ("jobs", "SELECT row_to_json(one)::text FROM job one"),
-            ("trash", "SELECT object_key FROM object_trash"))) + "\n" + server.log()[-4000:]
+        return (
+            "the store is not compacted: "
+            + "; ".join(
+                f"{what} {sorted(rows_of(server, sql))}"
+                for what, sql in (
+                    ("segments", "SELECT row_to_json(one)::text FROM segment one"),
+                    ("blocks", "SELECT row_to_json(one)::text FROM block one"),
+                    ("jobs", "SELECT row_to_json(one)::text FROM job one"),
+                    ("trash", "SELECT object_key FROM object_trash"),
+                )
+            )
+            + "\n"
+            + server.log()[-4000:]
+        )
 
     until(is_done, left)
 
@@ -350,14 +424,22 @@ def test_a_batch_that_is_sent_twice_counts_once(server):
     other = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for who in (client, other):
-        sent = [who.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).json()["duplicate"]
-                for _ in range(3)]
+        sent = [
+            who.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).json()["duplicate"]
+            for _ in range(3)
+        ]
         assert sent == [False, True, True]
     # Other labels, or another id: another batch.
-    assert not client.post("/api/v1/profiles", body=body, query={"label": "pod=b"}).json()["duplicate"]
+    assert not client.post("/api/v1/profiles", body=body, query={"label": "pod=b"}).json()[
+        "duplicate"
+    ]
     for wanted in (False, True):
-        answer = client.post("/api/v1/profiles", body=body, query={"label": "pod=a"},
-                             headers={"Perfolio-Batch-Id": "mine 1"})
+        answer = client.post(
+            "/api/v1/profiles",
+            body=body,
+            query={"label": "pod=a"},
+            headers={"Perfolio-Batch-Id": "mine 1"},
+        )
         assert answer.json()["duplicate"] == wanted
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 3}
     assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
@@ -365,39 +447,58 @@ def test_a_batch_that_is_sent_twice_counts_once(server):
 
 def test_reports_are_those_of_shares(server):
     client = Tenant(server).api("ingest", "read", "share")
-    body = make_profile(CPU, BEGIN, {("main", "work"): [3, 30], ("main",): [1, 10]},
-                        ("cpu", "nanoseconds"), 10**10)
+    body = make_profile(
+        CPU,
+        BEGIN,
+        {("main", "work"): [3, 30], ("main",): [1, 10]},
+        ("cpu", "nanoseconds"),
+        10**10,
+    )
     assert client.post("/api/v1/profiles", body=body).status == 200
     window = {"query": "cpu:nanoseconds", "start": BEGIN, "end": BEGIN + 1}
     share = client.post("/api/v1/shares", body=body).json()["id"]
     top = client.get("/api/v1/query", query={**window, "report": "top"}).json()
     wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu"}).json()
     assert top["functions"] == wanted["functions"] and top["total"] == 40
-    callers = client.get("/api/v1/query", query={**window, "report": "callers", "fn": "work"}).json()
+    callers = client.get(
+        "/api/v1/query", query={**window, "report": "callers", "fn": "work"}
+    ).json()
     assert callers["callers"][0]["name"] == "main"
-    for report, begin in (("flame", b"PFFLAME"), ("json", b"{"), ("svg", b"<svg"), ("pprof", b"\x1f\x8b")):
-        answer = client.get("/api/v1/query", query={**window, "report": report, "focus": "work"}
-                            if report != "pprof" else {**window, "report": report})
+    for report, begin in (
+        ("flame", b"PFFLAME"),
+        ("json", b"{"),
+        ("svg", b"<svg"),
+        ("pprof", b"\x1f\x8b"),
+    ):
+        answer = client.get(
+            "/api/v1/query",
+            query={**window, "report": report, "focus": "work"}
+            if report != "pprof"
+            else {**window, "report": report},
+        )
         assert answer.status == 200 and answer.body.startswith(begin), (report, answer)
 
 
-@pytest.mark.parametrize("query, wanted", [
-    ("", "query is missing"),
-    ("cpu{", "this { is not closed at character 4"),
-    ("cpu{a}", "expected =, !=, =~ or !~ at character 6, here: }"),
-    ('cpu{a="x" b="y"}', "expected , or } at character 11"),
-    ('cpu{a="x}', "this quote is not closed at character 7"),
-    ("cpu{a=~`(`}", "the expression at character 8"),
-    ("cpu{a=x}", "expected a value in quotes at character 7, here: x}"),
-    ("a:b:c:d:e:f:g", "expected a profile type"),
-    ('cpu{a="x"} extra', "expected nothing more at character 12"),
-    ("}", "at character 1, here: }"),
-    ("[", "at character 1, here: ["),
-    ("(", "at character 1, here: ("),
-    ("cpu:samples@now-1h", "at character 12, here: @now-1h"),
-    ('{__name__="cpu"}', "only __profile_type__) at character 2, here: __name__="),
-    ("{}", "write a profile type, labels, or both"),
-])
+@pytest.mark.parametrize(
+    "query, wanted",
+    [
+        ("", "query is missing"),
+        ("cpu{", "this { is not closed at character 4"),
+        ("cpu{a}", "expected =, !=, =~ or !~ at character 6, here: }"),
+        ('cpu{a="x" b="y"}', "expected , or } at character 11"),
+        ('cpu{a="x}', "this quote is not closed at character 7"),
+        ("cpu{a=~`(`}", "the expression at character 8"),
+        ("cpu{a=x}", "expected a value in quotes at character 7, here: x}"),
+        ("a:b:c:d:e:f:g", "expected a profile type"),
+        ('cpu{a="x"} extra', "expected nothing more at character 12"),
+        ("}", "at character 1, here: }"),
+        ("[", "at character 1, here: ["),
+        ("(", "at character 1, here: ("),
+        ("cpu:samples@now-1h", "at character 12, here: @now-1h"),
+        ('{__name__="cpu"}', "only __profile_type__) at character 2, here: __name__="),
+        ("{}", "write a profile type, labels, or both"),
+    ],
+)
 def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
     client = Tenant(server).api("read")
     answer = client.get("/api/v1/query", query={"query": query})
@@ -406,14 +507,26 @@ def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
 
 @pytest.mark.parametrize("path", ["labels", "label/pod/values", "series", "profile_types"])
 def test_which_of_several_selectors_is_wrong_is_said(server, path):
-    answer = Tenant(server).api("read").get(f"/api/v1/{path}", query=[("match[]", "cpu"), ("match[]", 'cpu{a="x" }b')])
+    answer = (
+        Tenant(server)
+        .api("read")
+        .get(f"/api/v1/{path}", query=[("match[]", "cpu"), ("match[]", 'cpu{a="x" }b')])
+    )
     assert answer.status == 400, answer
-    assert answer.json()["detail"] == "match[] 2: expected nothing more at character 12, here: b", answer
+    assert (
+        answer.json()["detail"] == "match[] 2: expected nothing more at character 12, here: b"
+    ), answer
 
 
 def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
     client = Tenant(server).api("ingest", "read")
-    body = make_profile([("ev(1)", "B/op"), ("a b{", "c")], BEGIN, {("main",): [1, 2]}, ("cpu", "nanoseconds"), 10**10)
+    body = make_profile(
+        [("ev(1)", "B/op"), ("a b{", "c")],
+        BEGIN,
+        {("main",): [1, 2]},
+        ("cpu", "nanoseconds"),
+        10**10,
+    )
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
     window = {"start": BEGIN, "end": BEGIN + 1}
     for one in client.get("/api/v1/profile_types", query=window).json()["data"]:
@@ -422,19 +535,26 @@ def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
         assert rows == {("main",): 1 if one["sample_type"] == "ev(1)" else 2}
 
 
-@pytest.mark.parametrize("options, wanted", [
-    ({"start": "someday"}, "start"),
-    ({"start": "now", "end": "now-1h"}, "start must be before end"),
-    ({"report": "poem"}, "report must be one of"),
-    ({"limits": "1"}, "limits"),
-])
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({"start": "someday"}, "start"),
+        ({"start": "now", "end": "now-1h"}, "start must be before end"),
+        ({"report": "poem"}, "report must be one of"),
+        ({"limits": "1"}, "limits"),
+    ],
+)
 def test_wrong_parameters_are_named(server, options, wanted):
     answer = Tenant(server).api("read").get("/api/v1/query", query={"query": "cpu", **options})
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
 
 
 def test_an_empty_group_of_a_plot_is_refused(server):
-    answer = Tenant(server).api("read").get("/api/v1/query_range", query={"query": "cpu", "group_by": ""})
+    answer = (
+        Tenant(server)
+        .api("read")
+        .get("/api/v1/query_range", query={"query": "cpu", "group_by": ""})
+    )
     assert answer.status == 400 and "group_by must be" in answer.json()["detail"], answer
 
 
@@ -442,18 +562,26 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
     client = Tenant(server).api("ingest")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for encoding in ("identity", "gzip", "GZIP"):
-        assert client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": encoding}).status == 200, encoding
+        assert (
+            client.post(
+                "/api/v1/profiles", body=body, headers={"Content-Encoding": encoding}
+            ).status
+            == 200
+        ), encoding
     answer = client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": "br"})
     assert answer.status == 415 and "identity, gzip and zstd" in answer.json()["detail"], answer
 
 
-@pytest.mark.parametrize("query, body, wanted", [
-    ([("label", "x")], b"main 1\n", "no name=value"),
-    ([("label", "=y")], b"main 1\n", "a label has no name"),
-    ([("label", "a=1"), ("label", "a=2")], b"main 1\n", "a"),
-    ([("time", "soon")], b"main 1\n", "time"),
-    ([], b"", "the body is empty"),
-])
+@pytest.mark.parametrize(
+    "query, body, wanted",
+    [
+        ([("label", "x")], b"main 1\n", "no name=value"),
+        ([("label", "=y")], b"main 1\n", "a label has no name"),
+        ([("label", "a=1"), ("label", "a=2")], b"main 1\n", "a"),
+        ([("time", "soon")], b"main 1\n", "time"),
+        ([], b"", "the body is empty"),
+    ],
+)
 def test_what_cannot_be_taken_is_refused(server, query, body, wanted):
     answer = Tenant(server).api("ingest").post("/api/v1/profiles", body=body, query=query)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
@@ -463,7 +591,9 @@ def test_two_types_in_one_answer_are_refused_by_name(server):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body).status == 200
-    answer = client.get("/api/v1/query", query={"query": "process_cpu", "start": BEGIN, "end": BEGIN + 1})
+    answer = client.get(
+        "/api/v1/query", query={"query": "process_cpu", "start": BEGIN, "end": BEGIN + 1}
+    )
     assert answer.status == 400
     for name in CPU_NAMES:
         assert name in answer.json()["detail"]
@@ -479,13 +609,23 @@ def test_addresses_without_a_name_are_counted_and_kept(server):
     maker.scalars(time=BEGIN, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
     assert client.post("/api/v1/profiles", body=maker.bytes()).status == 200
     window = {"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 1}
-    answer = client.get("/api/v1/query", query={**window, "report": "folded", "group_by": "address"})
+    answer = client.get(
+        "/api/v1/query", query={**window, "report": "folded", "group_by": "address"}
+    )
     assert "unnamed=2," in answer.headers["perfolio-statistics"]
     assert sorted(line.rpartition(" ")[2] for line in answer.text.splitlines()) == ["1", "2"]
     assert all(f"0x10{10 + i}" in answer.text for i in range(2)), answer.text  # offsets in the file
-    for more, wanted in (({"focus": "app$"}, 3), ({"ignore": "^work$"}, 3), ({"focus": "^work$"}, 0)):
-        answer = client.get("/api/v1/query_range", query={**window, "end": BEGIN + 10**9, "step": "1s", **more}).json()
-        assert answer["series"][0]["points"][0][1] == wanted and answer["statistics"]["unnamed"] == 2
+    for more, wanted in (
+        ({"focus": "app$"}, 3),
+        ({"ignore": "^work$"}, 3),
+        ({"focus": "^work$"}, 0),
+    ):
+        answer = client.get(
+            "/api/v1/query_range", query={**window, "end": BEGIN + 10**9, "step": "1s", **more}
+        ).json()
+        assert (
+            answer["series"][0]["points"][0][1] == wanted and answer["statistics"]["unnamed"] == 2
+        )
 
 
 def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
@@ -499,10 +639,17 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
     heap = make_profile(HEAP, BEGIN + 1, {("main",): [1, 10]}, ("space", "bytes"))
     assert client.post("/api/v1/profiles", body=heap, query={"label": "pod=a"}).status == 200
     for path in paths:
-        for query in ("cpu:samples", "memory", '{__profile_type__="x",pod="a"}', CPU_NAMES[0] + "x"):
+        for query in (
+            "cpu:samples",
+            "memory",
+            '{__profile_type__="x",pod="a"}',
+            CPU_NAMES[0] + "x",
+        ):
             answer = client.get(path, query={"query": query, **window})
             assert answer.status == 404, answer
-            assert answer.json()["detail"].endswith("there are: " + ", ".join(sorted(CPU_NAMES))), answer
+            assert answer.json()["detail"].endswith(
+                "there are: " + ", ".join(sorted(CPU_NAMES))
+            ), answer
         for query in ('samples:count{pod="b"}', '{pod="b"}', "process_cpu:cpu", "cpu:nanoseconds"):
             assert client.get(path, query={"query": query, **window}).status == 200, query
         wide = {"start": BEGIN, "end": BEGIN + 2}
@@ -511,9 +658,16 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
         assert answer.json()["detail"].endswith(": " + ", ".join(sorted(NAMES))), answer
     # Lists of a type that is not there are empty.
     assert client.get("/api/v1/series", query={"match[]": "memory", **window}).json()["data"] == []
-    sides = {"a_query": "cpu:nanoseconds", "b_query": "memory", "a_start": BEGIN, "a_end": BEGIN + 1}
+    sides = {
+        "a_query": "cpu:nanoseconds",
+        "b_query": "memory",
+        "a_start": BEGIN,
+        "a_end": BEGIN + 1,
+    }
     answer = client.get("/api/v1/diff", query=sides)
-    assert answer.status == 404 and answer.json()["detail"].startswith("b: query: the window has no profile of that type"), answer
+    assert answer.status == 404 and answer.json()["detail"].startswith(
+        "b: query: the window has no profile of that type"
+    ), answer
 
 
 def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
@@ -521,7 +675,9 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
     client = Tenant(server).api("ingest", "read")
     for i in range(2):
         body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+        )
     server.stop()
     first = server.objects.oldest("segment/")
     data = bytearray(server.objects.read(first))
@@ -542,7 +698,9 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
     client = Tenant(server).api("ingest", "read")
     for i in range(2):
         body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+        )
     server.stop()
     first = server.objects.oldest("segment/")
     (server.objects.path / first).unlink()
@@ -560,8 +718,10 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
     def is_merged():
         with server.database().cursor() as cursor:
             cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
-            cursor.execute("UPDATE segment_tenant SET leased_until = NULL WHERE is_broken OR EXISTS"
-                           " (SELECT FROM segment_tenant b WHERE b.is_broken)")
+            cursor.execute(
+                "UPDATE segment_tenant SET leased_until = NULL WHERE is_broken OR EXISTS"
+                " (SELECT FROM segment_tenant b WHERE b.is_broken)"
+            )
         return rows_of(server, "SELECT DISTINCT 1 FROM block WHERE swapped_at IS NULL")
 
     until(is_merged, "what is there is not merged")
@@ -573,14 +733,23 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = (Tenant(server).api("ingest", "read") for _ in range(2))
     for i, (pod, value) in enumerate([("huge", 6 * 10**18)] * 3 + [("ok", 5)] * 3):
-        body = make_profile(CPU, BEGIN + i, {("main",): [1, value]}, ("cpu", "nanoseconds"), 10**10)
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
-    days = [otlp_maker.Profile(("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10,
-                               ("cpu", "nanoseconds")) for i in range(4100)]
+        body = make_profile(
+            CPU, BEGIN + i, {("main",): [1, value]}, ("cpu", "nanoseconds"), 10**10
+        )
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+        )
+    days = [
+        otlp_maker.Profile(
+            ("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10, ("cpu", "nanoseconds")
+        )
+        for i in range(4100)
+    ]
     request = otlp_maker.Request([({"service.name": "days"}, days)]).json()
     for body in (request, otlp_maker.Request([({"service.name": "shop"}, days[:1])]).json()):
-        answer = other.post("/v1development/profiles", body=body,
-                            headers={"Content-Type": "application/json"})
+        answer = other.post(
+            "/v1development/profiles", body=body, headers={"Content-Type": "application/json"}
+        )
         assert answer.status == 200, answer
 
     def is_merged():
@@ -594,7 +763,9 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
     until(is_merged, "what is too large is in the way of others")
     for i in range(3):
         at = BEGIN + i
-        assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {("main",): 6 * 10**18}
+        assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {
+            ("main",): 6 * 10**18
+        }
     answer, rows = folded(client, CPU_NAMES[1] + '{pod="ok"}', BEGIN, BEGIN + 9)
     assert rows == {("main",): 15} and "perfolio-warning" not in answer.headers
     for service, count in (("days", 4100), ("shop", 1)):
@@ -607,7 +778,13 @@ def test_what_was_swapped_stays_for_the_longest_question(start_server):
     server = start_server("--jobs-interval", "1s")
     patient, client = Tenant(server, query_time_s=3600), Tenant(server).api("ingest", "read")
     for minute in range(2):
-        body = make_profile(CPU, BEGIN + minute * 60 * 10**9, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        body = make_profile(
+            CPU,
+            BEGIN + minute * 60 * 10**9,
+            {("main",): [1, 10]},
+            ("cpu", "nanoseconds"),
+            10**10,
+        )
         assert client.post("/api/v1/profiles", body=body).status == 200
     compact(server)
 
@@ -621,13 +798,22 @@ def test_what_was_swapped_stays_for_the_longest_question(start_server):
 
     swap()
     for _ in range(2):
-        run("INSERT INTO ingest_batch (tenant_id, batch_id, received_at) "
-            f"VALUES ({patient.id}, decode(repeat('ab', 32), 'hex'), now() - interval '2 days')")
-        until(lambda: not rows_of(server, "SELECT 1 FROM ingest_batch WHERE received_at < now() - interval '1 day'"),
-              "old batches are still known")
+        run(
+            "INSERT INTO ingest_batch (tenant_id, batch_id, received_at) "
+            f"VALUES ({patient.id}, decode(repeat('ab', 32), 'hex'), now() - interval '2 days')"
+        )
+        until(
+            lambda: not rows_of(
+                server, "SELECT 1 FROM ingest_batch WHERE received_at < now() - interval '1 day'"
+            ),
+            "old batches are still known",
+        )
     assert rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL")
     server.api().patch(f"/api/v1/admin/tenants/{patient.id}", json={"query_time_s": None})
-    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"), "it is still there")
+    until(
+        lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"),
+        "it is still there",
+    )
 
 
 def test_what_is_older_than_the_team_keeps_goes(start_server):
@@ -635,8 +821,11 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
     tenant = Tenant(server, profile_retention_s=86400)
     client, other = tenant.api("ingest", "read"), Tenant(server).api("ingest", "read")
     now = time.time_ns()
-    for who, time_ns, wanted in ((client, now - 2 * 86400 * 10**9, 400), (client, now - HOUR, 200),
-                                 (other, now - 2 * 86400 * 10**9, 200)):
+    for who, time_ns, wanted in (
+        (client, now - 2 * 86400 * 10**9, 400),
+        (client, now - HOUR, 200),
+        (other, now - 2 * 86400 * 10**9, 200),
+    ):
         body = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
         answer = who.post("/api/v1/profiles", body=body)
         assert answer.status == wanted, answer
@@ -660,7 +849,9 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
 def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, step):
     """One block of two pods and some hours, each part wrong in turn: answers are whole, or without
     one pod's hour and say so; a mean is that of the snapshots that are left."""
-    server = start_server("--jobs-interval", "1s", "--query-cache-bytes", "0")  # an answer that is kept would hide it
+    server = start_server(
+        "--jobs-interval", "1s", "--query-cache-bytes", "0"
+    )  # an answer that is kept would hide it
     client = Tenant(server).api("ingest", "read")
     hours = [BEGIN // HOUR * HOUR + hour * HOUR for hour in range(hour_count)]
     sent = [(f"p{pod}", hour, i) for pod in range(2) for hour in hours for i in range(3)]
@@ -669,14 +860,20 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
         value = 100 + 3 ** hours.index(hour) * 10 + i + (50 if pod == "p1" else 0)
         stacks = {("main",): [value * 1000 + i, value], ("main", pod): [7, 5 + i]}
         body = make_profile(HEAP, hour + i, stacks, ("space", "bytes"))
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+        )
         for left_out, oracle in oracles.items():
             for n, name in enumerate(HEAP_NAMES):
                 if left_out != (pod, hour):
-                    oracle.add({"pod": pod}, name, hour + i,
-                               {stack: values[n] for stack, values in stacks.items()})
+                    oracle.add(
+                        {"pod": pod},
+                        name,
+                        hour + i,
+                        {stack: values[n] for stack, values in stacks.items()},
+                    )
     compact(server)
-    block, = (server.data_dir / "objects" / key for key in objects_of(server))
+    (block,) = (server.data_dir / "objects" / key for key in objects_of(server))
     block.chmod(0o600)
     windows = [(hours[0], hours[-1] + HOUR), (hours[0] + 1, hours[-1] + 2)]
     answer, _ = folded(client, HEAP_NAMES[1], *windows[0])  # it is open from now on
@@ -687,8 +884,11 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
         for name in HEAP_NAMES:
             for window in windows:
                 answer, rows = folded(client, name, *window)
-                fits = {left_out for left_out, oracle in oracles.items()
-                        if rows == oracle.merge(name, lambda labels: True, *window)}
+                fits = {
+                    left_out
+                    for left_out, oracle in oracles.items()
+                    if rows == oracle.merge(name, lambda labels: True, *window)
+                }
                 # The differences of an hour in the middle are those of what stands around it, too.
                 is_whole = fits == {None} or hour_count > 2 and None in fits
                 assert is_whole or fits and "perfolio-warning" in answer.headers, (at, rows)

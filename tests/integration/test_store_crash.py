@@ -69,9 +69,12 @@ class Sender(threading.Thread):
         self.waiting = number
         self.sent.add(number)
         time_ns = self.time_of(number)
-        answer = api.post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
-                          query={"label": f"pod=p{number % self.pods}", "time": time_ns},
-                          headers={"Perfolio-Batch-Id": f"batch {number}"})
+        answer = api.post(
+            "/api/v1/profiles",
+            f"main;batch{number} 1\n".encode(),
+            query={"label": f"pod=p{number % self.pods}", "time": time_ns},
+            headers={"Perfolio-Batch-Id": f"batch {number}"},
+        )
         if answer.status == 200:
             self.acknowledged.add(number)
             self.waiting = None
@@ -109,7 +112,9 @@ class Ruled(Sender):
         while True:
             try:
                 api = self.server.api(self.reader)
-                answer = api.post("/api/v1/retention", json={"query": f'{{pod="p{self.past}"}}', **self.wish})
+                answer = api.post(
+                    "/api/v1/retention", json={"query": f'{{pod="p{self.past}"}}', **self.wish}
+                )
                 if answer.status == 200:
                     break
                 assert answer.status in (500, 503), answer
@@ -139,8 +144,15 @@ class Totalled(Ruled):
         found = counted(api, self.begin)
         assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
         assert set(found) <= self.sent and set(found.values()) <= {1}
-        single = api.get("/api/v1/profiles", query={
-            "query": "samples:count", "start": self.begin, "end": self.begin + 24 * HOUR, "limit": 10000}).json()["data"]
+        single = api.get(
+            "/api/v1/profiles",
+            query={
+                "query": "samples:count",
+                "start": self.begin,
+                "end": self.begin + 24 * HOUR,
+                "limit": 10000,
+            },
+        ).json()["data"]
         pods = {int(one["labels"]["pod"][1:]) for one in single}
         assert not any(pod < self.past for pod in pods), "single profiles of totals are listed"
         past = {number for number in acknowledged if self.is_past(number)}
@@ -151,11 +163,18 @@ class Deleter:
     """Deletes one of three pods again and again, as somebody would who is not answered."""
 
     def __init__(self, server, tenant, numbers, begin):
-        self.server, self.token, self.begin = server, tenant.make_token("read", "admin")["token"], begin
+        self.server, self.token, self.begin = (
+            server,
+            tenant.make_token("read", "admin")["token"],
+            begin,
+        )
         token = tenant.make_token("ingest")["token"]
         self.senders = [Sender(server, token, numbers, begin) for _ in range(2)]
         self.problems = []
-        self.gone, self.since = set(), -1  # numbers that are deleted; those above came after the last deletion
+        self.gone, self.since = (
+            set(),
+            -1,
+        )  # numbers that are deleted; those above came after the last deletion
 
     def of_senders(self, name):
         return set().union(*(set(getattr(sender, name)) for sender in self.senders))
@@ -217,6 +236,7 @@ class Hurry(threading.Thread):
 
     def run(self):
         import psycopg2
+
         while not self.should_stop.is_set():
             try:
                 with self.server.database().cursor() as cursor:
@@ -228,8 +248,15 @@ class Hurry(threading.Thread):
 
 
 def counted(api, begin):
-    answer = api.get("/api/v1/query", query={"query": "samples:count", "start": begin,
-                                             "end": begin + 24 * HOUR, "report": "folded"})
+    answer = api.get(
+        "/api/v1/query",
+        query={
+            "query": "samples:count",
+            "start": begin,
+            "end": begin + 24 * HOUR,
+            "report": "folded",
+        },
+    )
     assert answer.status == 200, answer
     assert "perfolio-warning" not in answer.headers, answer.headers
     found = {}
@@ -242,7 +269,8 @@ def counted(api, begin):
 def left_over(server):
     """Objects that no row knows, or that wait to be merged or deleted; and rows without an object."""
     objects, rows = objects_of(server), rows_of(
-        server, "SELECT object_key FROM block UNION SELECT object_key FROM segment")
+        server, "SELECT object_key FROM block UNION SELECT object_key FROM segment"
+    )
     return objects - rows | rows_of(server, "SELECT object_key FROM segment"), rows - objects
 
 
@@ -301,19 +329,39 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         cursor.execute("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
     server.stop()
     server.start()
-    until(lambda: left_over(server) == (set(), set()), lambda: f"what is left, and what lacks: {left_over(server)}",
-          SETTLE_SECONDS)
-    until(lambda: not rows_of(server, f"SELECT 1 FROM block WHERE tenant_id = {brief.id} UNION "
-                                      "SELECT 1 FROM block WHERE deletions <> '{}' UNION "
-                                      "SELECT 1 FROM store_deletion WHERE done_at IS NULL"),
-          "what expired or was deleted is left")
+    until(
+        lambda: left_over(server) == (set(), set()),
+        lambda: f"what is left, and what lacks: {left_over(server)}",
+        SETTLE_SECONDS,
+    )
+    until(
+        lambda: not rows_of(
+            server,
+            f"SELECT 1 FROM block WHERE tenant_id = {brief.id} UNION "
+            "SELECT 1 FROM block WHERE deletions <> '{}' UNION "
+            "SELECT 1 FROM store_deletion WHERE done_at IS NULL",
+        ),
+        "what expired or was deleted is left",
+    )
     kept = {number for number in ruled.acknowledged if not ruled.is_past(number)}
-    until(lambda: rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE swapped_at IS NULL AND "
-                                  f"tenant_id = {ruled.tenant.id}") == {len(kept)}, "rows that are past are left")
+    until(
+        lambda: rows_of(
+            server,
+            "SELECT sum(row_count)::bigint FROM block WHERE swapped_at IS NULL AND "
+            f"tenant_id = {ruled.tenant.id}",
+        )
+        == {len(kept)},
+        "rows that are past are left",
+    )
     # Their blocks are totals by now, whatever the rules say next.
-    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
-                                      f"retention_key(tenant_id, 0) AND tenant_id = {totalled.tenant.id}"),
-          "a block is not reduced")
+    until(
+        lambda: not rows_of(
+            server,
+            "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+            f"retention_key(tenant_id, 0) AND tenant_id = {totalled.tenant.id}",
+        ),
+        "a block is not reduced",
+    )
     with server.database().cursor() as cursor:
         cursor.execute(f"DELETE FROM retention_rule WHERE tenant_id = {totalled.tenant.id}")
     totalled.check()

@@ -14,16 +14,34 @@ import pytest
 
 import stored
 from people import Tenant
-from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, NAMES, check, compact, folded,
-                        make_profile, make_sources, objects_of, rows_of, send, some_match, store_oracle, until)
+from test_store import (
+    BEGIN,
+    CPU,
+    CPU_NAMES,
+    HOUR,
+    NAMES,
+    check,
+    compact,
+    folded,
+    make_profile,
+    make_sources,
+    objects_of,
+    rows_of,
+    send,
+    some_match,
+    store_oracle,
+    until,
+)
 
 
 ALL = '{__profile_type__=~".*"}'
 
 
 def delete(client, selector, start=None, end=None):
-    query = {"query": selector, **{name: value for name, value in (("start", start), ("end", end))
-                                   if value is not None}}
+    query = {
+        "query": selector,
+        **{name: value for name, value in (("start", start), ("end", end)) if value is not None},
+    }
     answer = client.request("DELETE", "/api/v1/profiles", query=query)
     assert answer.status == 202, answer
     return answer.json()
@@ -31,7 +49,9 @@ def delete(client, selector, start=None, end=None):
 
 @functools.cache  # so that the same is the same, byte by byte
 def cpu_profile(time_ns, value, stack):
-    return make_profile(CPU, time_ns, {stack: [value, 10 * value]}, ("cpu", "nanoseconds"), 10**10)
+    return make_profile(
+        CPU, time_ns, {stack: [value, 10 * value]}, ("cpu", "nanoseconds"), 10**10
+    )
 
 
 def push(client, label, time_ns, value=1, stack=("main", "work")):
@@ -55,24 +75,32 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
     def make_old():
         with server.database().cursor() as cursor:
             for table in ("segment", "block"):
-                cursor.execute(f"UPDATE {table} SET created_at = created_at - interval '1 hour',"
-                               " swapped_at = swapped_at - interval '1 hour'")
+                cursor.execute(
+                    f"UPDATE {table} SET created_at = created_at - interval '1 hour',"
+                    " swapped_at = swapped_at - interval '1 hour'"
+                )
         return True
 
     push(client, "service_name=secret", BEGIN, stack=("main", "vault-7"))
-    segment, = objects_of(server)
+    (segment,) = objects_of(server)
     folder = (server.data_dir / "objects" / segment).parent
     deletion = delete(client, '{service_name="secret"}')
     folder.chmod(0o555)
     try:
-        until(lambda: make_old() and rows_of(server, trash + " WHERE tried_at IS NOT NULL") == {segment},
-              "the segment was not tried")
+        until(
+            lambda: make_old()
+            and rows_of(server, trash + " WHERE tried_at IS NOT NULL") == {segment},
+            "the segment was not tried",
+        )
         assert not rows_of(server, "SELECT id FROM segment"), "only the trash knows it"
         share = client.post("/api/v1/shares", body=b"main;work 3\n").json()["id"]
         (raw,) = rows_of(server, f"SELECT object_key FROM share WHERE id = '{share}'")
         assert raw in server.objects.keys("share/")
         assert client.delete(f"/api/v1/shares/{share}").status == 204
-        until(lambda: raw not in server.objects.keys("share/"), "what came later waits for what cannot go")
+        until(
+            lambda: raw not in server.objects.keys("share/"),
+            "what came later waits for what cannot go",
+        )
         time.sleep(5)  # the catalogue is tidied every two seconds
         assert segment in objects_of(server) and is_done(client, deletion) is None
         assert rows_of(server, trash) == {segment} and "emptying the trash" in server.log()
@@ -104,8 +132,12 @@ def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, see
             start = BEGIN + rng.randrange(time_ns - BEGIN)
             end = start + rng.choice([1, 10 * 60 * 10**9, HOUR, 3 * HOUR])
             delete(client, name + selector, start, end)
-            oracle.delete(lambda type_name, labels, name=name, matches=matches:
-                          name in ("", type_name) and matches(type_name, labels), start, end)
+            oracle.delete(
+                lambda type_name, labels, name=name, matches=matches: name in ("", type_name)
+                and matches(type_name, labels),
+                start,
+                end,
+            )
         check(client, oracle, rng, 40)
     compact(server)
     check(client, oracle, rng, 150)
@@ -114,24 +146,38 @@ def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, see
     check(client, oracle, rng, 40)
 
 
-@pytest.mark.parametrize("selector, left", [
-    ('{__profile_type__!~"memory.*",service_name="del"}', "memory"),
-    ('{__profile_type__!="memory:inuse_space:bytes:space:bytes",service_name="del"}', "memory"),
-    ('{__profile_type__=~"memory:.*",service_name="del"}', "process_cpu"),
-    ('memory:inuse_space{__profile_type__="memory:inuse_space:bytes:space:bytes"}', "process_cpu"),
-])
+@pytest.mark.parametrize(
+    "selector, left",
+    [
+        ('{__profile_type__!~"memory.*",service_name="del"}', "memory"),
+        ('{__profile_type__!="memory:inuse_space:bytes:space:bytes",service_name="del"}', "memory"),
+        ('{__profile_type__=~"memory:.*",service_name="del"}', "process_cpu"),
+        (
+            'memory:inuse_space{__profile_type__="memory:inuse_space:bytes:space:bytes"}',
+            "process_cpu",
+        ),
+    ],
+)
 def test_a_type_in_the_braces_is_compared_as_a_whole(start_server, selector, left):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     heap = make_profile([("inuse_space", "bytes")], BEGIN, {("main",): [3]}, ("space", "bytes"))
-    cpu = make_profile([("cpu", "nanoseconds")], BEGIN, {("main",): [3]}, ("cpu", "nanoseconds"), 10**10)
+    cpu = make_profile(
+        [("cpu", "nanoseconds")], BEGIN, {("main",): [3]}, ("cpu", "nanoseconds"), 10**10
+    )
     for body in (heap, cpu):
-        assert client.post("/api/v1/profiles", body=body, query={"label": "service_name=del"}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": "service_name=del"}).status
+            == 200
+        )
     window = {"start": BEGIN, "end": BEGIN + 1}
 
     def check_left():
-        listed = client.get("/api/v1/profiles", query={"query": '{service_name="del"}', **window}).json()["data"]
+        listed = client.get(
+            "/api/v1/profiles", query={"query": '{service_name="del"}', **window}
+        ).json()["data"]
         assert [one["labels"]["__profile_type__"].split(":")[0] for one in listed] == [left]
+
     delete(client, selector, **window)
     check_left()
     compact(server)
@@ -140,8 +186,12 @@ def test_a_type_in_the_braces_is_compared_as_a_whole(start_server, selector, lef
 
 def test_a_label_that_nobody_can_have_deletes_nothing(server):
     client = Tenant(server).api("admin")
-    answer = client.request("DELETE", "/api/v1/profiles", query={"query": '{pod!="a",__name__!="cpu"}'})
-    assert answer.status == 400 and "at character 11, here: __name__" in answer.json()["detail"], answer
+    answer = client.request(
+        "DELETE", "/api/v1/profiles", query={"query": '{pod!="a",__name__!="cpu"}'}
+    )
+    assert (
+        answer.status == 400 and "at character 11, here: __name__" in answer.json()["detail"]
+    ), answer
     answer = client.get("/api/v1/deletions")
     assert answer.json()["deletions"] == []
 
@@ -161,9 +211,14 @@ def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
     # Only what was there before is meant; what was known stays known.
     assert push(client, "pod=a", BEGIN + 1)["duplicate"]
     assert not push(client, "pod=a", BEGIN + 2, 100)["duplicate"]
-    assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {("main", "work"): 102}
+    assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {
+        ("main", "work"): 102
+    }
     until(lambda: is_aged(server) and is_done(client, made), "a deletion is not done")
-    until(lambda: is_aged(server) and not before & objects_of(server), "objects with deleted profiles are left")
+    until(
+        lambda: is_aged(server) and not before & objects_of(server),
+        "objects with deleted profiles are left",
+    )
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)[1] == {("main", "work"): 106}
     assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 9)[1] == {("main", "work"): 8}
     audit = client.get("/api/v1/audit").json()["entries"][0]
@@ -174,8 +229,10 @@ def is_aged(server):
     """What was swapped and what waits to be merged is older by an hour."""
     with server.database().cursor() as cursor:
         for table in ("segment", "block"):
-            cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"
-                           " created_at = created_at - interval '1 hour'")
+            cursor.execute(
+                f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"
+                " created_at = created_at - interval '1 hour'"
+            )
     return True
 
 
@@ -189,23 +246,31 @@ def test_all_of_a_block_and_all_of_a_team(start_server):
     assert len(objects_of(server)) == 2
     made = delete(client, ALL, end=BEGIN + HOUR)
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 99 * HOUR)[1] == {("main", "work"): 1}
-    until(lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == 1,
-          "a block of nothing but deleted profiles is left")
+    until(
+        lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == 1,
+        "a block of nothing but deleted profiles is left",
+    )
     push(other.api("ingest"), "pod=c", BEGIN)
     push(client, "pod=d", BEGIN)
     assert server.api().request("DELETE", f"/api/v1/admin/tenants/{tenant.id}").status == 204
-    until(lambda: is_aged(server) and objects_of(server) == rows_of(server, "SELECT object_key FROM block"),
-          "objects of a deleted team are left")
+    until(
+        lambda: is_aged(server)
+        and objects_of(server) == rows_of(server, "SELECT object_key FROM block"),
+        "objects of a deleted team are left",
+    )
     assert rows_of(server, "SELECT tenant_id FROM block") == {other.id}
 
 
-@pytest.mark.parametrize("query, wanted", [
-    ({}, "query is missing"),
-    ({"query": "{pod=}"}, "query:"),
-    ({"query": "{}"}, "query:"),
-    ({"query": "cpu", "start": "5", "end": "5"}, "start must be before end"),
-    ({"query": "cpu", "from": "5"}, "from"),
-])
+@pytest.mark.parametrize(
+    "query, wanted",
+    [
+        ({}, "query is missing"),
+        ({"query": "{pod=}"}, "query:"),
+        ({"query": "{}"}, "query:"),
+        ({"query": "cpu", "start": "5", "end": "5"}, "start must be before end"),
+        ({"query": "cpu", "from": "5"}, "from"),
+    ],
+)
 def test_what_is_wrong_is_said(server, query, wanted):
     answer = Tenant(server).api("admin").request("DELETE", "/api/v1/profiles", query=query)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
@@ -217,7 +282,9 @@ def test_deletions_without_end_are_refused(server):
     client = tenant.api("ingest", "admin")
     push(client, "pod=a", BEGIN)
     with server.database().cursor() as cursor:  # so that none of them is done
-        cursor.execute("UPDATE segment_tenant SET is_broken = true WHERE tenant_id = %s", [tenant.id])
+        cursor.execute(
+            "UPDATE segment_tenant SET is_broken = true WHERE tenant_id = %s", [tenant.id]
+        )
     for _ in range(100):
         delete(client, '{pod="none"}')
     answer = client.request("DELETE", "/api/v1/profiles", query={"query": ALL})
@@ -225,8 +292,11 @@ def test_deletions_without_end_are_refused(server):
     assert int(answer.headers["retry-after"]) > 0
     delete(other.api("admin"), ALL)
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE store_deletion SET requested_at = requested_at - interval '1 hour'"
-                       " WHERE id = (SELECT min(id) FROM store_deletion WHERE tenant_id = %s)", [tenant.id])
+        cursor.execute(
+            "UPDATE store_deletion SET requested_at = requested_at - interval '1 hour'"
+            " WHERE id = (SELECT min(id) FROM store_deletion WHERE tenant_id = %s)",
+            [tenant.id],
+        )
     delete(client, ALL)
 
 
@@ -245,7 +315,10 @@ def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
         cursor.execute("BEGIN")
         cursor.execute(lock, [last])
         deletion.start()
-        until(lambda: rows_of(server, "SELECT 1 FROM pg_locks WHERE NOT granted"), "the deletion does not wait")
+        until(
+            lambda: rows_of(server, "SELECT 1 FROM pg_locks WHERE NOT granted"),
+            "the deletion does not wait",
+        )
         cursor.execute(lock, [first])
         assert not answers
         cursor.execute("COMMIT")
@@ -264,7 +337,10 @@ def test_only_administrators_delete_and_only_their_teams_profiles(server):
     assert answer.status == 403, answer
     delete(theirs, ALL)
     assert folded(mine, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
-    assert tenant.api("admin").get("/api/v1/deletions").json() == {"deletions": [], "next_cursor": None}
+    assert tenant.api("admin").get("/api/v1/deletions").json() == {
+        "deletions": [],
+        "next_cursor": None,
+    }
 
 
 def test_a_deletion_while_many_push_and_merge(start_server):
@@ -284,7 +360,9 @@ def test_a_deletion_while_many_push_and_merge(start_server):
         rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1]
         assert rows == {("main", f"f{one}"): 1 for one in kept}
     compact(server)
-    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1] == {("main", f"f{one}"): 1 for one in kept}
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1] == {
+        ("main", f"f{one}"): 1 for one in kept
+    }
 
 
 def strings_of(block):
@@ -292,10 +370,12 @@ def strings_of(block):
     zstd = ctypes.CDLL("libzstd.so.1")
     offset, stored, flat = struct.unpack_from("<QQQ", block, len(block) - 320)
     if stored == flat:
-        return block[offset:offset + stored]
+        return block[offset : offset + stored]
     strings = ctypes.create_string_buffer(flat)
     zstd.ZSTD_decompress.restype = ctypes.c_size_t
-    size = zstd.ZSTD_decompress(strings, ctypes.c_size_t(flat), block[offset:offset + stored], ctypes.c_size_t(stored))
+    size = zstd.ZSTD_decompress(
+        strings, ctypes.c_size_t(flat), block[offset : offset + stored], ctypes.c_size_t(stored)
+    )
     assert size == flat
     return strings.raw
 
@@ -306,19 +386,29 @@ def test_a_name_of_a_day_is_in_no_block_of_another(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     with server.database().cursor() as cursor:  # so that none is merged before all are there
-        cursor.execute("ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'")
+        cursor.execute(
+            "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'"
+        )
     for day in range(days):
-        push(client, "pod=Secret" if day == 7 else f"pod={day}", BEGIN + day * 24 * HOUR,
-             stack=("main", *(f"day-{day}-frame-{i}" for i in range(200))))
+        push(
+            client,
+            "pod=Secret" if day == 7 else f"pod={day}",
+            BEGIN + day * 24 * HOUR,
+            stack=("main", *(f"day-{day}-frame-{i}" for i in range(200))),
+        )
     before = sum(len(server.objects.read(key)) for key in objects_of(server))
     with server.database().cursor() as cursor:
-        cursor.execute("ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
-                       "UPDATE segment_tenant SET leased_until = NULL")
+        cursor.execute(
+            "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
+            "UPDATE segment_tenant SET leased_until = NULL"
+        )
     compact(server)
     strings = [strings_of(server.objects.read(key)) for key in objects_of(server)]
     assert len(strings) == days and sum(b"Secret" in one for one in strings) == 1
     assert sum(len(server.objects.read(key)) for key in objects_of(server)) < before
     made = delete(client, '{pod="Secret"}')
-    until(lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == days - 1,
-          "a deletion is not done")
+    until(
+        lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == days - 1,
+        "a deletion is not done",
+    )
     assert not any(b"Secret" in strings_of(server.objects.read(key)) for key in objects_of(server))

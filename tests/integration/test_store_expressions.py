@@ -9,14 +9,22 @@ EXPONENTIAL = '{pod=~"(a|a)+"}'
 
 
 def ask(api, selector=""):
-    return api.get("/api/v1/query", query={"query": CPU_NAMES[0] + selector, "start": BEGIN,
-                                           "end": BEGIN + HOUR, "report": "json"})
+    return api.get(
+        "/api/v1/query",
+        query={
+            "query": CPU_NAMES[0] + selector,
+            "start": BEGIN,
+            "end": BEGIN + HOUR,
+            "report": "json",
+        },
+    )
 
 
 def is_all_deleted(server, *apis):
     is_aged(server)
-    return all(one["done_at"] for api in apis
-               for one in api.get("/api/v1/deletions").json()["deletions"])
+    return all(
+        one["done_at"] for api in apis for one in api.get("/api/v1/deletions").json()["deletions"]
+    )
 
 
 def test_a_deletion_by_an_exponential_expression_is_done(start_server):
@@ -71,12 +79,17 @@ def test_a_merge_that_fails_keeps_nobody_waiting(start_server):
     delete(api, '{pod=~"bad.*"}')
     delete(other, ALL)
     let_merge(server)
-    until(lambda: is_aged(server) and rows_of(
-        server, "SELECT 1 FROM segment_tenant WHERE retry_count > 0 AND leased_until > now()"),
-        "a merge that is set aside")
+    until(
+        lambda: is_aged(server)
+        and rows_of(
+            server, "SELECT 1 FROM segment_tenant WHERE retry_count > 0 AND leased_until > now()"
+        ),
+        "a merge that is set aside",
+    )
     push(other, "pod=later", BEGIN + 2)
-    until(lambda: is_aged(server) and rows_of(server, "SELECT 1 FROM block"),
-          "a merge of the other's")
+    until(
+        lambda: is_aged(server) and rows_of(server, "SELECT 1 FROM block"), "a merge of the other's"
+    )
     assert rows_of(server, "SELECT count(*) FROM store_writer") == writers
     execute(server, f"UPDATE retention_rule SET selector = '{ALL}'")
     execute(server, "UPDATE segment_tenant SET leased_until = NULL")

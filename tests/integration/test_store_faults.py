@@ -27,10 +27,17 @@ def database(server):
 
 def run(name, database):
     program = BUILD / "tests" / "unit" / "store" / name
-    subprocess.run(["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
-                   cwd=ROOT, check=True)
-    result = subprocess.run([program], capture_output=True, text=True,
-                            env={**os.environ, "PERFOLIO_TEST_DATABASE": database})
+    subprocess.run(
+        ["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
+        cwd=ROOT,
+        check=True,
+    )
+    result = subprocess.run(
+        [program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PERFOLIO_TEST_DATABASE": database},
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "SKIPPED" not in result.stdout + result.stderr
 

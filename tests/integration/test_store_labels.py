@@ -11,8 +11,21 @@ import pytest
 
 from people import Tenant
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
-from test_store import (BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, NAMES, Source, compact, in_parts,
-                        is_unknown, make_sources, parameters)
+from test_store import (
+    BEGIN,
+    CPU,
+    CPU_NAMES,
+    HEAP,
+    HEAP_NAMES,
+    HOUR,
+    NAMES,
+    Source,
+    compact,
+    in_parts,
+    is_unknown,
+    make_sources,
+    parameters,
+)
 
 import otlp_maker
 import pprof_maker
@@ -81,8 +94,13 @@ def send(client, oracle, source, time_ns):
 
 def send_part(client, oracle, source, time_ns, samples, is_heap):
     types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
-    body = make_labelled(types, time_ns, samples, ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
-                         0 if is_heap else 10**10)
+    body = make_labelled(
+        types,
+        time_ns,
+        samples,
+        ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
+        0 if is_heap else 10**10,
+    )
     answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
     assert answer.status == 200, answer
     if answer.json()["duplicate"]:  # both halves of one
@@ -98,9 +116,11 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
 
 def has(name, *values):
     """Of rows with one of these values of the label; without values, with any."""
+
     def keeps(labels, own):
         found = [labels[name]] if name in labels else [value for key, value in own if key == name]
         return bool(set(values) & set(found)) if values else bool(found)
+
     return keeps
 
 
@@ -127,18 +147,42 @@ RULES = [
     ({"trace_id_selector": TRACES[1], "label": "span_id!="}, has("trace_id", TRACES[1])),
     ({"label": "absent=1"}, lambda labels, own: False),
 ]
-GROUPS = ["thread", "zone", "span_id", "trace_id", "bytes", "cpu.logical_number", "pod", "service_name"]
+GROUPS = [
+    "thread",
+    "zone",
+    "span_id",
+    "trace_id",
+    "bytes",
+    "cpu.logical_number",
+    "pod",
+    "service_name",
+]
 
 
 # What selectors compare, of labels of series and of those that only samples have.
 CONDITIONS = [
-    [], [("service_name", "=", "s1")], [("service_name", "!=", "s1"), ("pod", "=~", "p[0-4]")], [("zone", "=", "")],
-    [("zone", "!~", "a|b"), ("pod", "!=", "p0")], [("pod", "=~", "p\\d"), ("zone", "=~", "a|c")],
-    [("thread", "=", "main")], [("thread", "!=", "main"), ("service_name", "=", "s1")], [("thread", "=", "")],
-    [("thread", "!=", "")], [("thread", "=~", "w.*|a,b")], [("thread", "!~", "main|worker")], [("zone", "=", "own")],
-    [("pod", "=~", "p[1-6]"), ("thread", "=", "main")], [("cpu_logical_number", "=", "1")],
-    [("cpu.logical_number", "=~", "[12]")], [("bytes", "=", "4096 bytes")], [("bytes", "!=", "16")],
-    [("span_id", "=", SPANS[1])], [("trace_id", "!=", TRACES[0])], [("absent", "=", "1")], [("pod", "=", "none")],
+    [],
+    [("service_name", "=", "s1")],
+    [("service_name", "!=", "s1"), ("pod", "=~", "p[0-4]")],
+    [("zone", "=", "")],
+    [("zone", "!~", "a|b"), ("pod", "!=", "p0")],
+    [("pod", "=~", "p\\d"), ("zone", "=~", "a|c")],
+    [("thread", "=", "main")],
+    [("thread", "!=", "main"), ("service_name", "=", "s1")],
+    [("thread", "=", "")],
+    [("thread", "!=", "")],
+    [("thread", "=~", "w.*|a,b")],
+    [("thread", "!~", "main|worker")],
+    [("zone", "=", "own")],
+    [("pod", "=~", "p[1-6]"), ("thread", "=", "main")],
+    [("cpu_logical_number", "=", "1")],
+    [("cpu.logical_number", "=~", "[12]")],
+    [("bytes", "=", "4096 bytes")],
+    [("bytes", "!=", "16")],
+    [("span_id", "=", SPANS[1])],
+    [("trace_id", "!=", TRACES[0])],
+    [("absent", "=", "1")],
+    [("pod", "=", "none")],
 ]
 
 
@@ -151,19 +195,32 @@ def compared(values, comparison, value):
 def values_of_own(own, name):
     """Numbers are their digits, and these with their unit."""
     found = [value for key, value in own if key.replace(".", "_") == name]
-    return {*found, *(value.split(" ")[0] for value in found if name in ("bytes", "cpu_logical_number"))} or [""]
+    return {
+        *found,
+        *(value.split(" ")[0] for value in found if name in ("bytes", "cpu_logical_number")),
+    } or [""]
 
 
 def some_selector(rng, keeps):
     """A selector, which series it finds by the labels that they have, and which of their samples it finds by their
     own, alone and with keeps."""
-    conditions = [(label.replace(".", "_"), comparison, value) for label, comparison, value in rng.choice(CONDITIONS)]
+    conditions = [
+        (label.replace(".", "_"), comparison, value)
+        for label, comparison, value in rng.choice(CONDITIONS)
+    ]
 
     def matches(labels):
-        return all(compared([labels[label]], *rest) for label, *rest in conditions if label in labels)
+        return all(
+            compared([labels[label]], *rest) for label, *rest in conditions if label in labels
+        )
 
     def finds(labels, own):
-        return all(compared(values_of_own(own, label), *rest) for label, *rest in conditions if label not in labels)
+        return all(
+            compared(values_of_own(own, label), *rest)
+            for label, *rest in conditions
+            if label not in labels
+        )
+
     text = ",".join(f"{label}{comparison}`{value}`" for label, comparison, value in conditions)
     return "{" + text + "}" if text else "", matches, finds, both(keeps, finds) if keeps else finds
 
@@ -174,9 +231,15 @@ def some_window(rng):
 
 
 def ask(client, path, window, **more):
-    return client.get(path, query=[("start", window[0]), ("end", window[1])]
-                      + [(key, value) for key, values in more.items()
-                         for value in (values if isinstance(values, list) else [values])])
+    return client.get(
+        path,
+        query=[("start", window[0]), ("end", window[1])]
+        + [
+            (key, value)
+            for key, values in more.items()
+            for value in (values if isinstance(values, list) else [values])
+        ],
+    )
 
 
 def check_merge(client, oracle, rng):
@@ -185,7 +248,9 @@ def check_merge(client, oracle, rng):
     selector, matches, finds, keeps = some_selector(rng, keeps)
     group_by = rng.choice([None, *GROUPS])
     more = {"group_by": rng.choice([group_by, "label:" + group_by])} if group_by else {}
-    answer = ask(client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more)
+    answer = ask(
+        client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more
+    )
     if is_unknown(answer, oracle, name, window):
         return
     wanted = oracle.merge(name, matches, *window, group_by, keeps)
@@ -196,9 +261,16 @@ def check_merge(client, oracle, rng):
     assert answer.status == 200, answer
     rows = [line.rpartition(" ")[::2] for line in answer.text.splitlines()]
     assert {tuple(stack.split(";")): int(value) for stack, value in rows} == wanted, (
-        name, selector, window, rules, group_by)
+        name,
+        selector,
+        window,
+        rules,
+        group_by,
+    )
     if rules and store_oracle.rule_of(name) != "mean":
-        top = ask(client, "/api/v1/query", window, query=name + selector, report="top", **rules).json()
+        top = ask(
+            client, "/api/v1/query", window, query=name + selector, report="top", **rules
+        ).json()
         merged = oracle.merge(name, matches, *window, None, finds)
         total = sum(merged.values())
         # What is left out of counters is one sum, of which the window's part is cut once and not stack by stack.
@@ -212,22 +284,44 @@ def check_over_time(client, oracle, rng):
     name, window = rng.choice(NAMES), some_window(rng)
     rules, keeps = rng.choice(RULES)
     selector, matches, _, keeps = some_selector(rng, keeps)
-    group_by = rng.choice([[], ["thread"], ["zone", "thread"], ["bytes"], ["span_id", "pod"], ["absent"]])
+    group_by = rng.choice(
+        [[], ["thread"], ["zone", "thread"], ["bytes"], ["span_id", "pod"], ["absent"]]
+    )
     focus = rng.choice([None, "f1"])
     step = max(rng.choice([MINUTE, 20 * MINUTE, HOUR]), (window[1] - window[0]) // 100)
     more = {"focus": focus} if focus else {}
-    answer = ask(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
-                 step=f"{step // 10**9}s", limit=1000, **rules, **more)
+    answer = ask(
+        client,
+        "/api/v1/query_range",
+        window,
+        query=name + selector,
+        group_by=group_by,
+        step=f"{step // 10**9}s",
+        limit=1000,
+        **rules,
+        **more,
+    )
     step = step // 10**9 * 10**9
-    wanted = oracle.over_time(name, matches, *window, step, group_by,
-                              (lambda stack: any("f1" in name for name in stack)) if focus else None, keeps)
+    wanted = oracle.over_time(
+        name,
+        matches,
+        *window,
+        step,
+        group_by,
+        (lambda stack: any("f1" in name for name in stack)) if focus else None,
+        keeps,
+    )
     if not wanted and is_unknown(answer, oracle, name, window):
         return
     assert answer.status == 200, answer
-    found = {tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
-             for one in answer.json()["series"]}
-    assert found == {key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
-                     for key, points in wanted.items()}, (name, selector, window, step, rules, group_by, focus)
+    found = {
+        tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
+        for one in answer.json()["series"]
+    }
+    assert found == {
+        key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
+        for key, points in wanted.items()
+    }, (name, selector, window, step, rules, group_by, focus)
 
 
 def check_all(client, oracle, rng):
@@ -257,13 +351,24 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
     for _ in range(20):
         time_ns = BEGIN + rng.randrange(HOUR)
         stacks = {("main", f"f{i}"): rng.randint(1, 1000) for i in range(rng.randint(1, 6))}
-        moments[time_ns] = {stack: [time_ns + rng.randrange(10 * 10**9) for _ in range(rng.randint(1, 5))]
-                            for stack in stacks if rng.random() < 0.7}
-        profile = otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, stacks, 1, ("cpu", "nanoseconds"), 10**10,
-                                     moments[time_ns])
+        moments[time_ns] = {
+            stack: [time_ns + rng.randrange(10 * 10**9) for _ in range(rng.randint(1, 5))]
+            for stack in stacks
+            if rng.random() < 0.7
+        }
+        profile = otlp_maker.Profile(
+            ("cpu", "nanoseconds"),
+            time_ns,
+            stacks,
+            1,
+            ("cpu", "nanoseconds"),
+            10**10,
+            moments[time_ns],
+        )
         body = otlp_maker.Request([({"service.name": "shop"}, [profile])]).protobuf()
-        answer = client.post("/v1development/profiles", body=body,
-                             headers={"Content-Type": "application/x-protobuf"})
+        answer = client.post(
+            "/v1development/profiles", body=body, headers={"Content-Type": "application/x-protobuf"}
+        )
         assert answer.status == 200, answer
         oracle.add({"service_name": "shop"}, name, time_ns, stacks)
 
@@ -274,11 +379,19 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
                 time_ns = rng.choice(sorted(moments))
                 window = time_ns, time_ns + 10 * 10**9
             step = 10**9 if window[1] - window[0] < HOUR else MINUTE
-            answer = ask(client, "/api/v1/query_range", window, query=name, step=f"{step // 10**9}s",
-                         moments="true").json()
+            answer = ask(
+                client,
+                "/api/v1/query_range",
+                window,
+                query=name,
+                step=f"{step // 10**9}s",
+                moments="true",
+            ).json()
             found = [dict(map(tuple, one["points"])) for one in answer["series"]] or [{}]
             wanted = oracle.by_moments(name, lambda labels: True, *window, step, moments)
-            assert found[0] == {(window[0] + number * step) // 10**6: value for number, value in wanted.items()}
+            assert found[0] == {
+                (window[0] + number * step) // 10**6: value for number, value in wanted.items()
+            }
 
     check()
     compact(server)
@@ -288,22 +401,38 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
 def one_profile(server):
     """A client, the id of a share, and the window and selector of the same profile as a continuous one."""
     client = Tenant(server).api("ingest", "read", "share")
-    samples = [(("main", "work"), [("thread", "a"), ("bytes", 16, "bytes")], [1, 10]),
-               (("main", "work"), [("thread", "b"), ("thread", "c")], [2, 20]),
-               (("main",), [("span_id", SPANS[0]), ("trace_id", TRACES[0])], [4, 40]), (("main",), [], [8, 80])]
+    samples = [
+        (("main", "work"), [("thread", "a"), ("bytes", 16, "bytes")], [1, 10]),
+        (("main", "work"), [("thread", "b"), ("thread", "c")], [2, 20]),
+        (("main",), [("span_id", SPANS[0]), ("trace_id", TRACES[0])], [4, 40]),
+        (("main",), [], [8, 80]),
+    ]
     body = make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=p"}).status == 200
-    later = make_labelled(CPU, BEGIN + 1, [(stack, labels, [2 * value for value in values])
-                                           for stack, labels, values in samples], ("cpu", "nanoseconds"), 10**10)
+    later = make_labelled(
+        CPU,
+        BEGIN + 1,
+        [(stack, labels, [2 * value for value in values]) for stack, labels, values in samples],
+        ("cpu", "nanoseconds"),
+        10**10,
+    )
     assert client.post("/api/v1/profiles", body=later, query={"label": "pod=q"}).status == 200
     share = client.post("/api/v1/shares", body=body).json()["id"]
     return client, share, {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 1}
 
 
-@pytest.mark.parametrize("more", [
-    {"group_by": "thread"}, {"group_by": "bytes"}, {"group_by": "label:span_id"}, {"label": "thread=c"},
-    {"label": "bytes=..20"}, {"group_by": "thread", "label": "span_id="}, {"label": "span_id!="},
-])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"group_by": "thread"},
+        {"group_by": "bytes"},
+        {"group_by": "label:span_id"},
+        {"label": "thread=c"},
+        {"label": "bytes=..20"},
+        {"group_by": "thread", "label": "span_id="},
+        {"label": "span_id!="},
+    ],
+)
 def test_labels_are_those_of_shares(server, more):
     client, share, window = one_profile(server)
     top = client.get("/api/v1/query", query={**window, "report": "top", **more}).json()
@@ -316,8 +445,12 @@ def test_labels_are_those_of_shares(server, more):
     assert answer.status == 200, answer
     found = answer.json()
     assert found["total_a"] == found["total_b"] == 150
-    assert {one["name"] for one in found["functions"]} == {one["name"] for one in wanted["functions"]}
-    assert all(one["cum_a"] == one["cum_b"] and one["flat_delta"] == 0 for one in found["functions"])
+    assert {one["name"] for one in found["functions"]} == {
+        one["name"] for one in wanted["functions"]
+    }
+    assert all(
+        one["cum_a"] == one["cum_b"] and one["flat_delta"] == 0 for one in found["functions"]
+    )
     # Two queries are compared as their shares are, by the whole of each.
     other = {"b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 2}
     both = {"a_query": window["query"], "a_start": BEGIN, "a_end": BEGIN + 1, **other, **more}
@@ -326,53 +459,91 @@ def test_labels_are_those_of_shares(server, more):
         times = 1 if mode == "normalised" else 3
         assert (found["total_a"], found["total_b"]) == (150, 150 * times)
         assert {one["name"]: one["cum_a"] for one in found["functions"]} == {
-            one["name"]: one["cum"] for one in wanted["functions"]}
+            one["name"]: one["cum"] for one in wanted["functions"]
+        }
         assert all(one["cum_b"] == times * one["cum_a"] for one in found["functions"])
 
 
 def counted(answer):
     """Of labels that samples have of their own: each value's total. How many samples there are depends on the
     labels that were asked for: a query's are the stacks that differ in these."""
-    return {one["key"]: (one["total"], one["without"]["total"], [(value["value"], value["total"], value["filter"]) for value in one["values"]])
-            for one in answer.json()["labels"] if one["key"] != "pod"}
+    return {
+        one["key"]: (
+            one["total"],
+            one["without"]["total"],
+            [(value["value"], value["total"], value["filter"]) for value in one["values"]],
+        )
+        for one in answer.json()["labels"]
+        if one["key"] != "pod"
+    }
 
 
 def test_labels_are_counted_as_those_of_shares(server):
     client, share, window = one_profile(server)
     sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}
-    for more in ({}, {"key": "thread"}, {"key": "span_id"}, {"label": "thread=a"}, {"focus": "work", "key": "bytes"}):
-        wanted = counted(client.get(f"/api/v1/shares/{share}/labels", query={"sample_type": "cpu", **more}))
-        wanted = {key: one for key, one in wanted.items() if more.get("key") or not key.endswith("_id")}
+    for more in (
+        {},
+        {"key": "thread"},
+        {"key": "span_id"},
+        {"label": "thread=a"},
+        {"focus": "work", "key": "bytes"},
+    ):
+        wanted = counted(
+            client.get(f"/api/v1/shares/{share}/labels", query={"sample_type": "cpu", **more})
+        )
+        wanted = {
+            key: one for key, one in wanted.items() if more.get("key") or not key.endswith("_id")
+        }
         answer = client.get("/api/v1/query", query={**window, "report": "labels", **more})
         assert answer.status == 200 and counted(answer) == wanted and wanted, answer
         found = client.get("/api/v1/diff/labels", query={**sides, **more}).json()["labels"]
         assert {one["key"]: one["total_a"] for one in found if one["key"] != "pod"} == {
-            key: total for key, (total, *_) in wanted.items()}
+            key: total for key, (total, *_) in wanted.items()
+        }
         assert all(one["total_a"] == one["total_b"] for one in found)
-    pods = client.get("/api/v1/query", query={**window, "end": BEGIN + 2, "report": "labels", "key": "pod"}).json()
-    assert [(one["value"], one["total"]) for one in pods["labels"][0]["values"]] == [("q", 300), ("p", 150)]
+    pods = client.get(
+        "/api/v1/query", query={**window, "end": BEGIN + 2, "report": "labels", "key": "pod"}
+    ).json()
+    assert [(one["value"], one["total"]) for one in pods["labels"][0]["values"]] == [
+        ("q", 300),
+        ("p", 150),
+    ]
     answer = client.get("/api/v1/query", query={**window, "report": "labels", "key": "thred"})
-    assert answer.status == 400 and "key: 'thred' is no label of what the query finds" in answer.json()["detail"]
+    assert (
+        answer.status == 400
+        and "key: 'thred' is no label of what the query finds" in answer.json()["detail"]
+    )
 
 
 def test_a_share_keeps_the_labels_that_are_asked_for(server):
     client, share, window = one_profile(server)
 
     def kept(*names):
-        made = client.post("/api/v1/shares", query=[*window.items(), *(("keep_label", name) for name in names)])
+        made = client.post(
+            "/api/v1/shares", query=[*window.items(), *(("keep_label", name) for name in names)]
+        )
         assert made.status == 201, made
         return made.json()["id"]
 
     def keys(one):
-        return {label["key"] for label in client.get(f"/api/v1/shares/{one}/labels").json()["labels"]}
+        return {
+            label["key"] for label in client.get(f"/api/v1/shares/{one}/labels").json()["labels"]
+        }
+
     assert keys(kept()) == set()
     assert keys(kept("thread", "span_id")) == {"thread", "span_id"}
     assert keys(kept("*")) == {"thread", "bytes", "pod"}
     assert keys(kept("*", "trace_id")) == {"thread", "bytes", "pod", "trace_id"}
     rules = {"sample_type": "cpu", "label": "thread=c"}
     wanted = client.get(f"/api/v1/shares/{share}/top", query=rules).json()
-    assert client.get(f"/api/v1/shares/{kept('thread')}/top", query=rules).json()["functions"] == wanted["functions"]
-    for name, words in (("thred", "keep_label: 'thred' is no label"), ("", "keep_label must be a label's name")):
+    assert (
+        client.get(f"/api/v1/shares/{kept('thread')}/top", query=rules).json()["functions"]
+        == wanted["functions"]
+    )
+    for name, words in (
+        ("thred", "keep_label: 'thred' is no label"),
+        ("", "keep_label must be a label's name"),
+    ):
         answer = client.post("/api/v1/shares", query=[*window.items(), ("keep_label", name)])
         assert answer.status == 400 and words in answer.json()["detail"]
 
@@ -380,7 +551,12 @@ def test_a_share_keeps_the_labels_that_are_asked_for(server):
 def test_two_queries_are_compared_by_labels(server):
     client, _, window = one_profile(server)
     sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}
-    for more in ({"group_by": "thread"}, {"group_by": "pod"}, {"label": "thread=a"}, {"label": "absent=1"}):
+    for more in (
+        {"group_by": "thread"},
+        {"group_by": "pod"},
+        {"label": "thread=a"},
+        {"label": "absent=1"},
+    ):
         answer = client.get("/api/v1/diff/top", query={**sides, **more})
         assert answer.status == 200, answer
     answer = client.get("/api/v1/diff/top", query={**sides, "group_by": "thred"})
@@ -397,13 +573,22 @@ def test_labels_of_pprof_are_those_that_are_asked_for(server):
     assert answer.status == 400 and "group_by of pprof must be a label" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("more, wanted", [
-    ({"group_by": "thred"}, "group_by: 'thred' is no label of what the query finds, which has "),
-    ({"label": "thread"}, "label: 'thread' is not written key=value"),
-    ({"span_selector": "12"}, "span_selector must be an id of 16 hexadecimal digits"),
-    ({"trace_id_selector": SPANS[0]}, "trace_id_selector must be an id of 32 hexadecimal digits"),
-    ({"label": [f"a=b{i}" for i in range(40)]}, "more than 32"),
-])
+@pytest.mark.parametrize(
+    "more, wanted",
+    [
+        (
+            {"group_by": "thred"},
+            "group_by: 'thred' is no label of what the query finds, which has ",
+        ),
+        ({"label": "thread"}, "label: 'thread' is not written key=value"),
+        ({"span_selector": "12"}, "span_selector must be an id of 16 hexadecimal digits"),
+        (
+            {"trace_id_selector": SPANS[0]},
+            "trace_id_selector must be an id of 32 hexadecimal digits",
+        ),
+        ({"label": [f"a=b{i}" for i in range(40)]}, "more than 32"),
+    ],
+)
 def test_what_is_wrong_is_named(server, more, wanted):
     client, _, window = one_profile(server)
     answer = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
@@ -415,53 +600,83 @@ def test_moments_are_of_deltas_alone(server):
     heap = make_labelled(HEAP, BEGIN, [(("main",), [], [1, 10])], ("space", "bytes"))
     assert client.post("/api/v1/profiles", body=heap).status == 200
     for query in HEAP_NAMES:
-        answer = client.get("/api/v1/query_range", query={**window, "query": query, "moments": "true"})
+        answer = client.get(
+            "/api/v1/query_range", query={**window, "query": query, "moments": "true"}
+        )
         assert answer.status == 400 and "is not a delta" in answer.json()["detail"], answer
 
 
 def test_a_window_without_samples_is_empty_whatever_the_labels(server):
     client, _, window = one_profile(server)
-    answer = client.get("/api/v1/query", query={**window, "group_by": "thread", "label": "thread=x",
-                                                "report": "top"})
+    answer = client.get(
+        "/api/v1/query",
+        query={**window, "group_by": "thread", "label": "thread=x", "report": "top"},
+    )
     assert answer.status == 200 and answer.json()["functions"] == []
 
 
 # ---- labels of samples that make series ----
 
-SPLIT = [(("main", "a"), {"endpoint": "/x", "thread": "t1"}, 3), (("main", "b"), {"endpoint": "/y"}, 5),
-         (("main", "a"), {"endpoint": 7}, 11), (("main",), {}, 13)]
+SPLIT = [
+    (("main", "a"), {"endpoint": "/x", "thread": "t1"}, 3),
+    (("main", "b"), {"endpoint": "/y"}, 5),
+    (("main", "a"), {"endpoint": 7}, 11),
+    (("main",), {}, 13),
+]
 SPLIT_SERIES = {"/x": 3, "/y": 5, "": 24}
 SPLIT_TOTALS = {"/x": 3, "/y": 5, "7": 11, "": 13}  # numbers stay with their samples
 
 
 def pprof_with_labels():
-    samples = [(stack, [(name, value) if isinstance(value, str) else (name, value, "")
-                        for name, value in labels.items()], [value]) for stack, labels, value in SPLIT]
+    samples = [
+        (
+            stack,
+            [
+                (name, value) if isinstance(value, str) else (name, value, "")
+                for name, value in labels.items()
+            ],
+            [value],
+        )
+        for stack, labels, value in SPLIT
+    ]
     return make_labelled([("samples", "count")], BEGIN, samples, ("samples", "count"))
 
 
 def otlp_with_labels():
-    profile = otlp_maker.Profile(("samples", "count"), BEGIN, {("main", "a"): 1, ("main", "b"): 1, ("main",): 1})
+    profile = otlp_maker.Profile(
+        ("samples", "count"), BEGIN, {("main", "a"): 1, ("main", "b"): 1, ("main",): 1}
+    )
     document = json.loads(otlp_maker.Request([({"service.name": "app"}, [profile])]).json())
     table = document["dictionary"]
-    stacks = {stack: index for index, stack in enumerate([(), ("main", "a"), ("main", "b"), ("main",)])}
+    stacks = {
+        stack: index for index, stack in enumerate([(), ("main", "a"), ("main", "b"), ("main",)])
+    }
     samples = []
     for stack, labels, value in SPLIT:
         indices = []
         for name, of_name in labels.items():
             table["stringTable"].append({"endpoint": "end.point"}.get(name, name))
-            table["attributeTable"].append({
-                "keyStrindex": len(table["stringTable"]) - 1,
-                "value": {"stringValue": of_name} if isinstance(of_name, str) else {"intValue": str(of_name)}})
+            table["attributeTable"].append(
+                {
+                    "keyStrindex": len(table["stringTable"]) - 1,
+                    "value": {"stringValue": of_name}
+                    if isinstance(of_name, str)
+                    else {"intValue": str(of_name)},
+                }
+            )
             indices.append(len(table["attributeTable"]) - 1)
-        samples.append({"stackIndex": stacks[stack], "attributeIndices": indices, "values": [str(value)]})
+        samples.append(
+            {"stackIndex": stacks[stack], "attributeIndices": indices, "values": [str(value)]}
+        )
     document["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]["samples"] = samples
     return json.dumps(document).encode()
 
 
 def send_labelled(client, wire):
     if wire == "api":
-        return client.post("/api/v1/profiles", pprof_with_labels(), query={"label": "service_name=app"})
+        return client.post(
+            "/api/v1/profiles", pprof_with_labels(), query={"label": "service_name=app"}
+        )
     if wire == "ingest":
         return client.post("/ingest", pprof_with_labels(), query={"name": "app", "format": "pprof"})
     if wire == "push":
@@ -484,11 +699,15 @@ def test_chosen_labels_of_samples_make_series(server, wire):
     assert sorted(one.get(name, "") for one in series) == sorted(SPLIT_SERIES)
     assert not any("thread" in one for one in series)
     for value, total in SPLIT_TOTALS.items():
-        answer = client.get("/api/v1/query", query={
-            **window, "query": f'{{service_name="app",{name}="{value}"}}', "report": "top"})
+        answer = client.get(
+            "/api/v1/query",
+            query={**window, "query": f'{{service_name="app",{name}="{value}"}}', "report": "top"},
+        )
         assert answer.json()["total"] == total, answer.json()
-    answer = client.get("/api/v1/query", query={
-        **window, "query": '{service_name="app"}', "report": "folded", "label": "thread=t1"})
+    answer = client.get(
+        "/api/v1/query",
+        query={**window, "query": '{service_name="app"}', "report": "folded", "label": "thread=t1"},
+    )
     assert answer.text == "main;a 3\n", "it stays with its sample"
 
 
@@ -498,14 +717,26 @@ def test_without_a_choice_labels_stay_with_samples(start_server):
     owner, client = tenant.user("owner"), tenant.api("ingest", "read")
     window = {"start": BEGIN, "end": BEGIN + HOUR}
     assert owner.get("/api/v1/tenant").json()["sample_labels"] == "endpoint"
-    token = owner.post("/api/v1/tokens", json={"name": "a", "scopes": ["admin", "read"]}).json()["token"]
-    for wish, kept in (("sample_labels=", ""), ("sample_labels=null", "endpoint"), ("sample_labels=", "")):
+    token = owner.post("/api/v1/tokens", json={"name": "a", "scopes": ["admin", "read"]}).json()[
+        "token"
+    ]
+    for wish, kept in (
+        ("sample_labels=", ""),
+        ("sample_labels=null", "endpoint"),
+        ("sample_labels=", ""),
+    ):
         done = server.cli("admin", "team", "set", wish, environment={"PERFOLIO_TOKEN": token})
-        assert done.returncode == 0 and owner.get("/api/v1/tenant").json()["sample_labels"] == kept, done
+        assert (
+            done.returncode == 0 and owner.get("/api/v1/tenant").json()["sample_labels"] == kept
+        ), done
     assert send_labelled(client, "api").status == 200
     assert len(client.get("/api/v1/series", query=window).json()["data"]) == 1
-    for wrong, word in (("thread.name", "thread.name"), ("a,span_id", "span_id"),
-                        (",".join(f"n{i}" for i in range(17)), "16"), (7, "sample_labels")):
+    for wrong, word in (
+        ("thread.name", "thread.name"),
+        ("a,span_id", "span_id"),
+        (",".join(f"n{i}" for i in range(17)), "16"),
+        (7, "sample_labels"),
+    ):
         answer = owner.patch("/api/v1/tenant", json={"sample_labels": wrong})
         assert answer.status in (400, 413) and word in answer.json()["detail"], answer
     assert client.patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
@@ -515,23 +746,33 @@ def test_without_a_choice_labels_stay_with_samples(start_server):
 def test_an_operator_chooses_labels_for_one_tenant(start_server):
     server = start_server("--tenant-sample-labels", "region")
     operator = server.api()
-    made = operator.post("/api/v1/admin/tenants", json={"name": "chosen", "sample_labels": "end.point,pod"})
+    made = operator.post(
+        "/api/v1/admin/tenants", json={"name": "chosen", "sample_labels": "end.point,pod"}
+    )
     assert made.status == 201 and made.json()["sample_labels"] == "end_point,pod", made
     tenant = Tenant(server)
     owner, path = tenant.user("owner"), f"/api/v1/admin/tenants/{tenant.id}"
     assert operator.get(path).json()["sample_labels"] is None
-    for wish, own, counts in (("sample_labels=end.point", "end_point", "end_point"), ("sample_labels=", "", ""),
-                              ("sample_labels=null", None, "region"), ("sample_labels=endpoint", "endpoint", "endpoint")):
+    for wish, own, counts in (
+        ("sample_labels=end.point", "end_point", "end_point"),
+        ("sample_labels=", "", ""),
+        ("sample_labels=null", None, "region"),
+        ("sample_labels=endpoint", "endpoint", "endpoint"),
+    ):
         done = server.cli("admin", "tenant", "set", str(tenant.id), wish)
         assert done.returncode == 0, done
         assert operator.get(path).json()["sample_labels"] == own
         assert owner.get("/api/v1/tenant").json()["sample_labels"] == counts
     assert operator.patch(path, json={"active_series": 100}).json()["sample_labels"] == "endpoint"
     answer = operator.patch(path, json={"sample_labels": "thread.name"})
-    assert answer.status == 400 and "sample_labels: 'thread.name' never" in answer.json()["detail"], answer
+    assert (
+        answer.status == 400 and "sample_labels: 'thread.name' never" in answer.json()["detail"]
+    ), answer
     client = tenant.api("ingest", "read")
     assert send_labelled(client, "api").status == 200
-    series = client.get("/api/v1/series", query={"start": BEGIN, "end": BEGIN + HOUR}).json()["data"]
+    series = client.get("/api/v1/series", query={"start": BEGIN, "end": BEGIN + HOUR}).json()[
+        "data"
+    ]
     assert sorted(one.get("endpoint", "") for one in series) == sorted(SPLIT_SERIES)
 
 
@@ -541,15 +782,26 @@ def test_very_many_values_of_a_label_need_little_memory(server):
     client = Tenant(server, query_memory_bytes=128 << 20).api("ingest", "read")
     samples = [(("main",), [("request", f"r{n:06}", "")], [1, n + 1]) for n in range(count)]
     for at in range(2):
-        body = make_labelled(CPU, BEGIN + at * HOUR, samples[at * count // 2:(at + 1) * count // 2],
-                             ("cpu", "nanoseconds"), 10**10)
-        assert client.post("/api/v1/profiles", body=body, query={"label": "service_name=app"}).status == 200
-    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], **window, "step": "1m",
-                                                      "group_by": "request", "limit": 3})
+        body = make_labelled(
+            CPU,
+            BEGIN + at * HOUR,
+            samples[at * count // 2 : (at + 1) * count // 2],
+            ("cpu", "nanoseconds"),
+            10**10,
+        )
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": "service_name=app"}).status
+            == 200
+        )
+    answer = client.get(
+        "/api/v1/query_range",
+        query={"query": CPU_NAMES[1], **window, "step": "1m", "group_by": "request", "limit": 3},
+    )
     assert answer.status == 200, answer
     *largest, other = answer.json()["series"]
-    assert [(one["labels"]["request"], sum(value for _, value in one["points"])) for one in largest] == [
-        (f"r{n:06}", n + 1) for n in range(count - 3, count)]
+    assert [
+        (one["labels"]["request"], sum(value for _, value in one["points"])) for one in largest
+    ] == [(f"r{n:06}", n + 1) for n in range(count - 3, count)]
     assert other["other_count"] == count - 3
     total = count * (count + 1) // 2
     assert sum(value for one in answer.json()["series"] for _, value in one["points"]) == total
@@ -557,6 +809,9 @@ def test_very_many_values_of_a_label_need_little_memory(server):
 
 def test_series_of_labels_count_as_series(server):
     tenant = Tenant(server, active_series=2)
-    assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200
+    assert (
+        tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status
+        == 200
+    )
     answer = send_labelled(tenant.api("ingest", "read"), "api")
     assert answer.status == 429 and "active_series is 2" in answer.json()["detail"], answer

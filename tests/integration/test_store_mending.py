@@ -7,7 +7,17 @@ import pytest
 
 import stored
 from people import Tenant
-from test_store import BEGIN, CPU_NAMES, HOUR, compact, folded, objects_of, otlp_maker, rows_of, until
+from test_store import (
+    BEGIN,
+    CPU_NAMES,
+    HOUR,
+    compact,
+    folded,
+    objects_of,
+    otlp_maker,
+    rows_of,
+    until,
+)
 from test_store_check import verify
 from test_store_deletion import delete, is_aged, is_done, push, strings_of
 from test_store_retention import MINUTE, begin_of_day, is_reduced, keep
@@ -21,41 +31,60 @@ def execute(server, sql):
 
 
 def keep_from_merging(server):
-    execute(server, "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'")
+    execute(
+        server,
+        "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'",
+    )
 
 
 def let_merge(server):
-    execute(server, "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
-                    "UPDATE segment_tenant SET leased_until = NULL")
+    execute(
+        server,
+        "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
+        "UPDATE segment_tenant SET leased_until = NULL",
+    )
 
 
 def retry(server, days=0):
     """What is marked is due, and was marked so many days earlier."""
     for table in ("segment_tenant", "block"):
-        execute(server, f"UPDATE {table} SET retry_at = now(), broken_since = broken_since -"
-                        f" interval '{days} days' WHERE is_broken")
+        execute(
+            server,
+            f"UPDATE {table} SET retry_at = now(), broken_since = broken_since -"
+            f" interval '{days} days' WHERE is_broken",
+        )
     return is_aged(server)
 
 
 def marks(server):
-    return rows_of(server, "SELECT broken_why FROM segment_tenant WHERE is_broken AND NOT is_swapped UNION ALL"
-                           " SELECT broken_why FROM block WHERE is_broken AND swapped_at IS NULL")
+    return rows_of(
+        server,
+        "SELECT broken_why FROM segment_tenant WHERE is_broken AND NOT is_swapped UNION ALL"
+        " SELECT broken_why FROM block WHERE is_broken AND swapped_at IS NULL",
+    )
 
 
 def push_together(server, senders):
     """Each at once, until all are in one segment; the names that they have there."""
     for number in range(50):
-        threads = [threading.Thread(target=push, args=(client, f"pod={pod}{number}", BEGIN))
-                   for client, pod in senders]
+        threads = [
+            threading.Thread(target=push, args=(client, f"pod={pod}{number}", BEGIN))
+            for client, pod in senders
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        parts = rows_of(server, "SELECT sum(cardinality(lengths)) FROM segment_tenant GROUP BY segment_id")
+        parts = rows_of(
+            server, "SELECT sum(cardinality(lengths)) FROM segment_tenant GROUP BY segment_id"
+        )
         if len(senders) in parts:
-            execute(server, "CREATE TEMP TABLE one AS SELECT segment_id AS id FROM segment_tenant GROUP BY"
-                            f" segment_id HAVING sum(cardinality(lengths)) = {len(senders)};"
-                            "DELETE FROM segment WHERE id NOT IN (SELECT id FROM one)")
+            execute(
+                server,
+                "CREATE TEMP TABLE one AS SELECT segment_id AS id FROM segment_tenant GROUP BY"
+                f" segment_id HAVING sum(cardinality(lengths)) = {len(senders)};"
+                "DELETE FROM segment WHERE id NOT IN (SELECT id FROM one)",
+            )
             return number
     raise AssertionError("no segment has all")
 
@@ -64,7 +93,7 @@ def place_of(server, key, pod):
     """First byte and length of the block of a pod."""
     for first, lengths in places_of(server, key):
         for length in lengths:
-            if pod.encode() in strings_of(server.objects.read(key)[first:first + length]):
+            if pod.encode() in strings_of(server.objects.read(key)[first : first + length]):
                 return first, length
             first += length
     raise AssertionError(pod)
@@ -72,8 +101,11 @@ def place_of(server, key, pod):
 
 def places_of(server, key):
     with server.database().cursor() as cursor:
-        cursor.execute("SELECT first_byte, lengths FROM segment_tenant t JOIN segment s ON s.id = segment_id"
-                       " WHERE object_key = %s", [key])
+        cursor.execute(
+            "SELECT first_byte, lengths FROM segment_tenant t JOIN segment s ON s.id = segment_id"
+            " WHERE object_key = %s",
+            [key],
+        )
         return cursor.fetchall()
 
 
@@ -87,8 +119,10 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
     tenant = Tenant(server)
     client, other = tenant.api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
     keep_from_merging(server)
-    number = push_together(server, [(client, "Good"), (tenant.api("ingest"), "Bad"), (other, "Other")])
-    segment, = rows_of(server, "SELECT object_key FROM segment")
+    number = push_together(
+        server, [(client, "Good"), (tenant.api("ingest"), "Bad"), (other, "Other")]
+    )
+    (segment,) = rows_of(server, "SELECT object_key FROM segment")
     first, length = place_of(server, segment, f"Bad{number}")
     server.stop()
     data = bytearray(server.objects.read(segment))
@@ -98,20 +132,35 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
     let_merge(server)
     until(lambda: is_aged(server) and marks(server) == {"unreadable"}, "it is not marked")
     until(lambda: retry(server) and segment not in objects_of(server), "the segment is left")
-    rest, = server.objects.keys("segment/")
-    assert server.objects.read(rest) == bytes(data[first:first + length])
+    (rest,) = server.objects.keys("segment/")
+    assert server.objects.read(rest) == bytes(data[first : first + length])
     assert values(other) == (1, False) and values(client) == (2, False)
     assert marks(server) == {"unreadable"}
     gone = delete(client, '{pod=~"Good.*"}')
     made = delete(client, CPU_NAMES[0] + '{pod=~"Bad.*"}')
-    until(lambda: retry(server) and len(server.objects.keys("block/")) == 1, "what is whole is not deleted")
+    until(
+        lambda: retry(server) and len(server.objects.keys("block/")) == 1,
+        "what is whole is not deleted",
+    )
     assert is_done(client, made) is None and rest in objects_of(server)
-    assert client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 9}).status == 404
-    until(lambda: retry(server, days=8) and is_done(client, made) and is_done(client, gone)
-          and rest not in objects_of(server), "a deletion waits for ever for what is broken")
+    assert (
+        client.get(
+            "/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 9}
+        ).status
+        == 404
+    )
+    until(
+        lambda: retry(server, days=8)
+        and is_done(client, made)
+        and is_done(client, gone)
+        and rest not in objects_of(server),
+        "a deletion waits for ever for what is broken",
+    )
     assert values(client) == (0, False) and values(other) == (1, False)
-    assert any("job=deletion" in line and f"1 samples of tenant {tenant.id}" in line and rest in line
-               for line in server.log().splitlines())
+    assert any(
+        "job=deletion" in line and f"1 samples of tenant {tenant.id}" in line and rest in line
+        for line in server.log().splitlines()
+    )
     assert verify(server)["problems"] == []
 
 
@@ -129,11 +178,20 @@ def test_what_was_missing_is_merged_when_it_is_back(start_server, is_told):
     server.start()
     let_merge(server)
     until(lambda: is_aged(server) and marks(server) == {"missing"}, "it is not marked")
-    until(lambda: retry(server) and rows_of(server, "SELECT retry_count FROM segment_tenant WHERE is_broken"
-                                                    " AND retry_count > 2"), "it is not looked for")
+    until(
+        lambda: retry(server)
+        and rows_of(
+            server, "SELECT retry_count FROM segment_tenant WHERE is_broken" " AND retry_count > 2"
+        ),
+        "it is not looked for",
+    )
     # Else it may be found by itself when it is back, before anybody verifies.
-    until(lambda: not rows_of(server, "SELECT 1 FROM segment_tenant WHERE is_broken AND retry_at <= now()"),
-          "it is still due")
+    until(
+        lambda: not rows_of(
+            server, "SELECT 1 FROM segment_tenant WHERE is_broken AND retry_at <= now()"
+        ),
+        "it is still due",
+    )
     assert values(client) == (1, True)
     made = delete(client, '{pod="b"}')
     (server.data_dir / "away").rename(path)
@@ -155,7 +213,9 @@ def test_what_is_gone_is_given_up_for_a_deletion(start_server):
         push(client, "pod=a", BEGIN + day * 24 * HOUR)
     compact(server)
     server.stop()
-    lost, = rows_of(server_started(server), "SELECT object_key FROM block ORDER BY begin_ns LIMIT 1")
+    (lost,) = rows_of(
+        server_started(server), "SELECT object_key FROM block ORDER BY begin_ns LIMIT 1"
+    )
     (server.objects.path / lost).unlink()
     made = delete(client, '{pod="a"}', end=BEGIN + HOUR)
     until(lambda: retry(server) and marks(server) == {"missing"}, "it is not marked")
@@ -171,32 +231,45 @@ def server_started(server):
 
 def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
-    client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
-    days = [otlp_maker.Profile(("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10,
-                               ("cpu", "nanoseconds")) for i in range(4100)]
-    request = otlp_maker.Request([({"service.name": "kept"}, days),
-                                  ({"service.name": "Secret"}, days[:5])]).json()
+    client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api(
+        "ingest", "read"
+    )
+    days = [
+        otlp_maker.Profile(
+            ("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10, ("cpu", "nanoseconds")
+        )
+        for i in range(4100)
+    ]
+    request = otlp_maker.Request(
+        [({"service.name": "kept"}, days), ({"service.name": "Secret"}, days[:5])]
+    ).json()
     keep_from_merging(server)
     for who in (client, other):
-        answer = who.post("/v1development/profiles", body=request, headers={"Content-Type": "application/json"})
+        answer = who.post(
+            "/v1development/profiles", body=request, headers={"Content-Type": "application/json"}
+        )
         assert answer.status == 200, answer
     before = objects_of(server)
     let_merge(server)
     until(lambda: is_aged(server) and marks(server) == {"too large"}, "it is not marked")
     made = delete(client, '{service_name="Secret"}')
     until(lambda: retry(server) and is_done(client, made), "what is too large is not written anew")
-    until(lambda: is_aged(server) and len(before & objects_of(server)) == 1, "the old bytes are left")
+    until(
+        lambda: is_aged(server) and len(before & objects_of(server)) == 1, "the old bytes are left"
+    )
     assert marks(server) == {"too large"}
     for who, count in ((client, 4100), (other, 4105)):
         answer, rows = folded(who, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
-    new, = objects_of(server) - before
+    (new,) = objects_of(server) - before
     assert b"Secret" not in strings_of(server.objects.read(new))
     assert verify(server)["problems"] == []
 
 
 @pytest.mark.parametrize("is_missing", [False, True])
-def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(start_server, is_missing):
+def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(
+    start_server, is_missing
+):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
@@ -204,7 +277,7 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(s
     for i in range(5):
         push(client, "pod=a", begin + i * MINUTE)
     compact(server)
-    key, = rows_of(server, "SELECT object_key FROM block WHERE swapped_at IS NULL")
+    (key,) = rows_of(server, "SELECT object_key FROM block WHERE swapped_at IS NULL")
     whole = server.objects.read(key)
     server.stop()
     if is_missing:
@@ -213,17 +286,26 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(s
         server.objects.write(key, whole[:70] + bytes([whole[70] ^ 1]) + whole[71:])
     server.start()
     keep(client, '{pod="a"}', "3d", totals="300d")
-    until(lambda: is_aged(server) and marks(server) == {"missing" if is_missing else "unreadable"},
-          "it is not marked")
-    until(lambda: retry(server) and rows_of(server, "SELECT retry_count FROM block WHERE is_broken"
-                                                    " AND retry_count > 1"), "it is not looked at again")
+    until(
+        lambda: is_aged(server) and marks(server) == {"missing" if is_missing else "unreadable"},
+        "it is not marked",
+    )
+    until(
+        lambda: retry(server)
+        and rows_of(server, "SELECT retry_count FROM block WHERE is_broken" " AND retry_count > 1"),
+        "it is not looked at again",
+    )
     # It is no single profiles to anybody, though the object has them, and nothing is given up.
     assert client.get("/api/v1/profiles", query=window).json()["data"] == []
     answer = client.get("/api/v1/query", query={**window, "report": "folded"})
-    assert (answer.text, "perfolio-warning" in answer.headers) == (("", True) if is_missing else
-                                                                   ("main;work 5\n", False)), answer
-    until(lambda: retry(server, days=8) and rows_of(server, "SELECT retry_count FROM block WHERE is_broken"
-                                                            " AND retry_count > 2"), "it is not looked at again")
+    assert (answer.text, "perfolio-warning" in answer.headers) == (
+        ("", True) if is_missing else ("main;work 5\n", False)
+    ), answer
+    until(
+        lambda: retry(server, days=8)
+        and rows_of(server, "SELECT retry_count FROM block WHERE is_broken" " AND retry_count > 2"),
+        "it is not looked at again",
+    )
     assert marks(server)
     if is_missing:
         (server.data_dir / "away").rename(server.objects.path / key)
@@ -251,6 +333,7 @@ def point_at_itself(path):
     def undo():
         path.unlink()
         kept.rename(path)
+
     return undo
 
 
@@ -270,15 +353,24 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
     answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)
     assert rows == {} and key in answer.headers["perfolio-warning"]
     let_merge(server)
-    until(lambda: is_aged(server) and marks(server) == {"unreadable"}
-          and rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL"), "the others are not merged")
+    until(
+        lambda: is_aged(server)
+        and marks(server) == {"unreadable"}
+        and rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL"),
+        "the others are not merged",
+    )
     assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped") == {1}
     problem = "broken" if refuse is point_at_itself else "unreadable"  # no object is a link
-    assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [(problem, key)]
+    assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [
+        (problem, key)
+    ]
     undo()
     assert verify(server)["problems"] == [] and marks(server) == set()
-    until(lambda: is_aged(server) and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
-          "what can be read again is not merged")
+    until(
+        lambda: is_aged(server)
+        and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
+        "what can be read again is not merged",
+    )
     answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
     assert rows == {("main", "work"): 3} and "perfolio-warning" not in answer.headers
 
@@ -300,6 +392,9 @@ def test_a_folder_that_cannot_be_read_is_no_answer_and_marks_nothing(start_serve
     until(lambda: is_aged(server) and "compaction" in server.log(), "nobody tries to merge")
     assert marks(server) == set()
     server.objects.path.chmod(0o700)
-    until(lambda: is_aged(server) and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
-          "what is there again is not merged")
+    until(
+        lambda: is_aged(server)
+        and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
+        "what is there again is not merged",
+    )
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)[1] == {("main", "work"): 3}

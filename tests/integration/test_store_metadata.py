@@ -11,8 +11,21 @@ import pytest
 
 from people import Tenant
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
-from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
-                        make_profile, make_sources, send, some_match)
+from test_store import (
+    BEGIN,
+    CPU,
+    CPU_NAMES,
+    HOUR,
+    MATCHERS,
+    NAMES,
+    Source,
+    compact,
+    is_unknown,
+    make_profile,
+    make_sources,
+    send,
+    some_match,
+)
 
 import otlp_maker
 import store_oracle
@@ -23,18 +36,28 @@ MATCHES = [
     ([], lambda name, labels: True),
     (['{service_name="s1"}'], lambda name, labels: labels["service_name"] == "s1"),
     ([NAMES[1]], lambda name, labels: name == NAMES[1]),
-    (["memory", '{pod=~"p[12]"}'],
-     lambda name, labels: name.startswith("memory:") or labels["pod"] in ("p1", "p2")),
-    (['cpu:nanoseconds{zone=""}', 'inuse_space:bytes{zone="a"}'],
-     lambda name, labels: (name == NAMES[1] and "zone" not in labels)
-     or (name == NAMES[3] and labels.get("zone") == "a")),
+    (
+        ["memory", '{pod=~"p[12]"}'],
+        lambda name, labels: name.startswith("memory:") or labels["pod"] in ("p1", "p2"),
+    ),
+    (
+        ['cpu:nanoseconds{zone=""}', 'inuse_space:bytes{zone="a"}'],
+        lambda name, labels: (name == NAMES[1] and "zone" not in labels)
+        or (name == NAMES[3] and labels.get("zone") == "a"),
+    ),
 ]
 
 
 def get(client, path, window, **more):
-    answer = client.get(path, query=[("start", window[0]), ("end", window[1])]
-                        + [(key.replace("match", "match[]"), value) for key, values in more.items()
-                           for value in (values if isinstance(values, list) else [values])])
+    answer = client.get(
+        path,
+        query=[("start", window[0]), ("end", window[1])]
+        + [
+            (key.replace("match", "match[]"), value)
+            for key, values in more.items()
+            for value in (values if isinstance(values, list) else [values])
+        ],
+    )
     assert answer.status == 200, answer
     return answer.json()
 
@@ -77,16 +100,21 @@ def check_lists(client, oracle, rng):
     assert labels == sorted({label for _, pairs in wanted for label, _ in pairs})
     for label in ("pod", "zone"):
         values = pages(client, f"/api/v1/label/{label}/values", window, limit, match=match)
-        assert values == sorted({value for _, pairs in wanted for name, value in pairs if name == label})
+        assert values == sorted(
+            {value for _, pairs in wanted for name, value in pairs if name == label}
+        )
 
 
 FILTERS = [
     ({}, None),
     ({"focus": "f1"}, lambda stack: any("f1" in name for name in stack)),
     ({"ignore": r"^f2\d$"}, lambda stack: not any(re.match(r"f2\d$", name) for name in stack)),
-    ({"focus": ["f1", "f3.*c$"], "ignore": "f7"},
-     lambda stack: any("f1" in name for name in stack) and any("f3" in name for name in stack)
-     and not any("f7" in name for name in stack)),
+    (
+        {"focus": ["f1", "f3.*c$"], "ignore": "f7"},
+        lambda stack: any("f1" in name for name in stack)
+        and any("f3" in name for name in stack)
+        and not any("f7" in name for name in stack),
+    ),
     ({"focus": "nothing at all"}, lambda stack: False),
 ]
 
@@ -101,20 +129,28 @@ def sum_of_steps(answer):
 
 def check_largest(whole, few, alone):
     """few has the largest series of whole, and all others as one: values of both add up to those of one series
-    without groups, so that in whole the largest value of a step makes up for what the others are rounded by."""
+    without groups, so that in whole the largest value of a step makes up for what the others are rounded by.
+    """
     assert few["group_count"] == whole["group_count"]
     *chosen, other = few["series"]
     assert other["labels"] == {} and other["other_count"] == len(whole["series"]) - len(chosen) > 0
     most = 0 if whole["rule"] == "mean" else len(whole["series"])
-    same = {tuple(one["labels"].values()): dict(map(tuple, one["points"])) for one in whole["series"]}
+    same = {
+        tuple(one["labels"].values()): dict(map(tuple, one["points"])) for one in whole["series"]
+    }
     for one in chosen:
         points = same[tuple(one["labels"].values())]
-        assert all(abs(points.pop(ms) - value) <= most for ms, value in one["points"]) and not points
+        assert (
+            all(abs(points.pop(ms) - value) <= most for ms, value in one["points"]) and not points
+        )
     if whole["rule"] == "mean":  # averages of the time that each has add up to no other one
         return
     assert sum_of_steps(few) == sum_of_steps(whole) == sum_of_steps(alone)
-    assert sum(one["total"] for one in few["series"]) == sum(one["total"] for one in whole["series"]) \
+    assert (
+        sum(one["total"] for one in few["series"])
+        == sum(one["total"] for one in whole["series"])
         == alone["series"][0]["total"]
+    )
     sums = {tuple(one["labels"].values()): abs(one["total"]) for one in whole["series"]}
     least = min(sums[tuple(one["labels"].values())] for one in chosen)
     assert sum(value > least + most for value in sums.values()) < len(chosen)
@@ -126,27 +162,56 @@ def check_over_time(client, oracle, rng):
     selector, matches = rng.choice(MATCHERS)
     more, keeps = rng.choice(FILTERS)
     group_by = rng.choice([[], ["service_name"], ["zone", "pod"], ["absent"]])
-    step = max(rng.choice([MINUTE, 7 * MINUTE + 10**6, HOUR, 4 * HOUR]), (window[1] - window[0]) // 100)
+    step = max(
+        rng.choice([MINUTE, 7 * MINUTE + 10**6, HOUR, 4 * HOUR]), (window[1] - window[0]) // 100
+    )
     step = -(-step // 10**6) * 10**6
     wanted = oracle.over_time(name, matches, *window, step, group_by, keeps)
     if oracle.lacks(name, *window) and not wanted:  # what its neighbours have there is data, too
-        answer = client.get("/api/v1/query_range", query={"query": name, "start": window[0], "end": window[1]})
+        answer = client.get(
+            "/api/v1/query_range", query={"query": name, "start": window[0], "end": window[1]}
+        )
         if is_unknown(answer, oracle, name, window):
             return
-    answer = get(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
-                 step=f"{step // 10**6 / 1000:.3f}", **more)
+    answer = get(
+        client,
+        "/api/v1/query_range",
+        window,
+        query=name + selector,
+        group_by=group_by,
+        step=f"{step // 10**6 / 1000:.3f}",
+        **more,
+    )
     assert answer["step_ms"] == step // 10**6
-    found = {tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
-             for one in answer["series"]}
+    found = {
+        tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
+        for one in answer["series"]
+    }
     assert list(found) == sorted(found)
-    assert found == {key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
-                     for key, points in wanted.items()}, (name, selector, window, step, more, group_by)
+    assert found == {
+        key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
+        for key, points in wanted.items()
+    }, (name, selector, window, step, more, group_by)
     assert answer["group_count"] == len(wanted)
     if len(wanted) > 1:
-        few = get(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
-                  step=f"{step // 10**6 / 1000:.3f}", limit=rng.randrange(1, len(wanted)), **more)
-        alone = get(client, "/api/v1/query_range", window, query=name + selector,
-                    step=f"{step // 10**6 / 1000:.3f}", **more)
+        few = get(
+            client,
+            "/api/v1/query_range",
+            window,
+            query=name + selector,
+            group_by=group_by,
+            step=f"{step // 10**6 / 1000:.3f}",
+            limit=rng.randrange(1, len(wanted)),
+            **more,
+        )
+        alone = get(
+            client,
+            "/api/v1/query_range",
+            window,
+            query=name + selector,
+            step=f"{step // 10**6 / 1000:.3f}",
+            **more,
+        )
         check_largest(answer, few, alone)
     if wanted:
         assert (answer["type"], answer["rule"]) == (name, store_oracle.rule_of(name))
@@ -165,8 +230,9 @@ def check_profiles(client, oracle, rng):
         name = labels.pop("__profile_type__")
         found[int(one["time_ns"]), name, tuple(sorted(labels.items()))] = one
     assert found.keys() == wanted.keys() and len(listed) == len(found)
-    assert {key: one["total"] for key, one in found.items()} \
-        == {key: sum(stacks.values()) for key, stacks in wanted.items()}
+    assert {key: one["total"] for key, one in found.items()} == {
+        key: sum(stacks.values()) for key, stacks in wanted.items()
+    }
     assert [one["id"] for one in listed] == sorted((one["id"] for one in listed), reverse=True)
     for key in rng.sample(sorted(found), min(2, len(found))):
         assert found[key]["duration_ns"] == (0 if key[1].startswith("memory:") else 10**10)
@@ -200,7 +266,9 @@ def test_answers_equal_a_plain_recomputation(start_server):
     compact(server)
     check_all(client, oracle, rng)
     everything = (BEGIN - HOUR, BEGIN + 9 * HOUR)
-    mine = get(client, "/api/v1/profiles", everything, query="cpu:nanoseconds", limit=1)["data"][0]["id"]
+    mine = get(client, "/api/v1/profiles", everything, query="cpu:nanoseconds", limit=1)["data"][0][
+        "id"
+    ]
     assert other.api("read").get(f"/api/v1/profiles/{mine}").status == 404
     for no_id in ("x", mine[:-1], mine[:-1] + "g", "f" * 32, "0" * 32):
         assert client.get(f"/api/v1/profiles/{no_id}").status == 404
@@ -213,22 +281,39 @@ def test_a_value_may_have_any_character(server):
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     values = sorted(['a"b', "a\\b", "a\nb", "a{b}", "ü,=", "a\0b"])
     for value in values:
-        assert client.post("/api/v1/profiles", body=body, query=[("label", "odd=" + value)]).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=body, query=[("label", "odd=" + value)]).status
+            == 200
+        )
     window = (BEGIN, BEGIN + 1)
     assert pages(client, "/api/v1/label/odd/values", window, 2) == values
-    assert sorted(one["odd"] for one in pages(client, "/api/v1/series", window, 5)) == sorted(values * 2)
+    assert sorted(one["odd"] for one in pages(client, "/api/v1/series", window, 5)) == sorted(
+        values * 2
+    )
     for value in values:
-        quoted = "".join(char if char.isalpha() else "".join(f"\\x{byte:02x}" for byte in char.encode())
-                         for char in value)
-        answer = client.get("/api/v1/query", query={"query": f'{CPU_NAMES[0]}{{odd="{quoted}"}}', "start": BEGIN,
-                                                    "end": BEGIN + 1, "report": "folded", "group_by": "odd"})
+        quoted = "".join(
+            char if char.isalpha() else "".join(f"\\x{byte:02x}" for byte in char.encode())
+            for char in value
+        )
+        answer = client.get(
+            "/api/v1/query",
+            query={
+                "query": f'{CPU_NAMES[0]}{{odd="{quoted}"}}',
+                "start": BEGIN,
+                "end": BEGIN + 1,
+                "report": "folded",
+                "group_by": "odd",
+            },
+        )
         assert answer.status == 200 and answer.text.endswith(";main 1\n"), answer
 
 
 def test_cpu_time_per_second_is_cores(server):
     client = Tenant(server).api("ingest", "read")
     for i in range(3):
-        body = make_profile(CPU, BEGIN + i * 10**9, {("main",): [1, 5 * 10**8]}, ("cpu", "nanoseconds"), 10**9)
+        body = make_profile(
+            CPU, BEGIN + i * 10**9, {("main",): [1, 5 * 10**8]}, ("cpu", "nanoseconds"), 10**9
+        )
         assert client.post("/api/v1/profiles", body=body).status == 200
     window = (BEGIN, BEGIN + 3 * 10**9)
     answer = get(client, "/api/v1/query_range", window, query=CPU_NAMES[1], rate="true", step="2s")
@@ -239,35 +324,54 @@ def test_cpu_time_per_second_is_cores(server):
     assert answer["unit"] == "count/s" and len(answer["series"][0]["points"]) == 3
 
 
-@pytest.mark.parametrize("options, step_count", [
-    ({"start": "0", "end": "9223372036.8"}, None), ({"step": "9223372036s"}, 1),
-    ({"start": "0", "end": "9223372036.8", "step": "9000000000s"}, 2),
-])
+@pytest.mark.parametrize(
+    "options, step_count",
+    [
+        ({"start": "0", "end": "9223372036.8"}, None),
+        ({"step": "9223372036s"}, 1),
+        ({"start": "0", "end": "9223372036.8", "step": "9000000000s"}, 2),
+    ],
+)
 def test_windows_and_steps_may_be_as_long_as_time(server, options, step_count):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
     assert client.post("/api/v1/profiles", body=body).status == 200
-    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN - HOUR,
-                                                      "end": BEGIN + HOUR, **options})
+    answer = client.get(
+        "/api/v1/query_range",
+        query={"query": CPU_NAMES[1], "start": BEGIN - HOUR, "end": BEGIN + HOUR, **options},
+    )
     assert answer.status == 200, answer
     assert sum(value for _, value in answer.json()["series"][0]["points"]) == 150
     if step_count == 1:
         assert len(answer.json()["series"][0]["points"]) == 1
 
 
-@pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/profiles"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/profiles"]
+)
 def test_a_window_of_more_than_64_bits_is_refused(server, path):
-    answer = Tenant(server).api("read").get(path, query={
-        **({} if path.endswith("series") else {"query": CPU_NAMES[1]}),
-        "start": "1677-09-22T00:00:00Z", "end": "2262-04-11T00:00:00Z"})
+    answer = (
+        Tenant(server)
+        .api("read")
+        .get(
+            path,
+            query={
+                **({} if path.endswith("series") else {"query": CPU_NAMES[1]}),
+                "start": "1677-09-22T00:00:00Z",
+                "end": "2262-04-11T00:00:00Z",
+            },
+        )
+    )
     assert answer.status == 400 and "more than 292 years" in answer.json()["detail"], answer
 
 
 def test_a_step_is_told_to_its_last_digit(server):
     client = Tenant(server).api("ingest", "read")
     for step, wanted in (("12345678901ms", "12345678901"), ("1.5ms", "1.500000")):
-        answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 10**9,
-                                                          "step": step})
+        answer = client.get(
+            "/api/v1/query_range",
+            query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 10**9, "step": step},
+        )
         assert answer.status == 200 and f'"step_ms":{wanted},' in answer.text, answer
 
 
@@ -277,15 +381,32 @@ def test_an_answer_with_nothing_in_it_is_of_the_type_that_was_asked_for(server, 
     body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
     assert client.post("/api/v1/profiles", body=body).status == 200
     for labels in ("", '{service_name="nobody"}'):
-        answer = client.get("/api/v1/query", query={"query": CPU_NAMES[1] + labels, "report": report,
-                                                    "start": BEGIN, "end": BEGIN + HOUR})
-        assert answer.status == 200 and '"nanoseconds"' in answer.text and '"count"' not in answer.text, answer
+        answer = client.get(
+            "/api/v1/query",
+            query={
+                "query": CPU_NAMES[1] + labels,
+                "report": report,
+                "start": BEGIN,
+                "end": BEGIN + HOUR,
+            },
+        )
+        assert (
+            answer.status == 200 and '"nanoseconds"' in answer.text and '"count"' not in answer.text
+        ), answer
 
 
-@pytest.mark.parametrize("name, wanted", [("x" * 513, "at most 512 are taken"), ("a\nb", "a control character")])
+@pytest.mark.parametrize(
+    "name, wanted", [("x" * 513, "at most 512 are taken"), ("a\nb", "a control character")]
+)
 def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
     client = Tenant(server).api("ingest", "read")
-    body = make_profile([(name, "count"), ("cpu", "nanoseconds")], BEGIN, {("main",): [1, 1]}, ("cpu", "nanoseconds"), 1)
+    body = make_profile(
+        [(name, "count"), ("cpu", "nanoseconds")],
+        BEGIN,
+        {("main",): [1, 1]},
+        ("cpu", "nanoseconds"),
+        1,
+    )
     answer = client.post("/api/v1/profiles", body=body)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
     assert client.get("/api/v1/series").json()["data"] == []
@@ -295,62 +416,107 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
     client = Tenant(server).api("ingest", "read")
     second, quarter = 10**9, 15 * 10**9
     first = BEGIN - BEGIN % quarter + quarter
-    seen = {first + 3 * second: 30, first + 14 * second: 6, first + 20 * second: 45, first + HOUR - second: 90}
+    seen = {
+        first + 3 * second: 30,
+        first + 14 * second: 6,
+        first + 20 * second: 45,
+        first + HOUR - second: 90,
+    }
     for time_ns, value in seen.items():
-        for types, period in ((CPU, ("cpu", "nanoseconds")), ([("inuse_space", "bytes")] * 2, ("space", "bytes"))):
+        for types, period in (
+            (CPU, ("cpu", "nanoseconds")),
+            ([("inuse_space", "bytes")] * 2, ("space", "bytes")),
+        ):
             body = make_profile(types, time_ns, {("main",): [0, value * second]}, period, second)
             assert client.post("/api/v1/profiles", body=body).status == 200
 
     def points(start, end, **more):
-        answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": start, "end": end, **more})
+        answer = client.get(
+            "/api/v1/query_range", query={"query": CPU_NAMES[1], "start": start, "end": end, **more}
+        )
         assert answer.status == 200 and answer.json()["step_ms"] == 15_000, answer
-        return [((ms * 10**6 - first) // quarter, value) for ms, value in answer.json()["series"][0]["points"]]
+        return [
+            ((ms * 10**6 - first) // quarter, value)
+            for ms, value in answer.json()["series"][0]["points"]
+        ]
 
     end = first + HOUR - second // 2  # in the middle of the last profile
     assert points(first + second, end) == [(0, 36 * second), (1, 45 * second), (239, 45 * second)]
-    assert points(first + 4 * second, end) == [(0, 6 * second), (1, 45 * second), (239, 45 * second)]
+    assert points(first + 4 * second, end) == [
+        (0, 6 * second),
+        (1, 45 * second),
+        (239, 45 * second),
+    ]
     # Rates are those of the time that has data, which is a second of each profile.
     assert points(first + 3 * second, end, rate="true") == [(0, 18), (1, 45), (239, 90)]
-    assert points(first + 3 * second, end, rate="auto") == points(first + 3 * second, end, rate="true")
-    assert points(first, end, query="inuse_space", rate="auto") == points(first, end, query="inuse_space")
+    assert points(first + 3 * second, end, rate="auto") == points(
+        first + 3 * second, end, rate="true"
+    )
+    assert points(first, end, query="inuse_space", rate="auto") == points(
+        first, end, query="inuse_space"
+    )
 
 
-@pytest.mark.parametrize("options, status, wanted", [
-    ({"step": "soon"}, 400, "step"),
-    ({"step": "1us"}, 400, "at least a millisecond"),
-    ({"step": "1ms"}, 413, "more than 11000"),
-    ({"rate": "yes"}, 400, "rate must be true, false or auto"),
-    ({"rate": "true", "query": "inuse_space"}, 400, "is a gauge"),
-    ({"query": "process_cpu"}, 400, "2 profile types match"),
-    ({"focus": "("}, 400, "focus"),
-    ({"hide": "x"}, 400, "hide"),
-    ({"other": "maybe"}, 400, "other must be true or false"),
-    ({"limit": "1001"}, 400, "limit"),
-])
+@pytest.mark.parametrize(
+    "options, status, wanted",
+    [
+        ({"step": "soon"}, 400, "step"),
+        ({"step": "1us"}, 400, "at least a millisecond"),
+        ({"step": "1ms"}, 413, "more than 11000"),
+        ({"rate": "yes"}, 400, "rate must be true, false or auto"),
+        ({"rate": "true", "query": "inuse_space"}, 400, "is a gauge"),
+        ({"query": "process_cpu"}, 400, "2 profile types match"),
+        ({"focus": "("}, 400, "focus"),
+        ({"hide": "x"}, 400, "hide"),
+        ({"other": "maybe"}, 400, "other must be true or false"),
+        ({"limit": "1001"}, 400, "limit"),
+    ],
+)
 def test_what_cannot_be_told_over_time_is_refused(server, options, status, wanted):
     client = Tenant(server).api("ingest", "read")
     for pod in "ab":
-        for types, period in ((CPU, ("cpu", "nanoseconds")), ([("inuse_space", "bytes")] * 2, ("space", "bytes"))):
+        for types, period in (
+            (CPU, ("cpu", "nanoseconds")),
+            ([("inuse_space", "bytes")] * 2, ("space", "bytes")),
+        ):
             body = make_profile(types, BEGIN, {("main",): [1, 1]}, period)
-            assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
-    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN,
-                                                      "end": BEGIN + HOUR, **options})
+            assert (
+                client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status
+                == 200
+            )
+    answer = client.get(
+        "/api/v1/query_range",
+        query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR, **options},
+    )
     assert answer.status == status and wanted in answer.json()["detail"], answer
 
 
 def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server):
     client = Tenant(server).api("ingest", "read")
     for pod in range(137):
-        body = make_profile(CPU, BEGIN + pod % 3 * MINUTE, {("main",): [1, pod + 1]}, ("cpu", "nanoseconds"))
-        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod:03}"}).status == 200
+        body = make_profile(
+            CPU, BEGIN + pod % 3 * MINUTE, {("main",): [1, pod + 1]}, ("cpu", "nanoseconds")
+        )
+        assert (
+            client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod:03}"}).status
+            == 200
+        )
 
     def ask(**more):
-        return get(client, "/api/v1/query_range", (BEGIN, BEGIN + HOUR), query=CPU_NAMES[1], step="1m",
-                   **{"group_by": "pod", **more})
+        return get(
+            client,
+            "/api/v1/query_range",
+            (BEGIN, BEGIN + HOUR),
+            query=CPU_NAMES[1],
+            step="1m",
+            **{"group_by": "pod", **more},
+        )
 
     answer = ask()
     assert answer["group_count"] == 137 and len(answer["series"]) == 101
-    assert [one["labels"]["pod"] for one in answer["series"][:100]] == [f"{pod:03}" for pod in range(37, 137)]
+    assert [one["labels"]["pod"] for one in answer["series"][:100]] == [
+        f"{pod:03}" for pod in range(37, 137)
+    ]
     assert answer["series"][100]["labels"] == {} and answer["series"][100]["other_count"] == 37
     whole = ask(limit=1000)
     assert whole["group_count"] == len(whole["series"]) == 137
@@ -361,14 +527,19 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
     check_largest(whole, ask(limit=1), together)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/labels", "/api/v1/label/pod/values", "/api/v1/series",
-                                  "/api/v1/profile_types"])
-@pytest.mark.parametrize("options, wanted", [
-    ({"match[]": "cpu{"}, "this { is not closed"),
-    ({"start": "now", "end": "now-1h"}, "start must be before end"),
-    ({"limit": "0"}, "limit"),
-    ({"query": "cpu"}, "query"),
-])
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/labels", "/api/v1/label/pod/values", "/api/v1/series", "/api/v1/profile_types"],
+)
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({"match[]": "cpu{"}, "this { is not closed"),
+        ({"start": "now", "end": "now-1h"}, "start must be before end"),
+        ({"limit": "0"}, "limit"),
+        ({"query": "cpu"}, "query"),
+    ],
+)
 def test_wrong_parameters_are_named(server, path, options, wanted):
     answer = Tenant(server).api("read").get(path, query=options)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
@@ -385,17 +556,25 @@ def test_a_colon_in_a_type_parts_nothing(server, wire):
     elif wire == "ingest":
         answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
     elif wire == "push":
-        answer = client.post(PUSH, push_protobuf([({"service_name": "app"}, [profile])]),
-                             headers={"Content-Type": PROTO})
+        answer = client.post(
+            PUSH,
+            push_protobuf([({"service_name": "app"}, [profile])]),
+            headers={"Content-Type": PROTO},
+        )
     else:
         one = otlp_maker.Profile(("cycles:u", "a:b"), BEGIN, {("main",): 7}, 1, ("x:y", "count"))
-        answer = client.post(OTLP, otlp_maker.Request([({"service.name": "app"}, [one])]).json(),
-                             headers={"Content-Type": JSON})
+        answer = client.post(
+            OTLP,
+            otlp_maker.Request([({"service.name": "app"}, [one])]).json(),
+            headers={"Content-Type": JSON},
+        )
     assert answer.status == 200, answer
     window = {"start": BEGIN, "end": BEGIN + HOUR}
     found = client.get("/api/v1/profile_types", query=window).json()["data"]
     assert len(found) == 1 and ":" not in found[0]["name"], found
-    parts = [found[0][part] for part in ("sample_type", "sample_unit", "period_type", "period_unit")]
+    parts = [
+        found[0][part] for part in ("sample_type", "sample_unit", "period_type", "period_unit")
+    ]
     assert parts == ["cycles_u", "a_b", "x_y", "count"]
     name = ":".join([found[0]["name"], *parts])
     answer = client.get("/api/v1/query", query={**window, "query": name, "report": "folded"})
@@ -415,20 +594,31 @@ def test_a_type_that_is_listed_can_be_asked_for(server, wire):
     profile = spoil(gzip.decompress(make_profile([ODD], BEGIN, {("main",): [7]}, ODD, 1)))
     if wire == "otlp":
         one = otlp_maker.Profile(ODD, BEGIN, {("main",): 7}, 1, ODD)
-        answer = client.post(OTLP, spoil(otlp_maker.Request([({"service.name": "app"}, [one])]).protobuf("1.10")),
-                             headers={"Content-Type": "application/x-protobuf"})
+        answer = client.post(
+            OTLP,
+            spoil(otlp_maker.Request([({"service.name": "app"}, [one])]).protobuf("1.10")),
+            headers={"Content-Type": "application/x-protobuf"},
+        )
     elif wire == "push":
-        answer = client.post(PUSH, push_protobuf([({"service_name": "app", "__name__": " a{}"}, [profile])]),
-                             headers={"Content-Type": PROTO})
+        answer = client.post(
+            PUSH,
+            push_protobuf([({"service_name": "app", "__name__": " a{}"}, [profile])]),
+            headers={"Content-Type": PROTO},
+        )
     else:
-        answer = client.post("/api/v1/profiles", profile, query={"name": " a{}"} if wire == "name" else {})
+        answer = client.post(
+            "/api/v1/profiles", profile, query={"name": " a{}"} if wire == "name" else {}
+        )
     assert answer.status == 200, answer
     window = {"start": BEGIN, "end": BEGIN + HOUR}
     found = client.get("/api/v1/profile_types", query=window).json()["data"]
     assert len(found) == 1 and "\ufffd" not in str(found), found
     parts = ["c_pu_", "n_s____"] * 2
     first = {"api": "c_pu_", "otlp": "c_pu_"}.get(wire, "_a__")
-    assert [found[0][part] for part in ("name", "sample_type", "sample_unit", "period_type", "period_unit")] == [first, *parts]
+    assert [
+        found[0][part]
+        for part in ("name", "sample_type", "sample_unit", "period_type", "period_unit")
+    ] == [first, *parts]
     listed = client.get("/api/v1/label/__profile_type__/values", query=window).json()["data"]
     assert len(listed) == 1
     answer = client.get("/api/v1/query", query={**window, "query": listed[0], "report": "folded"})

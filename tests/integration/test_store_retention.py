@@ -10,9 +10,27 @@ import pytest
 
 from people import Tenant
 from test_cli import cli  # noqa: F401
-from test_store import (CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown,
-                        make_profile, make_sources, objects_of, pprof_maker, rows_of, send, some_match,
-                        store_oracle, until)
+from test_store import (
+    CPU,
+    CPU_NAMES,
+    HEAP,
+    HEAP_NAMES,
+    HOUR,
+    MATCHERS,
+    NAMES,
+    compact,
+    folded,
+    is_unknown,
+    make_profile,
+    make_sources,
+    objects_of,
+    pprof_maker,
+    rows_of,
+    send,
+    some_match,
+    store_oracle,
+    until,
+)
 from test_store_check import verify
 from test_store_deletion import ALL, delete, is_aged, push
 
@@ -32,8 +50,10 @@ def age_of(moment):
 
 
 def rules_of(client):
-    return [(one["position"], one["query"], one["keep_s"])
-            for one in client.get("/api/v1/retention").json()["rules"]]
+    return [
+        (one["position"], one["query"], one["keep_s"])
+        for one in client.get("/api/v1/retention").json()["rules"]
+    ]
 
 
 def begin_of_day(days_ago):
@@ -44,19 +64,27 @@ class Team:
     """Rules of a team, and what they leave of what it sent."""
 
     def __init__(self, server):
-        self.client, self.oracle = Tenant(server).api("ingest", "read", "admin"), store_oracle.Oracle()
+        self.client, self.oracle = (
+            Tenant(server).api("ingest", "read", "admin"),
+            store_oracle.Oracle(),
+        )
         self.rules = []  # (selector, matches, moment)
 
     def set(self, name, matcher, moment, first=False):
         selector, matches = matcher
-        self.set_match(name + selector, lambda kind, labels: name in ("", kind) and matches(labels), moment, first)
+        self.set_match(
+            name + selector,
+            lambda kind, labels: name in ("", kind) and matches(labels),
+            moment,
+            first,
+        )
 
     def set_match(self, selector, matches, moment, first=False):
         """matches(type, labels)."""
         keep(self.client, selector, age_of(moment), **({"position": 1} if first else {}))
         known = [one[0] for one in self.rules]
         place = known.index(selector) if selector in known else len(known)
-        del self.rules[place:place + 1]
+        del self.rules[place : place + 1]
         self.rules.insert(0 if first else place, (selector, matches, moment))
 
     def expire(self):
@@ -64,6 +92,7 @@ class Team:
             kind, labels, time_ns, *_ = one
             moment = next((rule[2] for rule in self.rules if rule[1](kind, labels)), 0)
             return time_ns < moment
+
         self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]
 
     def check_unknown(self, answer, name, start, end):
@@ -75,17 +104,30 @@ class Team:
             selector, matches = rng.choice(MATCHERS)
             start = begin - HOUR + rng.randrange(14 * HOUR)
             end = start + rng.choice([1, MINUTE, HOUR, 3 * HOUR, 20 * HOUR])
-            answer = self.client.get("/api/v1/query", query={
-                "query": name + selector, "start": start, "end": end, "report": "folded"})
-            if answer.status == 404 or (self.oracle.lacks(name, start, end) and store_oracle.rule_of(name) == "sum"):
+            answer = self.client.get(
+                "/api/v1/query",
+                query={"query": name + selector, "start": start, "end": end, "report": "folded"},
+            )
+            if answer.status == 404 or (
+                self.oracle.lacks(name, start, end) and store_oracle.rule_of(name) == "sum"
+            ):
                 self.check_unknown(answer, name, start, end)
                 continue
             assert answer.status == 200, answer
-            rows = {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
-                    for line in answer.text.splitlines()}
-            assert rows == self.oracle.merge(name, matches, start, end), (name, selector, start, end)
-        listed = self.client.get("/api/v1/profiles", query={
-            "query": ALL, "start": begin, "end": begin + DAY, "limit": 10000}).json()["data"]
+            rows = {
+                tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
+                for line in answer.text.splitlines()
+            }
+            assert rows == self.oracle.merge(name, matches, start, end), (
+                name,
+                selector,
+                start,
+                end,
+            )
+        listed = self.client.get(
+            "/api/v1/profiles",
+            query={"query": ALL, "start": begin, "end": begin + DAY, "limit": 10000},
+        ).json()["data"]
         assert len(listed) == len(self.oracle.listed(lambda *_: True, begin, begin + DAY))
 
 
@@ -97,14 +139,21 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
     sources = make_sources(rng)
     begin = begin_of_day(9)
     # What was past stays so, as a merge may have left it out by then: each rule keeps less than those before.
-    moments = iter(sorted(begin + rng.randrange(6 * 12) * 10 * MINUTE + 5 * MINUTE for _ in range(8)))
+    moments = iter(
+        sorted(begin + rng.randrange(6 * 12) * 10 * MINUTE + 5 * MINUTE for _ in range(8))
+    )
     for number in range(4):
         for _ in range(40):  # in the first half of each ten minutes, rules come due in the second
             slot = begin + rng.randrange(6 * 12) * 10 * MINUTE
             send(team.client, team.oracle, rng.choice(sources), slot + rng.randrange(5 * MINUTE))
         if number % 2:
             compact(server)
-        team.set(rng.choice(["", "", *NAMES]), rng.choice(MATCHERS[1:]), next(moments), rng.random() < 0.5)
+        team.set(
+            rng.choice(["", "", *NAMES]),
+            rng.choice(MATCHERS[1:]),
+            next(moments),
+            rng.random() < 0.5,
+        )
         team.expire()
         team.set_match(*some_match(rng, ("!=", "=~", "!~")), next(moments), rng.random() < 0.5)
         team.expire()
@@ -117,9 +166,15 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
     team.expire()
     team.check(rng, begin, 60)
     rows = sum(len(one[3]) for one in team.oracle.profiles)
-    until(lambda: is_aged(server) and sum(rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE "
-                                                          "swapped_at IS NULL") - {None}) == rows,
-          "a block has rows that are past")
+    until(
+        lambda: is_aged(server)
+        and sum(
+            rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE " "swapped_at IS NULL")
+            - {None}
+        )
+        == rows,
+        "a block has rows that are past",
+    )
     team.check(rng, begin, 60)
     server.stop()
     server.start()
@@ -135,13 +190,20 @@ class Totals(Team):
         self.rules.append((matches, moment))
 
         def until_of(kind, labels):
-            return next((moment for matches, moment in self.rules if matches(labels)), 0) // HOUR * HOUR
+            return (
+                next((moment for matches, moment in self.rules if matches(labels)), 0)
+                // HOUR
+                * HOUR
+            )
+
         self.oracle.totals_until = until_of
 
     def check_unknown(self, answer, name, start, end):
         """Of hours that are totals, types are said to be there between the first and the last profile."""
         assert answer.status in (200, 404), answer
-        assert answer.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
+        assert (
+            answer.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
+        )
 
     def plot(self, rng, begin, rounds):
         for _ in range(rounds):
@@ -149,17 +211,27 @@ class Totals(Team):
             start = begin + rng.randrange(-1, 7) * HOUR + rng.choice([0, 0, 1700 * 10**9])
             step = rng.choice([10 * MINUTE, HOUR, 90 * MINUTE, 3 * HOUR])
             end = start + rng.randrange(1, 5) * step
-            answer = self.client.get("/api/v1/query_range", query={
-                "query": name + selector, "start": start, "end": end, "step": f"{step // 10**9}s",
-                "group_by": "pod"})
+            answer = self.client.get(
+                "/api/v1/query_range",
+                query={
+                    "query": name + selector,
+                    "start": start,
+                    "end": end,
+                    "step": f"{step // 10**9}s",
+                    "group_by": "pod",
+                },
+            )
             wanted = self.oracle.over_time(name, matches, start, end, step, ["pod"])
             if answer.status == 404 or (self.oracle.lacks(name, start, end) and not wanted):
                 self.check_unknown(answer, name, start, end)
                 continue
             assert answer.status == 200, answer
-            found = {(one["labels"]["pod"],): {(when * 10**6 - start) // step: value
-                                               for when, value in one["points"]}
-                     for one in answer.json()["series"]}
+            found = {
+                (one["labels"]["pod"],): {
+                    (when * 10**6 - start) // step: value for when, value in one["points"]
+                }
+                for one in answer.json()["series"]
+            }
             assert found == wanted, (name, selector, start, end, step)
 
 
@@ -192,8 +264,11 @@ def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
 
 def is_reduced(server):
     """All blocks have been looked at with the rules that there are."""
-    return not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
-                               "retention_key(tenant_id, 0)") and not rows_of(server, "SELECT 1 FROM segment")
+    return not rows_of(
+        server,
+        "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+        "retention_key(tenant_id, 0)",
+    ) and not rows_of(server, "SELECT 1 FROM segment")
 
 
 def count_rows(server):
@@ -201,8 +276,12 @@ def count_rows(server):
 
 
 def totals_and_cut(answer):
-    return [int(number) for number in
-            re.search(r"totals=(\d+), cut=(\d+)", answer.headers["perfolio-statistics"]).groups()]
+    return [
+        int(number)
+        for number in re.search(
+            r"totals=(\d+), cut=(\d+)", answer.headers["perfolio-statistics"]
+        ).groups()
+    ]
 
 
 def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(start_server):
@@ -216,9 +295,16 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             maker = pprof_maker.Maker(CPU)
             where = maker.location([(maker.function("main", "main.c"), 1)])
             maker.sample([where], [1, 10], labels)
-            maker.scalars(time=begin + hour * HOUR + i * MINUTE, duration=10**9, period=1,
-                          period_type=("cpu", "nanoseconds"))
-            assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+            maker.scalars(
+                time=begin + hour * HOUR + i * MINUTE,
+                duration=10**9,
+                period=1,
+                period_type=("cpu", "nanoseconds"),
+            )
+            assert (
+                client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status
+                == 200
+            )
     compact(server)
     keep(client, '{pod="a"}', "3d", totals="300d")
     day = {"query": CPU_NAMES[0], "start": begin, "end": begin + DAY}
@@ -227,25 +313,42 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
         answer, rows = folded(client, CPU_NAMES[0], begin, begin + DAY)
         assert rows == {("main",): 200} and "perfolio-warning" not in answer.headers
         assert totals_and_cut(answer)[0] >= 4 and totals_and_cut(answer)[1] == 0
-        for start, end, value, cut in ((30 * MINUTE, 3 * HOUR, 100, 1), (HOUR + 1, 2 * HOUR - 1, 0, 1),
-                                       (HOUR, 3 * HOUR + MINUTE, 100, 1), (5 * MINUTE, 4 * HOUR - 1, 100, 2)):
+        for start, end, value, cut in (
+            (30 * MINUTE, 3 * HOUR, 100, 1),
+            (HOUR + 1, 2 * HOUR - 1, 0, 1),
+            (HOUR, 3 * HOUR + MINUTE, 100, 1),
+            (5 * MINUTE, 4 * HOUR - 1, 100, 2),
+        ):
             for _ in range(2):  # and that which was kept
                 answer, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
                 assert sum(rows.values()) == value, (start, end)
                 assert " left out: totals alone" in answer.headers["perfolio-warning"]
                 assert totals_and_cut(answer)[1] >= cut
         assert client.get("/api/v1/profiles", query=day).json()["data"] == []
-        answer = client.get("/api/v1/query", query={**day, "label": "thread=t1", "report": "folded"})
-        assert answer.text == "" and "labels of samples are not" in answer.headers["perfolio-warning"]
+        answer = client.get(
+            "/api/v1/query", query={**day, "label": "thread=t1", "report": "folded"}
+        )
+        assert (
+            answer.text == "" and "labels of samples are not" in answer.headers["perfolio-warning"]
+        )
         plot = client.get("/api/v1/query_range", query={**day, "step": "1h"}).json()
         assert [value for _, value in plot["series"][0]["points"]] == 4 * [50]
-        for start, end in ((begin, begin + DAY), (begin - 7 * MINUTE - 1, begin + DAY + 3 * MINUTE)):
+        for start, end in (
+            (begin, begin + DAY),
+            (begin - 7 * MINUTE - 1, begin + DAY + 3 * MINUTE),
+        ):
             answer = client.get("/api/v1/query_range", query={**day, "start": start, "end": end})
-            assert "perfolio-warning" not in answer.headers and answer.json()["step_ms"] == 3_600_000, answer
-            assert answer.json()["series"][0]["points"] == [[(begin + hour * HOUR) // 10**6, 50] for hour in range(4)]
+            assert (
+                "perfolio-warning" not in answer.headers and answer.json()["step_ms"] == 3_600_000
+            ), answer
+            assert answer.json()["series"][0]["points"] == [
+                [(begin + hour * HOUR) // 10**6, 50] for hour in range(4)
+            ]
         plot = client.get("/api/v1/query_range", query={**day, "step": "10m"}).json()
         assert plot["series"] == [] and plot["statistics"]["cut"] >= 4
-        plot = client.get("/api/v1/query_range", query={**day, "step": "10m", "focus": "main"}).json()
+        plot = client.get(
+            "/api/v1/query_range", query={**day, "step": "10m", "focus": "main"}
+        ).json()
         assert plot["series"] == []
 
     check()
@@ -261,7 +364,9 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == left
     keep(client, '{pod="a"}', "3d", totals="5d")
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == {}
-    until(lambda: is_aged(server) and not blocks_of(server, tenant), "totals that are past are left")
+    until(
+        lambda: is_aged(server) and not blocks_of(server, tenant), "totals that are past are left"
+    )
     assert verify(server)["problems"] == []
 
 
@@ -275,7 +380,10 @@ def test_it_is_said_that_labels_of_samples_went(start_server):
         maker.sample([where], [5, 50], [("region", "eu")])
         maker.sample([where], [7, 70], [("region", "us")])
         maker.scalars(time=moment, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
-        assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+        assert (
+            client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status
+            == 200
+        )
     keep(client, '{pod="a"}', "1d", totals="300d")
     old = {"query": CPU_NAMES[0], "start": begin, "end": begin + HOUR}
     both = {**old, "end": time.time_ns()}
@@ -305,16 +413,23 @@ def test_it_is_said_that_labels_of_samples_went(start_server):
     part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
     cut = "1 hour, counted by series and block, is left out: totals alone are kept there"
     sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
-    for answer in (client.get("/api/v1/diff/top", query=sides), client.post("/api/v1/shares", query=part)):
+    for answer in (
+        client.get("/api/v1/diff/top", query=sides),
+        client.post("/api/v1/shares", query=part),
+    ):
         assert answer.status in (400, 422) and cut in answer.json()["detail"], answer
 
 
 def merge_segments(server):
     """What came until now is a block of its own, of level 1."""
+
     def is_merged():
         with server.database().cursor() as cursor:
-            cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
+            cursor.execute(
+                "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL"
+            )
         return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
+
     until(is_merged, "segments are merged")
 
 
@@ -326,7 +441,9 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
     values = {}
 
     def send_at(minute, value):
-        body = make_profile(HEAP, begin + minute * MINUTE, {("main",): [value, value]}, ("space", "bytes"))
+        body = make_profile(
+            HEAP, begin + minute * MINUTE, {("main",): [value, value]}, ("space", "bytes")
+        )
         assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
         values[minute] = value
 
@@ -334,7 +451,9 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
         line = [values[minute] for minute in sorted(values)]
         gained = sum(b - a if b >= a else b for a, b in zip(line, line[1:]))
         assert folded(client, HEAP_NAMES[0], begin, begin + HOUR)[1] == {("main",): gained}
-        assert folded(client, HEAP_NAMES[1], begin, begin + HOUR)[1] == {("main",): sum(line) // len(line)}
+        assert folded(client, HEAP_NAMES[1], begin, begin + HOUR)[1] == {
+            ("main",): sum(line) // len(line)
+        }
 
     for minutes in ({0: 100, 20: 200, 40: 300}, {10: 150, 30: 50}):
         for minute, value in minutes.items():
@@ -343,8 +462,14 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
         check()
     keep(client, ALL, "1d", totals="300d")
     check()
-    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
-                                      "retention_key(tenant_id, 0)"), "hours are reduced")
+    until(
+        lambda: not rows_of(
+            server,
+            "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+            "retention_key(tenant_id, 0)",
+        ),
+        "hours are reduced",
+    )
     check()
     send_at(35, 10)
     check()
@@ -356,19 +481,29 @@ def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_ser
     """Whatever labels make series of deltas, and whether a snapshot has a row or none."""
     server = start_server("--jobs-interval", "1s")
     begin = begin_of_day(9)
-    snapshots = [{"a": (100, 300)}, {"a": (100, 0), "b": (50, 0)}, {"a": (140, 30), "b": (80, 0)}, {"a": (0, 0)},
-                 {"b": (7, 30)}]
+    snapshots = [
+        {"a": (100, 300)},
+        {"a": (100, 0), "b": (50, 0)},
+        {"a": (140, 30), "b": (80, 0)},
+        {"a": (0, 0)},
+        {"b": (7, 30)},
+    ]
     tenants = []
     for labels in ("", "region"):
         tenant = Tenant(server)
         client = tenant.api("ingest", "read", "admin")
-        assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": labels}).status == 200
+        assert (
+            tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": labels}).status
+            == 200
+        )
         for number, snapshot in enumerate(snapshots):
             maker = pprof_maker.Maker(HEAP)
             stack = [maker.location([(maker.function("main", "m.c"), 7)])]
             for region, values in snapshot.items():
                 maker.sample(stack, list(values), labels=[("region", region)])
-            maker.scalars(time=begin + number * MINUTE, duration=0, period=1, period_type=("space", "bytes"))
+            maker.scalars(
+                time=begin + number * MINUTE, duration=0, period=1, period_type=("space", "bytes")
+            )
             answer = client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"})
             assert answer.status == 200, answer
         tenants.append((tenant, client))
@@ -377,12 +512,25 @@ def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_ser
         for _, client in tenants:
             for name, wanted in ((HEAP_NAMES[0], 50 + 70 + 7), (HEAP_NAMES[1], 360 // 5)):
                 answer, rows = folded(client, name, begin, begin + HOUR)
-                assert rows == {("main",): wanted} and "profiles=5" in answer.headers["perfolio-statistics"], answer
+                assert (
+                    rows == {("main",): wanted}
+                    and "profiles=5" in answer.headers["perfolio-statistics"]
+                ), answer
             answer, rows = folded(client, HEAP_NAMES[1], begin + 3 * MINUTE, begin + 4 * MINUTE)
-            assert rows == {} and "profiles=1" in answer.headers["perfolio-statistics"], "a snapshot of nothing"
-            answer = client.get("/api/v1/profiles", query={"query": HEAP_NAMES[1], "start": begin,
-                                                           "end": begin + HOUR})
-            assert [one["total"] for one in answer.json()["data"]][::-1] == [300, 0, 30, 0, 30], answer.json()
+            assert (
+                rows == {} and "profiles=1" in answer.headers["perfolio-statistics"]
+            ), "a snapshot of nothing"
+            answer = client.get(
+                "/api/v1/profiles",
+                query={"query": HEAP_NAMES[1], "start": begin, "end": begin + HOUR},
+            )
+            assert [one["total"] for one in answer.json()["data"]][::-1] == [
+                300,
+                0,
+                30,
+                0,
+                30,
+            ], answer.json()
 
     check()
     compact(server)
@@ -395,37 +543,59 @@ def test_labels_that_make_series_outlive_their_samples(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
-    assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200
+    assert (
+        tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status
+        == 200
+    )
     begin = begin_of_day(9)
     for i in range(6):
         maker = pprof_maker.Maker(CPU)
         where = maker.location([(maker.function("main", "main.c"), 1)])
         for number, endpoint in enumerate(["/a", "/b", "/c"]):
-            maker.sample([where], [10 ** number, 1], [("endpoint", endpoint), ("thread", f"t{i}")])
+            maker.sample([where], [10**number, 1], [("endpoint", endpoint), ("thread", f"t{i}")])
         maker.sample([where], [1000, 1], [("thread", f"t{i}")])
-        maker.scalars(time=begin + i * MINUTE, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
-        assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+        maker.scalars(
+            time=begin + i * MINUTE, duration=10**9, period=1, period_type=("cpu", "nanoseconds")
+        )
+        assert (
+            client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status
+            == 200
+        )
     compact(server)
     window = {"start": begin, "end": begin + HOUR}
     keep(client, '{endpoint=~"/a|/b"}', "3d", totals="300d")
 
     def check():
         for endpoint, value in (("/a", 6), ("/b", 60), ("/c", 600), ("", 6000)):
-            _, rows = folded(client, f'{CPU_NAMES[0]}{{endpoint="{endpoint}"}}', begin, begin + HOUR)
+            _, rows = folded(
+                client, f'{CPU_NAMES[0]}{{endpoint="{endpoint}"}}', begin, begin + HOUR
+            )
             assert rows == {("main",): value}
-        plot = client.get("/api/v1/query_range", query={
-            "query": CPU_NAMES[0], **window, "step": "1h", "group_by": "endpoint"}).json()
+        plot = client.get(
+            "/api/v1/query_range",
+            query={"query": CPU_NAMES[0], **window, "step": "1h", "group_by": "endpoint"},
+        ).json()
         assert {one["labels"]["endpoint"]: one["points"][0][1] for one in plot["series"]} == {
-            "/a": 6, "/b": 60, "/c": 600, "": 6000}
-        answer = client.get("/api/v1/query", query={
-            "query": CPU_NAMES[0], **window, "label": "thread=t1", "report": "folded"})
+            "/a": 6,
+            "/b": 60,
+            "/c": 600,
+            "": 6000,
+        }
+        answer = client.get(
+            "/api/v1/query",
+            query={"query": CPU_NAMES[0], **window, "label": "thread=t1", "report": "folded"},
+        )
         assert answer.text == "main 1100\n" and "perfolio-warning" in answer.headers
-        listed = client.get("/api/v1/profiles", query={"query": CPU_NAMES[0], **window}).json()["data"]
+        listed = client.get("/api/v1/profiles", query={"query": CPU_NAMES[0], **window}).json()[
+            "data"
+        ]
         assert sorted(one["labels"].get("endpoint", "") for one in listed) == 6 * [""] + 6 * ["/c"]
 
     check()
     until(lambda: is_reduced(server), "a block is not reduced")
-    assert count_rows(server) == 2 * (2 + 12)  # of two types: two totals, and six profiles of the other two
+    assert count_rows(server) == 2 * (
+        2 + 12
+    )  # of two types: two totals, and six profiles of the other two
     check()
     # Chosen no more: what comes now has one series, what there is stays as it was divided.
     assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 200
@@ -433,7 +603,9 @@ def test_labels_that_make_series_outlive_their_samples(start_server):
 
 
 def blocks_of(server, tenant):
-    return rows_of(server, f"SELECT object_key FROM block WHERE tenant_id = {tenant.id} AND swapped_at IS NULL")
+    return rows_of(
+        server, f"SELECT object_key FROM block WHERE tenant_id = {tenant.id} AND swapped_at IS NULL"
+    )
 
 
 def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_server):
@@ -448,28 +620,45 @@ def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_s
     before = blocks_of(server, tenant)
     keep(client, '{env="prod"}', "20d")
     keep(client, '{env="none"}', "1d")
-    until(lambda: not rows_of(server, f"SELECT 1 FROM block WHERE tenant_id = {tenant.id} AND"
-                                      " retention_key = 0"), "a block is not looked at")
+    until(
+        lambda: not rows_of(
+            server, f"SELECT 1 FROM block WHERE tenant_id = {tenant.id} AND" " retention_key = 0"
+        ),
+        "a block is not looked at",
+    )
     assert blocks_of(server, tenant) == before  # nothing is due
     keep(client, '{env="dev"}', "3d")
     keep(client, '{env=~"dev|test"}', "5d")
     assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 1}
     until(lambda: blocks_of(server, tenant) != before, "a mixed block is not written anew")
     after = blocks_of(server, tenant)
-    assert rows_of(server, f"SELECT row_count, series_count FROM block WHERE object_key = '{min(after)}'") == {2}
+    assert rows_of(
+        server, f"SELECT row_count, series_count FROM block WHERE object_key = '{min(after)}'"
+    ) == {2}
     # When it is looked at again for nothing: the rule of what is left comes due in ten days.
-    due, = rows_of(server, f"SELECT retention_due_ns FROM block WHERE object_key = '{min(after)}'")
+    (due,) = rows_of(
+        server, f"SELECT retention_due_ns FROM block WHERE object_key = '{min(after)}'"
+    )
     assert due == begin + 20 * DAY
     keep(client, '{env="none"}', "2d")
-    until(lambda: not rows_of(server, "SELECT 1 FROM block b WHERE swapped_at IS NULL AND retention_key <> "
-                                      f"retention_key(b.tenant_id, 0) AND tenant_id = {tenant.id}"),
-          "a block is not looked at with new rules")
+    until(
+        lambda: not rows_of(
+            server,
+            "SELECT 1 FROM block b WHERE swapped_at IS NULL AND retention_key <> "
+            f"retention_key(b.tenant_id, 0) AND tenant_id = {tenant.id}",
+        ),
+        "a block is not looked at with new rules",
+    )
     assert blocks_of(server, tenant) == after
-    rule, = [one for one in client.get("/api/v1/retention").json()["rules"] if "prod" in one["query"]]
+    (rule,) = [
+        one for one in client.get("/api/v1/retention").json()["rules"] if "prod" in one["query"]
+    ]
     assert keep(client, '{env="prod"}', "8d")["id"] == rule["id"]
     assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {}
-    until(lambda: is_aged(server) and not blocks_of(server, tenant) and len(objects_of(server)) == 1,
-          "a block is left of which all is past")
+    until(
+        lambda: is_aged(server) and not blocks_of(server, tenant) and len(objects_of(server)) == 1,
+        "a block is left of which all is past",
+    )
     assert folded(other.api("read"), CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 3}
     assert verify(server)["problems"] == []
 
@@ -481,8 +670,12 @@ def test_the_first_rule_that_finds_a_series_counts(server):
     keep(client, '{service_name="checkout"}', "forever")
     keep(client, ALL, "20d")
     keep(client, '{env="dev",service_name="checkout"}', "90d", position=1)
-    wanted = [(1, '{env="dev",service_name="checkout"}', 90 * 86400), (2, '{env="dev"}', 3 * 86400),
-              (3, '{service_name="checkout"}', 0), (4, ALL, 20 * 86400)]
+    wanted = [
+        (1, '{env="dev",service_name="checkout"}', 90 * 86400),
+        (2, '{env="dev"}', 3 * 86400),
+        (3, '{service_name="checkout"}', 0),
+        (4, ALL, 20 * 86400),
+    ]
     assert rules_of(client) == wanted
     assert client.get("/api/v1/retention").json()["default_keep_s"] == 5 * 86400
     now = time.time_ns()
@@ -490,26 +683,53 @@ def test_the_first_rule_that_finds_a_series_counts(server):
         for env in ("dev", "prod"):
             for service in ("checkout", "cart"):
                 body = f"main;{env}_{service}_{days} 1\n".encode()
-                answer = client.post("/api/v1/profiles", body=body, query=[
-                    ("label", f"env={env}"), ("label", f"service_name={service}"),
-                    ("time", str(now - days * DAY))])
+                answer = client.post(
+                    "/api/v1/profiles",
+                    body=body,
+                    query=[
+                        ("label", f"env={env}"),
+                        ("label", f"service_name={service}"),
+                        ("time", str(now - days * DAY)),
+                    ],
+                )
                 assert answer.status == 200, answer  # as some rule keeps it for ever
 
     def found():
-        answer = client.get("/api/v1/query", query={"query": "samples:count", "start": now - 300 * DAY,
-                                                    "end": now, "report": "folded"})
-        return {tuple(line.rpartition(" ")[0].removeprefix("main;").split("_"))
-                for line in answer.text.splitlines()}
+        answer = client.get(
+            "/api/v1/query",
+            query={
+                "query": "samples:count",
+                "start": now - 300 * DAY,
+                "end": now,
+                "report": "folded",
+            },
+        )
+        return {
+            tuple(line.rpartition(" ")[0].removeprefix("main;").split("_"))
+            for line in answer.text.splitlines()
+        }
 
-    kept = {("dev", "checkout"): 90, ("dev", "cart"): 3, ("prod", "checkout"): 999, ("prod", "cart"): 20}
-    assert found() == {(*key, str(days)) for key, most in kept.items()
-                       for days in (1, 4, 15, 50, 200) if days < most}
+    kept = {
+        ("dev", "checkout"): 90,
+        ("dev", "cart"): 3,
+        ("prod", "checkout"): 999,
+        ("prod", "cart"): 20,
+    }
+    assert found() == {
+        (*key, str(days))
+        for key, most in kept.items()
+        for days in (1, 4, 15, 50, 200)
+        if days < most
+    }
     rules = client.get("/api/v1/retention").json()["rules"]
     assert client.request("DELETE", f"/api/v1/retention/{rules[2]['id']}").status == 204
     assert rules_of(client) == [*wanted[:2], (3, ALL, 20 * 86400)]
     assert ("prod", "checkout", "15") in found() and ("prod", "checkout", "50") not in found()
-    audit = [one for one in client.get("/api/v1/audit").json()["entries"]
-             if one["action"].startswith("retention.")]
+    audit = [
+        one
+        for one in client.get("/api/v1/audit").json()["entries"]
+        if one["action"].startswith("retention.")
+    ]
     assert [one["action"] for one in audit] == ["retention.remove"] + 4 * ["retention.set"]
     assert audit[-1]["target"] == '{env="dev"} 3d'
 
@@ -537,7 +757,8 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
         answer = owner.post("/api/v1/retention", json={"query": '{env="dev"}', **more})
         assert answer.status == 400, answer
         assert answer.json()["detail"] == (
-            f"{what} is longer than your team's rules may keep: rule_keep_s is {limit}, {where}"), answer
+            f"{what} is longer than your team's rules may keep: rule_keep_s is {limit}, {where}"
+        ), answer
 
     setting = "by the setting tenant-rule-keep"
     keep(owner, '{env="dev"}', "30d")
@@ -554,26 +775,32 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
     assert operator.post(path + "/retention", json=wanted).status == 200
     assert owner.post("/api/v1/retention", json={**wanted, "position": 1}).status == 200
     refuse(3600, "set for this team", **{**wanted, "keep": "366d", "what": "totals"})
-    assert rules_of(owner) == [(1, '{env="prod"}', 365 * 86400), (2, '{env="test"}', 3600),
-                               (3, '{env="dev"}', 30 * 86400)]
+    assert rules_of(owner) == [
+        (1, '{env="prod"}', 365 * 86400),
+        (2, '{env="test"}', 3600),
+        (3, '{env="dev"}', 30 * 86400),
+    ]
     assert operator.patch(path, json={"rule_keep_s": 0}).status == 200
     keep(owner, '{env="dev"}', "forever")
 
 
-@pytest.mark.parametrize("body, wanted", [
-    ({"keep": "3d"}, "query"),
-    ({"query": '{env="dev"}'}, "keep"),
-    ({"query": '{env="dev"}', "keep": "soon"}, "keep"),
-    ({"query": '{env="dev"}', "keep": "0"}, "keep"),
-    ({"query": '{env="dev"}', "keep": "101y"}, "keep"),
-    ({"query": '{env="dev"}', "keep": "3d", "totals": "3d"}, "totals"),
-    ({"query": '{env="dev"}', "keep": "3d", "totals": "forever"}, "totals"),
-    ({"query": '{env="dev"}', "keep": "forever", "totals": "1y"}, "totals"),
-    ({"query": '{env=}', "keep": "3d"}, "query: expected a value in quotes"),
-    ({"query": '{__types__=~"memory.*"}', "keep": "3d"}, "at character 2, here: __types__"),
-    ({"query": '{env="dev"}', "keep": "3d", "position": 0}, "position"),
-    ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
-])
+@pytest.mark.parametrize(
+    "body, wanted",
+    [
+        ({"keep": "3d"}, "query"),
+        ({"query": '{env="dev"}'}, "keep"),
+        ({"query": '{env="dev"}', "keep": "soon"}, "keep"),
+        ({"query": '{env="dev"}', "keep": "0"}, "keep"),
+        ({"query": '{env="dev"}', "keep": "101y"}, "keep"),
+        ({"query": '{env="dev"}', "keep": "3d", "totals": "3d"}, "totals"),
+        ({"query": '{env="dev"}', "keep": "3d", "totals": "forever"}, "totals"),
+        ({"query": '{env="dev"}', "keep": "forever", "totals": "1y"}, "totals"),
+        ({"query": "{env=}", "keep": "3d"}, "query: expected a value in quotes"),
+        ({"query": '{__types__=~"memory.*"}', "keep": "3d"}, "at character 2, here: __types__"),
+        ({"query": '{env="dev"}', "keep": "3d", "position": 0}, "position"),
+        ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
+    ],
+)
 def test_what_is_wrong_is_said(server, body, wanted):
     answer = Tenant(server).api("admin").post("/api/v1/retention", json=body)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
@@ -593,33 +820,41 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
     assert tenant.api("read", "ingest").get("/api/v1/retention").status == 403
 
 
-@pytest.mark.parametrize("first,again", [
-    ('{env="dev",pod="a"}', '{ pod = "a" , env="dev" }'),
-    ('{env="dev",pod="a"}', "{pod='a',env=`dev`,env='dev',}"),
-    ('cpu:nanoseconds{env="dev"}', '{env="dev",__profile_type__="cpu:nanoseconds"}'),
-    ('{env=~"a|b"}', '{env =~ "a|b"}'),
-    ('{k8s_pod="a"}', '{k8s.pod="a"}'),
-    ('{env="dev-1",pod!="a"}', '{env=~"dev-1",pod!~"a"}'),
-    ('{env="\u00f6\\n"}', '{env="\\xc3\\xb6\\x0a"}'),
-])
+@pytest.mark.parametrize(
+    "first,again",
+    [
+        ('{env="dev",pod="a"}', '{ pod = "a" , env="dev" }'),
+        ('{env="dev",pod="a"}', "{pod='a',env=`dev`,env='dev',}"),
+        ('cpu:nanoseconds{env="dev"}', '{env="dev",__profile_type__="cpu:nanoseconds"}'),
+        ('{env=~"a|b"}', '{env =~ "a|b"}'),
+        ('{k8s_pod="a"}', '{k8s.pod="a"}'),
+        ('{env="dev-1",pod!="a"}', '{env=~"dev-1",pod!~"a"}'),
+        ('{env="\u00f6\\n"}', '{env="\\xc3\\xb6\\x0a"}'),
+    ],
+)
 def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
     client = Tenant(server).api("admin")
     made = keep(client, first, "3d")
     answer = client.post("/api/v1/retention", json={"query": again, "keep": "5d", "replace": False})
-    assert answer.status == 409 and f"Rule 1, {first}, finds the same" in answer.json()["detail"], answer
+    assert (
+        answer.status == 409 and f"Rule 1, {first}, finds the same" in answer.json()["detail"]
+    ), answer
     assert rules_of(client) == [(1, first, 3 * 86400)]
     assert keep(client, again, "9d") == {**made, "keep_s": 9 * 86400}
     assert rules_of(client) == [(1, first, 9 * 86400)]
 
 
-@pytest.mark.parametrize("first,other", [
-    ('{env="dev"}', '{env!="dev"}'),
-    ('{env="a|b"}', '{env=~"a|b"}'),
-    ('{env="dev"}', '{env="dev",pod=""}'),
-    ('{env="\\xff"}', '{env="\\xfe"}'),
-    ('{env="dev"}', '{env="dev "}'),
-    ('cpu', 'cpu:nanoseconds'),
-])
+@pytest.mark.parametrize(
+    "first,other",
+    [
+        ('{env="dev"}', '{env!="dev"}'),
+        ('{env="a|b"}', '{env=~"a|b"}'),
+        ('{env="dev"}', '{env="dev",pod=""}'),
+        ('{env="\\xff"}', '{env="\\xfe"}'),
+        ('{env="dev"}', '{env="dev "}'),
+        ("cpu", "cpu:nanoseconds"),
+    ],
+)
 def test_other_selectors_have_rules_of_their_own(server, first, other):
     client = Tenant(server).api("admin")
     keep(client, first, "3d")
@@ -633,10 +868,16 @@ def test_rules_that_were_doubled_before_are_told_apart(server):
     keep(client, '{a="1",b="2"}', "3d")
     keep(client, '{c="3"}', "3d")
     keep(client, "broken", "3d")
-    rows_of(server, f"""UPDATE retention_rule SET selector = '{{b="2", a="1"}}' WHERE tenant_id = {tenant.id}
-                    AND selector LIKE '%c=%' RETURNING 1""")
-    rows_of(server, f"""UPDATE retention_rule SET selector = '{{' WHERE tenant_id = {tenant.id}
-                    AND selector = 'broken' RETURNING 1""")
+    rows_of(
+        server,
+        f"""UPDATE retention_rule SET selector = '{{b="2", a="1"}}' WHERE tenant_id = {tenant.id}
+                    AND selector LIKE '%c=%' RETURNING 1""",
+    )
+    rows_of(
+        server,
+        f"""UPDATE retention_rule SET selector = '{{' WHERE tenant_id = {tenant.id}
+                    AND selector = 'broken' RETURNING 1""",
+    )
     keep(client, '{b="2", a="1"}', "5d")
     keep(client, '{ a="1", b="2" }', "7d")
     assert [keep_s for _, _, keep_s in rules_of(client)] == [7 * 86400, 5 * 86400, 3 * 86400]
@@ -648,13 +889,19 @@ def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
     everybody_sees = ["/api/v1/retention", f"/api/v1/admin/tenants/{tenant.id}/retention"]
 
     def version():
-        tags = {api.get(path).headers["etag"] for api, path in zip((client, operator), everybody_sees)}
+        tags = {
+            api.get(path).headers["etag"] for api, path in zip((client, operator), everybody_sees)
+        }
         assert len(tags) == 1
         return tags.pop()
 
-    changes = [lambda: keep(client, "cpu", "3d"), lambda: keep(client, "heap", "3d"),
-               lambda: keep(client, "heap", "4d"), lambda: keep(client, "heap", "4d", totals="1y"),
-               lambda: keep(client, "heap", "4d", totals="1y", position=1)]
+    changes = [
+        lambda: keep(client, "cpu", "3d"),
+        lambda: keep(client, "heap", "3d"),
+        lambda: keep(client, "heap", "4d"),
+        lambda: keep(client, "heap", "4d", totals="1y"),
+        lambda: keep(client, "heap", "4d", totals="1y", position=1),
+    ]
     seen = [version()]
     for change in changes:
         change()
@@ -664,26 +911,48 @@ def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
     rule = client.get("/api/v1/retention").json()["rules"][0]["id"]
     for stale in seen[:-1]:
         for api, path in zip((client, operator), everybody_sees):
-            for answer in (api.post(path, json={"query": "cpu", "keep": "9d"}, headers={"If-Match": stale}),
-                           api.request("DELETE", f"{path}/{rule}", headers={"If-Match": stale})):
+            for answer in (
+                api.post(path, json={"query": "cpu", "keep": "9d"}, headers={"If-Match": stale}),
+                api.request("DELETE", f"{path}/{rule}", headers={"If-Match": stale}),
+            ):
                 assert answer.status == 412 and answer.json()["type"].endswith("/stale"), answer
                 assert "The list of rules has been changed" in answer.json()["detail"]
     assert rules_of(client) == before and version() == seen[-1]
-    answer = client.post("/api/v1/retention", json={"query": "cpu", "keep": "9d"}, headers={"If-Match": seen[-1]})
+    answer = client.post(
+        "/api/v1/retention", json={"query": "cpu", "keep": "9d"}, headers={"If-Match": seen[-1]}
+    )
     assert answer.status == 200
-    assert client.request("DELETE", f"/api/v1/retention/{rule}", headers={"If-Match": "*"}).status == 204
+    assert (
+        client.request("DELETE", f"/api/v1/retention/{rule}", headers={"If-Match": "*"}).status
+        == 204
+    )
 
 
 def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
     tenant = Tenant(server)
     which = ["--tenant", str(tenant.id)]
     made = cli("admin", "retention", "set", '{env="dev"}', "--keep", "3d", *which).out.strip()
-    cli("admin", "retention", "set", '{service_name="checkout"}', "--keep=90d", "--totals=1y",
-        "--position=1", *which)
-    assert rules_of(tenant.api("admin")) == [(1, '{service_name="checkout"}', 90 * 86400),
-                                            (2, '{env="dev"}', 3 * 86400)]
+    cli(
+        "admin",
+        "retention",
+        "set",
+        '{service_name="checkout"}',
+        "--keep=90d",
+        "--totals=1y",
+        "--position=1",
+        *which,
+    )
+    assert rules_of(tenant.api("admin")) == [
+        (1, '{service_name="checkout"}', 90 * 86400),
+        (2, '{env="dev"}', 3 * 86400),
+    ]
     listed = cli("admin", "retention", "list", *which).out.splitlines()
-    assert listed[1].split()[:4] == ["1", str(int(made) + 1), '{service_name="checkout"}', str(90 * 86400)]
+    assert listed[1].split()[:4] == [
+        "1",
+        str(int(made) + 1),
+        '{service_name="checkout"}',
+        str(90 * 86400),
+    ]
     assert listed[1].split()[4] == str(365 * 86400)
     cli("admin", "retention", "remove", made, *which)
     assert len(rules_of(tenant.api("admin"))) == 1

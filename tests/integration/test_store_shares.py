@@ -25,7 +25,9 @@ def fill(client, oracle, pod, time_ns, stacks, is_heap=False):
     body = make_profile(types, time_ns, stacks, period, 0 if is_heap else 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
     for i, name in enumerate(names):
-        oracle.add({"pod": pod}, name, time_ns, {stack: values[i] for stack, values in stacks.items()})
+        oracle.add(
+            {"pod": pod}, name, time_ns, {stack: values[i] for stack, values in stacks.items()}
+        )
 
 
 class Filled:
@@ -35,7 +37,11 @@ class Filled:
         self.tenant, self.oracle = Tenant(server), store_oracle.Oracle()
         self.client = self.tenant.api("ingest", "read", "share")
         for i in range(6):
-            stacks = {("main", "work"): [3 + i, 30 + i], ("main", f"f{i}"): [1, 10], ("idle",): [2, i]}
+            stacks = {
+                ("main", "work"): [3 + i, 30 + i],
+                ("main", f"f{i}"): [1, 10],
+                ("idle",): [2, i],
+            }
             fill(self.client, self.oracle, f"p{i % 2}", BEGIN + i * HOUR // 2, stacks)
             heap = {("main", "alloc"): [100 + 7 * i, 50 + i], ("main", f"h{i % 3}"): [10, 3]}
             fill(self.client, self.oracle, f"p{i % 2}", BEGIN + i * HOUR // 2 + SECOND, heap, True)
@@ -57,13 +63,19 @@ def freeze(client, **options):
 
 def folded(client, share):
     text = client.get(f"/p/{share}.folded").text
-    return {tuple(stack.split(";")): int(value)
-            for stack, _, value in (line.rpartition(" ") for line in text.splitlines())}
+    return {
+        tuple(stack.split(";")): int(value)
+        for stack, _, value in (line.rpartition(" ") for line in text.splitlines())
+    }
 
 
 @pytest.mark.parametrize("name", CPU_NAMES + HEAP_NAMES)
 def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
-    for start, end in ((BEGIN, BEGIN + HOUR), (BEGIN + HOUR, BEGIN + 9 * HOUR), (BEGIN, BEGIN + 4 * HOUR)):
+    for start, end in (
+        (BEGIN, BEGIN + HOUR),
+        (BEGIN + HOUR, BEGIN + 9 * HOUR),
+        (BEGIN, BEGIN + 4 * HOUR),
+    ):
         answer = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
         wanted = filled.merge(name, start, end)
         assert answer.status == (201 if wanted else 400), answer
@@ -76,23 +88,45 @@ def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
 
 def test_a_frozen_query_tells_where_it_is_from(filled):
     selector = CPU_NAMES[1] + '{pod="p1"}'
-    made = freeze(filled.client, query=selector, visibility="team", label="why=test", expires="2d",
-                  **WINDOW).json()
-    assert set(made) == {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at", "markdown"}
+    made = freeze(
+        filled.client, query=selector, visibility="team", label="why=test", expires="2d", **WINDOW
+    ).json()
+    assert set(made) == {
+        "id",
+        "url",
+        "raw_url",
+        "delete_token",
+        "delete_url",
+        "expires_at",
+        "markdown",
+    }
     share = filled.client.get(f"/api/v1/shares/{made['id']}").json()
-    window = [time.strftime("%-d %b %Y, %H:%M", time.gmtime(ns // 10 ** 9)) for ns in (BEGIN, BEGIN + HOUR)]
-    assert share["title"].startswith(f"CPU time, pod=p1, {window[0]}–") and share["title"].endswith(" UTC"), share["title"]
+    window = [
+        time.strftime("%-d %b %Y, %H:%M", time.gmtime(ns // 10**9))
+        for ns in (BEGIN, BEGIN + HOUR)
+    ]
+    assert share["title"].startswith(f"CPU time, pod=p1, {window[0]}–") and share["title"].endswith(
+        " UTC"
+    ), share["title"]
     assert share["title"].removesuffix(" UTC").endswith(window[1][-5:])
     later = freeze(filled.client, query=selector, start=BEGIN, end=BEGIN + 2 * HOUR).json()
-    assert filled.client.get(f"/api/v1/shares/{later['id']}").json()["title"] != share["title"], "they can be told apart"
+    assert (
+        filled.client.get(f"/api/v1/shares/{later['id']}").json()["title"] != share["title"]
+    ), "they can be told apart"
     assert (share["visibility"], share["labels"]) == ("team", {"why": "test"})
     assert (share["filename"], share["format"]) == ("query.pb.gz", "pprof")
     raw = filled.client.get(f"/api/v1/shares/{made['id']}/raw").body
     text = gzip.decompress(raw).decode(errors="replace")
-    for part in (f"query: {selector}", f"({BEGIN} <= time_nanos < {BEGIN + HOUR})",
-                 f"profile type: {CPU_NAMES[1]}", "rule: sum"):
+    for part in (
+        f"query: {selector}",
+        f"({BEGIN} <= time_nanos < {BEGIN + HOUR})",
+        f"profile type: {CPU_NAMES[1]}",
+        "rule: sum",
+    ):
         assert part in text, part
-    titled = freeze(filled.client, query=selector, title="mine", filename="a.pb.gz", **WINDOW).json()
+    titled = freeze(
+        filled.client, query=selector, title="mine", filename="a.pb.gz", **WINDOW
+    ).json()
     share = filled.client.get(f"/api/v1/shares/{titled['id']}").json()
     assert (share["title"], share["filename"]) == ("mine", "a.pb.gz")
 
@@ -113,17 +147,20 @@ def test_quotas_are_those_of_uploads(server):
     assert statuses == [201, 201, 429]
 
 
-@pytest.mark.parametrize("options, status, wanted", [
-    ({"query": CPU_NAMES[0] + '{pod="none"}'}, 400, "finds no sample from 20"),
-    ({"query": CPU_NAMES[0], "start": "now-1h", "end": "now"}, 400, "finds no sample"),
-    ({"query": ""}, 400, "query is missing"),
-    ({"query": "cpu{"}, 400, "this { is not closed at character 4"),
-    ({"query": "process_cpu"}, 400, "2 profile types match"),
-    ({"query": CPU_NAMES[0], "start": "then"}, 400, "start"),
-    ({"query": CPU_NAMES[0], "report": "top"}, 400, "report"),
-    ({"query": CPU_NAMES[0], "visibility": "secret"}, 400, "visibility"),
-    ({"query": CPU_NAMES[0], "body": b"main 1\n"}, 400, "leave out the body"),
-])
+@pytest.mark.parametrize(
+    "options, status, wanted",
+    [
+        ({"query": CPU_NAMES[0] + '{pod="none"}'}, 400, "finds no sample from 20"),
+        ({"query": CPU_NAMES[0], "start": "now-1h", "end": "now"}, 400, "finds no sample"),
+        ({"query": ""}, 400, "query is missing"),
+        ({"query": "cpu{"}, 400, "this { is not closed at character 4"),
+        ({"query": "process_cpu"}, 400, "2 profile types match"),
+        ({"query": CPU_NAMES[0], "start": "then"}, 400, "start"),
+        ({"query": CPU_NAMES[0], "report": "top"}, 400, "report"),
+        ({"query": CPU_NAMES[0], "visibility": "secret"}, 400, "visibility"),
+        ({"query": CPU_NAMES[0], "body": b"main 1\n"}, 400, "leave out the body"),
+    ],
+)
 def test_what_cannot_be_frozen_is_refused(filled, options, status, wanted):
     answer = freeze(filled.client, **{**WINDOW, **options})
     assert answer.status == status and wanted in answer.json()["detail"], answer
@@ -138,6 +175,7 @@ def test_it_takes_both_scopes(filled, server):
 
 
 # ---- differences ----
+
 
 def diff_top(client, **options):
     answer = client.get("/api/v1/diff/top", query={"limit": 0, **options})
@@ -175,7 +213,8 @@ def test_two_windows_are_compared(filled, name):
     sides = {**side("a", name, FIRST), **side("b", name, SECOND_HOUR)}
     assert diff_top(filled.client, **sides) == wanted
     assert diff_top(filled.client, **sides, ignore="^idle$") == {
-        key: value for key, value in wanted.items() if key != "idle"}
+        key: value for key, value in wanted.items() if key != "idle"
+    }
 
 
 def test_a_side_without_a_window_has_that_of_the_other(filled):
@@ -191,8 +230,12 @@ def test_a_query_is_compared_with_a_share(filled):
     name = CPU_NAMES[1]
     share = freeze(filled.client, query=name, start=FIRST[0], end=FIRST[1]).json()["id"]
     first, second = filled.merge(name, *FIRST), filled.merge(name, *SECOND_HOUR)
-    assert diff_top(filled.client, a=share, **side("b", name, SECOND_HOUR)) == compared(first, second)
-    assert diff_top(filled.client, b=share, **side("a", name, SECOND_HOUR)) == compared(second, first)
+    assert diff_top(filled.client, a=share, **side("b", name, SECOND_HOUR)) == compared(
+        first, second
+    )
+    assert diff_top(filled.client, b=share, **side("a", name, SECOND_HOUR)) == compared(
+        second, first
+    )
     sides = {"a": share, **side("b", name, SECOND_HOUR)}
     flame = filled.client.get("/api/v1/diff", query=sides)
     assert flame.status == 200 and flame.body.startswith(b"PFFLAME")
@@ -201,17 +244,29 @@ def test_a_query_is_compared_with_a_share(filled):
     assert labels.status == 200, labels
 
 
-@pytest.mark.parametrize("options, wanted", [
-    ({}, "a is missing: the id of a share, or a query in a_query"),
-    (side("a", CPU_NAMES[0], FIRST), "b is missing"),
-    ({"a": "x" * 22, **side("a", CPU_NAMES[0])}, "a and a_query"),
-    ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start goes with a_query"),
-    ({**side("a", CPU_NAMES[0], FIRST), **side("b", "cpu{")}, "b: query: this { is not closed at character 4"),
-    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0], (5, 4))}, "b_start must be before b_end"),
-    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0] + '{pod="none"}')}, "b: the query finds no profile"),
-    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[1])}, "sample type"),
-    ({**side("a", ""), **side("b", CPU_NAMES[1])}, "a_query is missing"),
-])
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({}, "a is missing: the id of a share, or a query in a_query"),
+        (side("a", CPU_NAMES[0], FIRST), "b is missing"),
+        ({"a": "x" * 22, **side("a", CPU_NAMES[0])}, "a and a_query"),
+        ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start goes with a_query"),
+        (
+            {**side("a", CPU_NAMES[0], FIRST), **side("b", "cpu{")},
+            "b: query: this { is not closed at character 4",
+        ),
+        (
+            {**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0], (5, 4))},
+            "b_start must be before b_end",
+        ),
+        (
+            {**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0] + '{pod="none"}')},
+            "b: the query finds no profile",
+        ),
+        ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[1])}, "sample type"),
+        ({**side("a", ""), **side("b", CPU_NAMES[1])}, "a_query is missing"),
+    ],
+)
 def test_what_cannot_be_compared_is_said(filled, options, wanted):
     answer = filled.client.get("/api/v1/diff/top", query=options)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer

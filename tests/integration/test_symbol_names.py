@@ -21,7 +21,9 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
 
-DATA = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
+DATA = (
+    pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
+)
 PROFILES = sorted(path.name for path in DATA.glob("*p*of*"))
 
 
@@ -38,7 +40,9 @@ def send_table(client, build_id, data):
 
 def id_of(elf):
     """Of Go's note, in hexadecimal."""
-    notes = subprocess.run(["readelf", "-nW", elf], check=True, text=True, stdout=subprocess.PIPE).stdout
+    notes = subprocess.run(
+        ["readelf", "-nW", elf], check=True, text=True, stdout=subprocess.PIPE
+    ).stdout
     return re.search("GO BUILDID.*description data: ([0-9a-f ]+)", notes)[1].replace(" ", "")
 
 
@@ -47,10 +51,17 @@ def put_table(server, client, elf, data, build_id):
     send_table(client, id_of(elf), data)
     if id_of(elf) == build_id:
         return
-    columns = ("object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"
-               " functions, source")
-    query_one(server, f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s, {columns}"
-              " FROM symbol_table WHERE build_id = %s", build_id, id_of(elf))
+    columns = (
+        "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"
+        " functions, source"
+    )
+    query_one(
+        server,
+        f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s, {columns}"
+        " FROM symbol_table WHERE build_id = %s",
+        build_id,
+        id_of(elf),
+    )
 
 
 def lacking(answer):
@@ -61,30 +72,48 @@ def lacking(answer):
 
 def frames_of(profile, location):
     """[(function, file, line)] of a location, leaf first."""
-    return [(profile.functions[line["function_id"]]["name"],
-             profile.functions[line["function_id"]]["filename"], line["line"])
-            for line in location["line"]]
+    return [
+        (
+            profile.functions[line["function_id"]]["name"],
+            profile.functions[line["function_id"]]["filename"],
+            line["line"],
+        )
+        for line in location["line"]
+    ]
 
 
 def ask_llvm(elf, addresses):
     """{address: [(function, file, line)]}"""
-    done = subprocess.run(["llvm-symbolizer", f"--obj={elf}", "--no-demangle", "--output-style=JSON"],
-                          input="".join(f"{address:#x}\n" for address in addresses), text=True,
-                          check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        ["llvm-symbolizer", f"--obj={elf}", "--no-demangle", "--output-style=JSON"],
+        input="".join(f"{address:#x}\n" for address in addresses),
+        text=True,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return {address: [(frame["FunctionName"], frame["FileName"], frame["Line"])
-                      for frame in answer["Symbol"]]
-            for address, answer in zip(addresses, answers)}
+    return {
+        address: [
+            (frame["FunctionName"], frame["FileName"], frame["Line"]) for frame in answer["Symbol"]
+        ]
+        for address, answer in zip(addresses, answers)
+    }
 
 
 def ask_go(elf, addresses):
     """{address: (outermost function, file, line of the leaf)}"""
-    done = subprocess.run(["go", "tool", "addr2line", elf], text=True, check=True,
-                          input="".join(f"{address:#x}\n" for address in addresses),
-                          stdout=subprocess.PIPE)
+    done = subprocess.run(
+        ["go", "tool", "addr2line", elf],
+        text=True,
+        check=True,
+        input="".join(f"{address:#x}\n" for address in addresses),
+        stdout=subprocess.PIPE,
+    )
     lines = done.stdout.splitlines()
-    return {address: (lines[2 * i], *lines[2 * i + 1].rsplit(":", 1))
-            for i, address in enumerate(addresses)}
+    return {
+        address: (lines[2 * i], *lines[2 * i + 1].rsplit(":", 1))
+        for i, address in enumerate(addresses)
+    }
 
 
 def binary_of(profile):
@@ -103,13 +132,17 @@ def check_names(profile, number, elf):
     """Every address says what other readers of the same file say."""
     locations = locations_in(profile, number)
     addresses = [location["address"] for location in locations]
-    has_dwarf = b"debug_info" in subprocess.run(["readelf", "-SW", elf], check=True,
-                                                stdout=subprocess.PIPE).stdout
+    has_dwarf = (
+        b"debug_info"
+        in subprocess.run(["readelf", "-SW", elf], check=True, stdout=subprocess.PIPE).stdout
+    )
     assert locations and all(location["line"] for location in locations)
     if has_dwarf:
         wanted = ask_llvm(elf, addresses)
         for location in locations:
-            assert frames_of(profile, location) == wanted[location["address"]], hex(location["address"])
+            assert frames_of(profile, location) == wanted[location["address"]], hex(
+                location["address"]
+            )
     elif shutil.which("go"):
         wanted = ask_go(elf, addresses)
         for location in locations:
@@ -117,8 +150,9 @@ def check_names(profile, number, elf):
             assert (frames[-1][0], frames[0][1], str(frames[0][2])) == wanted[location["address"]]
 
 
-@pytest.mark.skipif(not PROFILES or not shutil.which("llvm-symbolizer"),
-                    reason="no profiles, or no llvm-symbolizer")
+@pytest.mark.skipif(
+    not PROFILES or not shutil.which("llvm-symbolizer"), reason="no profiles, or no llvm-symbolizer"
+)
 @pytest.mark.parametrize("name", PROFILES)
 def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     raw = (DATA / name).read_bytes()
@@ -140,15 +174,21 @@ def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     wait_for(lambda: admin.get(status).json()["generation"] > generation)
     second = admin.get(link, headers=etag)
     assert second.status == 200 and second.json()["symbolization"] == {
-        "complete": True, "pending": [], "missing": []}
+        "complete": True,
+        "pending": [],
+        "missing": [],
+    }
     assert second.json()["total"] == first.json()["total"]
     after = pprof_reader.Profile(admin.get(f"/p/{made['id']}.pb.gz").body)
     check_names(after, number, elf)
     assert after.mappings[number]["has_functions"] and after.mappings[number]["has_line_numbers"]
     # What came with the profile is still there, and so are its numbers and its very bytes.
-    assert [sample.values for sample in after.samples] == [sample.values for sample in before.samples]
-    assert ([frames_of(after, at) for at in after.locations.values() if at["mapping_id"] != number] ==
-            [frames_of(before, at) for at in before.locations.values() if at["mapping_id"] != number])
+    assert [sample.values for sample in after.samples] == [
+        sample.values for sample in before.samples
+    ]
+    assert [
+        frames_of(after, at) for at in after.locations.values() if at["mapping_id"] != number
+    ] == [frames_of(before, at) for at in before.locations.values() if at["mapping_id"] != number]
     assert admin.get(f"/api/v1/shares/{made['id']}/raw").body == raw
 
 
@@ -179,18 +219,39 @@ class Program:
         self.elf, self.build_id = folder / "program", build_id
         (folder / f"main.{suffix}").write_text(source)
         compiler = "gcc" if suffix == "c" else "g++"
-        subprocess.run([compiler, "-O2", "-g", "-pie", f"-Wl,--build-id=0x{build_id}", f"main.{suffix}", "-o",
-                        self.elf], cwd=folder, check=True)
-        symbols = subprocess.run(["nm", "-S", self.elf], check=True, text=True, stdout=subprocess.PIPE).stdout
-        places = {line.split()[3]: line.split() for line in symbols.splitlines() if len(line.split()) == 4}
-        self.addresses = [int(places[name][0], 16) + at for name in functions
-                          for at in range(int(places[name][1], 16))]
+        subprocess.run(
+            [
+                compiler,
+                "-O2",
+                "-g",
+                "-pie",
+                f"-Wl,--build-id=0x{build_id}",
+                f"main.{suffix}",
+                "-o",
+                self.elf,
+            ],
+            cwd=folder,
+            check=True,
+        )
+        symbols = subprocess.run(
+            ["nm", "-S", self.elf], check=True, text=True, stdout=subprocess.PIPE
+        ).stdout
+        places = {
+            line.split()[3]: line.split() for line in symbols.splitlines() if len(line.split()) == 4
+        }
+        self.addresses = [
+            int(places[name][0], 16) + at
+            for name in functions
+            for at in range(int(places[name][1], 16))
+        ]
         self.table = build_table(self.elf, folder)
 
     def profile(self, time_ns=BEGIN):
         """Each address is a sample's leaf once, with a value of its own."""
         maker = pprof_maker.Maker(CPU)
-        mapping = maker.mapping(str(self.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, self.build_id, flags=0)
+        mapping = maker.mapping(
+            str(self.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, self.build_id, flags=0
+        )
         for i, address in enumerate(self.addresses):
             maker.sample([maker.location((), mapping, BASE + address)], [1, 10 + i])
         maker.scalars(time=time_ns, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
@@ -198,9 +259,13 @@ class Program:
 
     def wanted(self):
         """{address: [(function, file, line)]}, as elfutils says."""
-        done = subprocess.run(["eu-addr2line", "-e", self.elf, "-a", "-i", "-f"], text=True, check=True,
-                              input="".join(f"{address:#x}\n" for address in self.addresses),
-                              stdout=subprocess.PIPE)
+        done = subprocess.run(
+            ["eu-addr2line", "-e", self.elf, "-a", "-i", "-f"],
+            text=True,
+            check=True,
+            input="".join(f"{address:#x}\n" for address in self.addresses),
+            stdout=subprocess.PIPE,
+        )
         answers, frames = {}, []
         lines = iter(done.stdout.splitlines())
         for line in lines:
@@ -228,8 +293,9 @@ def tenant(server):
     return Tenant(server)
 
 
-needs_compiler = pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("eu-addr2line"),
-                                    reason="no gcc, or no elfutils")
+needs_compiler = pytest.mark.skipif(
+    not shutil.which("gcc") or not shutil.which("eu-addr2line"), reason="no gcc, or no elfutils"
+)
 
 
 @needs_compiler
@@ -237,7 +303,9 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
     program = Program(tmp_path, "ab" * 20, C_SOURCE)
     client = tenant.api("ingest", "read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
-    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    assert (
+        client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    )
     question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR}
 
     def ask(**options):
@@ -251,20 +319,25 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
     assert top(focus="^inner$")["kept"] == 0
     # Each address is itself until it has a name, and what asks for it by that goes on to find it.
     address, old = program.addresses[7], f"^program[+]{program.addresses[7]:#x}$"
-    assert ({(row["name"], row["flat"]) for row in before["functions"]} ==
-            {(f"program+{address:#x}", 10 + i) for i, address in enumerate(program.addresses)})
+    assert {(row["name"], row["flat"]) for row in before["functions"]} == {
+        (f"program+{address:#x}", 10 + i) for i, address in enumerate(program.addresses)
+    }
     assert all(row["flags"] == ["not_symbolised"] for row in before["functions"])
     assert top(focus=old)["kept"] == 17
     send_table(client, program.build_id, program.table)
     wait_for(lambda: top()["symbolization"]["complete"])
     after = top()
     assert after["total"] == before["total"] == sum(10 + i for i in range(len(program.addresses)))
-    inner = sum(10 + i for i, address in enumerate(program.addresses)
-                if "inner" in [frame[0] for frame in program.wanted()[address]])
+    inner = sum(
+        10 + i
+        for i, address in enumerate(program.addresses)
+        if "inner" in [frame[0] for frame in program.wanted()[address]]
+    )
     assert inner and top(focus="^inner$")["kept"] == inner
     (leaf, *callers), named = program.wanted()[address], top(focus=old)
     assert named["kept"] == 17 and {row["name"] for row in named["functions"]} == {
-        frame[0] for frame in (leaf, *callers)}
+        frame[0] for frame in (leaf, *callers)
+    }
     assert {row["name"]: row["cum"] for row in after["functions"]}["inner"] == inner
     # Whoever asked before must not get the old answer.
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
@@ -272,7 +345,9 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket are not changed from outside")
+@pytest.mark.skipif(
+    stored.is_in_bucket(), reason="objects of a bucket are not changed from outside"
+)
 def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
     """As all did once, and as those do that are not worth packing."""
     server = start_server()
@@ -280,12 +355,16 @@ def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
     client = Tenant(server).api("read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
     send_table(client, program.build_id, program.table)
-    rested = server.data_dir / "objects" / query_one(server, "SELECT object_key FROM symbol_table")[0]
+    rested = (
+        server.data_dir / "objects" / query_one(server, "SELECT object_key FROM symbol_table")[0]
+    )
     assert rested.read_bytes()[:8] == b"PFSYMPK1" and program.table[:8] == b"PFSYMTB1"
     rested.write_bytes(program.table)
     with server.database().cursor() as cursor:
-        cursor.execute("UPDATE symbol_table SET bytes = %s, sha256 = sha256(%s)",
-                       [len(program.table), program.table])
+        cursor.execute(
+            "UPDATE symbol_table SET bytes = %s, sha256 = sha256(%s)",
+            [len(program.table), program.table],
+        )
     server.restart()
     client.close()
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
@@ -296,11 +375,16 @@ def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
     program = Program(tmp_path, "cd" * 20, C_SOURCE)
     client = tenant.api("ingest", "read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
-    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    assert (
+        client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    )
     query = CPU_NAMES[1] + "{}"
     window = {"a_start": BEGIN, "a_end": BEGIN + HOUR}
-    sides = [{"a": link, "b": link}, {"a_query": query, **window, "b": link},
-             {"a_query": query, **window, "b_query": query, "b_start": BEGIN, "b_end": BEGIN + HOUR}]
+    sides = [
+        {"a": link, "b": link},
+        {"a_query": query, **window, "b": link},
+        {"a_query": query, **window, "b_query": query, "b_start": BEGIN, "b_end": BEGIN + HOUR},
+    ]
 
     def answers():
         for path in ("/api/v1/diff", "/api/v1/diff/top"):
@@ -323,7 +407,11 @@ def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
     assert waiting()["complete"] and waiting()["generation"] > before["generation"]
     for wrong in ("", "?build_id=", "?build_id=ab&file=x", "?" + "&".join(["build_id=ab"] * 257)):
         assert client.get("/api/v1/symbolization" + wrong).status == 400, wrong
-    other = Tenant(tenant.server).api("read").get("/api/v1/symbolization", query={"build_id": program.build_id})
+    other = (
+        Tenant(tenant.server)
+        .api("read")
+        .get("/api/v1/symbolization", query={"build_id": program.build_id})
+    )
     assert not other.json()["complete"]
 
 
@@ -333,8 +421,15 @@ def test_what_comes_is_looked_for_before_anybody_looks(server, tmp_path):
     for path in ("/api/v1/profiles", "/api/v1/shares"):
         team = Tenant(server)
         assert team.api("ingest", "share").post(path, program.profile()).status in (200, 201)
-        wait_for(lambda: query_one(server, "SELECT file FROM symbol_need WHERE tenant_id = %s AND build_id = %s",
-                                   team.id, program.build_id) == (str(program.elf),))
+        wait_for(
+            lambda: query_one(
+                server,
+                "SELECT file FROM symbol_need WHERE tenant_id = %s AND build_id = %s",
+                team.id,
+                program.build_id,
+            )
+            == (str(program.elf),)
+        )
 
 
 @needs_compiler
@@ -344,8 +439,12 @@ def test_each_team_sees_its_own_names(server, tmp_path):
     for i, word in enumerate(("inner", "outer")):
         folder = tmp_path / str(i)
         folder.mkdir()
-        program = Program(folder, "cd" * 20, C_SOURCE.replace(word, f"{word}{i}"),
-                          functions=(f"{word}{i}" if word == "outer" else "outer", "main"))
+        program = Program(
+            folder,
+            "cd" * 20,
+            C_SOURCE.replace(word, f"{word}{i}"),
+            functions=(f"{word}{i}" if word == "outer" else "outer", "main"),
+        )
         tables.append(program)
         clients.append(Tenant(server).api("share", "read", "debuginfo"))
         links.append(share(clients[i], program.profile())["id"])
@@ -353,11 +452,17 @@ def test_each_team_sees_its_own_names(server, tmp_path):
     stranger = Tenant(server).api("share", "read")
     raw = share(stranger, tables[0].profile())["id"]
     for i, names in enumerate(({"inner0", "outer"}, {"inner", "outer1"})):
-        wait_for(lambda: names <= {row["name"] for row in
-                                   clients[i].get(f"/api/v1/shares/{links[i]}/top").json()["functions"]})
+        wait_for(
+            lambda: names
+            <= {
+                row["name"]
+                for row in clients[i].get(f"/api/v1/shares/{links[i]}/top").json()["functions"]
+            }
+        )
     answer = stranger.get(f"/api/v1/shares/{raw}/top")
-    assert ({row["name"] for row in answer.json()["functions"]} ==
-            {f"program+{address:#x}" for address in tables[0].addresses})
+    assert {row["name"] for row in answer.json()["functions"]} == {
+        f"program+{address:#x}" for address in tables[0].addresses
+    }
     assert lacking(answer) == [tables[0].build_id]
 
 
@@ -368,14 +473,24 @@ def test_functions_are_called_as_asked(tenant, tmp_path):
     client = tenant.api("ingest", "read", "share", "debuginfo")
     send_table(client, program.build_id, program.table)
     link = share(client, program.profile())["id"]
-    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    assert (
+        client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    )
     question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
-    for names, name in (("", "app::twice"), ("simple", "app::twice"), ("none", mangled),
-                        ("full", "long app::twice<long>(long)")):
+    for names, name in (
+        ("", "app::twice"),
+        ("simple", "app::twice"),
+        ("none", mangled),
+        ("full", "long app::twice<long>(long)"),
+    ):
         for path, query in ((f"/api/v1/shares/{link}/top", {}), ("/api/v1/query", question)):
             rows = client.get(path, query={**query, "names": names}).json()["functions"]
             assert {row["name"] for row in rows} == {name, "main"}
-    problem(client.get(f"/api/v1/shares/{link}/top", query={"names": "short"}), 400, "full, simple or none")
+    problem(
+        client.get(f"/api/v1/shares/{link}/top", query={"names": "short"}),
+        400,
+        "full, simple or none",
+    )
 
 
 def path_hash(names):
@@ -408,7 +523,9 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
     mangled = "_ZN3app5twiceIlEET_S1_"
     program = Program(tmp_path, "fe" * 20, CXX_SOURCE, "cc", (mangled,))
     maker = pprof_maker.Maker(CPU)
-    mapping = maker.mapping(str(program.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, program.build_id, flags=0)
+    mapping = maker.mapping(
+        str(program.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, program.build_id, flags=0
+    )
     sent = maker.function(mangled)
     maker.sample([maker.location([(sent, 0)], mapping, BASE + program.addresses[0])], [1, 10])
     maker.sample([maker.location((), mapping, BASE + program.addresses[1])], [1, 3])
@@ -416,8 +533,13 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
     link = share(client, maker.bytes())["id"]
 
     def ask(**query):
-        return metadata_of(client.get(f"/api/v1/shares/{link}/flame", query=query,
-                                      headers={"Accept": "application/vnd.perfolio.flame"}))
+        return metadata_of(
+            client.get(
+                f"/api/v1/shares/{link}/flame",
+                query=query,
+                headers={"Accept": "application/vnd.perfolio.flame"},
+            )
+        )
 
     path = path_hash([mangled])
     before = ask(root=path)
@@ -442,15 +564,25 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
     ids = [program.build_id] + [f"{i:08x}" * 5 for i in range(1, 300)]
     maker = pprof_maker.Maker(CPU)
     for i, build_id in enumerate(ids):
-        mapping = maker.mapping(f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, build_id, flags=0)
-        maker.sample([maker.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10])
+        mapping = maker.mapping(
+            f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, build_id, flags=0
+        )
+        maker.sample(
+            [maker.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10]
+        )
     link = share(client, maker.bytes())["id"]
     row, status = (f"/api/v1/shares/{link}{path}" for path in ("", "/symbolization"))
     assert client.get(row).json()["unnamed_count"] == 300
 
     def told():
-        return [client.get(path).json()[part] if part else client.get(path).json()
-                for path, part in ((status, ""), (row, "symbolization"), (f"/p/{link}.json", "symbolization"))]
+        return [
+            client.get(path).json()[part] if part else client.get(path).json()
+            for path, part in (
+                (status, ""),
+                (row, "symbolization"),
+                (f"/p/{link}.json", "symbolization"),
+            )
+        ]
 
     for answer in told():
         assert len(answer["missing"]) + len(answer["pending"]) == 256
@@ -458,17 +590,26 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
     send_table(client, program.build_id, program.table)
     columns = "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units, functions, source"
     for build_id in ids[1:256]:
-        query_one(tenant.server, f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s,"
-                  f" {columns} FROM symbol_table WHERE tenant_id = %s AND build_id = %s",
-                  build_id, tenant.id, program.build_id)
+        query_one(
+            tenant.server,
+            f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s,"
+            f" {columns} FROM symbol_table WHERE tenant_id = %s AND build_id = %s",
+            build_id,
+            tenant.id,
+            program.build_id,
+        )
     wait_for(lambda: not any(answer["missing"] or answer["pending"] for answer in told()))
     for answer in told():
         assert answer["unlisted"] == 44 and not answer["complete"]
     # A profile with as many as there is room for is told of whole.
     few = pprof_maker.Maker(CPU)
     for i in range(256):
-        mapping = few.mapping(f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, ids[i], flags=0)
-        few.sample([few.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10])
+        mapping = few.mapping(
+            f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, ids[i], flags=0
+        )
+        few.sample(
+            [few.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10]
+        )
     whole = share(client, few.bytes())["id"]
     assert client.get(f"/api/v1/shares/{whole}/symbolization").json().get("unlisted") is None
     assert client.get(f"/api/v1/shares/{whole}/symbolization").json()["complete"]
@@ -478,7 +619,9 @@ def transactions(server):
     """How many the server has made."""
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
         terminate(cursor)  # a session that ends tells what it counted
-        cursor.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        cursor.execute(
+            "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+        )
         return cursor.fetchone()[0]
 
 
@@ -496,10 +639,12 @@ def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
     link, answers = share(client, profile)["id"], []
     server.restart()
     client.close()
-    for ask in (lambda: client.post("/api/v1/profiles", profile, query={"label": "pod=a"}),
-                lambda: client.get("/api/v1/query", query=question),
-                lambda: client.get(f"/p/{link}.json"),
-                lambda: client.post("/api/v1/shares", profile)):
+    for ask in (
+        lambda: client.post("/api/v1/profiles", profile, query={"label": "pod=a"}),
+        lambda: client.get("/api/v1/query", query=question),
+        lambda: client.get(f"/p/{link}.json"),
+        lambda: client.post("/api/v1/shares", profile),
+    ):
         before = transactions(server)
         answer = ask()
         assert answer.status < 300, answer

@@ -10,13 +10,27 @@ import sys
 
 import pytest
 
-from symbol_files import (PRINT, ROOT, SYMBOLIZE, build_printer, compile_c, differences, look_up, places,
-                          refuse, run, sections_of, symbolize, write_source)
+from symbol_files import (
+    PRINT,
+    ROOT,
+    SYMBOLIZE,
+    build_printer,
+    compile_c,
+    differences,
+    look_up,
+    places,
+    refuse,
+    run,
+    sections_of,
+    symbolize,
+    write_source,
+)
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import go_table_maker  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not shutil.which("llvm-symbolizer"), reason="no llvm-symbolizer")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def printer():
@@ -76,9 +90,12 @@ def test_too_little_memory_is_a_reason_not_a_crash(source):
 
 
 def libc_debug_file():
-    build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", "/lib/x86_64-linux-gnu/libc.so.6")
-                         .stdout)
-    debug = build_id and pathlib.Path("/usr/lib/debug/.build-id", build_id[1][:2], build_id[1][2:] + ".debug")
+    build_id = re.search(
+        r"Build ID: (\w+)", run("readelf", "-n", "/lib/x86_64-linux-gnu/libc.so.6").stdout
+    )
+    debug = build_id and pathlib.Path(
+        "/usr/lib/debug/.build-id", build_id[1][:2], build_id[1][2:] + ".debug"
+    )
     return debug if debug and debug.exists() else pytest.skip("no libc6-dbg")
 
 
@@ -91,8 +108,12 @@ def test_a_limit_that_is_reached_in_the_middle_names_where(tmp_path):
 
 # ---- Go ----
 
-GO = shutil.which("go") or ("/usr/local/go/bin/go" if os.path.exists("/usr/local/go/bin/go") else None)
-SHARED = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
+GO = shutil.which("go") or (
+    "/usr/local/go/bin/go" if os.path.exists("/usr/local/go/bin/go") else None
+)
+SHARED = (
+    pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
+)
 GO_SOURCE = r"""package main
 
 import (
@@ -122,22 +143,28 @@ def go_files():
 def compare_with_go(file, table):
     """`go tool addr2line` says the outermost function and the innermost place."""
     addresses = places(table)
-    lines = run(GO, "tool", "addr2line", file, input="".join(f"{a}\n" for a in addresses)) \
-        .stdout.split("\n")
+    lines = run(
+        GO, "tool", "addr2line", file, input="".join(f"{a}\n" for a in addresses)
+    ).stdout.split("\n")
     assert len(lines) > 2 * len(addresses), "go tool addr2line gave up"
     compared = 0
-    for address, frames, name, place in zip(addresses, look_up(table, addresses), lines[0::2],
-                                            lines[1::2]):
+    for address, frames, name, place in zip(
+        addresses, look_up(table, addresses), lines[0::2], lines[1::2]
+    ):
         if name == "?":
             continue
         _, _, path, line = frames[0]
         compared += 1
-        assert (frames[-1][0], path if line != "0" else "", line) == \
-            (name, *(place.rsplit(":", 1) if ":-" not in place else ("", "0"))), address
+        assert (frames[-1][0], path if line != "0" else "", line) == (
+            name,
+            *(place.rsplit(":", 1) if ":-" not in place else ("", "0")),
+        ), address
     return compared
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.parent.name[:8]) for file in go_files()])
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, id=file.parent.name[:8]) for file in go_files()]
+)
 def test_real_go_files_are_read(file, tmp_path):
     copy = tmp_path / "file"
     copy.write_bytes(file.read_bytes())
@@ -150,14 +177,23 @@ def test_real_go_files_are_read(file, tmp_path):
 
 
 @pytest.mark.skipif(not GO, reason="no Go")
-@pytest.mark.parametrize("flags", [[], ["-buildmode=pie"], ["-ldflags=-s -w"],
-                                   ["-buildmode=pie", "-ldflags=-s -w"]])
+@pytest.mark.parametrize(
+    "flags", [[], ["-buildmode=pie"], ["-ldflags=-s -w"], ["-buildmode=pie", "-ldflags=-s -w"]]
+)
 def test_go_programs_say_what_go_says(tmp_path, flags):
     (tmp_path / "main.go").write_text(GO_SOURCE)
     (tmp_path / "go.mod").write_text("module example.org/sample\n\ngo 1.18\n")
     binary = tmp_path / "program"
-    done = run(GO, "build", *flags, "-o", binary, ".", cwd=tmp_path,
-               env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"})
+    done = run(
+        GO,
+        "build",
+        *flags,
+        "-o",
+        binary,
+        ".",
+        cwd=tmp_path,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"},
+    )
     assert done.returncode == 0, done.stderr
     table, said = symbolize(binary)
     assert said == ""
@@ -165,16 +201,22 @@ def test_go_programs_say_what_go_says(tmp_path, flags):
     chains = {tuple(frame[0] for frame in frames) for frames in look_up(table, places(table))}
     assert ("main.mul", "main.box.area", "main.main") in chains
     if not flags:
-        wrong = [entry for entry in differences(binary, table)[0]
-                 if "<autogenerated>" not in str(entry) and entry[2][0][0] != "??"]
+        wrong = [
+            entry
+            for entry in differences(binary, table)[0]
+            if "<autogenerated>" not in str(entry) and entry[2][0][0] != "??"
+        ]
         assert wrong == []
 
 
 # ---- everything else of the matrix ----
 
+
 def test_a_relocatable_file_is_what_elfutils_says(source):
     """Kernel modules are such files: code in several sections, all from address 0."""
-    done = run("gcc", "-O2", "-g", "-ffunction-sections", "-c", "main.c", "-o", "main.o", cwd=source)
+    done = run(
+        "gcc", "-O2", "-g", "-ffunction-sections", "-c", "main.c", "-o", "main.o", cwd=source
+    )
     assert done.returncode == 0, done.stderr
     table, said = symbolize(source / "main.o")
     assert said == ""
@@ -198,7 +240,9 @@ def of_binutils(module, address):
     """The third vote, needed at one address that was seen (always inlined code, twice at one place). -j: in a section."""
     next_address = 0
     for name, size, flags, alignment in re.findall(
-            r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)", sections_of(module)):
+        r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)",
+        sections_of(module),
+    ):
         if "A" not in flags:
             continue
         begin = -(-next_address // max(int(alignment), 1)) * max(int(alignment), 1)
@@ -209,8 +253,11 @@ def of_binutils(module, address):
     return []
 
 
-@pytest.mark.skipif(not kernel_modules(), reason="no linux-image-…-dbg package: PERFOLIO_KERNEL_DEBUG= says where one "
-                                                 "is unpacked (its usr/lib/debug)")
+@pytest.mark.skipif(
+    not kernel_modules(),
+    reason="no linux-image-…-dbg package: PERFOLIO_KERNEL_DEBUG= says where one "
+    "is unpacked (its usr/lib/debug)",
+)
 def test_a_kernel_module_is_what_elfutils_says(tmp_path):
     """Its code lies in several sections, and no two readers place them by chance alike."""
     modules = kernel_modules()
@@ -220,8 +267,10 @@ def test_a_kernel_module_is_what_elfutils_says(tmp_path):
         table, said = symbolize(copy)
         assert said == ""
         addresses = places(table)
-        addresses = addresses[::len(addresses) // 2000 + 1]
-        out = run("eu-addr2line", "-i", "-A", "-a", "-e", copy, input="\n".join(addresses) + "\n").stdout
+        addresses = addresses[:: len(addresses) // 2000 + 1]
+        out = run(
+            "eu-addr2line", "-i", "-A", "-a", "-e", copy, input="\n".join(addresses) + "\n"
+        ).stdout
         blocks = [block.split("\n")[1:] for block in ("\n" + out).split("\n0x")[1:]]
         assert len(blocks) == len(addresses)
         compared = voted = 0
@@ -240,8 +289,10 @@ def test_a_file_with_lines_alone_has_lines_and_symbols(source):
     binary = compile_c(source)
     whole, _ = symbolize(binary)
     lines = source / "lines"
-    remove = [f"--remove-section=.debug_{name}"
-              for name in ("info", "abbrev", "aranges", "str", "rnglists", "loclists")]
+    remove = [
+        f"--remove-section=.debug_{name}"
+        for name in ("info", "abbrev", "aranges", "str", "rnglists", "loclists")
+    ]
     assert run("objcopy", *remove, binary, lines).returncode == 0
     table, said = symbolize(lines)
     assert said == ""
@@ -249,8 +300,11 @@ def test_a_file_with_lines_alone_has_lines_and_symbols(source):
     for chain, alone in zip(look_up(whole, addresses), look_up(table, addresses)):
         if chain and chain[0][3] != "0":
             assert len(alone) == 1
-            assert (alone[0][0], os.path.basename(alone[0][2]), alone[0][3]) == \
-                (chain[-1][0], os.path.basename(chain[0][2]), chain[0][3])
+            assert (alone[0][0], os.path.basename(alone[0][2]), alone[0][3]) == (
+                chain[-1][0],
+                os.path.basename(chain[0][2]),
+                chain[0][3],
+            )
 
 
 def test_one_broken_unit_leaves_the_others(source):
@@ -260,7 +314,7 @@ def test_one_broken_unit_leaves_the_others(source):
     assert done.returncode == 0, done.stderr
     data = bytearray(binary.read_bytes())
     offset = int(re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", sections_of(binary))[1], 16)
-    data[offset + 8:offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
+    data[offset + 8 : offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
     binary.write_bytes(data)
     table, said = symbolize(binary)
     assert "1 of 2 units of its DWARF is broken" in said
@@ -317,17 +371,28 @@ def test_cpp_is_demangled_and_what_llvm_says(tmp_path, compiler):
 @pytest.mark.skipif(not shutil.which("rustc"), reason="no rustc")
 @pytest.mark.parametrize("mangling", ["legacy", "v0"])
 def test_rust_is_demangled_and_what_llvm_says(tmp_path, mangling):
-    (tmp_path / "main.rs").write_text(r"""
+    (tmp_path / "main.rs").write_text(
+        r"""
 fn square(x: u64) -> u64 { x.wrapping_mul(x) }
 fn main() {
     let numbers: Vec<u64> = std::env::args().map(|a| a.len() as u64).collect();
     let total: u64 = numbers.iter().map(|&n| square(n)).sum();
     println!("{total}");
 }
-""")
+"""
+    )
     binary = tmp_path / "program"
-    done = run("rustc", "-g", "-O", "-C", f"symbol-mangling-version={mangling}", "main.rs", "-o",
-               binary, cwd=tmp_path)
+    done = run(
+        "rustc",
+        "-g",
+        "-O",
+        "-C",
+        f"symbol-mangling-version={mangling}",
+        "main.rs",
+        "-o",
+        binary,
+        cwd=tmp_path,
+    )
     if done.returncode:
         pytest.skip("this rustc cannot do that")
     table, _ = symbolize(binary)
@@ -345,13 +410,15 @@ def test_each_layout_of_gos_table_is_read(tmp_path, version):
     assert said == ""
     rows = go_table_maker.expected()
     chains = look_up(table, [hex(row[0]) for row in rows])
-    assert [[(name, file, int(line)) for name, _, file, line in chain] for chain in chains] == \
-        [[row[1:]] for row in rows]
+    assert [[(name, file, int(line)) for name, _, file, line in chain] for chain in chains] == [
+        [row[1:]] for row in rows
+    ]
     if GO:
         assert compare_with_go(binary, table) > 10
 
 
 # ---- hostile files ----
+
 
 def mutate(data, generator, sections):
     """A few bytes changed: anywhere, in the headers, or in one of the sections."""
@@ -359,9 +426,9 @@ def mutate(data, generator, sections):
     begin, size = generator.choice([(0, len(data)), (0, 64), (len(data) - 4096, 4096), *sections])
     for _ in range(generator.choice([1, 3, 30, 300])):
         at = min(max(begin + generator.randrange(max(size, 1)), 0), len(data) - 1)
-        data[at] = generator.choice([0, 1, 0x7f, 0x80, 0xff, generator.randrange(256)])
+        data[at] = generator.choice([0, 1, 0x7F, 0x80, 0xFF, generator.randrange(256)])
     if generator.random() < 0.1:
-        del data[generator.randrange(len(data)):]
+        del data[generator.randrange(len(data)) :]
     return data
 
 
@@ -376,12 +443,18 @@ def test_mutated_files_give_a_table_or_a_reason(source, kind):
         assert run("gcc", "-O2", "-g", "-c", "main.c", "-o", binary, cwd=source).returncode == 0
     else:
         binary = compile_c(source)
-        if kind != "plain" and run("objcopy", f"--compress-debug-sections={kind}", binary).returncode:
+        if (
+            kind != "plain"
+            and run("objcopy", f"--compress-debug-sections={kind}", binary).returncode
+        ):
             pytest.skip("this objcopy cannot do that")
     data = binary.read_bytes()
-    sections = [(int(offset, 16), int(size, 16)) for offset, size in
-                re.findall(r"\](?: \.\S+)? +\w+ +[0-9a-f]{16} ([0-9a-f]+) ([0-9a-f]+)",
-                           sections_of(binary))]
+    sections = [
+        (int(offset, 16), int(size, 16))
+        for offset, size in re.findall(
+            r"\](?: \.\S+)? +\w+ +[0-9a-f]{16} ([0-9a-f]+) ([0-9a-f]+)", sections_of(binary)
+        )
+    ]
     assert len(sections) >= 3
     generator = random.Random(kind)
     outcomes = set()

@@ -6,8 +6,17 @@ import struct
 
 import pytest
 
-from symbol_files import (build_printer, compile_c, look_up, places, refuse, run, sections_of, symbolize,
-                          write_source)
+from symbol_files import (
+    build_printer,
+    compile_c,
+    look_up,
+    places,
+    refuse,
+    run,
+    sections_of,
+    symbolize,
+    write_source,
+)
 
 OTHER = r"""
 #include "inlined.h"
@@ -58,6 +67,7 @@ def split(folder, compiler, version):
 
 
 # ---- how each file is made: (file, options) ----
+
 
 def plain(folder, version="5", compiler="gcc"):
     return whole(folder, f"-gdwarf-{version}", compiler=compiler), []
@@ -133,8 +143,10 @@ def stripped_of_dwz(folder, has_exports):
 
 def lines_alone(folder):
     file = whole(folder)
-    remove = [f"--remove-section=.debug_{name}"
-              for name in ("info", "abbrev", "aranges", "str", "rnglists", "loclists")]
+    remove = [
+        f"--remove-section=.debug_{name}"
+        for name in ("info", "abbrev", "aranges", "str", "rnglists", "loclists")
+    ]
     tool("objcopy", *remove, file, "lines", cwd=folder)
     return folder / "lines", []
 
@@ -170,8 +182,18 @@ def mini(folder, is_damaged=False):
 
 
 def unit_object(folder, target):
-    tool("clang", f"--target={target}", "-ffreestanding", "-O2", "-g", "-c", "main.c", "-o", "object.o",
-         cwd=folder)
+    tool(
+        "clang",
+        f"--target={target}",
+        "-ffreestanding",
+        "-O2",
+        "-g",
+        "-c",
+        "main.c",
+        "-o",
+        "object.o",
+        cwd=folder,
+    )
     return folder / "object.o", []
 
 
@@ -179,7 +201,10 @@ def damaged(folder, is_named=True):
     """The unit and its line table are of version 99."""
     file = compile_c(folder)
     if not is_named:
-        keep = [f"--keep-section=.debug_{name}" for name in ("info", "line", "abbrev", "str", "line_str")]
+        keep = [
+            f"--keep-section=.debug_{name}"
+            for name in ("info", "line", "abbrev", "str", "line_str")
+        ]
         tool("objcopy", "-S", *keep, file, cwd=folder)
     data = bytearray(file.read_bytes())
     for name in ("info", "line"):
@@ -192,12 +217,22 @@ def damaged(folder, is_named=True):
 def cut(folder):
     file = whole(folder)
     data = file.read_bytes()
-    (folder / "cut").write_bytes(data[:len(data) // 2])
+    (folder / "cut").write_bytes(data[: len(data) // 2])
     return folder / "cut", []
 
 
 def other_byte_order(folder):
-    tool("clang", "--target=powerpc64-linux-gnu", "-ffreestanding", "-g", "-c", "main.c", "-o", "big.o", cwd=folder)
+    tool(
+        "clang",
+        "--target=powerpc64-linux-gnu",
+        "-ffreestanding",
+        "-g",
+        "-c",
+        "main.c",
+        "-o",
+        "big.o",
+        cwd=folder,
+    )
     return folder / "big.o", []
 
 
@@ -207,6 +242,7 @@ def no_elf(folder):
 
 
 # ---- what each gives ----
+
 
 class Whole:
     """What the plain program says, at each of its addresses."""
@@ -246,41 +282,101 @@ FUNCTIONS = ["main", "entry", "outlined", "other", "third"]
 EXPORTS = ["main", "entry", "other", "third"]
 NO_DWO = "3 units are in split files that were not given, such as "
 MATRIX = {
-    **{f"DWARF {version}, {compiler}": (plain, [version, compiler], Partly([*FUNCTIONS, "leaf", "twice"], 3))
-       for version in "2345" for compiler in ("gcc", "clang")},
+    **{
+        f"DWARF {version}, {compiler}": (
+            plain,
+            [version, compiler],
+            Partly([*FUNCTIONS, "leaf", "twice"], 3),
+        )
+        for version in "2345"
+        for compiler in ("gcc", "clang")
+    },
     "separate debug file": (debug_only, [], Whole()),
     "zlib": (packed, ["zlib"], Whole()),
     "zlib, old style": (packed, ["zlib-gnu"], Whole()),
     "zstd": (packed, ["zstd"], Whole()),
-    "unknown compression": (packed_by, [9], Partly(
-        FUNCTIONS, 1, "is compressed by method 9, which is unknown")),
-    "damaged compression": (packed_by, [2], Partly(FUNCTIONS, 1, "claims more than its bytes can hold")),
-    **{f".dwo, DWARF {version}, {compiler}": (with_dwo, [compiler, version], Partly(
-        [*FUNCTIONS, "leaf", "twice"], 3)) for version in (4, 5) for compiler in ("gcc", "clang")},
-    **{f".dwo missing, DWARF {version}": (without_dwo, ["gcc", version], Partly(FUNCTIONS, 1, NO_DWO))
-       for version in (4, 5)},
-    **{f".dwp of {packer}, DWARF {version}, {compiler}": (with_dwp, [packer, compiler, version], Partly(
-        [*FUNCTIONS, "leaf", "twice"], 3)) for packer in ("dwp", "llvm-dwp") for version in (4, 5)
-       for compiler in ("gcc", "clang")},
-    ".dwp with a damaged index": (broken_dwp, ["clang"], Partly(
-        FUNCTIONS, 1, "the index of a package of split files (.debug_cu_index) is damaged")),
+    "unknown compression": (
+        packed_by,
+        [9],
+        Partly(FUNCTIONS, 1, "is compressed by method 9, which is unknown"),
+    ),
+    "damaged compression": (
+        packed_by,
+        [2],
+        Partly(FUNCTIONS, 1, "claims more than its bytes can hold"),
+    ),
+    **{
+        f".dwo, DWARF {version}, {compiler}": (
+            with_dwo,
+            [compiler, version],
+            Partly([*FUNCTIONS, "leaf", "twice"], 3),
+        )
+        for version in (4, 5)
+        for compiler in ("gcc", "clang")
+    },
+    **{
+        f".dwo missing, DWARF {version}": (
+            without_dwo,
+            ["gcc", version],
+            Partly(FUNCTIONS, 1, NO_DWO),
+        )
+        for version in (4, 5)
+    },
+    **{
+        f".dwp of {packer}, DWARF {version}, {compiler}": (
+            with_dwp,
+            [packer, compiler, version],
+            Partly([*FUNCTIONS, "leaf", "twice"], 3),
+        )
+        for packer in ("dwp", "llvm-dwp")
+        for version in (4, 5)
+        for compiler in ("gcc", "clang")
+    },
+    ".dwp with a damaged index": (
+        broken_dwp,
+        ["clang"],
+        Partly(FUNCTIONS, 1, "the index of a package of split files (.debug_cu_index) is damaged"),
+    ),
     "dwz": (with_dwz, [True], Whole()),
-    "dwz, shared file missing": (with_dwz, [False], Partly(
-        ["main"], 1, "names are in a shared file of dwz that was not given")),
+    "dwz, shared file missing": (
+        with_dwz,
+        [False],
+        Partly(["main"], 1, "names are in a shared file of dwz that was not given"),
+    ),
     "dwz, .dynsym alone": (stripped_of_dwz, [True], Partly(EXPORTS, 1)),
-    "dwz, stripped": (stripped_of_dwz, [False], Refused("the file names no function: it is stripped")),
+    "dwz, stripped": (
+        stripped_of_dwz,
+        [False],
+        Refused("the file names no function: it is stripped"),
+    ),
     "lines alone": (lines_alone, [], Partly(FUNCTIONS, 1)),
     ".symtab": (symbols_alone, [], Partly(FUNCTIONS, 1)),
     ".dynsym": (exports_alone, [], Partly(EXPORTS, 1)),
     "stripped": (nothing, [], Refused("the file names no function: it is stripped")),
     "mini-debuginfo": (mini, [], Partly(["outlined", "third"], 1)),
-    **{f"object of {target}": (unit_object, [f"{target}-linux-gnu"], Partly(
-        ["entry", "outlined", "leaf", "middle"], 3))
-       for target in ("x86_64", "i386", "aarch64", "arm", "riscv64")},
-    "object of another machine": (unit_object, ["mips64el-linux-gnu"], Partly(["entry", "outlined"], 1, "are not known")),
-    "DWARF of an unknown version": (damaged, [], Partly(
-        ["main", "entry", "outlined"], 1, "it has DWARF, but nothing could be read of it")),
-    "nothing but such DWARF": (damaged, [False], Refused("it has DWARF, but nothing could be read of it")),
+    **{
+        f"object of {target}": (
+            unit_object,
+            [f"{target}-linux-gnu"],
+            Partly(["entry", "outlined", "leaf", "middle"], 3),
+        )
+        for target in ("x86_64", "i386", "aarch64", "arm", "riscv64")
+    },
+    "object of another machine": (
+        unit_object,
+        ["mips64el-linux-gnu"],
+        Partly(["entry", "outlined"], 1, "are not known"),
+    ),
+    "DWARF of an unknown version": (
+        damaged,
+        [],
+        Partly(["main", "entry", "outlined"], 1, "it has DWARF, but nothing could be read of it"),
+    ),
+    "nothing but such DWARF": (
+        damaged,
+        [False],
+        Refused("it has DWARF, but nothing could be read of it"),
+    ),
     "damaged mini-debuginfo": (mini, [True], Partly(EXPORTS, 1, "of .gnu_debugdata are damaged")),
     "cut short": (cut, [], Refused("outside of the file")),
     "big-endian": (other_byte_order, [], Refused("big-endian ELF files are not supported")),

@@ -34,8 +34,11 @@ def begin(client, size, **more):
 
 
 def put(client, upload, number, data, **options):
-    return client.put(f"/api/v1/uploads/{upload['id']}/parts/{number}",
-                      data[number * PART:(number + 1) * PART], **options)
+    return client.put(
+        f"/api/v1/uploads/{upload['id']}/parts/{number}",
+        data[number * PART : (number + 1) * PART],
+        **options,
+    )
 
 
 def part_objects(server):
@@ -43,8 +46,11 @@ def part_objects(server):
 
 
 def stored_bytes(server, tenant_id):
-    row = query_one(server, "SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage"
-                    " WHERE tenant_id = %s", tenant_id)
+    row = query_one(
+        server,
+        "SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage" " WHERE tenant_id = %s",
+        tenant_id,
+    )
     return row[0]
 
 
@@ -53,8 +59,10 @@ def test_a_part_that_comes_too_late_leaves_nothing_behind(server, admin):
     data = large_pprof(PART)
     upload = begin(admin, len(data))
     with server.database("perfolio_jobs") as connection:
-        connection.cursor().execute("UPDATE upload SET completing_until = now() + interval '1 hour'"
-                                    " WHERE id = %s", (upload["id"],))
+        connection.cursor().execute(
+            "UPDATE upload SET completing_until = now() + interval '1 hour'" " WHERE id = %s",
+            (upload["id"],),
+        )
     before = part_objects(server)
     assert put(admin, upload, 0, data).status == 409
     assert part_objects(server) == before
@@ -69,8 +77,9 @@ def test_conflicts_of_completing_are_told_apart(server, admin):
     answer = admin.post(path)
     assert "1 of 2 parts are missing: 1" in problem(answer, 409)["detail"]
     assert "retry-after" not in answer.headers
-    query_one(server, "UPDATE upload SET completing_until = NULL WHERE id = %s RETURNING 1",
-              upload["id"])
+    query_one(
+        server, "UPDATE upload SET completing_until = NULL WHERE id = %s RETURNING 1", upload["id"]
+    )
     assert put(admin, upload, 1, bytes(2 * PART)).status == 204
     query_one(server, claim + " RETURNING 1", upload["id"])
     answer = admin.post(path)
@@ -116,8 +125,7 @@ def test_parts_in_any_order_become_one_share(server, admin):
     problem(admin.delete(path), 409)
     wait_for(lambda: not [p for p in part_objects(server) if upload["id"] in p])
     token = {"X-Perfolio-Delete-Token": made["delete_token"]}
-    assert server.anonymous().delete(f"/api/v1/shares/{made['id']}",
-                                     headers=token).status == 204
+    assert server.anonymous().delete(f"/api/v1/shares/{made['id']}", headers=token).status == 204
 
 
 def test_a_part_may_be_put_again_and_the_last_one_counts(admin):
@@ -135,10 +143,15 @@ def test_a_part_may_be_put_again_and_the_last_one_counts(admin):
 
 
 def test_wrong_parts_and_announcements_are_named(admin):
-    for body, word in (({}, "size"), ({"size": 0}, "size"), ({"size": -5}, "size"),
-                       ({"size": "10"}, "size"), ({"size": 10, "sha256": "zz"}, "sha256"),
-                       ({"size": 10, "filename": "a\nb"}, "filename"),
-                       ({"size": 10, "color": 1}, "color")):
+    for body, word in (
+        ({}, "size"),
+        ({"size": 0}, "size"),
+        ({"size": -5}, "size"),
+        ({"size": "10"}, "size"),
+        ({"size": 10, "sha256": "zz"}, "sha256"),
+        ({"size": 10, "filename": "a\nb"}, "filename"),
+        ({"size": 10, "color": 1}, "color"),
+    ):
         problem(admin.post("/api/v1/uploads", json=body), 400, word)
     problem(admin.post("/api/v1/uploads", json={"size": 1 << 39}), 413)
     upload = begin(admin, 5000)
@@ -162,8 +175,11 @@ def test_an_upload_is_its_makers_alone(admin, anonymous, server):
     upload = begin(admin, len(samples.FOLDED))
     base = f"/api/v1/uploads/{upload['id']}"
     by_token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
-    for client, headers in ((anonymous, {}), (anonymous.with_token(stranger), {}),
-                            (anonymous, by_token)):
+    for client, headers in (
+        (anonymous, {}),
+        (anonymous.with_token(stranger), {}),
+        (anonymous, by_token),
+    ):
         assert client.get(base, headers=headers).status == 404
         assert client.put(base + "/parts/0", samples.FOLDED, headers=headers).status == 404
         assert client.post(base + "/complete", headers=headers).status == 404
@@ -186,15 +202,21 @@ def test_an_abandoned_upload_goes_and_gives_its_bytes_back(start_server):
     assert admin.put(f"/api/v1/uploads/{upload['id']}/parts/1", b"x").status == 204
     assert stored_bytes(server, 2) == before + PART + 1
     assert len(part_objects(server)) == 1
-    query_one(server, "UPDATE upload SET expires_at = now() - interval '1 second'"
-              " WHERE id = %s", upload["id"])
+    query_one(
+        server,
+        "UPDATE upload SET expires_at = now() - interval '1 second'" " WHERE id = %s",
+        upload["id"],
+    )
     problem(admin.get(f"/api/v1/uploads/{upload['id']}"), 404)
     wait_for(lambda: part_objects(server) == [] and stored_bytes(server, 2) == before)
 
 
 def seconds_left(server, upload):
-    return query_one(server, "SELECT extract(epoch FROM expires_at - now())::float FROM upload"
-                     " WHERE id = %s", upload["id"])[0]
+    return query_one(
+        server,
+        "SELECT extract(epoch FROM expires_at - now())::float FROM upload" " WHERE id = %s",
+        upload["id"],
+    )[0]
 
 
 def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server):
@@ -204,8 +226,11 @@ def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server)
     of_admin, idle = begin(server.api(), 10 * PART), begin(anonymous, 10 * PART)
     assert stored_bytes(server, 1) == 10 * PART
     assert 3500 < seconds_left(server, idle) <= 3600 < 86000 < seconds_left(server, of_admin)
-    query_one(server, "UPDATE upload SET expires_at = now() + interval '1 minute'"
-              " WHERE id = %s RETURNING 1", idle["id"])
+    query_one(
+        server,
+        "UPDATE upload SET expires_at = now() + interval '1 minute'" " WHERE id = %s RETURNING 1",
+        idle["id"],
+    )
     token = {"X-Perfolio-Upload-Token": idle["upload_token"]}
     assert put(anonymous, idle, 0, bytes(PART), headers=token).status == 204
     assert 3500 < seconds_left(server, idle) <= 3600
@@ -244,19 +269,21 @@ def test_an_announcement_under_a_key_begins_one_upload(server, admin):
     tenant_id, token = new_tenant(admin, "announced")
     team = admin.with_token(token)
     headers = {"Idempotency-Key": "announced"}
-    first, again = (team.post("/api/v1/uploads", json={"size": len(samples.FOLDED)},
-                              headers=headers) for _ in range(2))
+    first, again = (
+        team.post("/api/v1/uploads", json={"size": len(samples.FOLDED)}, headers=headers)
+        for _ in range(2)
+    )
     assert first.status == again.status == 201 and first.json() == again.json()
     assert stored_bytes(server, tenant_id) == len(samples.FOLDED)
-    problem(team.post("/api/v1/uploads", json={"size": 5}, headers=headers), 409,
-            "Idempotency-Key")
+    problem(team.post("/api/v1/uploads", json={"size": 5}, headers=headers), 409, "Idempotency-Key")
     anonymous = server.anonymous()
     own = anonymous.post("/api/v1/uploads", json={"size": len(samples.FOLDED)}, headers=headers)
     assert own.status == 201 and own.json()["id"] != first.json()["id"]
     token = {"X-Perfolio-Upload-Token": own.json()["upload_token"]}
     assert put(anonymous, own.json(), 0, samples.FOLDED, headers=token).status == 204
-    assert anonymous.post(f"/api/v1/uploads/{own.json()['id']}/complete",
-                          headers=token).status == 201
+    assert (
+        anonymous.post(f"/api/v1/uploads/{own.json()['id']}/complete", headers=token).status == 201
+    )
 
 
 def test_the_same_bytes_are_charged_once(server, admin, anonymous):

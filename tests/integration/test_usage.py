@@ -34,7 +34,14 @@ def total(client, **query):
 def test_all_ways_count_and_nothing_counts_twice(server, wire):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
-    assert total(client) == {"batches": 0, "profiles": 0, "samples": 0, "bytes": 0, "cut_strings": 0, "series": 0}
+    assert total(client) == {
+        "batches": 0,
+        "profiles": 0,
+        "samples": 0,
+        "bytes": 0,
+        "cut_strings": 0,
+        "series": 0,
+    }
     kinds = 1 if wire == "otlp" else 2  # of values
     for at in range(3):
         for _ in range(2):  # the second time it is known
@@ -42,8 +49,13 @@ def test_all_ways_count_and_nothing_counts_twice(server, wire):
                 assert is_taken(send(client, wire, {"pod": pod}, at))
     seen = total(client)
     assert seen.pop("bytes") > 0
-    assert seen == {"batches": 6, "profiles": 6 * kinds, "samples": 12 * kinds, "cut_strings": 0,
-                    "series": 2 * kinds}
+    assert seen == {
+        "batches": 6,
+        "profiles": 6 * kinds,
+        "samples": 12 * kinds,
+        "cut_strings": 0,
+        "series": 2 * kinds,
+    }
     assert total(Tenant(server).api("read"))["batches"] == 0, "teams count their own"
 
 
@@ -81,7 +93,9 @@ def test_many_at_once_and_a_restart_count_right(start_server):
     def push(number):
         client = clients[number % 3].with_token(clients[number % 3].token)
         profile = make_same(BEGIN + number // 6, STACKS)
-        series = [({"service_name": "app", "pod": f"{number % 12}-{i}"}, [profile]) for i in range(5)]
+        series = [
+            ({"service_name": "app", "pod": f"{number % 12}-{i}"}, [profile]) for i in range(5)
+        ]
         answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
         client.close()
         return answer.status
@@ -104,7 +118,9 @@ def test_many_at_once_and_a_restart_count_right(start_server):
     for number, client in enumerate(clients):
         seen = total(client)
         seen.pop("bytes")
-        assert seen == (wanted if number else {**wanted, "batches": 105, "profiles": 210, "samples": 420})
+        assert seen == (
+            wanted if number else {**wanted, "batches": 105, "profiles": 210, "samples": 420}
+        )
 
 
 def test_a_window_has_its_days(server):
@@ -114,15 +130,23 @@ def test_a_window_has_its_days(server):
     with server.database().cursor() as cursor:
         for i, day in enumerate(days):
             for slot in range(2):
-                cursor.execute("INSERT INTO ingest_usage VALUES (%s, %s, %s, 1, 2, 3, 4, 5, 0)",
-                               (tenant.id, day, slot))
-    get = lambda **query: [row["day"] for row in client.get("/api/v1/usage", query=query).json()["days"]]
+                cursor.execute(
+                    "INSERT INTO ingest_usage VALUES (%s, %s, %s, 1, 2, 3, 4, 5, 0)",
+                    (tenant.id, day, slot),
+                )
+    get = lambda **query: [
+        row["day"] for row in client.get("/api/v1/usage", query=query).json()["days"]
+    ]
     assert get() == [str(days[2])]
     assert get(start="now-365d") == [str(day) for day in days]
     assert get(start="now-365d", end="now-40d") == [str(day) for day in days[:2]]
     assert get(start=f"{days[1]}T23:59:59Z", end=f"{days[1]}T00:00:00Z") == [str(days[1])]
-    for query, word in (({"start": "x"}, "start"), ({"start": "now", "end": "now-2d"}, "start"),
-                        ({"start": "now-4y"}, "days"), ({"colour": "red"}, "colour")):
+    for query, word in (
+        ({"start": "x"}, "start"),
+        ({"start": "now", "end": "now-2d"}, "start"),
+        ({"start": "now-4y"}, "days"),
+        ({"colour": "red"}, "colour"),
+    ):
         answer = client.get("/api/v1/usage", query=query)
         assert answer.status == 400 and word in answer.json()["detail"], answer
     done = server.cli("usage", "--start", "now-365d", environment={"PERFOLIO_TOKEN": client.token})

@@ -11,8 +11,13 @@ import pytest
 
 from test_pages import meta
 
-STACKS = {("main", "serve", "parse", "alloc"): 10, ("main", "serve", "parse"): 5,
-          ("main", "serve", "render", "alloc"): 30, ("main", "idle"): 40, ("gc", "alloc"): 15}
+STACKS = {
+    ("main", "serve", "parse", "alloc"): 10,
+    ("main", "serve", "parse"): 5,
+    ("main", "serve", "render", "alloc"): 30,
+    ("main", "idle"): 40,
+    ("gc", "alloc"): 15,
+}
 TOTAL = sum(STACKS.values())
 BASES = (0x811C9DC5, 0x9747B28C)
 MASK = 0xFFFFFFFF
@@ -50,7 +55,9 @@ def tree(stacks):
 
 def titles(nodes):
     """What hovering over each box says, sorted."""
-    return sorted(f"{path[-1]} ({value}, {100 * value / TOTAL:.2f} %)" for path, value in nodes.items())
+    return sorted(
+        f"{path[-1]} ({value}, {100 * value / TOTAL:.2f} %)" for path, value in nodes.items()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +88,20 @@ def test_without_an_address_all_is_shown(anonymous, made):
     assert "not shown" not in foot
 
 
-@pytest.mark.parametrize("path", [("main",), ("main", "serve", "parse"), ("gc",), ("gc", "alloc"),
-                                  ("main", "serve", "render", "alloc")])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("main",),
+        ("main", "serve", "parse"),
+        ("gc",),
+        ("gc", "alloc"),
+        ("main", "serve", "render", "alloc"),
+    ],
+)
 def test_a_zoom_shows_the_way_and_what_is_below(anonymous, made, path):
     boxes, heading, foot = svg(anonymous, made, sv=2, z=path_hash(*path))
     nodes = tree(STACKS)
-    wanted = {p: v for p, v in nodes.items() if p == path[:len(p)] or p[:len(path)] == path}
+    wanted = {p: v for p, v in nodes.items() if p == path[: len(p)] or p[: len(path)] == path}
     assert boxes == titles(wanted)
     value = nodes[path]
     assert f"zoomed into {path[-1]}: {value} ({100 * value / TOTAL:.1f} %)" in heading
@@ -113,36 +128,58 @@ def without(names):
     return left
 
 
-@pytest.mark.parametrize("chain,wanted", [
-    ("focus:parse", kept(lambda s: "parse" in s)),
-    ("focus:parse~focus:alloc", kept(lambda s: "parse" in s and "alloc" in s)),
-    ("ignore:^(idle|gc)$", kept(lambda s: "idle" not in s and "gc" not in s)),
-    ("hide:serve", without({"serve"})),
-    ("hide:serve~hide:parse", without({"serve", "parse"})),
-    ("show:alloc|gc", {("alloc",): 40, ("gc", "alloc"): 15}),
-    ("focus:parse~ignore:alloc", {("main", "serve", "parse"): 5}),
-    ("!focus:parse", STACKS),
-    ("~~", STACKS), ("x", STACKS), ("focus:", STACKS), ("No:a", STACKS), (":", STACKS), ("only:", STACKS),
-])
+@pytest.mark.parametrize(
+    "chain,wanted",
+    [
+        ("focus:parse", kept(lambda s: "parse" in s)),
+        ("focus:parse~focus:alloc", kept(lambda s: "parse" in s and "alloc" in s)),
+        ("ignore:^(idle|gc)$", kept(lambda s: "idle" not in s and "gc" not in s)),
+        ("hide:serve", without({"serve"})),
+        ("hide:serve~hide:parse", without({"serve", "parse"})),
+        ("show:alloc|gc", {("alloc",): 40, ("gc", "alloc"): 15}),
+        ("focus:parse~ignore:alloc", {("main", "serve", "parse"): 5}),
+        ("!focus:parse", STACKS),
+        ("~~", STACKS),
+        ("x", STACKS),
+        ("focus:", STACKS),
+        ("No:a", STACKS),
+        (":", STACKS),
+        ("only:", STACKS),
+    ],
+)
 def test_rules_are_applied(anonymous, made, chain, wanted):
     boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
     assert "not shown" not in foot
 
 
-@pytest.mark.parametrize("chain,count,wanted", [
-    ("later:x", 1, STACKS), ("label:a=b", 1, STACKS), ("focus:(?=x)", 1, STACKS), ("focus:[", 1, STACKS),
-    ("only:none~focus:gc~merge:(", 2, kept(lambda s: "gc" in s)), ("hide:serve~later:a~focus:serve", 1, {}),
-])
+@pytest.mark.parametrize(
+    "chain,count,wanted",
+    [
+        ("later:x", 1, STACKS),
+        ("label:a=b", 1, STACKS),
+        ("focus:(?=x)", 1, STACKS),
+        ("focus:[", 1, STACKS),
+        ("only:none~focus:gc~merge:(", 2, kept(lambda s: "gc" in s)),
+        ("hide:serve~later:a~focus:serve", 1, {}),
+    ],
+)
 def test_what_cannot_be_shown_is_said(anonymous, made, chain, count, wanted):
     boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
     assert foot.startswith(f"{count} rule{'s' if count > 1 else ''} not shown; ")
 
 
-CALLS = {("main", "walk", "walk", "read", "walk", "runtime.mallocgc"): 7, ("main", "walk", "read"): 20, ("main",): 3,
-         ("main", "a", "b", "a", "c", "b"): 11, ("a", "main", "a", "b"): 5, ("runtime.mstart", "runtime.mallocgc"): 13,
-         ("main", "walk", "b", "read", "b"): 17, ("runtime.main", "main", "c"): 24}
+CALLS = {
+    ("main", "walk", "walk", "read", "walk", "runtime.mallocgc"): 7,
+    ("main", "walk", "read"): 20,
+    ("main",): 3,
+    ("main", "a", "b", "a", "c", "b"): 11,
+    ("a", "main", "a", "b"): 5,
+    ("runtime.mstart", "runtime.mallocgc"): 13,
+    ("main", "walk", "b", "read", "b"): 17,
+    ("runtime.main", "main", "c"): 24,
+}
 GO = r"^(runtime|sync|syscall)\."
 
 
@@ -156,11 +193,15 @@ def after(stacks, chain):
             if action in ("focus", "ignore"):
                 rest = stack if (at is not None) == (action == "focus") else ()
             elif action == "merge":
-                rest = stack if at is None else stack[:at + 1]
+                rest = stack if at is None else stack[: at + 1]
             elif action == "recursion":
                 rest = ()
                 for name in stack:
-                    rest = rest[:rest.index(name) + 1] if found(name) and name in rest else rest + (name,)
+                    rest = (
+                        rest[: rest.index(name) + 1]
+                        if found(name) and name in rest
+                        else rest + (name,)
+                    )
             else:
                 rest = tuple(name for name in stack if found(name) == (action == "show"))
             if rest:
@@ -183,7 +224,11 @@ def random_chain(dice):
     chain = []
     for _ in range(dice.randrange(1, 6)):
         action = dice.choice(actions)
-        text = "go" if action == "only" else dice.choice(texts + ([""] if action == "recursion" else []))
+        text = (
+            "go"
+            if action == "only"
+            else dice.choice(texts + ([""] if action == "recursion" else []))
+        )
         chain.append((action, text))
     return chain
 
@@ -209,21 +254,35 @@ def test_whatever_the_chain_files_show_what_it_leaves(anonymous, recursive):
         assert json_nodes(answer) == tree(left), query
         assert "perfolio-warning" not in answer.headers
         folded = anonymous.get(f"/p/{recursive}.folded", query=query).text.split("\n")[:-1]
-        assert sorted(folded) == sorted(f"{';'.join(stack)} {value}" for stack, value in left.items()), query
+        assert sorted(folded) == sorted(
+            f"{';'.join(stack)} {value}" for stack, value in left.items()
+        ), query
 
 
 def test_the_picture_of_a_chain_has_its_boxes_and_its_sum(anonymous, made):
     boxes, heading, foot = svg(anonymous, made, sv=2, x="hide:serve~focus:^parse$~merge:parse")
     assert boxes == titles(tree({("main", "parse"): 15}))
     assert "shown: 15 (15.0 %)" in " ".join((heading, foot)) and "not shown" not in foot
-    plain, same = (anonymous.get(f"/p/{made}.svg", query={"sv": 2, "x": x}) for x in ("hide:serve", "hide:serve~recursion:"))
+    plain, same = (
+        anonymous.get(f"/p/{made}.svg", query={"sv": 2, "x": x})
+        for x in ("hide:serve", "hide:serve~recursion:")
+    )
     assert plain.headers["etag"] != same.headers["etag"]
 
 
 def test_a_comparison_is_drawn_under_the_whole_chain(anonymous, made):
-    other = anonymous.post("/api/v1/shares", "main;serve;parse 200\nmain;idle;parse 3\n").json()["id"]
-    answer = anonymous.get(f"/d/{made}..{other}.json", query={"sv": 2, "x": "hide:serve~focus:parse~merge:parse"})
-    assert json_nodes(answer) == {("main",): 203, ("main", "parse"): 200, ("main", "idle"): 3, ("main", "idle", "parse"): 3}
+    other = anonymous.post("/api/v1/shares", "main;serve;parse 200\nmain;idle;parse 3\n").json()[
+        "id"
+    ]
+    answer = anonymous.get(
+        f"/d/{made}..{other}.json", query={"sv": 2, "x": "hide:serve~focus:parse~merge:parse"}
+    )
+    assert json_nodes(answer) == {
+        ("main",): 203,
+        ("main", "parse"): 200,
+        ("main", "idle"): 3,
+        ("main", "idle", "parse"): 3,
+    }
 
 
 def test_a_tilde_in_a_rule_is_doubled(anonymous):
@@ -274,21 +333,39 @@ def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anony
 def test_every_file_of_a_share_shows_what_the_address_says(anonymous, made):
     query = {"sv": 2, "x": "focus:serve~hide:main", "z": path_hash("serve", "parse")}
     answer = anonymous.get(f"/p/{made}.json", query=query)
-    assert json_nodes(answer) == {("serve",): 45, ("serve", "parse"): 15, ("serve", "parse", "alloc"): 10}
+    assert json_nodes(answer) == {
+        ("serve",): 45,
+        ("serve", "parse"): 15,
+        ("serve", "parse", "alloc"): 10,
+    }
     assert "perfolio-warning" not in answer.headers
     folded = anonymous.get(f"/p/{made}.folded", query=query)
-    assert sorted(folded.text.split("\n")[:-1]) == ["serve;parse 5", "serve;parse;alloc 10", "serve;render;alloc 30"]
+    assert sorted(folded.text.split("\n")[:-1]) == [
+        "serve;parse 5",
+        "serve;parse;alloc 10",
+        "serve;render;alloc 30",
+    ]
     assert folded.headers["perfolio-warning"] == "z changes nothing here"
     for ending in (".json", ".svg", ".png", ".folded", ".dot"):
-        warned = anonymous.get(f"/p/{made}{ending}", query={"sv": 2, "x": "later:serve~only:none~hide:main"})
+        warned = anonymous.get(
+            f"/p/{made}{ending}", query={"sv": 2, "x": "later:serve~only:none~hide:main"}
+        )
         assert warned.headers["perfolio-warning"] == "2 rules of x not obeyed", ending
 
 
 def test_files_of_a_comparison_take_the_same(anonymous, made):
     other = anonymous.post("/api/v1/shares", "main;serve 200\n").json()["id"]
     for ending in (".json", ".svg", ".png"):
-        for query, status in (("sv=2&norm=1&st=samples&w=0.1-0.2&v=table", 200), ("mode=normalised", 200), ("mode=odd", 400), ("later=1", 400)):
-            assert anonymous.get(f"/d/{made}..{other}{ending}?{query}").status == status, (ending, query)
+        for query, status in (
+            ("sv=2&norm=1&st=samples&w=0.1-0.2&v=table", 200),
+            ("mode=normalised", 200),
+            ("mode=odd", 400),
+            ("later=1", 400),
+        ):
+            assert anonymous.get(f"/d/{made}..{other}{ending}?{query}").status == status, (
+                ending,
+                query,
+            )
     tree_of = lambda query: anonymous.get(f"/d/{made}..{other}.json?{query}").json()
     assert tree_of("sv=2&norm=1")["normalised"] and tree_of("mode=normalised")["normalised"]
     assert not tree_of("sv=2&norm=1&mode=absolute")["normalised"]
@@ -296,8 +373,13 @@ def test_files_of_a_comparison_take_the_same(anonymous, made):
 
 
 def test_the_apis_own_parameters_win(anonymous, made):
-    boxes, _, _ = svg(anonymous, made, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples")
-    left = {tuple(n for n in stack if n != "main"): v for stack, v in kept(lambda s: "serve" in s).items()}
+    boxes, _, _ = svg(
+        anonymous, made, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples"
+    )
+    left = {
+        tuple(n for n in stack if n != "main"): v
+        for stack, v in kept(lambda s: "serve" in s).items()
+    }
     assert boxes == titles(tree(left))
 
 
@@ -308,7 +390,14 @@ def test_any_number_of_rules_is_shown(anonymous, made):
 
 
 def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server, anonymous, made):
-    state = {"sv": "2", "v": "table", "st": "samples", "x": "focus:parse~hide:a&b", "z": path_hash("main"), "utm": "x"}
+    state = {
+        "sv": "2",
+        "v": "table",
+        "st": "samples",
+        "x": "focus:parse~hide:a&b",
+        "z": path_hash("main"),
+        "utm": "x",
+    }
     answer = anonymous.get(f"/p/{made}", query=state)
     image = meta(answer, "og:image")
     start, _, query = image.partition("?")
@@ -323,7 +412,9 @@ def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server,
 
 
 def test_a_hostile_address_stays_text(anonymous, made):
-    answer = anonymous.get(f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27")
+    answer = anonymous.get(
+        f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27"
+    )
     assert answer.status == 200
     assert "<script>alert" not in answer.text and "\r\n" not in meta(answer, "og:image")
     assert anonymous.get(f"/p/{made}?x=" + "~" * 20000).status in (200, 400, 414)
@@ -331,8 +422,12 @@ def test_a_hostile_address_stays_text(anonymous, made):
 
 def test_previews_of_what_not_everybody_may_see_are_denied(admin, anonymous):
     team = admin.post("/api/v1/shares", "main 1\n", query={"visibility": "team"}).json()["id"]
-    secret = admin.post("/api/v1/shares", "main 1\n", query={"visibility": "password"},
-                        headers={"X-Perfolio-Password": "sesame open"}).json()["id"]
+    secret = admin.post(
+        "/api/v1/shares",
+        "main 1\n",
+        query={"visibility": "password"},
+        headers={"X-Perfolio-Password": "sesame open"},
+    ).json()["id"]
     for made in (team, secret):
         for ending in (".svg", ".png", "/og.png", "/badge.svg"):
             assert anonymous.get(f"/p/{made}{ending}?").status == 401
@@ -345,7 +440,9 @@ def test_previews_of_what_not_everybody_may_see_are_denied(admin, anonymous):
 def places(api, made, **query):
     """{name: (left, top, width)} of the boxes of an SVG."""
     text = api.get(f"/p/{made}.svg", query=query).text
-    found = re.findall(r'<title>(\S+) [^<]*</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text)
+    found = re.findall(
+        r'<title>(\S+) [^<]*</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text
+    )
     return {name: (float(left), int(top), float(width)) for name, left, top, width in found}
 
 
@@ -357,23 +454,35 @@ def test_a_picture_stands_and_begins_where_the_view_does(anonymous):
         standing = places(anonymous, made, sv=2, **query)
         assert standing["all"][1] > standing["main"][1] > standing["first"][1], query
         assert {name: place[::2] for name, place in standing.items()} == {
-            name: place[::2] for name, place in hanging.items()}
+            name: place[::2] for name, place in hanging.items()
+        }
     assert places(anonymous, made, sv=2, v="icicle", b="flame") == hanging
     left, _, width = hanging["all"]
     seen = places(anonymous, made, sv=2, w="0.7-1")
-    assert "first" not in seen and seen["second"][0] == left and seen["second"][2] == width == seen["main"][2]
+    assert (
+        "first" not in seen
+        and seen["second"][0] == left
+        and seen["second"][2] == width == seen["main"][2]
+    )
     seen = places(anonymous, made, sv=2, w="0.6-0.8")
     assert abs(seen["first"][2] - width / 2) < 1 and abs(seen["second"][0] - left - width / 2) < 1
     for broken in ("0.8-0.2", "0-2", "x-1", "0.1", "-", "0.1-0.2-0.3", "1e-3-1", "0.-1"):
         assert places(anonymous, made, sv=2, w=broken) == hanging, broken
-    pictures = {anonymous.get(f"/p/{made}/og.png", query={"sv": "2", **query}).body
-                for query in ({}, {"v": "flame"}, {"w": "0.6-0.8"}, {"v": "table"})}
+    pictures = {
+        anonymous.get(f"/p/{made}/og.png", query={"sv": "2", **query}).body
+        for query in ({}, {"v": "flame"}, {"w": "0.6-0.8"}, {"v": "table"})
+    }
     assert len(pictures) == 3
     image = meta(anonymous.get(f"/p/{made}?sv=2&v=flame&w=0.6-0.8"), "og:image")
     assert "v=flame" in image and "w=0.6-0.8" in image
 
 
 def test_without_a_title_a_preview_is_called_after_the_file(server, anonymous):
-    made = anonymous.post("/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}).json()["id"]
+    made = anonymous.post("/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}).json()[
+        "id"
+    ]
     assert meta(anonymous.get(f"/p/{made}"), "og:title").startswith("cpu.folded")
-    assert anonymous.get("/oembed", query={"url": f"{server.url}/p/{made}"}).json()["title"] == "cpu.folded"
+    assert (
+        anonymous.get("/oembed", query={"url": f"{server.url}/p/{made}"}).json()["title"]
+        == "cpu.folded"
+    )

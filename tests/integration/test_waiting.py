@@ -48,11 +48,15 @@ def stall(start_server):
     folder = make_folder()  # the server's user reads it
     source, library, flag = folder / "stall.c", folder / "stall.so", folder / "stalled"
     source.write_text(STALLING_OPENAT)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", f'-DFOLDER="{folder}"', source, "-o", library, "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-O1", f'-DFOLDER="{folder}"', source, "-o", library, "-ldl"],
+        check=True,
+    )
 
     def make(*flags):
         environment = {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
         return Stalled(start_server(*flags, environment=environment), flag)
+
     yield make
     shutil.rmtree(folder)
 
@@ -103,7 +107,7 @@ def test_reports_that_nobody_waits_for_any_more_cost_nothing(stall):
 def test_a_report_waits_for_its_turn_no_longer_than_set(stall):
     stalled = stall("--worker-threads", "4", "--report-wait", "1s")
     server = stalled.server
-    wire, = park(stalled, 1)
+    (wire,) = park(stalled, 1)
     status, headers, body = wire.answer()
     assert status == 503 and int(headers["retry-after"]) > 0, body
     assert waiting(server) == 0 and metric(server, "perfolio_http_workers_busy") == 1
@@ -158,8 +162,11 @@ def all_workers_busy(server, count):
 
 
 def sessions_that_wait(server):
-    return ask(server, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-               " AND usename = 'perfolio_server'")[0]
+    return ask(
+        server,
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND usename = 'perfolio_server'",
+    )[0]
 
 
 def test_what_has_not_begun_when_its_client_goes_is_not_done(start_server):
@@ -169,7 +176,8 @@ def test_what_has_not_begun_when_its_client_goes_is_not_done(start_server):
         assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 1)
         wire.socket.close()
         assert wait_until(
-            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1)
+            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1
+        )
     assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
     assert ask(server, "SELECT count(*) FROM share")[0] == 4
 
@@ -189,8 +197,12 @@ def test_senders_wait_for_no_worker(start_server):
     server = start_server("--worker-threads", "4")
     headers = {"Content-Type": "application/json"}
     with all_workers_busy(server, 4):
-        for path, body in (("/v1development/profiles", b"{}"), ("/push.v1.PusherService/Push", b"{}"),
-                           ("/ingest?name=app", samples.FOLDED), ("/api/v1/profiles", samples.FOLDED)):
+        for path, body in (
+            ("/v1development/profiles", b"{}"),
+            ("/push.v1.PusherService/Push", b"{}"),
+            ("/ingest?name=app", samples.FOLDED),
+            ("/api/v1/profiles", samples.FOLDED),
+        ):
             answer = server.api().post(path, body, headers=headers if body == b"{}" else {})
             assert answer.status == 200, (path, answer)
 
@@ -200,8 +212,14 @@ def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
     server = start_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(
-        server.api().get("/api/v1/query", query={"query": "process_cpu:cpu"}).status)) for _ in range(5)]
+    threads = [
+        threading.Thread(
+            target=lambda: answers.append(
+                server.api().get("/api/v1/query", query={"query": "process_cpu:cpu"}).status
+            )
+        )
+        for _ in range(5)
+    ]
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()
@@ -230,7 +248,10 @@ def test_lists_do_not_wait_for_the_teams_queries(start_server, path):
             thread.start()
         # Half of the workers have questions, or as many as there are processors, and no other is still putting one aside.
         turns = min(4, os.cpu_count())
-        assert wait_until(lambda: (metric(server, "perfolio_http_workers_busy"), waiting(server)) == (turns, 9 - turns))
+        assert wait_until(
+            lambda: (metric(server, "perfolio_http_workers_busy"), waiting(server))
+            == (turns, 9 - turns)
+        )
         listing.start()  # has a worker of its own, and is not put aside
         assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == turns + 1)
         assert waiting(server) == 9 - turns
@@ -268,10 +289,17 @@ def test_requests_read_the_key_for_cookies_side_by_side(start_server):
     server = start_server("--worker-threads", "4")
     answers = []
     with Held(server, "LOCK TABLE server_secret IN ACCESS EXCLUSIVE MODE"):
-        threads = [threading.Thread(target=lambda key: answers.append(
-            server.api().post("/api/v1/shares", samples.FOLDED,
-                              headers={"Idempotency-Key": key}).status), args=(f"key{i}",))
-            for i in range(3)]
+        threads = [
+            threading.Thread(
+                target=lambda key: answers.append(
+                    server.api()
+                    .post("/api/v1/shares", samples.FOLDED, headers={"Idempotency-Key": key})
+                    .status
+                ),
+                args=(f"key{i}",),
+            )
+            for i in range(3)
+        ]
         for thread in threads:
             thread.start()
         assert wait_until(lambda: sessions_that_wait(server) == 3)

@@ -33,7 +33,9 @@ def entry(inode, name, mode, data):
 
 def needed(path):
     """Names of the shared libraries that an ELF file asks for, and the path of its loader."""
-    text = subprocess.run(["readelf", "-ldW", path], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        ["readelf", "-ldW", path], check=True, capture_output=True, text=True
+    ).stdout
     loader = re.search(r"interpreter: ([^\]]+)\]", text)
     return re.findall(r"\(NEEDED\).*\[(.*)\]", text), loader and loader[1]
 

@@ -39,9 +39,13 @@ CASES = [
 # Recorded stacks that the agent's walker and libdwfl walk in user space, on arm64; of the running kernel
 # that is make test's (test_agent_unwind.py). Return addresses are not signed: libdwfl 0.188 cannot
 # take the signature off; it ends at the signal frame of arm64, too, of which the case signal tells.
-REPLAYS = [("spin,descend,main,_start", "deep 25"), ("spin,descend,main,_start", "deep 500"),
-           ("on_large_frame,main,_start", "large"), ("on_alloca,on_aligned,main,_start", "aligned"),
-           ("compare,on_callback,main,_start", "callback")]
+REPLAYS = [
+    ("spin,descend,main,_start", "deep 25"),
+    ("spin,descend,main,_start", "deep 500"),
+    ("on_large_frame,main,_start", "large"),
+    ("on_alloca,on_aligned,main,_start", "aligned"),
+    ("compare,on_callback,main,_start", "callback"),
+]
 WHOLE = 0.99  # of the samples begin at the root, and so many of those with the leaf are as expected
 LEAVES = 0.5  # have the leaf: the others were taken between two calls of it
 # What the kernel's log must not have.
@@ -49,12 +53,24 @@ COMPLAINTS = re.compile(r"WARNING:|BUG:|Oops|lockup|rcu.*stall|general protectio
 
 # An emulated timer may be late, which Linux takes for a broken one (no_timer_check).
 QEMU = {
-    "amd64": ["qemu-system-x86_64", "-cpu", "Nehalem", "-append",
-              "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check"],
+    "amd64": [
+        "qemu-system-x86_64",
+        "-cpu",
+        "Nehalem",
+        "-append",
+        "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check",
+    ],
     # QEMU's "max" has what Linux 5.10 does not start with: lpa2. The cheaper of the two algorithms
     # for signed pointers is as good for a test.
-    "arm64": ["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on,lpa2=off,sve=off",
-              "-append", "console=ttyAMA0 quiet loglevel=1 panic=-1 mitigations=off"],
+    "arm64": [
+        "qemu-system-aarch64",
+        "-M",
+        "virt",
+        "-cpu",
+        "max,pauth-impdef=on,lpa2=off,sve=off",
+        "-append",
+        "console=ttyAMA0 quiet loglevel=1 panic=-1 mitigations=off",
+    ],
 }
 
 
@@ -76,13 +92,23 @@ def build_root(name, folder):
     for path in (programs / name for name in names):
         found[path.name] = stripped / path.name
         subprocess.run(["llvm-strip-14", "-g", path, "-o", found[path.name]], check=True)
-    initramfs.with_libraries(archive, found, [system / "lib" / triple, system / "usr/lib" / triple], system)
+    initramfs.with_libraries(
+        archive, found, [system / "lib" / triple, system / "usr/lib" / triple], system
+    )
     archive.add("bin/busybox", (folder / f"busybox-{architecture}").read_bytes())
     archive.add("init", (pathlib.Path(__file__).parent / "init.sh").read_bytes())
-    archive.add("cases", "".join(f"{case}|{options}|{arguments}\n"
-                                 for case, options, arguments, _ in CASES).encode())
-    archive.add("replays", "".join(f"{expected}|{arguments}\n" for expected, arguments in
-                                   (REPLAYS if is_arm else [])).encode())
+    archive.add(
+        "cases",
+        "".join(
+            f"{case}|{options}|{arguments}\n" for case, options, arguments, _ in CASES
+        ).encode(),
+    )
+    archive.add(
+        "replays",
+        "".join(
+            f"{expected}|{arguments}\n" for expected, arguments in (REPLAYS if is_arm else [])
+        ).encode(),
+    )
     archive.write(folder / f"root-{architecture}.cpio")
     return folder / f"root-{architecture}.cpio"
 
@@ -91,23 +117,66 @@ def build_truth(path, architecture, system, protection):
     """The programs of which the stacks are known; for arm64 signs return addresses with "standard"."""
     command = ["gcc"]
     if architecture == "arm64":
-        command = ["clang-14", "--target=aarch64-linux-gnu", f"--sysroot={system}", "-fuse-ld=lld-14",
-                   f"-mbranch-protection={protection}", "-march=armv8.3-a", "-fasynchronous-unwind-tables"]
-    subprocess.run([*command, "-O2", "-g", "-fomit-frame-pointer", "-pthread", "-Wl,--build-id",
-                    ROOT / "tests/agent/truth.c", "-o", path], check=True)
+        command = [
+            "clang-14",
+            "--target=aarch64-linux-gnu",
+            f"--sysroot={system}",
+            "-fuse-ld=lld-14",
+            f"-mbranch-protection={protection}",
+            "-march=armv8.3-a",
+            "-fasynchronous-unwind-tables",
+        ]
+    subprocess.run(
+        [
+            *command,
+            "-O2",
+            "-g",
+            "-fomit-frame-pointer",
+            "-pthread",
+            "-Wl,--build-id",
+            ROOT / "tests/agent/truth.c",
+            "-o",
+            path,
+        ],
+        check=True,
+    )
     return path
 
 
 def boot(name, folder, root, log):
     """Starts the machine and waits for its end; returns what it said."""
     architecture = "arm64" if name.endswith("-arm64") else "amd64"
-    command = [*QEMU[architecture], "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1024", "-nodefaults",
-               "-display", "none", "-no-reboot", "-nic", "none", "-serial", "stdio",
-               "-kernel", folder / name / "vmlinuz", "-initrd", root]
+    command = [
+        *QEMU[architecture],
+        "-accel",
+        "tcg,thread=multi",
+        "-smp",
+        "2",
+        "-m",
+        "1024",
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-nic",
+        "none",
+        "-serial",
+        "stdio",
+        "-kernel",
+        folder / name / "vmlinuz",
+        "-initrd",
+        root,
+    ]
     with open(log, "wb") as out:
         try:
-            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                           timeout=PATIENCE_S, check=False)
+            subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=PATIENCE_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             out.write(b"\n@timeout\n")
     return log.read_text(errors="replace").replace("\r", "")
@@ -115,20 +184,29 @@ def boot(name, folder, root, log):
 
 def files_of(console):
     """{name: bytes} of what it printed."""
-    return {name: base64.b64decode(text) for name, text
-            in re.findall(r"^@file (\S+)\n(.*?)^@end \1$", console, re.M | re.S)}
+    return {
+        name: base64.b64decode(text)
+        for name, text in re.findall(r"^@file (\S+)\n(.*?)^@end \1$", console, re.M | re.S)
+    }
 
 
 def stacks(profile):
     """[(functions from the root, samples)]"""
+
     def names(location_id):
         lines = profile.locations[location_id]["line"]
         return [profile.functions[line["function_id"]]["name"] for line in reversed(lines)] or ["?"]
 
     types = profile.sample_types
     counted = types.index(("waits", "count")) if ("waits", "count") in types else 0
-    return [([name for location_id in reversed(sample.stack) for name in names(location_id)],
-             sample.values[counted]) for sample in profile.samples if sample.values[counted]]
+    return [
+        (
+            [name for location_id in reversed(sample.stack) for name in names(location_id)],
+            sample.values[counted],
+        )
+        for sample in profile.samples
+        if sample.values[counted]
+    ]
 
 
 def is_as_expected(names, wanted):
@@ -149,8 +227,12 @@ def judge_case(case, files, folder):
     whole = sum(count for names, count in found if names[0] == wanted[0])
     leaves = sum(count for names, count in found if wanted[-1] in names)
     expected = sum(count for names, count in found if is_as_expected(names, wanted))
-    is_fine = (total >= SAMPLES_MIN and whole >= WHOLE * total and leaves >= LEAVES * total
-               and expected >= WHOLE * leaves)
+    is_fine = (
+        total >= SAMPLES_MIN
+        and whole >= WHOLE * total
+        and leaves >= LEAVES * total
+        and expected >= WHOLE * leaves
+    )
     numbers = f"{total} samples, {whole} to the root, {expected} of {leaves} as expected"
     return None if is_fine else f"{name}: {numbers}: {log}", f"{name} {numbers}"
 
@@ -165,8 +247,11 @@ def judge_replays(files, is_arm):
         return ["the processor signs no addresses"]
     if len(lines) != len(REPLAYS):
         return [f"replays: {files.get('replays')}"]
-    return [f"replay of {arguments}: {line}" for (_, arguments), line in zip(REPLAYS, lines)
-            if min(map(int, re.findall(r"(?:samples|agree|complete)=(\d+)", line))) < 99]
+    return [
+        f"replay of {arguments}: {line}"
+        for (_, arguments), line in zip(REPLAYS, lines)
+        if min(map(int, re.findall(r"(?:samples|agree|complete)=(\d+)", line))) < 99
+    ]
 
 
 def judge(console, folder):
@@ -177,7 +262,10 @@ def judge(console, folder):
     if "@done" not in console:
         return ["the machine did not come to its end"], []
     is_arm = folder.name.endswith("-arm64")
-    wrong, seen = judge_replays(files, is_arm), [f"{len(REPLAYS)} replays as libdwfl"] if is_arm else []
+    wrong, seen = (
+        judge_replays(files, is_arm),
+        [f"{len(REPLAYS)} replays as libdwfl"] if is_arm else [],
+    )
     for case in CASES:
         problem, what = judge_case(case, files, folder)
         wrong += [problem] if problem else []
@@ -188,12 +276,20 @@ def judge(console, folder):
     agent = files.get("agent.log", b"").decode(errors="replace")
     samples = re.search(r"samples=(\d+)", agent.split("so far")[-1])
     batches = re.search(r"^batches (\d+)$", agent, re.M)
-    if "status 0" not in agent or not samples or int(samples[1]) < SAMPLES_MIN or int(batches[1]) < 2:
+    if (
+        "status 0" not in agent
+        or not samples
+        or int(samples[1]) < SAMPLES_MIN
+        or int(batches[1]) < 2
+    ):
         wrong.append(f"agent: {agent}")
     else:
         seen.append(f"agent {samples[1]} samples in {batches[1]} batches")
-    complaints = [line for line in files.get("dmesg", b"").decode(errors="replace").splitlines()
-                  if COMPLAINTS.search(line)]
+    complaints = [
+        line
+        for line in files.get("dmesg", b"").decode(errors="replace").splitlines()
+        if COMPLAINTS.search(line)
+    ]
     return wrong + complaints[:5], seen
 
 

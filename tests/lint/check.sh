@@ -18,8 +18,13 @@ list() {
         while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
 }
 
+# Prettier's configuration and ignored files are in web/; black's line length is in pyproject.toml.
 check_format() {
-    list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror
+    list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror &&
+        list '*.py' | xargs black --quiet --check &&
+        make -s web/node_modules/.done &&
+        list '*.ts' '*.tsx' '*.mjs' 'web/*.css' |
+        xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check
 }
 
 # The flags of the release build. Warnings that need the optimiser come with the build itself. In

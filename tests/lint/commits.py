@@ -17,19 +17,28 @@ def problems(log):
             continue
         commit, subject, body = parts[:3]
         if len(subject) > SUBJECT_MAX:
-            found.append(f"{commit}: the subject has {len(subject)} characters, at most {SUBJECT_MAX} are allowed: {subject}")
+            found.append(
+                f"{commit}: the subject has {len(subject)} characters, at most {SUBJECT_MAX} are allowed: {subject}"
+            )
         if not body.strip():
             found.append(f"{commit}: the message has no body that says why: {subject}")
     return found
 
 
 def main():
-    known = subprocess.run(["git", "cat-file", "-e", f"{FIRST}^{{commit}}"], stderr=subprocess.DEVNULL, check=False)
+    known = subprocess.run(
+        ["git", "cat-file", "-e", f"{FIRST}^{{commit}}"], stderr=subprocess.DEVNULL, check=False
+    )
     if known.returncode != 0:
         print(f"not checked: there is no commit {FIRST} here")
         return 0
-    log = subprocess.run(["git", "log", "--no-merges", "--format=%h%x00%s%x00%b%x00%x01", f"{FIRST}..HEAD"],
-                         stdout=subprocess.PIPE, encoding="utf-8", errors="replace", check=True).stdout
+    log = subprocess.run(
+        ["git", "log", "--no-merges", "--format=%h%x00%s%x00%b%x00%x01", f"{FIRST}..HEAD"],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        check=True,
+    ).stdout
     found = problems(log)
     print("\n".join(found))
     return 1 if found else 0

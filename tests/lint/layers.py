@@ -47,15 +47,15 @@ FOLDERS = {
     "api/upload": "lib/base lib/io api/core api/http api/identity",
     "api/debuginfo": "lib/base lib/io lib/symbols api/core api/http api/identity api/upload",
     "api/report": "lib/base lib/profile lib/profile/pprof lib/profile/report lib/profile/picture lib/symbols "
-                  "api/core api/http api/debuginfo",
+    "api/core api/http api/debuginfo",
     "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report "
-                 "lib/profile/picture lib/symbols api/core api/http api/identity api/upload api/debuginfo api/report",
+    "lib/profile/picture lib/symbols api/core api/http api/identity api/upload api/debuginfo api/report",
     "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats lib/profile/otlp "
-                  "lib/profile/pyroscope api/core api/http api/identity api/report",
+    "lib/profile/pyroscope api/core api/http api/identity api/report",
     "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
-                 "api/core api/http api/identity api/report api/share",
+    "api/core api/http api/identity api/report api/share",
     "api/server": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope api/core api/http api/identity api/ops "
-                  "api/upload api/debuginfo api/report api/share api/ingest api/query",
+    "api/upload api/debuginfo api/report api/share api/ingest api/query",
     "api/supervisor": "lib/base lib/io api/core api/http api/identity api/ops api/server",
     "debuginfod": "lib/base lib/symbols",
     "agent/process": "bpf lib/base",
@@ -66,14 +66,14 @@ FOLDERS = {
     "agent/kernel": "bpf lib/base agent/process",
     "agent/unwind": "bpf lib/base agent/process agent/interpreter agent/kernel",
     "agent/profile": "bpf lib/base lib/profile lib/profile/batch lib/profile/otlp agent/process agent/symbols "
-                     "agent/labels agent/interpreter agent/kernel",
+    "agent/labels agent/interpreter agent/kernel",
     "agent": "bpf lib/base lib/profile lib/profile/batch agent/process agent/symbols agent/labels agent/interpreter "
-             "agent/kernel agent/unwind agent/profile agent/upload",
+    "agent/kernel agent/unwind agent/profile agent/upload",
     "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel agent/unwind agent/upload agent",
     "cli": "lib/base lib/io lib/symbols lib/profile lib/profile/formats lib/profile/report",
     "cli/admin": "lib/base cli",
     "cli/commands": "lib/base lib/io lib/symbols lib/profile lib/profile/batch lib/profile/otlp lib/profile/pprof "
-                    "lib/profile/report cli",
+    "lib/profile/report cli",
     "cli/record": "lib/base lib/symbols lib/profile lib/profile/pprof lib/profile/report cli cli/commands",
 }
 
@@ -88,8 +88,16 @@ CYCLES = {
 }
 
 # Files that stand above all folders of their program: main.c and what it alone uses, and what lists all commands.
-PROGRAMS = ("api/main.c", "cli/main.c", "cli/help.c", "cli/completion.c", "debuginfod/main.c", "agent/main.c",
-            "agent/settings.c", "agent/settings.h")
+PROGRAMS = (
+    "api/main.c",
+    "cli/main.c",
+    "cli/help.c",
+    "cli/completion.c",
+    "debuginfod/main.c",
+    "agent/main.c",
+    "agent/settings.c",
+    "agent/settings.h",
+)
 
 WRAPPERS = {
     "h2o": r"api/server/http_internal\.h",
@@ -116,7 +124,7 @@ WRAPPERS = {
     "bpf/bpf_": r"bpf/\w+\.bpf\.[ch]",
     "lzma": r"debuginfod/mini_debuginfo\.c",
     "xxhash": r"debuginfod/elf_id\.c|lib/base/map\.c|lib/profile/[\w/]+\.c|lib/symbols/symbol_table_write\.c"
-              r"|store/block/stack_hashes\.c",
+    r"|store/block/stack_hashes\.c",
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
@@ -126,7 +134,11 @@ BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
 
 def folder_of(path):
     """The row of FOLDERS for a file; program files have none and may use all folders of their program."""
-    return None if path in PROGRAMS or path.removesuffix(".o") + ".c" in PROGRAMS else str(pathlib.PurePath(path).parent)
+    return (
+        None
+        if path in PROGRAMS or path.removesuffix(".o") + ".c" in PROGRAMS
+        else str(pathlib.PurePath(path).parent)
+    )
 
 
 def may_use(user, used):
@@ -167,7 +179,9 @@ class Checker:
                 if used_top not in (top, "lib"):
                     self.report(f"{place}: {top}/ may not use {used_top}/")
             elif folder_of(name) is None:
-                self.report(f'{place}: "{name}" belongs to the program, which stands above all folders')
+                self.report(
+                    f'{place}: "{name}" belongs to the program, which stands above all folders'
+                )
             else:
                 self.check_use(user, folder_of(name), place, f'"{name}"')
 
@@ -187,7 +201,9 @@ class Checker:
         if path.startswith("api/") and path != "api/identity/tenant.c":
             for number, content in enumerate(text.splitlines(), 1):
                 if BEGINS.search(content):
-                    self.report(f"{path}:{number}: pg_begin for one tenant: call tenant_begin (api/identity/tenant.h)")
+                    self.report(
+                        f"{path}:{number}: pg_begin for one tenant: call tenant_begin (api/identity/tenant.h)"
+                    )
 
     def check_symbols(self, build):
         """Whether the objects of each folder use only symbols of folders that FOLDERS allows."""
@@ -198,10 +214,14 @@ class Checker:
                 continue
             source = (ROOT / path).with_suffix(".c")
             if source.is_file() and source.stat().st_mtime <= object_file.stat().st_mtime:
-                objects.append(path)  # others are left over from files that were moved or changed since
+                objects.append(
+                    path
+                )  # others are left over from files that were moved or changed since
         if not objects:
             return
-        listed = subprocess.run(["nm", "-gA", *objects], cwd=build, capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(
+            ["nm", "-gA", *objects], cwd=build, capture_output=True, text=True, check=True
+        ).stdout
         for line in listed.splitlines():
             path, _, symbol = line.partition(":")
             fields = symbol.split()
@@ -216,16 +236,32 @@ class Checker:
                 # What a public header declares may be defined in any folder behind it.
                 if other and user and MAY_USE_PUBLIC.get(user.split("/")[0]) != other.split("/")[0]:
                     if used is None:
-                        self.report(f"{path}: {symbol} is defined in {other}, which stands above all folders")
+                        self.report(
+                            f"{path}: {symbol} is defined in {other}, which stands above all folders"
+                        )
                     else:
                         self.check_use(user, used, path, f"{symbol} of {other}")
 
 
 def main():
     build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build/release")
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *(f"{top}/*.[ch]" for top in
-                             ("lib", "store", "api", "cli", "debuginfod", "agent", "bpf"))],
-                            cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(
+        [
+            "git",
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            *(
+                f"{top}/*.[ch]"
+                for top in ("lib", "store", "api", "cli", "debuginfod", "agent", "bpf")
+            ),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
     checker = Checker()
     for path in listed:
         if (ROOT / path).is_file():

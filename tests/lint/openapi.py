@@ -26,7 +26,8 @@ class UniqueKeyLoader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", key_node.start_mark)
+                    None, None, f"the key {key!r} is given twice", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -99,7 +100,9 @@ class Checker:
                     self.report(where, f"path parameter {name} must be required")
         in_template = set(re.findall(r"\{([^}]+)\}", path))
         if in_path != in_template:
-            self.report(where, f"path parameters {sorted(in_path)} differ from {sorted(in_template)}")
+            self.report(
+                where, f"path parameters {sorted(in_path)} differ from {sorted(in_template)}"
+            )
 
     def check_responses(self, operation, where):
         responses = operation.get("responses")
@@ -156,7 +159,9 @@ class Checker:
                 self.report(path, "must begin with a slash")
             for method, operation in item.items():
                 if method in METHODS:
-                    self.check_operation(path, method, operation, item.get("parameters", []), known_ids)
+                    self.check_operation(
+                        path, method, operation, item.get("parameters", []), known_ids
+                    )
                 elif method not in {"parameters", "summary", "description", "servers"}:
                     self.report(path, f"unknown key {method}")
         for name, schema in document.get("components", {}).get("schemas", {}).items():
@@ -171,9 +176,12 @@ def check_routes(checker, program):
     output = subprocess.run([program, "routes", "--json"], check=True, capture_output=True).stdout
     routes = [json.loads(line) for line in output.splitlines()]
     served = {(route["method"].lower(), without_names(route["pattern"])) for route in routes}
-    described = {(method, without_names(path))
-                 for path, item in checker.document["paths"].items() for method in item
-                 if method in METHODS}
+    described = {
+        (method, without_names(path))
+        for path, item in checker.document["paths"].items()
+        for method in item
+        if method in METHODS
+    }
     for method, path in sorted(served - described):
         if path.startswith("/api/v1/"):
             checker.report(f"{method.upper()} {path}", "is served but not described")

@@ -15,7 +15,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Tests may leave the initialisation to a helper: a failed assertion does not run cleanups.
-PATTERNS = [f"{folder}/*.{kind}" for folder in ("lib", "store", "api", "cli", "agent", "debuginfod", "bpf") for kind in "ch"]
+PATTERNS = [
+    f"{folder}/*.{kind}"
+    for folder in ("lib", "store", "api", "cli", "agent", "debuginfod", "bpf")
+    for kind in "ch"
+]
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DECLARATION = re.compile(r"\b(\w+_auto(?:_t)?)\b\s*([^;]*);")
 NESTED = re.compile(r"\([^(){}]*\)|\{[^(){}]*\}")
@@ -64,7 +68,9 @@ def complaints_of(text):
 
 def sources():
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *PATTERNS]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
@@ -74,7 +80,9 @@ def main(arguments):
         for line, kind, name in complaints_of(file.read_text()):
             is_broken = True
             shown = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-            print(f"{shown}:{line}: {kind} {name} may be cleaned up before it is initialised: give it an initialiser, such as = {{0}}")
+            print(
+                f"{shown}:{line}: {kind} {name} may be cleaned up before it is initialised: give it an initialiser, such as = {{0}}"
+            )
     return is_broken
 
 

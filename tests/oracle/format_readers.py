@@ -80,8 +80,10 @@ def cpuprofile(data):
     end = max(times[-1], profile["endTime"] - profile["startTime"])
     ends = times[1:] + [end]
     samples = profile["samples"]
-    return {"samples": [(stack_of(number), 1) for number in samples],
-            "time": [(stack_of(number), ends[i] - times[i]) for i, number in enumerate(samples)]}
+    return {
+        "samples": [(stack_of(number), 1) for number in samples],
+        "time": [(stack_of(number), ends[i] - times[i]) for i, number in enumerate(samples)],
+    }
 
 
 def speedscope(data):

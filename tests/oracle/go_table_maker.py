@@ -2,13 +2,13 @@
 import struct
 
 TEXT = 0x401000
-MAGICS = {"1.2": 0xfffffffb, "1.16": 0xfffffffa, "1.18": 0xfffffff0, "1.20": 0xfffffff1}
+MAGICS = {"1.2": 0xFFFFFFFB, "1.16": 0xFFFFFFFA, "1.18": 0xFFFFFFF0, "1.20": 0xFFFFFFF1}
 
 
 def varint(number):
     out = bytearray()
     while number >= 0x80:
-        out.append(number & 0x7f | 0x80)
+        out.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes(out + bytes([number]))
 
@@ -26,7 +26,7 @@ def program(*pairs):
 # name, size of the code, (file, bytes)…, (line, bytes)…
 FILES = ["/src/main.go", "/src/other.go"]
 FUNCTIONS = [
-    ("main.main", 0x40, [(0, 0x40)], [(10, 4), (11, 0x10), (9, 0x2c)]),
+    ("main.main", 0x40, [(0, 0x40)], [(10, 4), (11, 0x10), (9, 0x2C)]),
     ("main.(*T).work", 0x30, [(1, 0x10), (0, 0x20)], [(100, 0x10), (1000, 0x20)]),
     ("main.cold", 0x20, [(1, 0x20)], [(7, 0x20)]),
 ]
@@ -64,7 +64,9 @@ def old_table():
         file_at = add(program(*[(number + 1, length) for number, length in files]))
         line_at = add(program(*lines))
         body += bytes(-(base + len(body)) % 8)
-        records.append(add(struct.pack("<QiiiIIIii", address, name_at, 0, 0, 0, file_at, line_at, 0, 0)))
+        records.append(
+            add(struct.pack("<QiiiIIIii", address, name_at, 0, 0, 0, file_at, line_at, 0, 0))
+        )
         entries.append(address)
         address += size
     names = [add(name.encode() + b"\0") for name in FILES]
@@ -93,8 +95,17 @@ def new_table(version):
     for number, (_, size, _, _) in enumerate(FUNCTIONS):
         offsets.append((address, list_bytes + len(records)))
         record = struct.pack("<Q", TEXT + address) if wide else struct.pack("<I", address)
-        record += struct.pack("<iiIIIIII", name_offsets[number], 0, 0, 0, line_offsets[2 * number + 1],
-                              line_offsets[2 * number + 2], 0, 0)
+        record += struct.pack(
+            "<iiIIIIII",
+            name_offsets[number],
+            0,
+            0,
+            0,
+            line_offsets[2 * number + 1],
+            line_offsets[2 * number + 2],
+            0,
+            0,
+        )
         if version == "1.20":
             record += struct.pack("<i", 5)
         records += pad(record + bytes(4))
@@ -102,8 +113,11 @@ def new_table(version):
     offsets.append((address, 0))
     functions = b""
     for address, offset in offsets:
-        functions += struct.pack("<QQ", TEXT + address, offset) if wide else \
-            struct.pack("<II", address, offset)
+        functions += (
+            struct.pack("<QQ", TEXT + address, offset)
+            if wide
+            else struct.pack("<II", address, offset)
+        )
     functions = functions[:list_bytes] + bytes(list_bytes - len(functions[:list_bytes])) + records
     parts = [pad(names), pad(units), pad(files), pad(lines), functions]
     head_bytes = 8 + 8 * (7 if wide else 8)
@@ -129,15 +143,31 @@ def elf(table_bytes, code_bytes=0x100):
     headers_at += -headers_at % 8
 
     def section(name, kind, flags, address, offset, size):
-        return struct.pack("<IIQQQQIIQQ", names.index(name) if name else 0, kind, flags, address, offset,
-                           size, 0, 0, 16 if kind else 0, 0)
+        return struct.pack(
+            "<IIQQQQIIQQ",
+            names.index(name) if name else 0,
+            kind,
+            flags,
+            address,
+            offset,
+            size,
+            0,
+            0,
+            16 if kind else 0,
+            0,
+        )
 
-    sections = section(b"", 0, 0, 0, 0, 0) + \
-        section(b".text", 1, 6, TEXT, 0x1000, code_bytes) + \
-        section(b".gopclntab", 1, 2, 0x600000, table_at, len(table_bytes)) + \
-        section(b".shstrtab", 3, 0, 0, names_at, len(names))
-    header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 64, headers_at,
-                                                      0, 64, 56, 1, 64, 4, 3)
+    sections = (
+        section(b"", 0, 0, 0, 0, 0)
+        + section(b".text", 1, 6, TEXT, 0x1000, code_bytes)
+        + section(b".gopclntab", 1, 2, 0x600000, table_at, len(table_bytes))
+        + section(b".shstrtab", 3, 0, 0, names_at, len(names))
+    )
+    header = (
+        b"\x7fELF\2\1\1"
+        + bytes(9)
+        + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 64, headers_at, 0, 64, 56, 1, 64, 4, 3)
+    )
     load = struct.pack("<IIQQQQQQ", 1, 5, 0x1000, TEXT, TEXT, code_bytes, code_bytes, 0x1000)
     data = header + load
     data += bytes(0x1000 - len(data)) + b"\x90" * code_bytes + table_bytes + names

@@ -19,7 +19,9 @@ SAMPLE_FIELDS = {"1.9": {"values": 2}, "1.10": {"values": 4}}
 class Profile:
     """moments: {stack: [ns]} of samples that say when they were seen; in protobuf alone."""
 
-    def __init__(self, sample_type, time_ns, stacks, period=0, period_type=("", ""), duration=0, moments=()):
+    def __init__(
+        self, sample_type, time_ns, stacks, period=0, period_type=("", ""), duration=0, moments=()
+    ):
         self.moments = dict(moments)
         self.sample_type, self.time_ns, self.stacks = sample_type, time_ns, stacks
         self.period, self.period_type, self.duration = period, period_type, duration
@@ -55,34 +57,55 @@ class Request:
     def profile(self, profile, layout):
         values = SAMPLE_FIELDS[layout]["values"]
         samples = b"".join(
-            block(2, number(1, self.stacks[stack]) + self.numbers(values, [value])
-                  + (block(5, struct.pack(f"<{len(profile.moments[stack])}Q", *profile.moments[stack]))
-                     if stack in profile.moments else b""))
-            for stack, value in profile.stacks.items())
-        return (block(1, self.value_type(profile.sample_type)) + samples
-                + varint(3 << 3 | 1) + struct.pack("<Q", profile.time_ns)
-                + number(4, profile.duration) + block(5, self.value_type(profile.period_type))
-                + number(6, profile.period))
+            block(
+                2,
+                number(1, self.stacks[stack])
+                + self.numbers(values, [value])
+                + (
+                    block(
+                        5, struct.pack(f"<{len(profile.moments[stack])}Q", *profile.moments[stack])
+                    )
+                    if stack in profile.moments
+                    else b""
+                ),
+            )
+            for stack, value in profile.stacks.items()
+        )
+        return (
+            block(1, self.value_type(profile.sample_type))
+            + samples
+            + varint(3 << 3 | 1)
+            + struct.pack("<Q", profile.time_ns)
+            + number(4, profile.duration)
+            + block(5, self.value_type(profile.period_type))
+            + number(6, profile.period)
+        )
 
     def dictionary(self):
         def indexes(stack):
             return self.numbers(1, [self.functions[name] for name in reversed(stack)])
 
         # One location per function, under the same index.
-        return (block(1, b"")
-                + b"".join(block(2, block(3, number(1, index)) if index else b"")
-                           for index in self.functions.values())
-                + b"".join(block(3, number(1, self.strings[name])) for name in self.functions)
-                + block(4, b"") + b"".join(block(5, text.encode()) for text in self.strings)
-                + block(6, b"")
-                + b"".join(block(7, indexes(stack) if stack else b"")
-                           for stack in self.stacks))
+        return (
+            block(1, b"")
+            + b"".join(
+                block(2, block(3, number(1, index)) if index else b"")
+                for index in self.functions.values()
+            )
+            + b"".join(block(3, number(1, self.strings[name])) for name in self.functions)
+            + block(4, b"")
+            + b"".join(block(5, text.encode()) for text in self.strings)
+            + block(6, b"")
+            + b"".join(block(7, indexes(stack) if stack else b"") for stack in self.stacks)
+        )
 
     def protobuf(self, layout="1.10"):
         out = b""
         for attributes, profiles in self.resources:
-            resource = b"".join(block(1, block(1, key.encode()) + block(2, block(1, value.encode())))
-                                for key, value in attributes.items())
+            resource = b"".join(
+                block(1, block(1, key.encode()) + block(2, block(1, value.encode())))
+                for key, value in attributes.items()
+            )
             scope = b"".join(block(2, self.profile(profile, layout)) for profile in profiles)
             out += block(1, block(1, resource) + block(2, scope))
         return out + block(2, self.dictionary())
@@ -93,24 +116,46 @@ class Request:
         return {"typeStrindex": self.string(pair[0]), "unitStrindex": self.string(pair[1])}
 
     def json_profile(self, profile):
-        return {"sampleType": self.json_type(profile.sample_type),
-                "samples": [{"stackIndex": self.stacks[stack], "values": [str(value)]}
-                            for stack, value in profile.stacks.items()],
-                "timeUnixNano": str(profile.time_ns), "durationNano": str(profile.duration),
-                "periodType": self.json_type(profile.period_type), "period": str(profile.period)}
+        return {
+            "sampleType": self.json_type(profile.sample_type),
+            "samples": [
+                {"stackIndex": self.stacks[stack], "values": [str(value)]}
+                for stack, value in profile.stacks.items()
+            ],
+            "timeUnixNano": str(profile.time_ns),
+            "durationNano": str(profile.duration),
+            "periodType": self.json_type(profile.period_type),
+            "period": str(profile.period),
+        }
 
     def json(self):
-        resources = [{
-            "resource": {"attributes": [{"key": key, "value": {"stringValue": value}}
-                                        for key, value in attributes.items()]},
-            "scopeProfiles": [{"profiles": [self.json_profile(profile) for profile in profiles]}]}
-            for attributes, profiles in self.resources]
+        resources = [
+            {
+                "resource": {
+                    "attributes": [
+                        {"key": key, "value": {"stringValue": value}}
+                        for key, value in attributes.items()
+                    ]
+                },
+                "scopeProfiles": [
+                    {"profiles": [self.json_profile(profile) for profile in profiles]}
+                ],
+            }
+            for attributes, profiles in self.resources
+        ]
         dictionary = {
-            "stringTable": list(self.strings), "mappingTable": [{}], "linkTable": [{}],
+            "stringTable": list(self.strings),
+            "mappingTable": [{}],
+            "linkTable": [{}],
             "attributeTable": [{}],
             "functionTable": [{"nameStrindex": self.strings[name]} for name in self.functions],
-            "locationTable": [{"lines": [{"functionIndex": index}]} if index else {}
-                              for index in self.functions.values()],
-            "stackTable": [{"locationIndices": [self.functions[name] for name in reversed(stack)]}
-                           for stack in self.stacks]}
+            "locationTable": [
+                {"lines": [{"functionIndex": index}]} if index else {}
+                for index in self.functions.values()
+            ],
+            "stackTable": [
+                {"locationIndices": [self.functions[name] for name in reversed(stack)]}
+                for stack in self.stacks
+            ],
+        }
         return json.dumps({"resourceProfiles": resources, "dictionary": dictionary}).encode()

@@ -41,13 +41,13 @@ def fields_of(data):
             size = 8 if kind == 1 else 4
             if at + size > len(data):
                 raise Malformed("fixed")
-            yield tag >> 3, int.from_bytes(data[at:at + size], "little")
+            yield tag >> 3, int.from_bytes(data[at : at + size], "little")
             at += size
         elif kind == 2:
             size = varint()
             if at + size > len(data):
                 raise Malformed("length")
-            yield tag >> 3, bytes(data[at:at + size])
+            yield tag >> 3, bytes(data[at : at + size])
             at += size
         else:
             raise Malformed(f"wire type {kind}")
@@ -87,13 +87,35 @@ def message(data, names, repeated=()):
     return made
 
 
-PROFILE = {1: "sample_type", 2: "sample", 3: "mapping", 4: "location", 5: "function",
-           6: "string_table", 7: "drop_frames", 8: "keep_frames", 9: "time_nanos",
-           10: "duration_nanos", 11: "period_type", 12: "period", 13: "comment",
-           14: "default_sample_type", 15: "doc_url"}
-MAPPING = {1: "id", 2: "memory_start", 3: "memory_limit", 4: "file_offset", 5: "filename",
-           6: "build_id", 7: "has_functions", 8: "has_filenames", 9: "has_line_numbers",
-           10: "has_inline_frames"}
+PROFILE = {
+    1: "sample_type",
+    2: "sample",
+    3: "mapping",
+    4: "location",
+    5: "function",
+    6: "string_table",
+    7: "drop_frames",
+    8: "keep_frames",
+    9: "time_nanos",
+    10: "duration_nanos",
+    11: "period_type",
+    12: "period",
+    13: "comment",
+    14: "default_sample_type",
+    15: "doc_url",
+}
+MAPPING = {
+    1: "id",
+    2: "memory_start",
+    3: "memory_limit",
+    4: "file_offset",
+    5: "filename",
+    6: "build_id",
+    7: "has_functions",
+    8: "has_filenames",
+    9: "has_line_numbers",
+    10: "has_inline_frames",
+}
 LOCATION = {1: "id", 2: "mapping_id", 3: "address", 4: "line", 5: "is_folded"}
 LINE = {1: "function_id", 2: "line", 3: "column"}
 FUNCTION = {1: "id", 2: "name", 3: "system_name", 4: "filename", 5: "start_line"}
@@ -102,17 +124,20 @@ LABEL = {1: "key", 2: "str", 3: "num", 4: "num_unit"}
 
 class Sample:
     def __init__(self, stack, values, labels):
-        self.stack = stack      # location ids, leaf first
+        self.stack = stack  # location ids, leaf first
         self.values = values
-        self.labels = labels    # (key, text) or (key, number, unit)
+        self.labels = labels  # (key, text) or (key, number, unit)
 
 
 class Profile:
     def __init__(self, data):
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-        raw = message(data, PROFILE, {"sample_type", "sample", "mapping", "location", "function",
-                                      "string_table", "comment"})
+        raw = message(
+            data,
+            PROFILE,
+            {"sample_type", "sample", "mapping", "location", "function", "string_table", "comment"},
+        )
         self.strings = raw["string_table"]
         text = self.text
         self.sample_types = []
@@ -152,8 +177,9 @@ class Profile:
         return self.strings[signed(index)].decode("utf-8", "surrogateescape")
 
     def read_sample(self, data):
-        raw = message(data, {1: "location_id", 2: "value", 3: "label"},
-                      {"location_id", "value", "label"})
+        raw = message(
+            data, {1: "location_id", 2: "value", 3: "label"}, {"location_id", "value", "label"}
+        )
         labels = []
         for entry in raw["label"]:
             label = message(entry, LABEL)
@@ -162,30 +188,45 @@ class Profile:
                 labels.append((key, self.text(label["str"])))
             else:
                 labels.append((key, signed(label["num"]), self.text(label["num_unit"])))
-        return Sample([i for entry in raw["location_id"] for i in numbers_of(entry)],
-                      [signed(i) for entry in raw["value"] for i in numbers_of(entry)], labels)
+        return Sample(
+            [i for entry in raw["location_id"] for i in numbers_of(entry)],
+            [signed(i) for entry in raw["value"] for i in numbers_of(entry)],
+            labels,
+        )
 
     def facts(self):
         """All that a profile says, without its ids: equal before and after a round trip."""
+
         def frame(location_id):
             location = self.locations[location_id]
             mapping = self.mappings.get(location["mapping_id"])
             mapping = tuple(mapping[n] for n in list(MAPPING.values())[1:]) if mapping else None
             lines = tuple(
                 tuple(self.functions[line["function_id"]][n] for n in list(FUNCTION.values())[1:])
-                + (line["line"], line["column"]) for line in location["line"])
+                + (line["line"], line["column"])
+                for line in location["line"]
+            )
             return location["address"], bool(location["is_folded"]), mapping, lines
 
         frames = {i: frame(i) for i in self.locations}
         return {
-            "types": self.sample_types, "period_type": self.period_type, "period": self.period,
-            "time": self.time_nanos, "duration": self.duration_nanos, "comments": self.comments,
-            "drop": self.drop_frames, "keep": self.keep_frames, "doc": self.doc_url,
-            "default": self.default_sample_type, "frames": list(frames.values()),
-            "functions": [tuple(f[n] for n in list(FUNCTION.values())[1:])
-                          for f in self.functions.values()],
-            "mappings": [tuple(m[n] for n in list(MAPPING.values())[1:])
-                         for m in self.mappings.values()],
+            "types": self.sample_types,
+            "period_type": self.period_type,
+            "period": self.period,
+            "time": self.time_nanos,
+            "duration": self.duration_nanos,
+            "comments": self.comments,
+            "drop": self.drop_frames,
+            "keep": self.keep_frames,
+            "doc": self.doc_url,
+            "default": self.default_sample_type,
+            "frames": list(frames.values()),
+            "functions": [
+                tuple(f[n] for n in list(FUNCTION.values())[1:]) for f in self.functions.values()
+            ],
+            "mappings": [
+                tuple(m[n] for n in list(MAPPING.values())[1:]) for m in self.mappings.values()
+            ],
             "samples": [([frames[i] for i in s.stack], s.values, s.labels) for s in self.samples],
         }
 
@@ -206,7 +247,7 @@ class Profile:
                         if at == len(lines[i]) - 1:
                             whole.add(i)
                         else:
-                            lines[i] = lines[i][at + 1:]
+                            lines[i] = lines[i][at + 1 :]
                         break
         for sample in self.samples:
             stack, has_user = sample.stack, False
@@ -214,7 +255,7 @@ class Profile:
                 if stack[at] not in beneath:
                     has_user = True
                 elif has_user:
-                    stack = stack[at + 1:] if stack[at] in whole else stack[at:]
+                    stack = stack[at + 1 :] if stack[at] in whole else stack[at:]
                     break
             yield [frame for i in stack for frame in self.frames_of(i, lines[i])]
 
@@ -248,8 +289,11 @@ class Profile:
                 flat[stack[0]] = flat.get(stack[0], 0) + value
             for name in set(stack):
                 cum[name] = cum.get(name, 0) + value
-        return {name: (scaled(flat.get(name, 0), scale), scaled(cum[name], scale))
-                for name in cum if (flat.get(name, 0), cum[name]) != (0, 0)}
+        return {
+            name: (scaled(flat.get(name, 0), scale), scaled(cum[name], scale))
+            for name in cum
+            if (flat.get(name, 0), cum[name]) != (0, 0)
+        }
 
     def total(self, index):
         return sum(sample.values[index] for sample in self.samples)
@@ -258,10 +302,11 @@ class Profile:
 def goes(name, drop, keep):
     """Function names are compared without their argument list and without a leading dot."""
     name = name[1:] if name.startswith(".") else name
-    found = [m for m in re.finditer(r"\(anonymous namespace\)|operator\(\)|\(", name)
-             if m.group() == "("]
+    found = [
+        m for m in re.finditer(r"\(anonymous namespace\)|operator\(\)|\(", name) if m.group() == "("
+    ]
     if found:
-        name = name[:found[0].start()]
+        name = name[: found[0].start()]
     return bool(drop.match(name)) and not (keep and keep.match(name))
 
 
@@ -286,5 +331,6 @@ def diff_top(a, b, index, normalised=False):
         has_shares = a.total(index) > 0 and b.total(index) > 0
         scale = a.total(index) / b.total(index) if has_shares else 0.0
     rows_a, rows_b = a.top(index), b.top(index, scale)
-    return {name: rows_a.get(name, (0, 0)) + rows_b.get(name, (0, 0))
-            for name in {*rows_a, *rows_b}}
+    return {
+        name: rows_a.get(name, (0, 0)) + rows_b.get(name, (0, 0)) for name in {*rows_a, *rows_b}
+    }

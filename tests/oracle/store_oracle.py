@@ -18,8 +18,12 @@ HOUR = 3600 * 10**9
 
 def rule_of(type_name):
     sample_type = type_name.split(":")[1]
-    if sample_type.startswith(("inuse_", "live")) or sample_type in ("goroutine", "goroutines", "space",
-                                                                     "objects"):
+    if sample_type.startswith(("inuse_", "live")) or sample_type in (
+        "goroutine",
+        "goroutines",
+        "space",
+        "objects",
+    ):
         return "mean"
     return "sum" if type_name.endswith(":delta") else "difference"
 
@@ -29,7 +33,7 @@ def is_type(type_name, value):
     parts, wanted = type_name.removesuffix(":delta").split(":"), value.split(":")
     if len(wanted) > 5:
         return type_name == value
-    return wanted in (parts[:len(wanted)], parts[1:][:len(wanted)])
+    return wanted in (parts[: len(wanted)], parts[1:][: len(wanted)])
 
 
 def matches_type(type_name, comparison, value):
@@ -46,8 +50,10 @@ def rounded(number):
 
 def rows_of(stacks):
     """[(stack, own labels, value)]: keys are stacks, or pairs of a stack and labels."""
-    return [(*(key if key and isinstance(key[0], tuple) else (key, ())), value)
-            for key, value in stacks.items()]
+    return [
+        (*(key if key and isinstance(key[0], tuple) else (key, ())), value)
+        for key, value in stacks.items()
+    ]
 
 
 def value_of(labels, own, name):
@@ -62,12 +68,19 @@ def truncated(numerator, denominator):
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
-NEIGHBOURS, REACH, REACH_MAX, LONE = 3, HOUR, 24 * HOUR, 60 * 10**9  # store/query/cadence.h, range.c, spread.h
+NEIGHBOURS, REACH, REACH_MAX, LONE = (
+    3,
+    HOUR,
+    24 * HOUR,
+    60 * 10**9,
+)  # store/query/cadence.h, range.c, spread.h
 
 
 def interval_at(times, i):
     """Around times[i]: the median of the five distances there; 0: there is none."""
-    found = sorted(b - a for a, b in zip(times[max(0, i - 2):i + 4], times[max(0, i - 2) + 1:i + 4]))
+    found = sorted(
+        b - a for a, b in zip(times[max(0, i - 2) : i + 4], times[max(0, i - 2) + 1 : i + 4])
+    )
     return found[2 if len(found) == 4 else (len(found) - 1) // 2] if found else 0
 
 
@@ -111,7 +124,9 @@ class Steps:
         at, end = max(begin_ns, self.start_ns), min(begin_ns + duration_ns, self.end_ns)
         while at < end:
             to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
-            before, after = (truncated(value * UNIT * (moment - begin_ns), duration_ns) for moment in (at, to))
+            before, after = (
+                truncated(value * UNIT * (moment - begin_ns), duration_ns) for moment in (at, to)
+            )
             self.add(group, self.of(at), after - before)
             at = to
 
@@ -142,7 +157,9 @@ class Steps:
             found[group] = {}
             for step in range(self.of(self.end_ns - 1) + 1):
                 begin_ns = self.start_ns + step * self.step_ns
-                covered_ns = self.covered_ns(group, begin_ns, min(begin_ns + self.step_ns, self.end_ns))
+                covered_ns = self.covered_ns(
+                    group, begin_ns, min(begin_ns + self.step_ns, self.end_ns)
+                )
                 if covered_ns:
                     found[group][step] = rounded(fractions.Fraction(sums[step], covered_ns))
         return found
@@ -154,7 +171,11 @@ class Steps:
             steps = set(sums)
             for begin_ns, end_ns in self.covered[group]:
                 begin_ns, end_ns = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
-                steps |= set(range(self.of(begin_ns), self.of(end_ns - 1) + 1)) if begin_ns < end_ns else set()
+                steps |= (
+                    set(range(self.of(begin_ns), self.of(end_ns - 1) + 1))
+                    if begin_ns < end_ns
+                    else set()
+                )
             found[group] = dict.fromkeys(sorted(steps), 0)
         running, given = dict.fromkeys(found, 0), dict.fromkeys(found, 0)
         for step in sorted(set().union(*found.values())):
@@ -164,14 +185,24 @@ class Steps:
                 running[group] += part
                 value = ((running[group] + UNIT // 2) >> 20) - given[group]
                 values[group] = value if part * value > 0 else 0
-            rest = ((sum(running.values()) + UNIT // 2) >> 20) - sum(given.values()) - sum(values.values())
+            rest = (
+                ((sum(running.values()) + UNIT // 2) >> 20)
+                - sum(given.values())
+                - sum(values.values())
+            )
             before = None
             while rest and rest != before:
                 before, by = rest, 1 if rest > 0 else -1
-                able = [group for group in values if self.sums[group].get(step, 0) * by > 0
-                        or (self.sums[group].get(step, 0) and values[group] * by < 0)]
-                able.sort(key=lambda group: -by * (running[group] - (given[group] + values[group]) * UNIT))
-                for group in able[:abs(rest)]:
+                able = [
+                    group
+                    for group in values
+                    if self.sums[group].get(step, 0) * by > 0
+                    or (self.sums[group].get(step, 0) and values[group] * by < 0)
+                ]
+                able.sort(
+                    key=lambda group: -by * (running[group] - (given[group] + values[group]) * UNIT)
+                )
+                for group in able[: abs(rest)]:
                     values[group] += by
                     rest -= by
             for group, value in values.items():
@@ -193,7 +224,9 @@ class Oracle:
     def is_cut(self, name, labels, time_ns, start_ns, end_ns):
         """Are its hour's totals alone kept, and is that hour not in the window as a whole?"""
         hour = time_ns // HOUR * HOUR
-        return self.are_totals(name, labels, time_ns) and not (start_ns <= hour and hour + HOUR <= end_ns)
+        return self.are_totals(name, labels, time_ns) and not (
+            start_ns <= hour and hour + HOUR <= end_ns
+        )
 
     def add(self, labels, type_name, time_ns, stacks, duration_ns=10**10):
         """The duration is that of deltas; others have none."""
@@ -201,8 +234,11 @@ class Oracle:
 
     def delete(self, matches, start_ns, end_ns):
         """What was added so far; matches(type, labels)."""
-        self.profiles = [one for one in self.profiles
-                         if not (start_ns <= one[2] < end_ns and matches(one[0], one[1]))]
+        self.profiles = [
+            one
+            for one in self.profiles
+            if not (start_ns <= one[2] < end_ns and matches(one[0], one[1]))
+        ]
 
     def chosen(self, type_name, matches, start_ns, end_ns):
         """The profiles of each series, in order of time, those of one moment as one: hours that are
@@ -216,8 +252,11 @@ class Oracle:
 
     def series(self, matches, start_ns, end_ns):
         """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""
-        return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _, _ in self.profiles
-                if start_ns <= time_ns < end_ns and matches(name, labels)}
+        return {
+            (name, tuple(sorted(labels.items())))
+            for name, labels, time_ns, _, _ in self.profiles
+            if start_ns <= time_ns < end_ns and matches(name, labels)
+        }
 
     def lacks(self, type_name, start_ns, end_ns):
         """The types that there are, when this is none of them; else nothing."""
@@ -240,40 +279,74 @@ class Oracle:
         """[(labels, raw profiles)] of each series of a delta, of the profiles that have a part of the window."""
         series = collections.defaultdict(list)
         for name, labels, time_ns, rows, duration_ns in self.profiles:
-            if name != type_name or not matches(labels) or not time_ns < end_ns or time_ns + duration_ns <= start_ns:
+            if (
+                name != type_name
+                or not matches(labels)
+                or not time_ns < end_ns
+                or time_ns + duration_ns <= start_ns
+            ):
                 continue
             if self.are_totals(name, labels, time_ns) and (
-                    time_ns < start_ns or self.is_cut(name, labels, time_ns, start_ns, end_ns)):
+                time_ns < start_ns or self.is_cut(name, labels, time_ns, start_ns, end_ns)
+            ):
                 continue
             series[tuple(sorted(labels.items()))].append((time_ns, duration_ns, rows))
-        return [(dict(labels), sorted(profiles, key=lambda one: one[0])) for labels, profiles in series.items()]
+        return [
+            (dict(labels), sorted(profiles, key=lambda one: one[0]))
+            for labels, profiles in series.items()
+        ]
 
     def snapshots(self, type_name, matches, start_ns, end_ns):
         """As chosen, with up to three neighbours on each side of the window, at most an hour away, or further
         where their interval is long."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
-            if name == type_name and matches(labels) and not self.is_cut(name, labels, time_ns, start_ns, end_ns):
+            if (
+                name == type_name
+                and matches(labels)
+                and not self.is_cut(name, labels, time_ns, start_ns, end_ns)
+            ):
                 series[tuple(sorted(labels.items()))][time_ns].extend(rows)
         reach = 0
         wanted = REACH
         while wanted > reach:
             reach, wanted, found = wanted, 0, []
             for labels, profiles in series.items():
-                before = sorted(time for time in profiles if start_ns - reach <= time < start_ns)[-NEIGHBOURS:]
-                after = sorted(time for time in profiles if end_ns <= time < end_ns + reach)[:NEIGHBOURS]
-                times = before + sorted(time for time in profiles if start_ns <= time < end_ns) + after
+                before = sorted(time for time in profiles if start_ns - reach <= time < start_ns)[
+                    -NEIGHBOURS:
+                ]
+                after = sorted(time for time in profiles if end_ns <= time < end_ns + reach)[
+                    :NEIGHBOURS
+                ]
+                times = (
+                    before + sorted(time for time in profiles if start_ns <= time < end_ns) + after
+                )
                 if times:
                     found.append((dict(labels), [(time, profiles[time]) for time in times]))
-                    for edge, distance, i in ((before, start_ns - times[0], 0), (after, times[-1] - end_ns, len(times) - 1)):
+                    for edge, distance, i in (
+                        (before, start_ns - times[0], 0),
+                        (after, times[-1] - end_ns, len(times) - 1),
+                    ):
                         interval = interval_at(times, i)
                         nearest = distance + (longest_at(interval) or REACH)
                         if len(edge) < NEIGHBOURS and nearest > reach:
-                            wanted = max(wanted, min(max(interval * (NEIGHBOURS + 2) or REACH, nearest), REACH_MAX))
+                            wanted = max(
+                                wanted,
+                                min(max(interval * (NEIGHBOURS + 2) or REACH, nearest), REACH_MAX),
+                            )
         return found
 
-    def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,
-                  keeps_labels=None):
+    def over_time(
+        self,
+        type_name,
+        matches,
+        start_ns,
+        end_ns,
+        step_ns,
+        group_by=(),
+        keeps=None,
+        keeps_labels=None,
+    ):
         """{values of group_by: {step: value}}; keeps(stack): a filter of stacks; keeps_labels(labels of
         the series, own labels): of rows."""
         rule = rule_of(type_name)
@@ -281,9 +354,12 @@ class Oracle:
 
         def key_of(labels, stack, own):
             if keeps_labels is None or keeps_labels(labels, own):
-                return (tuple(value_of(labels, own, name) for name in group_by),
-                        keeps is None or keeps(stack))
+                return (
+                    tuple(value_of(labels, own, name) for name in group_by),
+                    keeps is None or keeps(stack),
+                )
             return None
+
         if rule == "mean":
             return self.means_over_time(type_name, matches, steps, key_of)
         if rule == "sum":
@@ -296,13 +372,18 @@ class Oracle:
 
     def cut_hours(self, type_name, labels, times_ns, steps):
         """Hours of which totals alone are kept, and that are not in one step."""
-        hours = {time_ns // HOUR for time_ns in times_ns if self.are_totals(type_name, labels, time_ns)}
+        hours = {
+            time_ns // HOUR for time_ns in times_ns if self.are_totals(type_name, labels, time_ns)
+        }
         return {hour for hour in hours if steps.of(hour * HOUR) != steps.of(hour * HOUR + HOUR - 1)}
 
     def add_deltas(self, type_name, labels, profiles, steps, key_of):
         cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _, _ in profiles), steps)
-        profiles = [one for one in profiles if one[0] // HOUR not in cut or not self.are_totals(
-            type_name, labels, one[0])]
+        profiles = [
+            one
+            for one in profiles
+            if one[0] // HOUR not in cut or not self.are_totals(type_name, labels, one[0])
+        ]
         groups, hours = set(), collections.defaultdict(list)
         for time_ns, duration_ns, rows in profiles:
             values = collections.Counter()
@@ -320,7 +401,9 @@ class Oracle:
             steps.add(key[0], steps.of(max(profiles[0][0], steps.start_ns)), 0)
         for hour in hours.values():  # a sum is all that is known: parts by durations
             all_ns = sum(duration_ns for _, duration_ns, _ in hour)
-            for group, value in sum((values for _, _, values in hour), collections.Counter()).items():
+            for group, value in sum(
+                (values for _, _, values in hour), collections.Counter()
+            ).items():
                 done_ns = 0
                 for time_ns, duration_ns, _ in hour:
                     share = value * (done_ns + duration_ns) // all_ns - value * done_ns // all_ns
@@ -334,8 +417,9 @@ class Oracle:
         cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
         gains = collections.defaultdict(collections.Counter)
         since = since_of(profiles)
-        for time_ns, (group, is_kept), value in told("difference", profiles,
-                                                     lambda stack, own: key_of(labels, stack, own)):
+        for time_ns, (group, is_kept), value in told(
+            "difference", profiles, lambda stack, own: key_of(labels, stack, own)
+        ):
             if time_ns // HOUR not in cut:
                 gains[time_ns][group] += value if is_kept else 0
         for time_ns, values in gains.items():
@@ -353,7 +437,9 @@ class Oracle:
             times = [time_ns for time_ns, _ in profiles]
             until = {time_ns: held_until(times, i) for i, time_ns in enumerate(times)}
             groups, hours = set(), collections.defaultdict(collections.Counter)
-            for time_ns, (group, is_kept), value in told("mean", profiles, lambda stack, own: key_of(labels, stack, own)):
+            for time_ns, (group, is_kept), value in told(
+                "mean", profiles, lambda stack, own: key_of(labels, stack, own)
+            ):
                 value = value if is_kept else 0
                 if self.are_totals(type_name, labels, time_ns):
                     hours[time_ns // HOUR][group] += value
@@ -361,12 +447,20 @@ class Oracle:
                 if time_ns < steps.end_ns and until[time_ns] > steps.start_ns:
                     groups.add(group)
                     steps.hold(group, time_ns, until[time_ns], value)
-            for hour, sums in hours.items():  # a sum is all that is known: each moment has an equal part
+            for (
+                hour,
+                sums,
+            ) in hours.items():  # a sum is all that is known: each moment has an equal part
                 moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
                 for group, value in sums.items():
                     groups.add(group)
                     for i, time_ns in enumerate(moments):
-                        steps.hold(group, time_ns, until[time_ns], value * (i + 1) // len(moments) - value * i // len(moments))
+                        steps.hold(
+                            group,
+                            time_ns,
+                            until[time_ns],
+                            value * (i + 1) // len(moments) - value * i // len(moments),
+                        )
             for group in groups:
                 for time_ns in times:
                     steps.cover(group, time_ns, until[time_ns])
@@ -382,8 +476,10 @@ class Oracle:
                 for stack, _, value in rows:
                     times = sorted(moments[time_ns].get(stack, []))
                     rest += 0 if times else value
-                    shares = [value * (i + 1) // len(times) - value * i // len(times)
-                              for i in range(len(times))]
+                    shares = [
+                        value * (i + 1) // len(times) - value * i // len(times)
+                        for i in range(len(times))
+                    ]
                     for moment, share in zip(times, shares):
                         if start_ns <= moment < end_ns:
                             steps.add((), steps.of(moment), share * UNIT)
@@ -402,10 +498,17 @@ class Oracle:
                     return None
                 first = (value_of(labels, own, group_by) or f"(no {group_by})",) if group_by else ()
                 return first + stack
+
             return key_of
+
         if rule == "mean":
-            return self.merged_means(self.snapshots(type_name, matches, start_ns, end_ns), type_name, start_ns, end_ns,
-                                     key_of_series)
+            return self.merged_means(
+                self.snapshots(type_name, matches, start_ns, end_ns),
+                type_name,
+                start_ns,
+                end_ns,
+                key_of_series,
+            )
         choose = self.chosen if rule == "sum" else self.snapshots
         for labels, profiles in choose(type_name, matches, start_ns, end_ns):
             since = since_of(profiles)
@@ -414,8 +517,9 @@ class Oracle:
                     since_ns = since[time_ns]
                     from_ns, to_ns = max(since_ns, start_ns), min(time_ns, end_ns)
                     if from_ns < to_ns:
-                        total[key] += truncated(value * (to_ns - since_ns), time_ns - since_ns) \
-                            - truncated(value * (from_ns - since_ns), time_ns - since_ns)
+                        total[key] += truncated(
+                            value * (to_ns - since_ns), time_ns - since_ns
+                        ) - truncated(value * (from_ns - since_ns), time_ns - since_ns)
                 else:
                     total[key] += value
         return {stack: value for stack, value in total.items() if value}
@@ -430,15 +534,20 @@ class Oracle:
                 until = held_until(times, i)
                 covered.cover((), time_ns, until)
                 holds[time_ns] = max(0, min(until, end_ns) - max(time_ns, start_ns))
-            for hour in {time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)}:
+            for hour in {
+                time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)
+            }:
                 moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
                 mean = fractions.Fraction(sum(holds[time_ns] for time_ns in moments), len(moments))
                 holds.update({time_ns: mean for time_ns in moments})
             for time_ns, key, value in told("mean", profiles, key_of_series(labels)):
                 total[key] += value * holds[time_ns]
         covered_ns = covered.covered_ns((), start_ns, end_ns)
-        return {stack: rounded(fractions.Fraction(value) / covered_ns) for stack, value in total.items()
-                if covered_ns and rounded(fractions.Fraction(value) / covered_ns)}
+        return {
+            stack: rounded(fractions.Fraction(value) / covered_ns)
+            for stack, value in total.items()
+            if covered_ns and rounded(fractions.Fraction(value) / covered_ns)
+        }
 
 
 def since_of(profiles):
@@ -466,7 +575,9 @@ def told(rule, profiles, key_of):
                 by_key[key_of(stack, own)] += value
         keyed.append((time_ns, by_key, by_stack))
     if rule != "difference":
-        return [(time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()]
+        return [
+            (time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()
+        ]
     gained = []
     for (_, before, stacks_before), (time_ns, after, stacks) in zip(keyed, keyed[1:]):
         began = any(stacks.get(stack, 0) < value for stack, value in stacks_before.items())

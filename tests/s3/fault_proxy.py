@@ -66,27 +66,30 @@ class Handler(socketserver.StreamRequestHandler):
         backend.endheaders(body)
         reply = backend.getresponse()
         data = reply.read()
-        headers = {name: value for name, value in reply.getheaders()
-                   if name.lower() not in ("content-length", "transfer-encoding", "connection")}
+        headers = {
+            name: value
+            for name, value in reply.getheaders()
+            if name.lower() not in ("content-length", "transfer-encoding", "connection")
+        }
         length = reply.getheader("Content-Length") if method == "HEAD" else len(data)
         backend.close()
         if fault == "reset-after":
             return self.reset()
         if fault == "cut":
             self.head(reply.status, {**headers, "Content-Length": length})
-            self.wfile.write(data[:len(data) // 2])
+            self.wfile.write(data[: len(data) // 2])
             return False
         if fault == "cut-chunks":
             self.head(reply.status, {**headers, "Transfer-Encoding": "chunked"})
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data) // 2 + 1, data[:len(data) // 2 + 1]))
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data) // 2 + 1, data[: len(data) // 2 + 1]))
             return False
         if fault == "cut-unknown":  # no length at all: nothing but the end of the connection
             self.head(reply.status, {**headers, "Connection": "close"})
-            self.wfile.write(data[:len(data) // 2])
+            self.wfile.write(data[: len(data) // 2])
             return False
         if fault == "stall":
             self.head(reply.status, {**headers, "Content-Length": length})
-            self.wfile.write(data[:len(data) // 2])
+            self.wfile.write(data[: len(data) // 2])
             self.wfile.flush()
             self.connection.settimeout(30)
             self.rfile.read(1)
@@ -127,8 +130,9 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
-            self.socket = context.wrap_socket(self.socket, server_side=True,
-                                              do_handshake_on_connect=False)
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.backend = backend
         self.connections = 0
         self.seen = []

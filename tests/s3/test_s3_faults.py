@@ -14,8 +14,18 @@ from fault_proxy import FaultProxy
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release") / "tests"
 PREFIX = "PERFOLIO_TEST_S3_"
-PASSING = ["500", "502", "503", "503-later", "429", "timeout-400", "reset", "reset-after", "hang",
-           "404-page"]
+PASSING = [
+    "500",
+    "502",
+    "503",
+    "503-later",
+    "429",
+    "timeout-400",
+    "reset",
+    "reset-after",
+    "hang",
+    "404-page",
+]
 BODY = ["cut", "cut-chunks", "cut-unknown", "stall"]
 
 
@@ -32,8 +42,13 @@ class Tool:
         environment = {**os.environ, **settings, PREFIX + "RETRY_S": "20"}
         environment.update({PREFIX + name.upper(): value for name, value in changes.items()})
         self.secret = environment[PREFIX + "SECRET_KEY"]
-        self.process = subprocess.Popen([BUILD / "s3" / "object_tool"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            [BUILD / "s3" / "object_tool"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         try:
             self.read()
         except Failed:
@@ -120,11 +135,19 @@ def large(tmp_path):
 @pytest.mark.parametrize("style", ["path", "host"])
 def test_both_kinds_of_store_pass_one_suite(radosgw, style):
     endpoint = radosgw[PREFIX + "ENDPOINT"]
-    changes = {PREFIX + "STYLE": style, PREFIX + "ENDPOINT":
-               endpoint.replace("127.0.0.1", "localhost") if style == "host" else endpoint}
+    changes = {
+        PREFIX + "STYLE": style,
+        PREFIX + "ENDPOINT": endpoint.replace("127.0.0.1", "localhost")
+        if style == "host"
+        else endpoint,
+    }
     settings = {name: value for name, value in radosgw.items() if name.startswith(PREFIX)}
-    result = subprocess.run([BUILD / "unit" / "lib" / "io" / "test_object_store"], text=True,
-                            env={**os.environ, **settings, **changes}, capture_output=True)
+    result = subprocess.run(
+        [BUILD / "unit" / "lib" / "io" / "test_object_store"],
+        text=True,
+        env={**os.environ, **settings, **changes},
+        capture_output=True,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -209,8 +232,9 @@ def test_a_lasting_fault_is_an_error_and_gives_no_bytes(settings, proxy, small, 
 
 @pytest.mark.parametrize("fault", ["500", "reset", "reset-after", "hang", "cut"])
 def test_every_request_of_an_upload_in_parts_may_fail_once(tool, proxy, large, tmp_path, fault):
-    for number, wanted in enumerate(["?uploads=", "partNumber=1&", "partNumber=3&",
-                                     "POST /perfolio-test/faults"]):
+    for number, wanted in enumerate(
+        ["?uploads=", "partNumber=1&", "partNumber=3&", "POST /perfolio-test/faults"]
+    ):
         proxy.plan(fault, wanted=wanted)
         tool.do("write", f"large/{number}", large)
         tool.do("get", f"large/{number}", tmp_path / "got")
@@ -269,26 +293,39 @@ def test_one_connection_serves_many_requests(tool, proxy, small, tmp_path):
     assert proxy.connections == 1
 
 
-@pytest.mark.parametrize("fault, text", [
-    ("skew", "clocks differ too much.*2030.*NTP"), ("region", "set the region to eu-test-7"),
-    ("redirect", "set the region to eu-test-8"), ("denied", "may not list.*s3:ListBucket"),
-    ("token", "session token has expired"), ("500", "after . tries.*InternalError")])
+@pytest.mark.parametrize(
+    "fault, text",
+    [
+        ("skew", "clocks differ too much.*2030.*NTP"),
+        ("region", "set the region to eu-test-7"),
+        ("redirect", "set the region to eu-test-8"),
+        ("denied", "may not list.*s3:ListBucket"),
+        ("token", "session token has expired"),
+        ("500", "after . tries.*InternalError"),
+    ],
+)
 def test_opening_says_what_to_do(settings, proxy, fault, text):
     proxy.plan(always=fault)
     with pytest.raises(Failed, match=text):
         Tool(settings)
 
 
-@pytest.mark.parametrize("name, value, text", [
-    ("secret_key", "wrong", "check the secret key"),
-    ("access_key", "nobody", "does not know the access key"),
-    ("bucket", "no-such-bucket", "no such bucket"),
-    ("endpoint", "http://127.0.0.1:1", "cannot talk to http://127.0.0.1:1"),
-    ("endpoint", "127.0.0.1", "has to be https://host"),
-    ("endpoint", "http://u:p@127.0.0.1/x", "has to be https://host"),
-    ("bucket", "a/b", "3 to 63 letters"), ("prefix", "../x", "names of A-Za-z0-9"),
-    ("region", "a b", "such as us-east-1"), ("secret_key", "a\tb", "spaces or controls"),
-    ("ca_file", "/no/such/file", "CA file /no/such/file")])
+@pytest.mark.parametrize(
+    "name, value, text",
+    [
+        ("secret_key", "wrong", "check the secret key"),
+        ("access_key", "nobody", "does not know the access key"),
+        ("bucket", "no-such-bucket", "no such bucket"),
+        ("endpoint", "http://127.0.0.1:1", "cannot talk to http://127.0.0.1:1"),
+        ("endpoint", "127.0.0.1", "has to be https://host"),
+        ("endpoint", "http://u:p@127.0.0.1/x", "has to be https://host"),
+        ("bucket", "a/b", "3 to 63 letters"),
+        ("prefix", "../x", "names of A-Za-z0-9"),
+        ("region", "a b", "such as us-east-1"),
+        ("secret_key", "a\tb", "spaces or controls"),
+        ("ca_file", "/no/such/file", "CA file /no/such/file"),
+    ],
+)
 def test_opening_with_a_wrong_setting_says_which(settings, name, value, text):
     with pytest.raises(Failed, match=text):
         Tool(settings, **{name: value})
@@ -296,9 +333,28 @@ def test_opening_with_a_wrong_setting_says_which(settings, name, value, text):
 
 def test_tls_is_checked_and_a_ca_file_may_be_given(settings, tmp_path):
     pem = tmp_path / "server.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                    "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-                    "-keyout", pem, "-out", tmp_path / "ca.pem"], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=test",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            pem,
+            "-out",
+            tmp_path / "ca.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
     pem.write_bytes(pem.read_bytes() + (tmp_path / "ca.pem").read_bytes())
     host, port = settings[PREFIX + "ENDPOINT"].split("/")[-1].split(":")
     proxy = FaultProxy((host, int(port)), certificate=pem)
@@ -313,8 +369,9 @@ def test_tls_is_checked_and_a_ca_file_may_be_given(settings, tmp_path):
         proxy.stop()
 
 
-def test_what_was_acknowledged_is_whole_after_the_server_was_killed(radosgw, settings, tmp_path,
-                                                                    large):
+def test_what_was_acknowledged_is_whole_after_the_server_was_killed(
+    radosgw, settings, tmp_path, large
+):
     tool = Tool(settings, retry_s="60")
     content, acknowledged = {}, []
     for i in range(40):

@@ -88,8 +88,13 @@ class Client:
         try:
             if self.connection is None:
                 context = ssl.create_default_context(cafile=self.target["ca"])
-                self.connection = http.client.HTTPSConnection("localhost", self.target["port"], context=context,
-                                                              timeout=timeout, source_address=(self.address, 0))
+                self.connection = http.client.HTTPSConnection(
+                    "localhost",
+                    self.target["port"],
+                    context=context,
+                    timeout=timeout,
+                    source_address=(self.address, 0),
+                )
             self.connection.request(method, path, body=body, headers=fields)
             response = self.connection.getresponse()
             content = response.read()
@@ -145,9 +150,16 @@ def reader(target, number, seconds):
         service = f"honest-{turn % 4}"
         query = {"query": f'{CPU}{{service_name="{service}"}}', "start": "now-5m"}
         kind, path, more = (
-            ("top", "/api/v1/query", {"report": "top"}), ("flame", "/api/v1/query", {"report": "flame"}),
-            ("range", "/api/v1/query_range", {}), ("series", "/api/v1/series", None))[turn // 4 % 4]
-        text = urllib.parse.urlencode({**query, **more} if more is not None else {"match[]": query["query"], "start": "now-5m"})
+            ("top", "/api/v1/query", {"report": "top"}),
+            ("flame", "/api/v1/query", {"report": "flame"}),
+            ("range", "/api/v1/query_range", {}),
+            ("series", "/api/v1/series", None),
+        )[turn // 4 % 4]
+        text = urllib.parse.urlencode(
+            {**query, **more}
+            if more is not None
+            else {"match[]": query["query"], "start": "now-5m"}
+        )
         timed(figures, kind, client, "GET", f"{path}?{text}")
         turn += 1
         time.sleep(0.25)
@@ -162,7 +174,9 @@ def person(target, number, seconds):
     client = Client(target, "127.0.1.201")
     while time.monotonic() < end:
         begun = time.monotonic()
-        status, _, content = client.request("POST", "/api/v1/session", body, {"Content-Type": "application/json"})
+        status, _, content = client.request(
+            "POST", "/api/v1/session", body, {"Content-Type": "application/json"}
+        )
         figures.setdefault("sign-in", []).append((time.monotonic() - begun) * 1000)
         if status not in (200, 201):
             figures.setdefault("refused", []).append(f"sign-in: {status} {content[:300]!r}")
@@ -195,10 +209,12 @@ def attack_names(target, seconds):
     end, turn = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         now = time.time_ns()
-        body = (lambda: long_name,
-                lambda: make_profile(now, [f"{turn}_{i}_" + "B" * 60_000 for i in range(200)]),
-                lambda: make_profile(now + year_ns, ["main", "later"]),
-                lambda: gzip.compress(bytes(200 << 20), 6))[turn % 4]()
+        body = (
+            lambda: long_name,
+            lambda: make_profile(now, [f"{turn}_{i}_" + "B" * 60_000 for i in range(200)]),
+            lambda: make_profile(now + year_ns, ["main", "later"]),
+            lambda: gzip.compress(bytes(200 << 20), 6),
+        )[turn % 4]()
         service = "honest-0" if turn % 8 < 4 else f"noise-{turn}"
         path = "/api/v1/profiles?" + urllib.parse.urlencode({"label": f"service_name={service}-x"})
         status, _, content = client.request("POST", path, body)
@@ -215,7 +231,9 @@ def attack_connections(target, seconds):
     while time.monotonic() < end:
         address = "127.0.3.1" if turn % 2000 < 1000 else f"127.0.3.{turn % 20 + 2}"
         try:
-            plain = socket.create_connection(("localhost", target["port"]), timeout=10, source_address=(address, 0))
+            plain = socket.create_connection(
+                ("localhost", target["port"]), timeout=10, source_address=(address, 0)
+            )
             held.append(context.wrap_socket(plain, server_hostname="localhost"))
             count(figures, 101, b"")
         except OSError:
@@ -250,7 +268,12 @@ def attack_amplification(target, seconds):
     def render(number):
         client = Client(target, "127.0.4.1")
         while time.monotonic() < end:
-            path = (f"/p/{share}.svg", f"/p/{share}.folded", f"/p/{share}.png", f"/api/v1/shares/{share}/top?focus=leaf{number}")[number % 4]
+            path = (
+                f"/p/{share}.svg",
+                f"/p/{share}.folded",
+                f"/p/{share}.png",
+                f"/api/v1/shares/{share}/top?focus=leaf{number}",
+            )[number % 4]
             status, _, content = client.request("GET", path)
             count(figures, status, content)
             received[0] += len(content)
@@ -267,7 +290,9 @@ def attack_password(target, seconds):
     while time.monotonic() < end:
         client = Client(target, f"127.0.5.{turn % 100 + 1}")
         body = json.dumps({"email": target["email"], "password": f"wrong password {turn}"})
-        status, _, content = client.request("POST", "/api/v1/session", body, {"Content-Type": "application/json"})
+        status, _, content = client.request(
+            "POST", "/api/v1/session", body, {"Content-Type": "application/json"}
+        )
         count(figures, status, content)
         client.close()
         turn += 1
@@ -275,8 +300,12 @@ def attack_password(target, seconds):
     return figures
 
 
-ATTACKS = {"names": attack_names, "connections": attack_connections, "amplification": attack_amplification,
-           "lock-out": attack_password}
+ATTACKS = {
+    "names": attack_names,
+    "connections": attack_connections,
+    "amplification": attack_amplification,
+    "lock-out": attack_password,
+}
 
 
 # ---- the run ----
@@ -296,7 +325,9 @@ def run_honest(target, seconds):
     """Figures of all honest clients, joined."""
     jobs = [(agent, i) for i in range(4)] + [(reader, i) for i in range(4)] + [(person, 0)]
     joined = {}
-    with concurrent.futures.ProcessPoolExecutor(len(jobs), multiprocessing.get_context("fork")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(
+        len(jobs), multiprocessing.get_context("fork")
+    ) as pool:
         for figures in pool.map(run_client, jobs, [target] * len(jobs), [seconds] * len(jobs)):
             for kind, values in figures.items():
                 if kind == "sent":
@@ -322,23 +353,39 @@ def resident_mib(pid, key="VmRSS"):
 
 def stored_total(target, service):
     """The sum of all of a service's samples, as the server sees it now."""
-    query = urllib.parse.urlencode({"query": f'{CPU}{{service_name="{service}"}}', "start": "now-2h", "end": "now+1m",
-                                    "report": "top", "limit": 0})
-    status, _, content = Client(target, "127.0.1.250", target["read"]).request("GET", f"/api/v1/query?{query}")
+    query = urllib.parse.urlencode(
+        {
+            "query": f'{CPU}{{service_name="{service}"}}',
+            "start": "now-2h",
+            "end": "now+1m",
+            "report": "top",
+            "limit": 0,
+        }
+    )
+    status, _, content = Client(target, "127.0.1.250", target["read"]).request(
+        "GET", f"/api/v1/query?{query}"
+    )
     assert status == 200, content[:500]
     return json.loads(content)["total"]
 
 
-NAMES_ITS_LIMIT = re.compile(r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|no profile", re.I)
+NAMES_ITS_LIMIT = re.compile(
+    r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|no profile",
+    re.I,
+)
 
 
 def judge(target, warm, quiet, loud, attacks, peak_mib):
     faults = []
-    print(f"{'honest requests':<12} {'quiet p50':>10} {'p99':>8} {'attacked p50':>13} {'p99':>8} {'ratio':>6}")
+    print(
+        f"{'honest requests':<12} {'quiet p50':>10} {'p99':>8} {'attacked p50':>13} {'p99':>8} {'ratio':>6}"
+    )
     for kind in ("ingest", "top", "flame", "range", "series", "sign-in"):
         figures = [percentile(part[kind], share) for part in (quiet, loud) for share in (0.5, 0.99)]
         ratio = figures[3] / figures[1]
-        print(f"{kind:<15} {figures[0]:>7.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} {figures[3]:>8.1f} {ratio:>6.2f}")
+        print(
+            f"{kind:<15} {figures[0]:>7.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} {figures[3]:>8.1f} {ratio:>6.2f}"
+        )
         if ratio > 2 and figures[3] > FLOOR_MS:
             faults.append(f"p99 of {kind} is {ratio:.2f} times the quiet one")
     refused = [text for part in (warm, quiet, loud) for text in part.get("refused", [])]
@@ -346,14 +393,19 @@ def judge(target, warm, quiet, loud, attacks, peak_mib):
     for service in quiet["sent"]:
         sent = sum(part["sent"][service] for part in (warm, quiet, loud)) * SAMPLE_NS
         stored = stored_total(target, service)
-        print(f"{service}: {sent // SAMPLE_NS} profiles acknowledged, {stored / SAMPLE_NS:.0f} stored")
+        print(
+            f"{service}: {sent // SAMPLE_NS} profiles acknowledged, {stored / SAMPLE_NS:.0f} stored"
+        )
         if stored != sent:
             faults.append(f"{service}: {sent} ns acknowledged, {stored} ns stored")
     print(f"server: {peak_mib} MiB resident at most")
     if peak_mib > RSS_MIB:
         faults.append(f"the server held {peak_mib} MiB, more than {RSS_MIB}")
     for name, figures in attacks.items():
-        print(f"attack {name}: {figures.get('status')}", {k: v for k, v in figures.items() if k not in ("status", "texts")})
+        print(
+            f"attack {name}: {figures.get('status')}",
+            {k: v for k, v in figures.items() if k not in ("status", "texts")},
+        )
         for text, times in sorted(figures.get("texts", {}).items(), key=lambda item: -item[1]):
             print(f"    {times} x {text}")
             if not NAMES_ITS_LIMIT.search(text):
@@ -378,9 +430,14 @@ def main():
     server.start()
     try:
         tenant = people.Tenant(server)
-        target = {"port": server.port, "ca": str(server.ca_file), "ingest": tenant.make_token("ingest")["token"],
-                  "read": tenant.make_token("read")["token"], "hostile": tenant.make_token("ingest")["token"],
-                  "email": tenant.add_user("member")["email"]}
+        target = {
+            "port": server.port,
+            "ca": str(server.ca_file),
+            "ingest": tenant.make_token("ingest")["token"],
+            "read": tenant.make_token("read")["token"],
+            "hostile": tenant.make_token("ingest")["token"],
+            "email": tenant.add_user("member")["email"],
+        }
         done = multiprocessing.Event()
         with concurrent.futures.ThreadPoolExecutor(1) as watcher:
             peak = watcher.submit(watch_memory, server.child_pid(), done)
@@ -390,8 +447,13 @@ def main():
             quiet = run_honest(target, QUIET_SECONDS)
             print(f"attacked for {SECONDS:.0f} s", flush=True)
             results = multiprocessing.Queue()
-            attackers = [multiprocessing.Process(target=attack, args=(name, target, SECONDS, results), daemon=True)
-                         for name in ATTACKS if name in CHOSEN or CHOSEN == [""]]
+            attackers = [
+                multiprocessing.Process(
+                    target=attack, args=(name, target, SECONDS, results), daemon=True
+                )
+                for name in ATTACKS
+                if name in CHOSEN or CHOSEN == [""]
+            ]
             for process in attackers:
                 process.start()
             loud = run_honest(target, SECONDS)

@@ -18,19 +18,33 @@ import { DiffPage } from "./pages/diff.tsx";
 import { startHearing } from "./pages/early_drop.ts";
 import { SharePage } from "./pages/share.tsx";
 
-const inShell = (content: VNode, { session }: { session: Session | null }) => <Shell session={session}>{content}</Shell>;
+const inShell = (content: VNode, { session }: { session: Session | null }) => (
+  <Shell session={session}>{content}</Shell>
+);
 const account = (name: "InvitePage" | "LoginPage" | "OtherPage" | "SettingsPage" | "SharesPage") =>
   later(async () => (await import("./pages/account.tsx"))[name], inShell).Component;
 
-const Landing = later(async () => (await import("./pages/landing.tsx")).LandingPage, inShell).Component;
+const Landing = later(
+  async () => (await import("./pages/landing.tsx")).LandingPage,
+  inShell,
+).Component;
 const Embed = later(async () => (await import("./pages/embed.tsx")).EmbedPage).Component;
-const Explore = later(async () => (await import("./pages/explore.tsx")).ExplorePage, (content, { session }: { session: Session | null }) => (
-  <Shell session={session} isViewer>
-    {content}
-  </Shell>
-)).Component;
-const Senders = later(async () => (await import("./pages/senders.tsx")).SendersPage, inShell).Component;
-const Delete = later<{ id: string; session: Session | null }>(async () => (await import("./pages/delete.tsx")).DeletePage, inShell).Component;
+const Explore = later(
+  async () => (await import("./pages/explore.tsx")).ExplorePage,
+  (content, { session }: { session: Session | null }) => (
+    <Shell session={session} isViewer>
+      {content}
+    </Shell>
+  ),
+).Component;
+const Senders = later(
+  async () => (await import("./pages/senders.tsx")).SendersPage,
+  inShell,
+).Component;
+const Delete = later<{ id: string; session: Session | null }>(
+  async () => (await import("./pages/delete.tsx")).DeletePage,
+  inShell,
+).Component;
 const Other = account("OtherPage");
 const pages = {
   "/": Landing,

@@ -24,7 +24,16 @@ import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 2;
 
-export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"] as const;
+export const views = [
+  "icicle",
+  "flame",
+  "table",
+  "sandwich",
+  "graph",
+  "peek",
+  "labels",
+  "comments",
+] as const;
 export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
@@ -114,7 +123,29 @@ export const defaultState: ViewState = {
   version: stateVersion,
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "za", "zb", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb", "names"]);
+const known = new Set([
+  "sv",
+  "v",
+  "b",
+  "st",
+  "q",
+  "m",
+  "z",
+  "root",
+  "za",
+  "zb",
+  "w",
+  "g",
+  "c",
+  "norm",
+  "p",
+  "s",
+  "co",
+  "gn",
+  "x",
+  "lb",
+  "names",
+]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -128,15 +159,26 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
 };
 
 /** What a link may say and is so without it. */
-const implied = ["v=icicle", "b=icicle", "g=function", "names=simple", "c=package", `gn=${defaultGraphSize}`, "norm=0"];
+const implied = [
+  "v=icicle",
+  "b=icicle",
+  "g=function",
+  "names=simple",
+  "c=package",
+  `gn=${defaultGraphSize}`,
+  "norm=0",
+];
 
 /** Of columns and halves a part may be unknown; an "x" is told of rule by rule (unknownRules of model/chain.ts). */
 function isKnown(name: string, value: string): boolean {
-  if (!value || !known.has(name) || name === "x" || implied.includes(`${name}=${value}`)) return true;
+  if (!value || !known.has(name) || name === "x" || implied.includes(`${name}=${value}`))
+    return true;
   if (name === "sv") return /^\d{1,15}$/.test(value);
   if (name === "co") return value.split(",").every(isColumn);
   if (/^z[ab]$/.test(name) && value.includes(":") && !parseHalf(value)?.window) return false;
-  return new URLSearchParams(formatState(parseState(`?sv=2&${new URLSearchParams([[name, value]])}`))).has(name);
+  return new URLSearchParams(
+    formatState(parseState(`?sv=2&${new URLSearchParams([[name, value]])}`)),
+  ).has(name);
 }
 
 /** Of a value that nobody can read to its end. */
@@ -146,7 +188,11 @@ const shownLength = 40;
 export function unknownSettings(query: string): string[] {
   const parameters = new URLSearchParams(query);
   upgrade(parameters);
-  return [...parameters].flatMap(([name, value]) => (isKnown(name, value) ? [] : `${name}=${value.length > shownLength ? `${value.slice(0, shownLength)}…` : value}`));
+  return [...parameters].flatMap(([name, value]) =>
+    isKnown(name, value)
+      ? []
+      : `${name}=${value.length > shownLength ? `${value.slice(0, shownLength)}…` : value}`,
+  );
 }
 
 /** The version that the parameters are of then. */
@@ -165,7 +211,8 @@ function parseSort(text: string | null): Sort | null {
   return isColumn(column) ? { column, descending: text.startsWith("-") } : null;
 }
 
-const parseColumns = (text: string | null) => [...new Set((text ?? "").split(",").filter(isColumn))].filter((column) => column !== "name");
+const parseColumns = (text: string | null) =>
+  [...new Set((text ?? "").split(",").filter(isColumn))].filter((column) => column !== "name");
 
 function parseWindow(text: string | null): SeenPart | null {
   const found = /^(0(?:\.\d{1,9})?)-([01](?:\.\d{1,9})?)$/.exec(text ?? "");
@@ -184,10 +231,12 @@ function parseHalf(text: string | null): SeenHalf | null {
 const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
 
 const formatWindow = ({ from, to }: SeenPart) => `${formatShare(from)}-${formatShare(to)}`;
-const formatHalf = ({ zoom, window }: SeenHalf) => (window ? `${zoom}:${formatWindow(window)}` : zoom);
+const formatHalf = ({ zoom, window }: SeenHalf) =>
+  window ? `${zoom}:${formatWindow(window)}` : zoom;
 
 const asPathHash = (text: string | null) => (text && /^[0-9a-f]{16}$/.test(text) ? text : "");
-const asView = (text: string | null): View | "" => (views.includes(text as View) ? (text as View) : "");
+const asView = (text: string | null): View | "" =>
+  views.includes(text as View) ? (text as View) : "";
 
 export function parseState(query: string): ViewState {
   const parameters = new URLSearchParams(query);
@@ -215,7 +264,8 @@ export function parseState(query: string): ViewState {
     labels: cleanLabelRules(parameters.getAll("lb")),
     sort: parseSort(parameters.get("s")),
     columns: parseColumns(parameters.get("co")),
-    graphNodes: graphSizes.find((count) => String(count) === parameters.get("gn")) ?? defaultGraphSize,
+    graphNodes:
+      graphSizes.find((count) => String(count) === parameters.get("gn")) ?? defaultGraphSize,
     extra: [...parameters].filter(([name]) => !known.has(name)),
     version,
   };

@@ -10,7 +10,10 @@ test("what stands beside something is found over the ends of pages, and no page 
     asked.push(at);
     return { ids: pages[at], next: at + 1 < pages.length ? String(at + 1) : null };
   };
-  const beside = async (id: string) => [await neighbourIn(load, id, "older"), await neighbourIn(load, id, "newer")];
+  const beside = async (id: string) => [
+    await neighbourIn(load, id, "older"),
+    await neighbourIn(load, id, "newer"),
+  ];
   assert.deepEqual(await beside("e"), ["d", ""]);
   assert.deepEqual(await beside("d"), ["c", "e"]);
   assert.deepEqual(await beside("b"), ["a", "c"]);

@@ -9,7 +9,8 @@ import { bigTree, decode } from "./trees.ts";
 const flame = decode(bigTree(2000, 30));
 /** All of them leave nearly all nodes. */
 const rules = parseChain("hide:f11~hide:f12~hide:f13~hide:f14~hide:f15~hide:f16");
-const anew = (chain: typeof rules) => chain.reduce<Columns>((tree, rule) => applyRule(tree, flame.frames, rule), flame);
+const anew = (chain: typeof rules) =>
+  chain.reduce<Columns>((tree, rule) => applyRule(tree, flame.frames, rule), flame);
 
 test("a chain of rules is applied from where it differs from the last one", () => {
   const chain = new AppliedChain(flame);
@@ -18,7 +19,10 @@ test("a chain of rules is applied from where it differs from the last one", () =
   const shorter = chain.apply(rules.slice(0, 3));
   assert.deepEqual(shorter, anew(rules.slice(0, 3)));
   assert.equal(chain.apply(rules.slice(0, 3)), shorter);
-  assert.throws(() => chain.apply([...rules.slice(0, 2), ...parseChain("hide:(")]), (error) => error instanceof RuleError && error.rule === 2);
+  assert.throws(
+    () => chain.apply([...rules.slice(0, 2), ...parseChain("hide:(")]),
+    (error) => error instanceof RuleError && error.rule === 2,
+  );
   assert.deepEqual(chain.apply(rules), anew(rules));
 });
 
@@ -26,7 +30,11 @@ test("what the rules made is kept as far as there is room, and not when there ar
   const room = 5000;
   const chain = new AppliedChain(flame, room);
   for (const count of [1, 2, 6, 5, 3, 6, 4]) {
-    assert.deepEqual(chain.apply(rules.slice(0, count)), anew(rules.slice(0, count)), `${count} rules`);
+    assert.deepEqual(
+      chain.apply(rules.slice(0, count)),
+      anew(rules.slice(0, count)),
+      `${count} rules`,
+    );
     assert.ok(chain.nodeCount <= room, `${chain.nodeCount} nodes`);
   }
   const tight = new AppliedChain(flame, 1);

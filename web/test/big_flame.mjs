@@ -18,7 +18,12 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
   let total = 0;
   for (let i = 1; i < nodeCount; i++) {
     // Up some frames, then one down: most leaves stand deep, near the ones before them.
-    const up = path.length >= maxDepth ? maxDepth : random() < 0.93 ? Math.floor(random() * random() * 4) : Math.floor(random() * path.length);
+    const up =
+      path.length >= maxDepth
+        ? maxDepth
+        : random() < 0.93
+          ? Math.floor(random() * random() * 4)
+          : Math.floor(random() * path.length);
     path.length = Math.max(1, path.length - up);
     frame[i] = 1 + Math.floor(random() * random() * functionCount);
     depth[i] = path.length;
@@ -26,7 +31,14 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
     total += self[i];
     path.push(i);
   }
-  const strings = ["", "root", ...Array.from({ length: functionCount }, (_, i) => `example.com/service/pkg${i % 97}.(*Type${i % 31}).Method${i}`)];
+  const strings = [
+    "",
+    "root",
+    ...Array.from(
+      { length: functionCount },
+      (_, i) => `example.com/service/pkg${i % 97}.(*Type${i % 31}).Method${i}`,
+    ),
+  ];
   const bytes = strings.map((text) => Buffer.from(text));
   const offsets = new Uint32Array(strings.length + 1);
   for (let i = 0; i < bytes.length; i++) offsets[i + 1] = offsets[i] + bytes[i].length;
@@ -39,10 +51,24 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
     [3, column(owners.map((node, i) => node - (owners[i - 1] ?? 0)))],
     [4, column(Float64Array.from(owners, (node) => self[node]))],
     [5, column(Uint32Array.from({ length: frameCount }, (_, i) => i + 1))],
-    [9, Buffer.from(Uint8Array.from({ length: frameCount }, (_, i) => (i % 7 === 0 ? 1 : i % 11 === 0 ? 2 : 0)))],
+    [
+      9,
+      Buffer.from(
+        Uint8Array.from({ length: frameCount }, (_, i) => (i % 7 === 0 ? 1 : i % 11 === 0 ? 2 : 0)),
+      ),
+    ],
     [10, column(offsets)],
     [11, Buffer.concat(bytes)],
-    [12, Buffer.from(JSON.stringify({ sample_type: "cpu", unit: "nanoseconds", sample_types: [{ type: "cpu", unit: "nanoseconds" }] }))],
+    [
+      12,
+      Buffer.from(
+        JSON.stringify({
+          sample_type: "cpu",
+          unit: "nanoseconds",
+          sample_types: [{ type: "cpu", unit: "nanoseconds" }],
+        }),
+      ),
+    ],
   ];
   const header = Buffer.alloc(align8(64 + sections.length * 24));
   header.write("PFFLAME2", 0, "latin1");

@@ -1,9 +1,16 @@
 /** A canvas context that draws nothing, so that only the page's own work is executed. */
 export const blankContext = {
-  font: "", fillStyle: "", globalAlpha: 1, textBaseline: "",
+  font: "",
+  fillStyle: "",
+  globalAlpha: 1,
+  textBaseline: "",
   fillRect: () => undefined,
   fillText: () => undefined,
-  createImageData: (width: number, height: number) => ({ width, height, data: new Uint8ClampedArray(width * height * 4) }),
+  createImageData: (width: number, height: number) => ({
+    width,
+    height,
+    data: new Uint8ClampedArray(width * height * 4),
+  }),
   putImageData: () => undefined,
   measureText: (text: string) => ({ width: text.length * 6.5 }),
 };

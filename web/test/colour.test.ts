@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { contrast, diffFillOf, diffFills, diffStep, diffSteps, heatFillOf, heatFills, heatShares, luminance, makePalette, oklch } from "../src/model/colour.ts";
+import {
+  contrast,
+  diffFillOf,
+  diffFills,
+  diffStep,
+  diffSteps,
+  heatFillOf,
+  heatFills,
+  heatShares,
+  luminance,
+  makePalette,
+  oklch,
+} from "../src/model/colour.ts";
 import { FrameFlag } from "../src/model/flame.ts";
 import { colourModes, FrameColours, packageOf } from "../src/model/frame_colours.ts";
 import { strongPalette } from "../src/model/strong_palette.ts";
@@ -15,7 +27,13 @@ test("colours are colours, and a diff's ends are far apart", () => {
   assert.equal(oklch(0, 0, 0), "#000000");
   for (const isDark of [false, true]) {
     const palette = makePalette(isDark);
-    for (const colour of [...palette.fills, ...palette.inks, ...palette.faded, ...palette.fadedInks]) assert.match(colour, /^#[0-9a-f]{6}$/);
+    for (const colour of [
+      ...palette.fills,
+      ...palette.inks,
+      ...palette.faded,
+      ...palette.fadedInks,
+    ])
+      assert.match(colour, /^#[0-9a-f]{6}$/);
     assert.equal(diffFills(palette).length, 2 * diffSteps + 1);
     assert.equal(heatFills(palette).length, heatShares.length);
   }
@@ -24,10 +42,18 @@ test("colours are colours, and a diff's ends are far apart", () => {
   assert.equal(diffStep(10, 10), diffSteps);
   assert.equal(diffStep(0, 0), diffSteps);
   // Across zero it changes by more than its larger side, and no colour says more than the last.
-  for (const [before, after, step] of [[3, -7, 0], [-7, 3, 2 * diffSteps], [-5, 5, 2 * diffSteps]])
+  for (const [before, after, step] of [
+    [3, -7, 0],
+    [-7, 3, 2 * diffSteps],
+    [-5, 5, 2 * diffSteps],
+  ])
     for (const isDark of [false, true]) {
       assert.equal(diffStep(before, after), step);
-      assert.ok(diffFills(makePalette(isDark)).includes(makePalette(isDark).fills[diffFillOf(before, after)]));
+      assert.ok(
+        diffFills(makePalette(isDark)).includes(
+          makePalette(isDark).fills[diffFillOf(before, after)],
+        ),
+      );
     }
   assert.ok(diffStep(100, 102) > diffSteps);
   assert.ok(diffStep(10, 11) > diffSteps && diffStep(10, 9) < diffSteps);
@@ -38,8 +64,15 @@ test("text can be read on every fill, light and dark, near and standing back", (
   assert.ok(Math.abs(contrast("#777777", "#ffffff") - 4.48) < 0.01);
   for (const isDark of [false, true]) {
     const palette = makePalette(isDark);
-    for (const [fills, inks] of [[palette.fills, palette.inks], [palette.faded, palette.fadedInks]])
-      for (const [i, fill] of fills.entries()) assert.ok(contrast(fill, inks[i]) >= 4.5, `${isDark ? "dark" : "light"} fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`);
+    for (const [fills, inks] of [
+      [palette.fills, palette.inks],
+      [palette.faded, palette.fadedInks],
+    ])
+      for (const [i, fill] of fills.entries())
+        assert.ok(
+          contrast(fill, inks[i]) >= 4.5,
+          `${isDark ? "dark" : "light"} fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`,
+        );
   }
 });
 
@@ -57,14 +90,26 @@ test("where contrast is wanted, text has 7 to 1 on every fill, and slivers 3 to 
   for (const [isDark, background, text, highlight, wanted] of grounds) {
     const palette = strongPalette(makePalette(isDark), { background, text, highlight });
     const about = `${text} on ${background}`;
-    for (const [fills, inks] of [[palette.fills, palette.inks], [palette.faded, palette.fadedInks]])
-      for (const [i, fill] of fills.entries()) assert.ok(contrast(fill, inks[i]) >= wanted - 1e-9, `${about}, fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`);
-    for (const [i, fill] of palette.overview.entries()) assert.ok(contrast(fill, background) >= 3, `${about}, sliver ${i}: ${fill} has ${contrast(fill, background)}`);
+    for (const [fills, inks] of [
+      [palette.fills, palette.inks],
+      [palette.faded, palette.fadedInks],
+    ])
+      for (const [i, fill] of fills.entries())
+        assert.ok(
+          contrast(fill, inks[i]) >= wanted - 1e-9,
+          `${about}, fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`,
+        );
+    for (const [i, fill] of palette.overview.entries())
+      assert.ok(
+        contrast(fill, background) >= 3,
+        `${about}, sliver ${i}: ${fill} has ${contrast(fill, background)}`,
+      );
     if (wanted < 7) continue;
     // Steps are still steps.
     for (const steps of [heatFills(palette), diffFills(palette).slice(diffSteps)]) {
       const light = steps.map(luminance);
-      for (let i = 1; i < light.length; i++) assert.ok(isDark ? light[i] > light[i - 1] : light[i] < light[i - 1], `${about}: ${steps}`);
+      for (let i = 1; i < light.length; i++)
+        assert.ok(isDark ? light[i] > light[i - 1] : light[i] < light[i - 1], `${about}: ${steps}`);
     }
   }
 });
@@ -73,14 +118,23 @@ test("the steps of values differ in lightness, which every eye sees", () => {
   for (const isDark of [false, true]) {
     const light = heatFills(makePalette(isDark)).map(luminance);
     for (let i = 1; i < light.length; i++) {
-      const ratio = (Math.max(light[i], light[i - 1]) + 0.05) / (Math.min(light[i], light[i - 1]) + 0.05);
+      const ratio =
+        (Math.max(light[i], light[i - 1]) + 0.05) / (Math.min(light[i], light[i - 1]) + 0.05);
       assert.ok(isDark ? light[i] > light[i - 1] : light[i] < light[i - 1]);
       assert.ok(i === 1 || ratio > 1.14, `step ${i}: ${ratio}`);
     }
-    assert.ok(contrast(heatFills(makePalette(isDark))[0], heatFills(makePalette(isDark))[heatShares.length - 1]) > 5);
+    assert.ok(
+      contrast(
+        heatFills(makePalette(isDark))[0],
+        heatFills(makePalette(isDark))[heatShares.length - 1],
+      ) > 5,
+    );
   }
   const step = (share: number) => heatFillOf(share) - heatFillOf(0);
-  assert.deepEqual([0, 1e-9, 0.00099, 0.001, 0.0099, 0.01, 0.0299, 0.03, 0.0999, 0.1, 1].map(step), [0, 1, 1, 2, 3, 4, 4, 5, 5, 6, 6]);
+  assert.deepEqual(
+    [0, 1e-9, 0.00099, 0.001, 0.0099, 0.01, 0.0299, 0.03, 0.0999, 0.1, 1].map(step),
+    [0, 1, 1, 2, 3, 4, 4, 5, 5, 6, 6],
+  );
 });
 
 test("the runtime is told by flag, file, name and binary", () => {
@@ -127,10 +181,24 @@ test("the runtime is told by flag, file, name and binary", () => {
     [".NET", "System.Threading.Thread.StartCallback", "", ""],
     ["Erlang", "gen_server:loop/7", "", ""],
   ];
-  const flame = decode({ name: "root", children: known.map(([, name, file, mapping, flags]) => ({ name, file, mapping, flags, self: 1 })) });
+  const flame = decode({
+    name: "root",
+    children: known.map(([, name, file, mapping, flags]) => ({
+      name,
+      file,
+      mapping,
+      flags,
+      self: 1,
+    })),
+  });
   const runtimes = new RuntimeNames(flame.frames, []);
   for (const [expected, name, file, mapping] of known) {
-    const frame = [...flame.frame].find((one) => flame.frames.name(one) === name && flame.frames.file(one) === file && flame.frames.mapping(one) === mapping)!;
+    const frame = [...flame.frame].find(
+      (one) =>
+        flame.frames.name(one) === name &&
+        flame.frames.file(one) === file &&
+        flame.frames.mapping(one) === mapping,
+    )!;
     assert.equal(runtimes.of(frame), expected, name);
   }
 });
@@ -147,8 +215,14 @@ test("a name that C++ and Rust share is what the rest of its binary is", () => {
   };
   const flame = decode(tree);
   const colours = new FrameColours(flame, "runtime");
-  const parts = Array.from(flame.frame, (frame) => `${flame.frames.mapping(frame)} ${flame.frames.name(frame)} ${colours.part(frame)}`);
-  assert.ok(parts.includes("/bin/rusty app::run Rust") && parts.includes("/bin/cpp app::run C++"), parts.join("\n"));
+  const parts = Array.from(
+    flame.frame,
+    (frame) => `${flame.frames.mapping(frame)} ${flame.frames.name(frame)} ${colours.part(frame)}`,
+  );
+  assert.ok(
+    parts.includes("/bin/rusty app::run Rust") && parts.includes("/bin/cpp app::run C++"),
+    parts.join("\n"),
+  );
 });
 
 test("every way to colour gives every frame a fill of the palette", () => {
@@ -156,7 +230,8 @@ test("every way to colour gives every frame a fill of the palette", () => {
   const palette = makePalette(false);
   for (const mode of colourModes) {
     const colours = new FrameColours(flame, mode);
-    for (let frame = 0; frame < flame.frames.count; frame++) assert.ok(palette.fills[colours.fill(frame)], `${mode} ${frame}`);
+    for (let frame = 0; frame < flame.frames.count; frame++)
+      assert.ok(palette.fills[colours.fill(frame)], `${mode} ${frame}`);
   }
 });
 
@@ -165,49 +240,109 @@ test("values colour a function by what it holds itself, wherever it stands", () 
     name: "root",
     children: [
       { name: "a", self: 40, children: [{ name: "hot", self: 300 }] },
-      { name: "b", self: 5, children: [{ name: "hot", self: 300, file: "x.c" }, { name: "cold", self: 0, children: [{ name: "c", self: 355 }] }] },
+      {
+        name: "b",
+        self: 5,
+        children: [
+          { name: "hot", self: 300, file: "x.c" },
+          { name: "cold", self: 0, children: [{ name: "c", self: 355 }] },
+        ],
+      },
     ],
   });
   const colours = new FrameColours(flame, "value");
-  const steps = new Map(Array.from(flame.frame, (frame) => [flame.frames.name(frame), colours.fill(frame) - heatFillOf(0)]));
-  assert.deepEqual([steps.get("hot"), steps.get("a"), steps.get("b"), steps.get("cold"), steps.get("c")], [6, 5, 3, 0, 6]);
+  const steps = new Map(
+    Array.from(flame.frame, (frame) => [
+      flame.frames.name(frame),
+      colours.fill(frame) - heatFillOf(0),
+    ]),
+  );
+  assert.deepEqual(
+    [steps.get("hot"), steps.get("a"), steps.get("b"), steps.get("cold"), steps.get("c")],
+    [6, 5, 3, 0, 6],
+  );
 });
 
 test("the legend tells parts and what they hold, those first of which the picture shows most", () => {
   const flame = decode({
     name: "root",
     children: [
-      { name: "x", mapping: "/bin/app", self: 10, children: [{ name: "y", mapping: "/lib/libz.so", self: 30 }] },
+      {
+        name: "x",
+        mapping: "/bin/app",
+        self: 10,
+        children: [{ name: "y", mapping: "/lib/libz.so", self: 30 }],
+      },
       { name: "sys", mapping: "[kernel]", flags: FrameFlag.Kernel, self: 20 },
       { name: "?", self: 5 },
-      { name: "calls", mapping: "/lib/libcalls.so", self: 0, children: [{ name: "y", mapping: "/lib/libz.so", self: 15 }] },
+      {
+        name: "calls",
+        mapping: "/lib/libcalls.so",
+        self: 0,
+        children: [{ name: "y", mapping: "/lib/libz.so", self: 15 }],
+      },
     ],
   });
-  const parts = heaviestParts(flame, new FrameColours(flame, "binary")).map(([part, { value }]) => [part, value]);
-  assert.deepEqual(parts, [["libz.so", 45], ["app", 10], ["kernel", 20], ["libcalls.so", 0], ["(no binary)", 5]]);
+  const parts = heaviestParts(flame, new FrameColours(flame, "binary")).map(([part, { value }]) => [
+    part,
+    value,
+  ]);
+  assert.deepEqual(parts, [
+    ["libz.so", 45],
+    ["app", 10],
+    ["kernel", 20],
+    ["libcalls.so", 0],
+    ["(no binary)", 5],
+  ]);
 });
 
 test("colours are those of the server's pictures", () => {
   const table = readFileSync(new URL("../../tests/picture_theme.txt", import.meta.url), "utf8");
-  const rows = table.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  const rows = table
+    .split("\n")
+    .filter((line) => line && !line.startsWith("#"))
+    .map((line) => line.split("\t"));
   const [light, dark] = [false, true].map(makePalette);
-  assert.deepEqual(rows, light.fills.map((fill, i) => [String(i), fill, light.inks[i], dark.fills[i], dark.inks[i]]));
+  assert.deepEqual(
+    rows,
+    light.fills.map((fill, i) => [String(i), fill, light.inks[i], dark.fills[i], dark.inks[i]]),
+  );
 });
 
 test("signs stand only where they tell frames apart", () => {
-  const of = (...flags: number[]) => new FrameColours(decode({ name: "root", children: flags.map((one, i) => ({ name: `f${i}`, flags: one, self: 1 })) })).signs;
+  const of = (...flags: number[]) =>
+    new FrameColours(
+      decode({
+        name: "root",
+        children: flags.map((one, i) => ({ name: `f${i}`, flags: one, self: 1 })),
+      }),
+    ).signs;
   assert.equal(of(0, 0), 0);
   assert.equal(of(0, FrameFlag.Kernel, FrameFlag.Inlined), FrameFlag.Kernel | FrameFlag.Inlined);
   assert.equal(of(FrameFlag.Interpreted, FrameFlag.Interpreted), 0, "all are");
-  assert.equal(of(FrameFlag.Interpreted, FrameFlag.Interpreted | FrameFlag.Inlined), FrameFlag.Inlined);
-  assert.equal(of(FrameFlag.Interpreted, FrameFlag.Interpreted, FrameFlag.Other), 0, "what was merged says nothing");
+  assert.equal(
+    of(FrameFlag.Interpreted, FrameFlag.Interpreted | FrameFlag.Inlined),
+    FrameFlag.Inlined,
+  );
+  assert.equal(
+    of(FrameFlag.Interpreted, FrameFlag.Interpreted, FrameFlag.Other),
+    0,
+    "what was merged says nothing",
+  );
 });
 
 /** Processor time that only backtracking reaches: linear matching takes a hundredth of it. */
 const quadraticMs = 5000;
 
 test("names made to be slow take linear time", () => {
-  const names = ["a: " + ":1".repeat(50_000) + "!", "<" + " as ".repeat(50_000), "a/".repeat(50_000), "a.".repeat(50_000), "x.(*" + "a.".repeat(50_000), "::" + "A".repeat(100_000)];
+  const names = [
+    "a: " + ":1".repeat(50_000) + "!",
+    "<" + " as ".repeat(50_000),
+    "a/".repeat(50_000),
+    "a.".repeat(50_000),
+    "x.(*" + "a.".repeat(50_000),
+    "::" + "A".repeat(100_000),
+  ];
   const cost = cpuMs(() => {
     for (const name of names) {
       packageOf(name, "", "");

@@ -7,18 +7,40 @@ import { decode } from "./trees.ts";
 test("a frame is told with its value, its own, their shares, its place, binary and kind", () => {
   const flame = decode({
     name: "root",
-    children: [{ name: "run", file: "src/app.py", mapping: "/usr/bin/app", flags: FrameFlag.Interpreted | FrameFlag.Inlined, self: 25, children: [{ name: "x", self: 75 }] }, { name: "y", self: 100 }],
+    children: [
+      {
+        name: "run",
+        file: "src/app.py",
+        mapping: "/usr/bin/app",
+        flags: FrameFlag.Interpreted | FrameFlag.Inlined,
+        self: 25,
+        children: [{ name: "x", self: 75 }],
+      },
+      { name: "y", self: 100 },
+    ],
   });
   const at = [...flame.frame].findIndex((frame) => flame.frames.name(frame) === "run");
   const { name, place, notes, facts } = describeNode(flame, at, "ns");
   assert.equal(name, "run");
   assert.equal(place, "src/app.py");
-  assert.deepEqual(facts, [["Total", "100 ns (50.0%)"], ["Self", "25 ns (12.5%)"]]);
+  assert.deepEqual(facts, [
+    ["Total", "100 ns (50.0%)"],
+    ["Self", "25 ns (12.5%)"],
+  ]);
   for (const note of ["inlined", "interpreted", "app"]) assert.ok(notes.includes(note), `${notes}`);
 });
 
 test("a frame of a diff is told before, after and changed", () => {
-  const flame = decode({ name: "root", children: [{ name: "a", self: 30, base: 10 }, { name: "b", self: 70, base: 90 }] }, { isDiff: true });
+  const flame = decode(
+    {
+      name: "root",
+      children: [
+        { name: "a", self: 30, base: 10 },
+        { name: "b", self: 70, base: 90 },
+      ],
+    },
+    { isDiff: true },
+  );
   const at = [...flame.frame].findIndex((frame) => flame.frames.name(frame) === "a");
   const facts = new Map(describeNode(flame, at, "ns").facts);
   assert.equal(facts.get("Before"), "10 ns (10.0%)");

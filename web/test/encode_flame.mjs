@@ -43,26 +43,49 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   const frames = [];
   const frameIds = new Map();
   const frameOf = (node) => {
-    const key = JSON.stringify([node.name, node.file, node.line, node.mapping, node.flags, node.address]);
+    const key = JSON.stringify([
+      node.name,
+      node.file,
+      node.line,
+      node.mapping,
+      node.flags,
+      node.address,
+    ]);
     let id = frameIds.get(key);
     if (id === undefined) frameIds.set(key, (id = frames.push(node) - 1));
     return id;
   };
   const u32 = (values) => Buffer.from(Uint32Array.from(values).buffer);
   const f64 = (values) => Buffer.from(Float64Array.from(values).buffer);
-  const numbers = (values) => (values.some((value) => value > 0xffff) ? u32(values) : Buffer.from(Uint16Array.from(values).buffer));
+  const numbers = (values) =>
+    values.some((value) => value > 0xffff)
+      ? u32(values)
+      : Buffer.from(Uint16Array.from(values).buffer);
   const nodeFrames = numbers(order.map(({ node }) => frameOf(node)));
   const depths = [];
   for (const { parent } of order) depths.push(depths.length === 0 ? 0 : depths[parent] + 1);
   const own = (gapId, id, values) => {
     const owners = [...values.keys()].filter((i) => values[i] !== 0);
-    return [[gapId, u32(owners.map((i, at) => i - (owners[at - 1] ?? 0)))], [id, f64(owners.map((i) => values[i]))]];
+    return [
+      [gapId, u32(owners.map((i, at) => i - (owners[at - 1] ?? 0)))],
+      [id, f64(owners.map((i) => values[i]))],
+    ];
   };
   const sections = [
     [1, nodeFrames],
     [2, numbers(depths)],
-    ...own(3, 4, order.map(({ node }) => node.self ?? 0)),
-    ...(isDiff ? own(15, 16, order.map(({ node }) => node.base ?? 0)) : []),
+    ...own(
+      3,
+      4,
+      order.map(({ node }) => node.self ?? 0),
+    ),
+    ...(isDiff
+      ? own(
+          15,
+          16,
+          order.map(({ node }) => node.base ?? 0),
+        )
+      : []),
     [5, u32(frames.map((frame) => intern(frame.name)))],
     [6, u32(frames.map((frame) => intern(frame.file ?? "")))],
     [7, u32(frames.map((frame) => frame.line ?? 0))],
@@ -75,7 +98,11 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   sections.push([11, Buffer.concat(bytes)]);
   sections.push([12, Buffer.from(JSON.stringify(metadata))]);
 
-  if (frames.some((frame) => frame.address)) sections.push([13, Buffer.from(BigUint64Array.from(frames, (frame) => BigInt(frame.address ?? 0)).buffer)]);
+  if (frames.some((frame) => frame.address))
+    sections.push([
+      13,
+      Buffer.from(BigUint64Array.from(frames, (frame) => BigInt(frame.address ?? 0)).buffer),
+    ]);
 
   const header = Buffer.alloc(64 + sections.length * 24);
   header.write("PFFLAME2", 0, "latin1");

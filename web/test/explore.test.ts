@@ -1,11 +1,40 @@
 // The text of a query as the page reads it, the page's address, and what a plot is made of.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { askedOf, defaultSelection, formatExplore, halves, parseExplore, pinned, type ExploreState } from "../src/model/explore_state.ts";
+import {
+  askedOf,
+  defaultSelection,
+  formatExplore,
+  halves,
+  parseExplore,
+  pinned,
+  type ExploreState,
+} from "../src/model/explore_state.ts";
 import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
 import { contrast } from "../src/model/colour.ts";
-import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt } from "../src/model/plot_data.ts";
-import { afterName, complete, errorInField, isUnfinished, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
+import {
+  digestOf,
+  formatMetric,
+  lineLook,
+  otherLook,
+  plotData,
+  seriesName,
+  valueAt,
+} from "../src/model/plot_data.ts";
+import {
+  afterName,
+  complete,
+  errorInField,
+  isUnfinished,
+  joinQuery,
+  narrow,
+  operators,
+  othersOf,
+  placeOfError,
+  quote,
+  readMatchers,
+  splitQuery,
+} from "../src/model/selector.ts";
 import { formatState, parseState } from "../src/state.ts";
 
 /** What is expected where | stands. */
@@ -17,39 +46,80 @@ function at(marked: string) {
 
 test("the cursor's place says what can be completed", () => {
   const cases: [string, string][] = [
-    ["|", "name"], ["po|", "name po"], ["|pod", "name"], ["pod |", "operator pod"], ["pod!|", "operator ! pod"], ["pod=|", "value pod"],
-    ['pod="|', "value pod"], ['pod="a|', "value a pod"], ['pod="a|bc"', "value a pod"], ['pod=~"a.*|"', "value a.* pod"], ['pod="a"|', "comma"],
-    ['pod="a",|', "name"], ['pod="a", zo|', "name zo"], ['pod="a", zone!=|', "value zone"], ["pod='a', zone=`b|", "value b zone"], ['pod="a\\"|', 'value a\\" pod'],
-    ['pod="a, b|"', "value a, b pod"], ["pod=a|", "value a pod"], ["= |", "value"], ['pod="a"| ,', "comma"],
+    ["|", "name"],
+    ["po|", "name po"],
+    ["|pod", "name"],
+    ["pod |", "operator pod"],
+    ["pod!|", "operator ! pod"],
+    ["pod=|", "value pod"],
+    ['pod="|', "value pod"],
+    ['pod="a|', "value a pod"],
+    ['pod="a|bc"', "value a pod"],
+    ['pod=~"a.*|"', "value a.* pod"],
+    ['pod="a"|', "comma"],
+    ['pod="a",|', "name"],
+    ['pod="a", zo|', "name zo"],
+    ['pod="a", zone!=|', "value zone"],
+    ["pod='a', zone=`b|", "value b zone"],
+    ['pod="a\\"|', 'value a\\" pod'],
+    ['pod="a, b|"', "value a, b pod"],
+    ["pod=a|", "value a pod"],
+    ["= |", "value"],
+    ['pod="a"| ,', "comma"],
   ];
   for (const [text, expected] of cases) assert.equal(at(text), expected, text);
 });
 
 test("names, operators and values typed one after the other make a query", () => {
   let [text, cursor] = ["", 0];
-  for (const chosen of ["pod", "=~", "a\"\\.*", ", ", "zone", "!=", "eu"]) {
+  for (const chosen of ["pod", "=~", 'a"\\.*', ", ", "zone", "!=", "eu"]) {
     const { place } = readMatchers(text, cursor);
-    ({ text, cursor } = complete(text, (operators as readonly string[]).includes(chosen) ? afterName(text, place)! : place, chosen));
+    ({ text, cursor } = complete(
+      text,
+      (operators as readonly string[]).includes(chosen) ? afterName(text, place)! : place,
+      chosen,
+    ));
   }
   assert.equal(text, 'pod=~"a\\"\\\\.*", zone!="eu"');
   const { matchers } = readMatchers(text, text.length);
-  assert.deepEqual(matchers.map(({ name, operator, quoted }) => [name, operator, quoted]), [["pod", "=~", quote('a"\\.*')], ["zone", "!=", '"eu"']]);
+  assert.deepEqual(
+    matchers.map(({ name, operator, quoted }) => [name, operator, quoted]),
+    [
+      ["pod", "=~", quote('a"\\.*')],
+      ["zone", "!=", '"eu"'],
+    ],
+  );
 });
 
 test("a value is quoted so that a field keeps all of it, and nothing turns the direction of what follows", () => {
   assert.equal(quote("a\r\n\tb\0\u202ec"), '"a\\x0d\\n\\tb\\x00\\xe2\\x80\\xaec"');
-  for (const type of ['we"ird:cpu', "(\r\n)", "[\u202e]\\"]) assert.deepEqual(splitQuery(joinQuery(type, 'x="1"')), { type, matchers: 'x="1"' });
+  for (const type of ['we"ird:cpu', "(\r\n)", "[\u202e]\\"])
+    assert.deepEqual(splitQuery(joinQuery(type, 'x="1"')), { type, matchers: 'x="1"' });
 });
 
 test("operators are offered after a whole name alone", () => {
-  const offered = (text: string, cursor: number) => afterName(text, readMatchers(text, cursor).place)?.from;
-  assert.deepEqual([offered("pod", 3), offered("pod", 2), offered("pod =", 3), offered('pod="a"', 3), offered("pod, zone", 3), offered("", 0)], [3, undefined, undefined, undefined, 3, undefined]);
+  const offered = (text: string, cursor: number) =>
+    afterName(text, readMatchers(text, cursor).place)?.from;
+  assert.deepEqual(
+    [
+      offered("pod", 3),
+      offered("pod", 2),
+      offered("pod =", 3),
+      offered('pod="a"', 3),
+      offered("pod, zone", 3),
+      offered("", 0),
+    ],
+    [3, undefined, undefined, undefined, 3, undefined],
+  );
 });
 
 test("a completion asks about the other matchers alone", () => {
   const text = 'pod="a", zone="", service_name=~`b.*`';
   const { matchers, place } = readMatchers(text, text.indexOf('""') + 1);
-  assert.equal(othersOf("cpu:samples", matchers, place), "cpu:samples{pod=\"a\",service_name=~`b.*`}");
+  assert.equal(
+    othersOf("cpu:samples", matchers, place),
+    'cpu:samples{pod="a",service_name=~`b.*`}',
+  );
 });
 
 test("reading matchers ends for every text and cursor", () => {
@@ -57,10 +127,14 @@ test("reading matchers ends for every text and cursor", () => {
   let seed = 7;
   for (let round = 0; round < 3000; round++) {
     let text = "";
-    for (let i = 0; i < round % 24; i++) text += letters[(seed = (seed * 48271) % 2147483647) % letters.length];
+    for (let i = 0; i < round % 24; i++)
+      text += letters[(seed = (seed * 48271) % 2147483647) % letters.length];
     for (let cursor = 0; cursor <= text.length; cursor++) {
       const { place } = readMatchers(text, cursor);
-      assert.ok(place.from <= cursor && place.to <= text.length && place.from <= place.to, JSON.stringify([text, cursor, place]));
+      assert.ok(
+        place.from <= cursor && place.to <= text.length && place.from <= place.to,
+        JSON.stringify([text, cursor, place]),
+      );
     }
   }
 });
@@ -71,16 +145,23 @@ test("a query is taken apart and put together", () => {
   assert.deepEqual(splitQuery('a:b{x="1"'), { type: "a:b", matchers: 'x="1"' });
   assert.equal(joinQuery("a:b", " "), "a:b");
   for (const type of ["a[b]:c", 'say "a"\\b:c', "a{b}:c", "it's:\n\t:n"])
-    for (const matchers of ["", 'x="{}"', 'x="1",y=~"[a]"']) assert.deepEqual(splitQuery(joinQuery(type, matchers)), { type, matchers });
+    for (const matchers of ["", 'x="{}"', 'x="1",y=~"[a]"'])
+      assert.deepEqual(splitQuery(joinQuery(type, matchers)), { type, matchers });
   assert.equal(joinQuery("a[b]:c", 'x="1"'), '{__profile_type__="a[b]:c",x="1"}');
   assert.equal(narrow(joinQuery("a[b]:c", ""), [["x", "1"]]), '{__profile_type__="a[b]:c",x="1"}');
-  assert.deepEqual(splitQuery('{__profile_type__="a:b"}'), { type: "", matchers: '__profile_type__="a:b"' });
+  assert.deepEqual(splitQuery('{__profile_type__="a:b"}'), {
+    type: "",
+    matchers: '__profile_type__="a:b"',
+  });
   assert.equal(narrow("a:b", [["x", '1"']]), 'a:b{x="1\\""}');
   assert.equal(narrow('a:b{y="2",}', [["x", ""]]), 'a:b{y="2",x=""}');
 });
 
 test("an error's place is counted in letters, not in bytes", () => {
-  assert.equal(placeOfError('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"), 8);
+  assert.equal(
+    placeOfError('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"),
+    8,
+  );
   assert.equal(placeOfError("a{", "query: this { is not closed at character 2, here: {"), 1);
   assert.equal(placeOfError("a{", "query: longer than 8192 bytes"), null);
 });
@@ -88,25 +169,82 @@ test("an error's place is counted in letters, not in bytes", () => {
 test("an error points into the matchers as they were typed", () => {
   const shown = (query: string, sentence: string) => Object.values(errorInField(query, sentence));
   const operator = "query: expected =, !=, =~ or !~";
-  assert.deepEqual(shown("cpu:ns{serv}", `${operator} at character 12, here: }`), ["expected =, !=, =~ or !~ at its end", "serv", 4]);
-  assert.deepEqual(shown("cpu:ns{serv", `${operator} at its end (character 12)`), ["expected =, !=, =~ or !~ at its end", "serv", 4]);
-  assert.deepEqual(shown('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"), ["expected the name of a label at character 7", 'ü="1",!', 6]);
-  assert.deepEqual(shown('a{x=~"("}', "query: the expression at character 6: missing )"), ["the expression at character 4: missing )", 'x=~"("', 3]);
-  assert.deepEqual(shown('{__profile_type__="a[b]:c",x}', `${operator} at character 29, here: }`), ["expected =, !=, =~ or !~ at its end", "x", 1]);
+  assert.deepEqual(shown("cpu:ns{serv}", `${operator} at character 12, here: }`), [
+    "expected =, !=, =~ or !~ at its end",
+    "serv",
+    4,
+  ]);
+  assert.deepEqual(shown("cpu:ns{serv", `${operator} at its end (character 12)`), [
+    "expected =, !=, =~ or !~ at its end",
+    "serv",
+    4,
+  ]);
+  assert.deepEqual(
+    shown('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"),
+    ["expected the name of a label at character 7", 'ü="1",!', 6],
+  );
+  assert.deepEqual(shown('a{x=~"("}', "query: the expression at character 6: missing )"), [
+    "the expression at character 4: missing )",
+    'x=~"("',
+    3,
+  ]);
+  assert.deepEqual(shown('{__profile_type__="a[b]:c",x}', `${operator} at character 29, here: }`), [
+    "expected =, !=, =~ or !~ at its end",
+    "x",
+    1,
+  ]);
   // Outside of the matchers, or without a place, it is about all of the query.
-  assert.deepEqual(shown("a b{x}", "query: expected { at character 3, here: b{x}"), ["expected { at character 3, here: b{x}", "a b{x}", 2]);
-  assert.deepEqual(shown("a{x}", "query: longer than 8192 bytes"), ["longer than 8192 bytes", "a{x}", null]);
+  assert.deepEqual(shown("a b{x}", "query: expected { at character 3, here: b{x}"), [
+    "expected { at character 3, here: b{x}",
+    "a b{x}",
+    2,
+  ]);
+  assert.deepEqual(shown("a{x}", "query: longer than 8192 bytes"), [
+    "longer than 8192 bytes",
+    "a{x}",
+    null,
+  ]);
 });
 
 test("a text that is no matcher yet is unfinished at the cursor", () => {
-  const at = (text: string) => isUnfinished(text.replace("|", ""), readMatchers(text.replace("|", ""), text.indexOf("|")).place);
-  for (const text of ["serv|", "service_name|", "service_name=|", "service_name=~|", 'a="1",b|', 'a="x|', "a=x|", "a |"]) assert.ok(at(text), text);
-  for (const text of ["|", 'a="1"|', 'a="1",|', 'a|="1"', 'a="1|"', 'a=|"1"']) assert.ok(!at(text), text);
+  const at = (text: string) =>
+    isUnfinished(
+      text.replace("|", ""),
+      readMatchers(text.replace("|", ""), text.indexOf("|")).place,
+    );
+  for (const text of [
+    "serv|",
+    "service_name|",
+    "service_name=|",
+    "service_name=~|",
+    'a="1",b|',
+    'a="x|',
+    "a=x|",
+    "a |",
+  ])
+    assert.ok(at(text), text);
+  for (const text of ["|", 'a="1"|', 'a="1",|', 'a|="1"', 'a="1|"', 'a=|"1"'])
+    assert.ok(!at(text), text);
 });
 
 const sample: ExploreState = {
-  selection: { query: 'cpu:samples{pod="a&b"}', from: "now-6h", until: "now", part: { from: 1000, to: 2000 }, only: [["pod", "a=b"], ["zone", ""]] },
-  baseline: { query: "cpu:samples", from: "1767323045000", until: "1767323145000", part: null, only: [] },
+  selection: {
+    query: 'cpu:samples{pod="a&b"}',
+    from: "now-6h",
+    until: "now",
+    part: { from: 1000, to: 2000 },
+    only: [
+      ["pod", "a=b"],
+      ["zone", ""],
+    ],
+  },
+  baseline: {
+    query: "cpu:samples",
+    from: "1767323045000",
+    until: "1767323145000",
+    part: null,
+    only: [],
+  },
   by: ["pod", "zone"],
   profile: "x.1",
   hasList: true,
@@ -121,12 +259,25 @@ test("the address of the page survives the view's", () => {
   assert.equal(again.search, "main");
   assert.equal(new URLSearchParams(written).get("unknown"), "1");
   assert.equal(new URLSearchParams(written).get("ev"), "1");
-  assert.deepEqual(parseExplore([]), { selection: defaultSelection, baseline: null, by: [], profile: "", hasList: false });
+  assert.deepEqual(parseExplore([]), {
+    selection: defaultSelection,
+    baseline: null,
+    by: [],
+    profile: "",
+    hasList: false,
+  });
   assert.deepEqual(formatExplore(parseExplore([])), []);
 });
 
 test("what an address may hold that makes no sense is left out", () => {
-  const state = parseExplore([["part", "5-5"], ["only", "nothing"], ["by", ""], ["by", "a"], ["by", "a"], ["list", "yes"]]);
+  const state = parseExplore([
+    ["part", "5-5"],
+    ["only", "nothing"],
+    ["by", ""],
+    ["by", "a"],
+    ["by", "a"],
+    ["list", "yes"],
+  ]);
   assert.deepEqual(state, { ...parseExplore([]), by: ["a"] });
 });
 
@@ -135,7 +286,10 @@ test("moments: relative, of the calendar, and what is neither", () => {
   assert.equal(resolveMoment("now-90m", now), now - 5_400_000);
   assert.equal(resolveMoment("1767323045000", now), now);
   assert.equal(resolveMoment("yesterday", now), null);
-  assert.deepEqual(resolveWindow("now", "now-1h", now), { from: now - 7_200_000, to: now - 3_600_000 });
+  assert.deepEqual(resolveWindow("now", "now-1h", now), {
+    from: now - 7_200_000,
+    to: now - 3_600_000,
+  });
   assert.equal(formatLength(5_400_000), "1 h 30 min");
   assert.equal(formatLength(7 * 86_400_000), "7 d");
   assert.equal(formatLength(3_605_000), "1 h");
@@ -143,41 +297,85 @@ test("moments: relative, of the calendar, and what is neither", () => {
 
 test("what is asked is the chosen series in the chosen part; a pinned link has fixed times", () => {
   const now = 1_767_323_045_000;
-  assert.deepEqual(askedOf(sample.selection, now), { query: 'cpu:samples{pod="a&b",pod="a=b",zone=""}', from: 1000, to: 2000 });
+  assert.deepEqual(askedOf(sample.selection, now), {
+    query: 'cpu:samples{pod="a&b",pod="a=b",zone=""}',
+    from: 1000,
+    to: 2000,
+  });
   assert.equal(pinned(sample, now).selection.from, String(now - 6 * 3_600_000));
   const { selection, baseline } = halves(defaultSelection, now);
-  assert.deepEqual([baseline.part, selection.part], [{ from: now - 3_600_000, to: now - 1_800_000 }, { from: now - 1_800_000, to: now }]);
+  assert.deepEqual(
+    [baseline.part, selection.part],
+    [
+      { from: now - 3_600_000, to: now - 1_800_000 },
+      { from: now - 1_800_000, to: now },
+    ],
+  );
 });
 
 test("lines are joined over what a series has not, and interrupted where it stops", () => {
-  const one = [[0, 1], [10, 2], [20, 3], [90, 4]] as const;
-  const other = [[10, 5], [20, 6]] as const;
+  const one = [
+    [0, 1],
+    [10, 2],
+    [20, 3],
+    [90, 4],
+  ] as const;
+  const other = [
+    [10, 5],
+    [20, 6],
+  ] as const;
   const { moments, values } = plotData([one, other], 10);
   assert.deepEqual(moments, [0, 10, 20, 30, 90]);
-  assert.deepEqual(values, [[1, 2, 3, null, 4], [undefined, 5, 6, undefined, undefined]]);
-  assert.deepEqual([valueAt(one, 19, 10), valueAt(one, 30, 10), valueAt(one, -1, 10), valueAt(one, 99, 10)], [2, null, null, 4]);
+  assert.deepEqual(values, [
+    [1, 2, 3, null, 4],
+    [undefined, 5, 6, undefined, undefined],
+  ]);
+  assert.deepEqual(
+    [valueAt(one, 19, 10), valueAt(one, 30, 10), valueAt(one, -1, 10), valueAt(one, 99, 10)],
+    [2, null, null, 4],
+  );
 });
 
 test("every line can be seen on its ground", () => {
   for (const ground of ["#faf8f4", "#15130f", "#ffffff", "#000000"]) {
     assert.ok(contrast(otherLook(ground).stroke, ground) >= 3, `other on ${ground}`);
-    for (let i = 0; i < 8; i++) assert.ok(contrast(lineLook(i, ground).stroke, ground) >= 3, `${i} on ${ground}`);
+    for (let i = 0; i < 8; i++)
+      assert.ok(contrast(lineLook(i, ground).stroke, ground) >= 3, `${i} on ${ground}`);
   }
   assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
 });
 
 test("the values of a series are those of the selected part of the time", () => {
-  const points = [[0, 4], [10, 2], [20, 6], [30, 8]] as const;
+  const points = [
+    [0, 4],
+    [10, 2],
+    [20, 6],
+    [30, 8],
+  ] as const;
   assert.deepEqual(digestOf({ points }, 10, null), { last: 8, mean: 5, highest: 8 });
   assert.deepEqual(digestOf({ points }, 10, { from: 0, to: 20 }), { last: 2, mean: 3, highest: 4 });
-  assert.deepEqual(digestOf({ points }, 10, { from: 15, to: 30 }), { last: 6, mean: (5 * 2 + 10 * 6) / 15, highest: 6 });
+  assert.deepEqual(digestOf({ points }, 10, { from: 15, to: 30 }), {
+    last: 6,
+    mean: (5 * 2 + 10 * 6) / 15,
+    highest: 6,
+  });
   assert.equal(digestOf({ points }, 10, { from: 40, to: 50 }), null);
   assert.equal(digestOf({ points: [] }, 10, null), null);
 });
 
 test("lines are interrupted by each step without data, gauges as well as deltas", () => {
-  const dense = [[0, 1], [10, 1], [30, 1], [40, 1]] as const;
-  const sparse = [[0, 1], [60, 1], [120, 1], [300, 1]] as const;
+  const dense = [
+    [0, 1],
+    [10, 1],
+    [30, 1],
+    [40, 1],
+  ] as const;
+  const sparse = [
+    [0, 1],
+    [60, 1],
+    [120, 1],
+    [300, 1],
+  ] as const;
   const gapsOf = (points: readonly (readonly [number, number])[]) => {
     const { moments, values } = plotData([points], 10);
     return moments.filter((_, i) => values[0][i] === null);
@@ -187,10 +385,22 @@ test("lines are interrupted by each step without data, gauges as well as deltas"
 });
 
 test("the average of the window is the server's, and steps with data for a part of their time weigh less", () => {
-  const points = [[0, 4], [10, 2], [20, 6]] as const;
+  const points = [
+    [0, 4],
+    [10, 2],
+    [20, 6],
+  ] as const;
   const partial = [[0, 2]] as const;
-  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, null), { last: 6, mean: 3.5, highest: 6 });
-  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, { from: 0, to: 20 }), { last: 2, mean: (2 * 4 + 10 * 2) / 12, highest: 4 });
+  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, null), {
+    last: 6,
+    mean: 3.5,
+    highest: 6,
+  });
+  assert.deepEqual(digestOf({ points, average: 3.5, partial }, 10, { from: 0, to: 20 }), {
+    last: 2,
+    mean: (2 * 4 + 10 * 2) / 12,
+    highest: 4,
+  });
 });
 
 test("a series is named by its labels, and the sum of others by their number", () => {

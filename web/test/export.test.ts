@@ -6,12 +6,27 @@ import { ownState } from "../src/export/page.ts";
 import { formatState, parseState } from "../src/state.ts";
 
 test("a file with the viewer says which labels and rules it was made under, and offers none of them to be taken away", () => {
-  const state = parseState("?v=table&lb=thread%3Dio&lb=region!%3Deu&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2");
-  assert.deepEqual(filterWords(state), ["thread is io", "region is not eu", "Hide runtime.gc", "Go: without the runtime and the standard library", "Collapse recursion of all functions"]);
+  const state = parseState(
+    "?v=table&lb=thread%3Dio&lb=region!%3Deu&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2",
+  );
+  assert.deepEqual(filterWords(state), [
+    "thread is io",
+    "region is not eu",
+    "Hide runtime.gc",
+    "Go: without the runtime and the standard library",
+    "Collapse recursion of all functions",
+  ]);
   assert.equal(formatState(ownState(state)), "?v=table&q=json&sv=2");
 });
 
 test("a file is called as its profile, without the ending of the file that came", () => {
-  const names = { "alloc objects.pb.gz": "alloc-objects", "neg.folded": "neg", "trace.cpuprofile.json.zst": "trace.cpuprofile", "v1.2": "v1.2", ".pb.gz": "profile", "ci/…/cpu": "ci-cpu" };
+  const names = {
+    "alloc objects.pb.gz": "alloc-objects",
+    "neg.folded": "neg",
+    "trace.cpuprofile.json.zst": "trace.cpuprofile",
+    "v1.2": "v1.2",
+    ".pb.gz": "profile",
+    "ci/…/cpu": "ci-cpu",
+  };
   for (const [title, name] of Object.entries(names)) assert.equal(fileNameOf(title), name, title);
 });

@@ -16,7 +16,9 @@ import { renameWideTree } from "./wide_tree.ts";
 const frame = 5;
 
 const bytes: Buffer = bigFlame(1_000_000);
-const flame = decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+const flame = decodeFlame(
+  bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+);
 const colours = new FrameColours(flame);
 const palette = makePalette(false);
 const painter = new IciclePainter(blankContext as unknown as CanvasRenderingContext2D);
@@ -24,20 +26,53 @@ const rows = new Rows(flame.rowCount, 800, false);
 const marks = search(flame, compileSearch("Method1.*7"));
 const whole = wholeOf(flame, 0);
 const paint = (window = whole, withMarks = false, scrollTop = 0) =>
-  painter.paint({ flame, colours, palette, window, rows, scrollTop, widthPx: 1600, ratio: 1, zoomDepth: 0, marks: withMarks ? marks : null });
+  painter.paint({
+    flame,
+    colours,
+    palette,
+    window,
+    rows,
+    scrollTop,
+    widthPx: 1600,
+    ratio: 1,
+    zoomDepth: 0,
+    marks: withMarks ? marks : null,
+  });
 paint();
 
 console.log(`${"".padEnd(64)} ${"loops".padStart(8)} ${"goal".padStart(6)}`);
 let window = whole;
-printCost("zoom, a frame", relativeCost(60, (i) => paint((window = zoomed(window, whole, whole.to * 1e-5, 0.3, i < 30 ? 0.75 : 1.3)))), frame);
+printCost(
+  "zoom, a frame",
+  relativeCost(60, (i) =>
+    paint((window = zoomed(window, whole, whole.to * 1e-5, 0.3, i < 30 ? 0.75 : 1.3))),
+  ),
+  frame,
+);
 window = { from: whole.to * 0.4, to: whole.to * 0.45 };
-printCost("pan, a frame", relativeCost(40, () => paint((window = panned(window, whole, 0.02)))), frame);
-printCost("scroll, a frame", relativeCost(30, (i) => paint(whole, false, i * 40)), frame);
-printCost("minimap of the matches", relativeCost(10, () => void matchedColumns(flame, marks.frameMatches, 1600)), frame);
+printCost(
+  "pan, a frame",
+  relativeCost(40, () => paint((window = panned(window, whole, 0.02)))),
+  frame,
+);
+printCost(
+  "scroll, a frame",
+  relativeCost(30, (i) => paint(whole, false, i * 40)),
+  frame,
+);
+printCost(
+  "minimap of the matches",
+  relativeCost(10, () => void matchedColumns(flame, marks.frameMatches, 1600)),
+  frame,
+);
 const hitThousand = () => {
   for (let i = 0; i < 1000; i++) nodeAt(flame, i % flame.rowCount, whole, 1600, (i * 37) % 1600);
 };
 printCost("1,000 hit tests", relativeCost(10, hitThousand), frame);
 // The whole tree with a tenth of all nodes marked is painted after a letter was typed, not during a movement.
-printCost("paint with a tenth of the nodes marked", relativeCost(20, () => paint(whole, true)), 4 * frame);
+printCost(
+  "paint with a tenth of the nodes marked",
+  relativeCost(20, () => paint(whole, true)),
+  4 * frame,
+);
 printCost("rename a function that 100,000 functions call", relativeCost(5, renameWideTree), 150);

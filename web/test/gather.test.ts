@@ -24,7 +24,10 @@ test("groups are asked for a few at a time; what fails is told, and alone asked 
   assert.equal(most, 3);
   assert.deepEqual(steps, [0, 1, 2, 3, 4, 5, 6]);
   assert.deepEqual([...into.trees.keys()].sort(), ["a", "c", "d", "f"]);
-  assert.deepEqual([...into.failed].sort(), [["b", "no b"], ["e", "no e"]]);
+  assert.deepEqual([...into.failed].sort(), [
+    ["b", "no b"],
+    ["e", "no e"],
+  ]);
   isBroken = false;
   asked.length = steps.length = 0;
   await gather(groups, make, into, signal, (done) => steps.push(done));
@@ -43,7 +46,16 @@ test("who cancels waits for nothing more", async () => {
     await pause();
     return group;
   };
-  await assert.rejects(gather(["a", "b", "c", "d", "e"], make, { trees: new Map(), failed: new Map() }, abort.signal, () => {}), { name: "AbortError" });
+  await assert.rejects(
+    gather(
+      ["a", "b", "c", "d", "e"],
+      make,
+      { trees: new Map(), failed: new Map() },
+      abort.signal,
+      () => {},
+    ),
+    { name: "AbortError" },
+  );
   await pause();
   assert.equal(asked.length, 3);
 });

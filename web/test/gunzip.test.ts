@@ -12,8 +12,11 @@ class OneMember extends TransformStream<Uint8Array, Uint8Array> {
       transform: (part) => void parts.push(part),
       flush(controller) {
         const all = Buffer.concat(parts);
-        const { engine } = inflateRawSync(all.subarray(10), { info: true } as never) as unknown as { engine: { bytesWritten: number } };
-        if (10 + engine.bytesWritten + 8 !== all.length) throw new TypeError("junk behind the data");
+        const { engine } = inflateRawSync(all.subarray(10), { info: true } as never) as unknown as {
+          engine: { bytesWritten: number };
+        };
+        if (10 + engine.bytesWritten + 8 !== all.length)
+          throw new TypeError("junk behind the data");
         controller.enqueue(gunzipSync(all));
       },
     });
@@ -21,15 +24,29 @@ class OneMember extends TransformStream<Uint8Array, Uint8Array> {
 }
 globalThis.DecompressionStream = OneMember as never;
 
-const unpack = async (data: Buffer, maxBytes = 1 << 20) => Buffer.from(await gunzip(new Uint8Array(data), maxBytes));
+const unpack = async (data: Buffer, maxBytes = 1 << 20) =>
+  Buffer.from(await gunzip(new Uint8Array(data), maxBytes));
 const noise = (size: number) => {
   let state = 7;
-  return Buffer.from(Array.from({ length: size }, () => ((state = Math.imul(state, 1664525) + 1013904223) >>> 24) & 255));
+  return Buffer.from(
+    Array.from(
+      { length: size },
+      () => ((state = Math.imul(state, 1664525) + 1013904223) >>> 24) & 255,
+    ),
+  );
 };
 
 test("several members are one text", async () => {
-  const parts = [Buffer.from("main;a 1\n"), Buffer.alloc(0), noise(9000), Buffer.alloc(70_000, "x")];
-  assert.deepEqual(await unpack(Buffer.concat(parts.map((part) => gzipSync(part)))), Buffer.concat(parts));
+  const parts = [
+    Buffer.from("main;a 1\n"),
+    Buffer.alloc(0),
+    noise(9000),
+    Buffer.alloc(70_000, "x"),
+  ];
+  assert.deepEqual(
+    await unpack(Buffer.concat(parts.map((part) => gzipSync(part)))),
+    Buffer.concat(parts),
+  );
 });
 
 test("what looks like a header within the data is no cut", async () => {
@@ -49,6 +66,10 @@ test("all members together may not be too large", async () => {
 test("a member cut short, junk, and a file of false headers are refused", async () => {
   const member = gzipSync(noise(2000));
   const header = gzipSync(Buffer.alloc(0)).subarray(0, 10);
-  for (const tail of [member.subarray(0, -1), Buffer.from("junk"), Buffer.concat(Array.from({ length: 5000 }, () => header))])
+  for (const tail of [
+    member.subarray(0, -1),
+    Buffer.from("junk"),
+    Buffer.concat(Array.from({ length: 5000 }, () => header)),
+  ])
     await assert.rejects(unpack(Buffer.concat([member, tail])), /incomplete/);
 });

@@ -11,13 +11,23 @@ import { blankContext } from "./blank_canvas.ts";
 
 test("labels of new names are measured a few hundred per paint until all are drawn", () => {
   const bytes: Buffer = bigFlame(30_000, { maxDepth: 12, functionCount: 20_000 });
-  const flame = decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+  const flame = decodeFlame(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+  );
   let labels = 0;
   const context = { ...blankContext, fillText: () => void labels++ };
   const painter = new IciclePainter(context as unknown as CanvasRenderingContext2D);
   const picture = {
-    flame, colours: new FrameColours(flame), palette: makePalette(false), window: wholeOf(flame, 0), rows: new Rows(flame.rowCount, 800, false),
-    scrollTop: 0, widthPx: 60_000, ratio: 1, zoomDepth: 0, marks: null,
+    flame,
+    colours: new FrameColours(flame),
+    palette: makePalette(false),
+    window: wholeOf(flame, 0),
+    rows: new Rows(flame.rowCount, 800, false),
+    scrollTop: 0,
+    widthPx: 60_000,
+    ratio: 1,
+    zoomDepth: 0,
+    marks: null,
   };
   const counts: number[] = [];
   do {

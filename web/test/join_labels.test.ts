@@ -6,15 +6,37 @@ import type { SideCount } from "../src/local/labels.ts";
 /** A side whose samples have these numbers under one label, each with a value. */
 function side(numbers: readonly [number: number, total: number][]): SideCount {
   const total = numbers.reduce((sum, [, value]) => sum + value, 0);
-  const values = numbers.map(([number, own]) => ({ value: number, unit: "bytes", total: own, samples: 1, filter: `size=${number}` }));
+  const values = numbers.map(([number, own]) => ({
+    value: number,
+    unit: "bytes",
+    total: own,
+    samples: 1,
+    filter: `size=${number}`,
+  }));
   const without = { value: null, total: 0, samples: 0, filter: "size=" };
-  const label = { key: "size", is_numeric: true, unit: "bytes", total, samples_with: numbers.length, without, value_count: numbers.length, values, other: null };
-  return { answer: { unit: "ns", total, kept: total, labels: [label], label_count: 1, truncated: false }, samples: numbers.length };
+  const label = {
+    key: "size",
+    is_numeric: true,
+    unit: "bytes",
+    total,
+    samples_with: numbers.length,
+    without,
+    value_count: numbers.length,
+    values,
+    other: null,
+  };
+  return {
+    answer: { unit: "ns", total, kept: total, labels: [label], label_count: 1, truncated: false },
+    samples: numbers.length,
+  };
 }
 
 test("numbers of both sides of a comparison stand in the same bars", () => {
   const numbers = Array.from({ length: 20 }, (_, i) => 2 ** i);
-  const [a, b] = [side(numbers.slice(0, 12).map((number) => [number, 3])), side(numbers.slice(8).map((number) => [number, 5]))];
+  const [a, b] = [
+    side(numbers.slice(0, 12).map((number) => [number, 3])),
+    side(numbers.slice(8).map((number) => [number, 5])),
+  ];
   const [label] = joinLabels([a, b], [1, 0.5], "ns", 4).labels;
   const bars = label.histogram!;
   assert.equal(label.values.length, 4, "they are of all values, not of those that are listed");

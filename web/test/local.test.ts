@@ -22,63 +22,121 @@ test("folded stacks of many lines, and every way to write a number", () => {
   assert.equal(profile.sampleTypes[0].unit, "count/100");
   assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
   assert.equal(decodeFolded("a 1e3\nb 1\n").sampleTypes[0].unit, "count");
-  assert.equal(decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\nd 1\ne 1\n").notes[0], "2 lines are no stack with a value.");
+  assert.equal(
+    decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\nd 1\ne 1\n").notes[0],
+    "2 lines are no stack with a value.",
+  );
 });
 
 test("stacks that begin alike are one tree, as on the server", async () => {
   const { encodeFlame } = await import("../src/local/encode_flame.ts");
   const profile = decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n");
-  const flame = decodeFlame(encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }));
-  assert.deepEqual([...flame.frame].map((frame) => flame.frames.name(frame)), ["root", "main", "run", "b", "a", "rest"]);
+  const flame = decodeFlame(
+    encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }),
+  );
+  assert.deepEqual(
+    [...flame.frame].map((frame) => flame.frames.name(frame)),
+    ["root", "main", "run", "b", "a", "rest"],
+  );
   assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
 });
 
 test("labels are counted of stacks that a focus or ignore names by function, file or binary", () => {
   const profile = decodeFolded("main;read 5\nmain;write 3\n");
-  Object.assign(profile.frames.find(({ name }) => name === "read")!, { file: "io.c", mapping: "/usr/lib/libc.so.6" });
-  const kept = (rules: { focus?: string[]; ignore?: string[] }) => countLabels(profile, 0, { rules: [], focus: [], ignore: [], key: "", limit: 0, ...rules }).answer.kept;
-  assert.deepEqual(["^write$", "io", "libc", "nowhere"].map((text) => kept({ focus: [text] })), [3, 5, 5, 0]);
+  Object.assign(
+    profile.frames.find(({ name }) => name === "read")!,
+    { file: "io.c", mapping: "/usr/lib/libc.so.6" },
+  );
+  const kept = (rules: { focus?: string[]; ignore?: string[] }) =>
+    countLabels(profile, 0, { rules: [], focus: [], ignore: [], key: "", limit: 0, ...rules })
+      .answer.kept;
+  assert.deepEqual(
+    ["^write$", "io", "libc", "nowhere"].map((text) => kept({ focus: [text] })),
+    [3, 5, 5, 0],
+  );
   assert.equal(kept({ ignore: ["libc"] }), 3);
 });
 
 test("frames without a name are counted, and white space that is not of ASCII belongs to names", () => {
   const stacksOf = (text: string) => {
     const { frames, start, stack, values } = decodeFolded(text);
-    return [...values].map((value, i) => [[...stack.slice(start[i], start[i + 1])].map((frame) => frames[frame].name).join("|"), value]);
+    return [...values].map((value, i) => [
+      [...stack.slice(start[i], start[i + 1])].map((frame) => frames[frame].name).join("|"),
+      value,
+    ]);
   };
-  assert.deepEqual(stacksOf("a;;b 5\n;a 3\na; 2\n; 1\n"), [["a|<unknown>|b", 5], ["<unknown>|a", 3], ["a|<unknown>", 2], ["<unknown>|<unknown>", 1]]);
-  assert.deepEqual(stacksOf("a;b\u00a0 5\n\u2003c\t3\r\n\ufeffd 2\nf\u2028g 4\nh\u00a01\n\v i 1\f\n"), [["a|b\u00a0", 5], ["\u2003c", 3], ["\ufeffd", 2], ["f\u2028g", 4], ["i", 1]]);
-  assert.deepEqual(stacksOf("a -2.5e-6\nb -2.5e-7\nc 9\n"), [["a", -3], ["b", 0], ["c", 9e6]]);
-  assert.equal(decodeFolded(`a 1\na 2\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`).notes[0], "2 lines are no stack with a value.");
+  assert.deepEqual(stacksOf("a;;b 5\n;a 3\na; 2\n; 1\n"), [
+    ["a|<unknown>|b", 5],
+    ["<unknown>|a", 3],
+    ["a|<unknown>", 2],
+    ["<unknown>|<unknown>", 1],
+  ]);
+  assert.deepEqual(
+    stacksOf("a;b\u00a0 5\n\u2003c\t3\r\n\ufeffd 2\nf\u2028g 4\nh\u00a01\n\v i 1\f\n"),
+    [
+      ["a|b\u00a0", 5],
+      ["\u2003c", 3],
+      ["\ufeffd", 2],
+      ["f\u2028g", 4],
+      ["i", 1],
+    ],
+  );
+  assert.deepEqual(stacksOf("a -2.5e-6\nb -2.5e-7\nc 9\n"), [
+    ["a", -3],
+    ["b", 0],
+    ["c", 9e6],
+  ]);
+  assert.equal(
+    decodeFolded(`a 1\na 2\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`)
+      .notes[0],
+    "2 lines are no stack with a value.",
+  );
 });
 
 test("a binary that is called by slashes alone has no name", () => {
   const grouper = new FrameGrouper("function");
   const place = { func: null, line: 0, isInlined: false, offset: 0x100n };
-  const named = (mapping: string, address: bigint) => grouper.frames[grouper.frame({ ...place, mapping, address })].name;
-  assert.deepEqual([named("/", 0x1000n), named("//", 0n), named("/a//", 0n), named("/a//", 1n), named("", 0n)], ["0x1000", "<unknown>", "[a]", "a+0x100", "<unknown>"]);
+  const named = (mapping: string, address: bigint) =>
+    grouper.frames[grouper.frame({ ...place, mapping, address })].name;
+  assert.deepEqual(
+    [named("/", 0x1000n), named("//", 0n), named("/a//", 0n), named("/a//", 1n), named("", 0n)],
+    ["0x1000", "<unknown>", "[a]", "a+0x100", "<unknown>"],
+  );
 });
 
 test("frames may begin like comments", () => {
-  const profile = decodeFolded("//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of 9\n//\n#\n//nothing;more\n");
+  const profile = decodeFolded(
+    "//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of 9\n//\n#\n//nothing;more\n",
+  );
   assert.deepEqual([...profile.values], [10, 7, 3, 5]);
   assert.deepEqual(profile.notes, []);
 });
 
 test("decimals are written as they were read", () => {
   const tree = {
-    metadata: { unit: "count/100" }, frames: [{ name: "all" }, { name: "a" }, { name: "b" }],
-    frame: Uint32Array.of(0, 1, 2), parent: Uint32Array.of(0, 0, 1), self: Float64Array.of(0, 500, 25), baseSelf: null,
+    metadata: { unit: "count/100" },
+    frames: [{ name: "all" }, { name: "a" }, { name: "b" }],
+    frame: Uint32Array.of(0, 1, 2),
+    parent: Uint32Array.of(0, 0, 1),
+    self: Float64Array.of(0, 500, 25),
+    baseSelf: null,
   } as unknown as Parameters<typeof toFolded>[0];
-  const text = (seen: typeof tree) => toFolded(seen).map((bytes) => new TextDecoder().decode(bytes)).join("");
+  const text = (seen: typeof tree) =>
+    toFolded(seen)
+      .map((bytes) => new TextDecoder().decode(bytes))
+      .join("");
   assert.equal(text(tree), "a 5\na;b 0.25\n");
   assert.equal(text({ ...tree, baseSelf: Float64Array.of(0, 0, 10) }), "a 0 5\na;b 0.1 0.25\n");
 });
 
 test("control characters of names become spaces in folded stacks", () => {
   const tree = {
-    metadata: {}, frames: [{ name: "all" }, { name: "a\u009b2J;b\x7f\n\x80\x9f\xa0" }],
-    frame: Uint32Array.of(0, 1), parent: Uint32Array.of(0, 0), self: Float64Array.of(0, 5), baseSelf: null,
+    metadata: {},
+    frames: [{ name: "all" }, { name: "a\u009b2J;b\x7f\n\x80\x9f\xa0" }],
+    frame: Uint32Array.of(0, 1),
+    parent: Uint32Array.of(0, 0),
+    self: Float64Array.of(0, 5),
+    baseSelf: null,
   } as unknown as Parameters<typeof toFolded>[0];
   assert.equal(new TextDecoder().decode(toFolded(tree)[0]), "a 2J:b    \xa0 5\n");
 });
@@ -94,7 +152,12 @@ test("files with other decimals are compared in the finer unit", async () => {
   const compare = (before: string, after: string) => {
     const sides = findSides([decodeFolded(before), decodeFolded(after)], "");
     const flame = decodeFlame(encodeFlame(sides, { group: "", labels: [], isNormalised: false }));
-    return [flame.baseTotal, flame.total, unitOf(sides), formatValue(flame.baseTotal, unitOf(sides))];
+    return [
+      flame.baseTotal,
+      flame.total,
+      unitOf(sides),
+      formatValue(flame.baseTotal, unitOf(sides)),
+    ];
   };
   assert.deepEqual(compare("a;b 2.5\n", "a;b 1.125\na 12\n"), [2500, 13_125, "count/1000", "2.5"]);
   assert.deepEqual(compare("a;b 1.125\n", "a;b 12\n"), [1125, 12_000, "count/1000", "1.13"]);
@@ -123,77 +186,178 @@ test("a mapping that has the number of none is refused, as by the server", async
 
 test("lines of stacks may be of any length", async () => {
   for (const size of [64 * 1024 - 8, 64 * 1024, 300_000]) {
-    const profile = await readProfile(new Blob([`${"frame;".repeat(size / 6)}leaf 3\nmain;rest 4\n`]));
+    const profile = await readProfile(
+      new Blob([`${"frame;".repeat(size / 6)}leaf 3\nmain;rest 4\n`]),
+    );
     assert.deepEqual([...profile!.values], [3, 4], `${size}`);
   }
 });
 
 test("what only the server reads is left to it", async () => {
-  for (const text of ["java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n", '{"nodes":[]}', "\x28\xb5\x2f\xfd", "app 1/1 2.5: cycles:\n"])
-    assert.equal(await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])), null, text);
+  for (const text of [
+    "java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n",
+    '{"nodes":[]}',
+    "\x28\xb5\x2f\xfd",
+    "app 1/1 2.5: cycles:\n",
+  ])
+    assert.equal(
+      await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])),
+      null,
+      text,
+    );
 });
 
 test("what the server would refuse is said to be so", async () => {
-  const refused = ["<!doctype html>\n", "<html>\n<body>1</body></html>\n", "PERFILE2\x01\0", "\x7fELF\x02", "PK\x03\x04", "[{\"ph\":\"X\"}]", "a;b\0c 5 5\n", "prose without numbers\n", "header\na;b 1\n", "total 2\ndrwx x\nfile 3\ndir\na b\nc\n", "\x01\x02garbage \xff\n", "\x12\x00"];
-  const bytesOf = (text: string) => new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
+  const refused = [
+    "<!doctype html>\n",
+    "<html>\n<body>1</body></html>\n",
+    "PERFILE2\x01\0",
+    "\x7fELF\x02",
+    "PK\x03\x04",
+    '[{"ph":"X"}]',
+    "a;b\0c 5 5\n",
+    "prose without numbers\n",
+    "header\na;b 1\n",
+    "total 2\ndrwx x\nfile 3\ndir\na b\nc\n",
+    "\x01\x02garbage \xff\n",
+    "\x12\x00",
+  ];
+  const bytesOf = (text: string) =>
+    new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
   for (const text of refused) await assert.rejects(readProfile(bytesOf(text)), RefusedError, text);
-  const json = ['{"traceEvents":[{"nodes":1}]}', '{"head":{}}', '{"frames":{},"interval":1}', '{"a":"\\"nodes\\":","b":{"profiles":1,"shared":2}}', "{}"];
-  for (const text of json) await assert.rejects(readProfile(bytesOf(text)), /This .* What can be read is pprof/, text);
-  for (const text of ['\ufeff{"nodes":[]}', ' {\n"profiles" : [], "shared":{}}', '{"head":{},"endTime":3}']) assert.equal(await readProfile(new Blob([text])), null, text);
-  for (const text of ["{main};run 1\n", "[unknown];run 1\n"]) assert.equal((await readProfile(bytesOf(text)))?.start.length, 2, text);
-  for (const text of ["\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
+  const json = [
+    '{"traceEvents":[{"nodes":1}]}',
+    '{"head":{}}',
+    '{"frames":{},"interval":1}',
+    '{"a":"\\"nodes\\":","b":{"profiles":1,"shared":2}}',
+    "{}",
+  ];
+  for (const text of json)
+    await assert.rejects(readProfile(bytesOf(text)), /This .* What can be read is pprof/, text);
+  for (const text of [
+    '\ufeff{"nodes":[]}',
+    ' {\n"profiles" : [], "shared":{}}',
+    '{"head":{},"endTime":3}',
+  ])
+    assert.equal(await readProfile(new Blob([text])), null, text);
+  for (const text of ["{main};run 1\n", "[unknown];run 1\n"])
+    assert.equal((await readProfile(bytesOf(text)))?.start.length, 2, text);
+  for (const text of ["\xff\xfea\0", "\x0a\x04\x08\x01trunc"])
+    assert.equal(await readProfile(bytesOf(text)), null, text);
 });
 
 test("a file of another tool is refused by its name, as by the server", async () => {
   const folder = new URL("../../tests/data/foreign/", import.meta.url);
   const names: Record<string, RegExp> = {
-    "xdebug.cachegrind": /Xdebug.*Excimer/, "callgrind.out": /callgrind.*perfolio record/, "tcmalloc.heap": /tcmalloc.*pprof -proto/,
-    "jemalloc.heap": /jemalloc.*jeprof --collapsed/, "go_heap_debug1.txt": /Go.*debug=1/, "heaptrack.txt": /heaptrack.*heaptrack_print/,
-    "async_profiler_traces.txt": /async-profiler.*asprof -o collapsed/, "async_profiler_flat.txt": /async-profiler.*asprof -o collapsed/,
-    "perf_report.txt": /perf report.*perf script/, "pprof_top.txt": /report of pprof/,
-    "heaptrack_recorded.txt": /heaptrack.*heaptrack_print --print-flamegraph/, "massif.out": /massif.*heaptrack_print --print-flamegraph/,
-    "node_prof.log": /node --prof.*node --cpu-prof/, "rbspy_raw.txt": /rbspy.*rbspy report --format collapsed/,
-    "py_spy_dump.txt": /py-spy.*py-spy record --format raw/, "blackfire.txt": /Blackfire.*Excimer/,
-    "bpftrace.txt": /bpftrace.*stackcollapse-bpftrace\.pl/, "macos_sample.txt": /macOS.*stackcollapse-sample\.awk/,
-    "instruments_copy.txt": /Instruments.*stackcollapse-instruments\.pl/, "ghc.prof": /GHC.*ghc-prof-flamegraph/,
-    "jstack.txt": /Java.*stackcollapse-jstack\.pl/, "otlp.json": /OpenTelemetry.*perfolio push --format otlp/,
-    "otlp.bin": /OpenTelemetry.*\/v1development\/profiles/, "firefox.json": /Firefox Profiler.*perfolio record/,
-    "gperftools.bin": /gperftools.*pprof -proto/, "gperftools32.bin": /gperftools.*pprof -proto/,
-    "nettrace.bin": /dotnet-trace.*convert --format Speedscope/, "netperf.bin": /\.NET.*collect --format Speedscope/,
-    "xctrace.xml": /Instruments.*inferno-collapse-xctrace/, "flame.svg": /SVG.*folded stacks/, "perf_data.bin": /perf\.data.*perf script/,
-    "perf_data_big_endian.bin": /perf\.data.*perf script/, "jfr.bin": /JFR.*jfrconv -o pprof/, "hprof.bin": /HPROF.*asprof -e alloc -o collapsed/,
-    "memray.bin": /memray.*py-spy record/, "austin.bin": /Austin.*mojo2austin/, "stackprof.bin": /stackprof.*stackprof --stackcollapse/,
-    "stackprof.json": /stackprof.*stackprof --stackcollapse/, "ghc_eventlog.bin": /GHC.*hs-speedscope/, "go_trace.bin": /Go.*go tool trace -pprof/,
-    "perfetto.bin": /Perfetto.*traceconv profile/, "cprofile.bin": /cProfile.*py-spy record/, "trace_cmd.bin": /trace-cmd.*perf record -g/,
-    "jitdump.bin": /jitdump.*perf script/, "sqlite.bin": /SQLite.*/, "xz.bin": /xz.*unpack it/, "bzip2.bin": /bzip2.*unpack it/,
-    "lz4.bin": /lz4.*unpack it/, "chrome_trace.json": /Chrome trace.*node --cpu-prof/, "chrome.heapprofile": /Chrome heap profile.*@datadog\/pprof/,
-    "node.heapsnapshot": /heap snapshot.*@datadog\/pprof/, "node_prof.json": /node --prof-process.*node --cpu-prof/,
-    "pyinstrument.json": /pyinstrument.*-r speedscope/, "scalene.json": /Scalene.*py-spy record/, "pyroscope.json": /Pyroscope.*as pprof/,
-    "perf_data.json": /perf data convert.*perf script/, "dhat.json": /DHAT.*heaptrack_print/, "ghc.json": /GHC.*ghc-prof-flamegraph/,
-    "safari.json": /Safari.*speedscope\.app/, "flame_tree.json": /flame graph.*folded stacks/, "xhprof.json": /XHProf.*Excimer/,
+    "xdebug.cachegrind": /Xdebug.*Excimer/,
+    "callgrind.out": /callgrind.*perfolio record/,
+    "tcmalloc.heap": /tcmalloc.*pprof -proto/,
+    "jemalloc.heap": /jemalloc.*jeprof --collapsed/,
+    "go_heap_debug1.txt": /Go.*debug=1/,
+    "heaptrack.txt": /heaptrack.*heaptrack_print/,
+    "async_profiler_traces.txt": /async-profiler.*asprof -o collapsed/,
+    "async_profiler_flat.txt": /async-profiler.*asprof -o collapsed/,
+    "perf_report.txt": /perf report.*perf script/,
+    "pprof_top.txt": /report of pprof/,
+    "heaptrack_recorded.txt": /heaptrack.*heaptrack_print --print-flamegraph/,
+    "massif.out": /massif.*heaptrack_print --print-flamegraph/,
+    "node_prof.log": /node --prof.*node --cpu-prof/,
+    "rbspy_raw.txt": /rbspy.*rbspy report --format collapsed/,
+    "py_spy_dump.txt": /py-spy.*py-spy record --format raw/,
+    "blackfire.txt": /Blackfire.*Excimer/,
+    "bpftrace.txt": /bpftrace.*stackcollapse-bpftrace\.pl/,
+    "macos_sample.txt": /macOS.*stackcollapse-sample\.awk/,
+    "instruments_copy.txt": /Instruments.*stackcollapse-instruments\.pl/,
+    "ghc.prof": /GHC.*ghc-prof-flamegraph/,
+    "jstack.txt": /Java.*stackcollapse-jstack\.pl/,
+    "otlp.json": /OpenTelemetry.*perfolio push --format otlp/,
+    "otlp.bin": /OpenTelemetry.*\/v1development\/profiles/,
+    "firefox.json": /Firefox Profiler.*perfolio record/,
+    "gperftools.bin": /gperftools.*pprof -proto/,
+    "gperftools32.bin": /gperftools.*pprof -proto/,
+    "nettrace.bin": /dotnet-trace.*convert --format Speedscope/,
+    "netperf.bin": /\.NET.*collect --format Speedscope/,
+    "xctrace.xml": /Instruments.*inferno-collapse-xctrace/,
+    "flame.svg": /SVG.*folded stacks/,
+    "perf_data.bin": /perf\.data.*perf script/,
+    "perf_data_big_endian.bin": /perf\.data.*perf script/,
+    "jfr.bin": /JFR.*jfrconv -o pprof/,
+    "hprof.bin": /HPROF.*asprof -e alloc -o collapsed/,
+    "memray.bin": /memray.*py-spy record/,
+    "austin.bin": /Austin.*mojo2austin/,
+    "stackprof.bin": /stackprof.*stackprof --stackcollapse/,
+    "stackprof.json": /stackprof.*stackprof --stackcollapse/,
+    "ghc_eventlog.bin": /GHC.*hs-speedscope/,
+    "go_trace.bin": /Go.*go tool trace -pprof/,
+    "perfetto.bin": /Perfetto.*traceconv profile/,
+    "cprofile.bin": /cProfile.*py-spy record/,
+    "trace_cmd.bin": /trace-cmd.*perf record -g/,
+    "jitdump.bin": /jitdump.*perf script/,
+    "sqlite.bin": /SQLite.*/,
+    "xz.bin": /xz.*unpack it/,
+    "bzip2.bin": /bzip2.*unpack it/,
+    "lz4.bin": /lz4.*unpack it/,
+    "chrome_trace.json": /Chrome trace.*node --cpu-prof/,
+    "chrome.heapprofile": /Chrome heap profile.*@datadog\/pprof/,
+    "node.heapsnapshot": /heap snapshot.*@datadog\/pprof/,
+    "node_prof.json": /node --prof-process.*node --cpu-prof/,
+    "pyinstrument.json": /pyinstrument.*-r speedscope/,
+    "scalene.json": /Scalene.*py-spy record/,
+    "pyroscope.json": /Pyroscope.*as pprof/,
+    "perf_data.json": /perf data convert.*perf script/,
+    "dhat.json": /DHAT.*heaptrack_print/,
+    "ghc.json": /GHC.*ghc-prof-flamegraph/,
+    "safari.json": /Safari.*speedscope\.app/,
+    "flame_tree.json": /flame graph.*folded stacks/,
+    "xhprof.json": /XHProf.*Excimer/,
   };
-  assert.deepEqual(readdirSync(folder).filter((name) => name !== "README.md").sort(), Object.keys(names).sort());
+  assert.deepEqual(
+    readdirSync(folder)
+      .filter((name) => name !== "README.md")
+      .sort(),
+    Object.keys(names).sort(),
+  );
   for (const [name, words] of Object.entries(names)) {
     const bytes = readFileSync(new URL(name, folder));
-    const shownAs = name.endsWith(".bin") ? [bytes] : [bytes, bytes.toString().replaceAll("\n", "\r\n")];
+    const shownAs = name.endsWith(".bin")
+      ? [bytes]
+      : [bytes, bytes.toString().replaceAll("\n", "\r\n")];
     for (const shown of shownAs)
-      await assert.rejects(readProfile(new Blob([shown])), (error) => error instanceof RefusedError && words.test(error.message), name);
+      await assert.rejects(
+        readProfile(new Blob([shown])),
+        (error) => error instanceof RefusedError && words.test(error.message),
+        name,
+      );
   }
   const stacks = Array.from({ length: 2000 }, (_, i) => `main;frame${i} 1\n`).join("");
   const other = Array.from({ length: 2000 }, (_, i) => `other ${i} x\n`).join("");
-  await assert.rejects(readProfile(new Blob([stacks.repeat(3), other])), RefusedError, "beyond the first lines");
+  await assert.rejects(
+    readProfile(new Blob([stacks.repeat(3), other])),
+    RefusedError,
+    "beyond the first lines",
+  );
 });
 
 test("a comparison's stacks are no profile, names that end in a number are names", async () => {
   const read = (text: string) => readProfile(new Blob([text]));
-  for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n", "a;b 1 2"]) await assert.rejects(read(text), PairError, text);
+  for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n", "a;b 1 2"])
+    await assert.rejects(read(text), PairError, text);
   assert.equal((await read("a;b 1"))?.start.length, 2);
-  assert.deepEqual(splitPair("# d\na;b 1 2\nno value\nc  d 0\t3\n"), ["a;b 1\nc  d 0\n", "a;b 2\nc  d 3\n"]);
-  for (const text of ["a;b 1 2\nc 3\n", "x 2\na;worker 1 1\n", "worker 1 20\nworker 2 10\n"]) assert.equal((await read(text))?.start.length, 3, text);
+  assert.deepEqual(splitPair("# d\na;b 1 2\nno value\nc  d 0\t3\n"), [
+    "a;b 1\nc  d 0\n",
+    "a;b 2\nc  d 3\n",
+  ]);
+  for (const text of ["a;b 1 2\nc 3\n", "x 2\na;worker 1 1\n", "worker 1 20\nworker 2 10\n"])
+    assert.equal((await read(text))?.start.length, 3, text);
 });
 
 test("a comment before the stacks is no reason against a preview", async () => {
-  for (const comment of ["# hi 3", "// of 9", "#"]) assert.equal((await readProfile(new Blob([`${comment}\n//x;y 2\n#tag;foo 1\n`])))?.start.length, 3, comment);
+  for (const comment of ["# hi 3", "// of 9", "#"])
+    assert.equal(
+      (await readProfile(new Blob([`${comment}\n//x;y 2\n#tag;foo 1\n`])))?.start.length,
+      3,
+      comment,
+    );
 });
 
 test("a sum that the server does not make is told before the link is", async () => {
@@ -205,15 +369,34 @@ test("a sum that the server does not make is told before the link is", async () 
 
 test("a kernel's address, which is more than a number holds, is kept and exported", () => {
   const address = 0xffffffff81012345n;
-  const frame = { name: "0xffffffff81012345 leaf", file: "", line: 0, mapping: "[kernel.kallsyms]", address, flags: FrameFlag.Kernel };
+  const frame = {
+    name: "0xffffffff81012345 leaf",
+    file: "",
+    line: 0,
+    mapping: "[kernel.kallsyms]",
+    address,
+    flags: FrameFlag.Kernel,
+  };
   const bytes = writeFlame({
-    tree: { frame: Uint32Array.of(0, 1), parentDelta: Uint32Array.of(0, 1), self: Float64Array.of(0, 1), baseSelf: null },
+    tree: {
+      frame: Uint32Array.of(0, 1),
+      parentDelta: Uint32Array.of(0, 1),
+      self: Float64Array.of(0, 1),
+      baseSelf: null,
+    },
     frames: [{ ...frame, name: "root", address: 0n, flags: 0 }, frame],
-    total: 1, baseTotal: 0, isCut: false, metadata: { group_by: "address" },
+    total: 1,
+    baseTotal: 0,
+    isCut: false,
+    metadata: { group_by: "address" },
   });
   const flame = decodeFlame(bytes);
   assert.deepEqual([flame.frames.address(0), flame.frames.address(1)], [0n, address]);
   const varint = [];
-  for (let rest = address; rest; rest >>= 7n) varint.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
-  assert.ok(Buffer.from(toPprof(seenTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])), "field 3 of its location");
+  for (let rest = address; rest; rest >>= 7n)
+    varint.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
+  assert.ok(
+    Buffer.from(toPprof(seenTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])),
+    "field 3 of its location",
+  );
 });

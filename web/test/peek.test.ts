@@ -9,7 +9,9 @@ import { bigTree, decode, type Tree } from "./trees.ts";
 /** Every stack with what it holds itself: what a reader without any tree would see. */
 function stacksOf(flame: Flame): { names: string[]; self: number; base: number }[] {
   return Array.from(flame.self, (self, node) => ({
-    names: pathOf(flame, node).slice(1).map((at) => flame.frames.name(flame.frame[at])),
+    names: pathOf(flame, node)
+      .slice(1)
+      .map((at) => flame.frames.name(flame.frame[at])),
     self,
     base: flame.baseSelf ? flame.baseSelf[node] : 0,
   }));
@@ -20,9 +22,14 @@ type Sums = Record<string, [number, number]>;
 function bruteForce(flame: Flame, name: string) {
   const callers: Sums = {};
   const callees: Sums = {};
-  const sums: Record<"flat" | "cum" | "start", [number, number]> = { flat: [0, 0], cum: [0, 0], start: [0, 0] };
+  const sums: Record<"flat" | "cum" | "start", [number, number]> = {
+    flat: [0, 0],
+    cum: [0, 0],
+    start: [0, 0],
+  };
   for (const { names, self, base } of stacksOf(flame)) {
-    const add = (all: Sums, key: string): unknown => (all[key] = [(all[key]?.[0] ?? 0) + self, (all[key]?.[1] ?? 0) + base]);
+    const add = (all: Sums, key: string): unknown =>
+      (all[key] = [(all[key]?.[0] ?? 0) + self, (all[key]?.[1] ?? 0) + base]);
     const above = new Set<string>();
     const below = new Set<string>();
     names.forEach((one, i) => {
@@ -39,7 +46,8 @@ function bruteForce(flame: Flame, name: string) {
   return { callers, callees, ...sums };
 }
 
-const asSums = (rows: readonly PeekRow[]): Sums => Object.fromEntries(rows.map((row) => [row.name, [row.value, row.baseValue]]));
+const asSums = (rows: readonly PeekRow[]): Sums =>
+  Object.fromEntries(rows.map((row) => [row.name, [row.value, row.baseValue]]));
 
 function checkAll(flame: Flame): void {
   for (const row of listFunctions(flame)) {
@@ -47,12 +55,22 @@ function checkAll(flame: Flame): void {
     const expected = bruteForce(flame, row.name);
     assert.deepEqual(asSums(found.callers), expected.callers, `callers of ${row.name}`);
     assert.deepEqual(asSums(found.callees), expected.callees, `callees of ${row.name}`);
-    assert.deepEqual([[found.flat, found.baseFlat], [found.cum, found.baseCum]], [expected.flat, expected.cum]);
+    assert.deepEqual(
+      [
+        [found.flat, found.baseFlat],
+        [found.cum, found.baseCum],
+      ],
+      [expected.flat, expected.cum],
+    );
     assert.deepEqual([found.flat, found.cum], [row.flat, row.cum]);
     assert.deepEqual([found.start?.value ?? 0, found.start?.baseValue ?? 0], expected.start);
     for (const rows of [found.callers, found.callees])
       for (let i = 1; i < rows.length; i++)
-        assert.ok(Math.abs(rows[i - 1].value - rows[i - 1].baseValue) >= Math.abs(rows[i].value - rows[i].baseValue), "the most first");
+        assert.ok(
+          Math.abs(rows[i - 1].value - rows[i - 1].baseValue) >=
+            Math.abs(rows[i].value - rows[i].baseValue),
+          "the most first",
+        );
   }
 }
 
@@ -74,7 +92,14 @@ test("both sides of a diff are counted, negative values too", () => {
 test("one sample, and functions that are not there", () => {
   const flame = decode({ name: "root", children: [{ name: "main", self: 5 }] });
   assert.deepEqual(peek(flame, "main"), {
-    frame: flame.frame[1], flat: 5, baseFlat: 0, cum: 5, baseCum: 0, start: { value: 5, baseValue: 0 }, callers: [], callees: [],
+    frame: flame.frame[1],
+    flat: 5,
+    baseFlat: 0,
+    cum: 5,
+    baseCum: 0,
+    start: { value: 5, baseValue: 0 },
+    callers: [],
+    callees: [],
   });
   assert.equal(peek(flame, "root"), null);
   assert.equal(peek(flame, "nobody"), null);
@@ -94,16 +119,31 @@ test("a function that calls itself 5,000 deep has one caller and no edge to itse
 });
 
 test("lines of one function are one function, and their callers stay apart", () => {
-  const line = (name: string, at: number, self: number, children: Tree[] = []) => ({ name, line: at, file: "a.c", self, children }) as Tree;
-  const root: Tree = { name: "root", children: [line("f", 1, 0, [line("g", 10, 3), line("g", 11, 4)]), line("f", 2, 0, [line("g", 10, 5)])] };
+  const line = (name: string, at: number, self: number, children: Tree[] = []) =>
+    ({ name, line: at, file: "a.c", self, children }) as Tree;
+  const root: Tree = {
+    name: "root",
+    children: [
+      line("f", 1, 0, [line("g", 10, 3), line("g", 11, 4)]),
+      line("f", 2, 0, [line("g", 10, 5)]),
+    ],
+  };
   const found = peek(decode(root, { metadata: { group_by: "line" } }), "g")!;
   assert.deepEqual([found.flat, found.cum], [12, 12]);
-  assert.deepEqual(found.callers.map((row) => [row.name, row.value]), [["f", 7], ["f", 5]]);
+  assert.deepEqual(
+    found.callers.map((row) => [row.name, row.value]),
+    [
+      ["f", 7],
+      ["f", 5],
+    ],
+  );
 });
 
 test("a million nodes are looked through at once", () => {
   const bytes: Buffer = bigFlame(1_000_000);
-  const flame = decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+  const flame = decodeFlame(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+  );
   const { name } = listFunctions(flame).sort((a, b) => b.cum - a.cum)[0];
   const before = process.cpuUsage();
   assert.ok(peek(flame, name)!.callees.length > 0);

@@ -7,16 +7,31 @@ import { compileRule } from "../src/model/search.ts";
 
 /** Tables of C as they stand in the source. */
 function serverPresets(): Record<string, PresetFrames> {
-  const source = readFileSync(new URL("../../lib/profile/report/rule_preset.c", import.meta.url), "utf8");
-  const lists = new Map([...source.matchAll(/(\w+_hides)\[\] = \{(.*?)\n\s*NULL/gs)].map(([, name, body]) => [name, strings(body)]));
+  const source = readFileSync(
+    new URL("../../lib/profile/report/rule_preset.c", import.meta.url),
+    "utf8",
+  );
+  const lists = new Map(
+    [...source.matchAll(/(\w+_hides)\[\] = \{(.*?)\n\s*NULL/gs)].map(([, name, body]) => [
+      name,
+      strings(body),
+    ]),
+  );
   const rows = source.matchAll(/\{\.name = "(\w+)", \.hides = (\w+)(, \.hides_kernel = true)?\}/g);
-  return Object.fromEntries([...rows].map(([, name, list, kernel]) => [name, { hides: lists.get(list)!, ...(kernel ? { hidesKernel: true } : {}) }]));
+  return Object.fromEntries(
+    [...rows].map(([, name, list, kernel]) => [
+      name,
+      { hides: lists.get(list)!, ...(kernel ? { hidesKernel: true } : {}) },
+    ]),
+  );
 }
 
 /** Literals of C; several that stand side by side are one. */
 function strings(body: string): string[] {
   const joined = body.replace(/\/\/.*$/gm, "").replace(/"\s*\n\s*"/g, "");
-  return [...joined.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([literal]) => JSON.parse(literal) as string);
+  return [...joined.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(
+    ([literal]) => JSON.parse(literal) as string,
+  );
 }
 
 test("presets hide the same in pictures that the server draws", () => {
@@ -25,24 +40,67 @@ test("presets hide the same in pictures that the server draws", () => {
 });
 
 test("expressions of presets are of the kind that the server takes", () => {
-  for (const { hides } of Object.values(presetFrames)) for (const pattern of hides) assert.doesNotThrow(() => compileRule(pattern), pattern);
+  for (const { hides } of Object.values(presetFrames))
+    for (const pattern of hides) assert.doesNotThrow(() => compileRule(pattern), pattern);
 });
 
-const isHidden = (preset: string, name: string) => presetFrames[preset].hides.some((pattern) => compileRule(pattern).test(name));
+const isHidden = (preset: string, name: string) =>
+  presetFrames[preset].hides.some((pattern) => compileRule(pattern).test(name));
 
 /** Names, files and binaries: rules look at all three. */
 const others: Record<string, string[]> = {
-  go: ["testing.tRunner", "database/sql.(*DB).Query", "image/png.Decode", "archive/zip.OpenReader", "mime/multipart.NewReader", "go/parser.ParseFile", "flag.Parse", "net/http.(*conn).serve", "runtime.mallocgc"],
-  python: ["/usr/lib64/python3.9/json/decoder.py", "/usr/lib/python3.11/json/decoder.py", "_PyEval_EvalFrameDefault"],
-  java: ["SpinPause", "StealTask::do_it", "vtable chunks_[j]", "PSScavenge::invoke", "VMThread::loop", "java/util/HashMap.get", "call_stub_[j]", "/opt/jdk/lib/server/libjvm.so", "jint_disjoint_arraycopy_[j]"],
+  go: [
+    "testing.tRunner",
+    "database/sql.(*DB).Query",
+    "image/png.Decode",
+    "archive/zip.OpenReader",
+    "mime/multipart.NewReader",
+    "go/parser.ParseFile",
+    "flag.Parse",
+    "net/http.(*conn).serve",
+    "runtime.mallocgc",
+  ],
+  python: [
+    "/usr/lib64/python3.9/json/decoder.py",
+    "/usr/lib/python3.11/json/decoder.py",
+    "_PyEval_EvalFrameDefault",
+  ],
+  java: [
+    "SpinPause",
+    "StealTask::do_it",
+    "vtable chunks_[j]",
+    "PSScavenge::invoke",
+    "VMThread::loop",
+    "java/util/HashMap.get",
+    "call_stub_[j]",
+    "/opt/jdk/lib/server/libjvm.so",
+    "jint_disjoint_arraycopy_[j]",
+  ],
 };
 const own: Record<string, string[]> = {
-  go: ["main.main", "github.com/acme/flag.Parse", "acme/image/png.Decode", "database.Open", "imageproxy.Serve", "go/vt/vtgate/plan.go", "image/resize.go", "flag.go", "testkit.Run"],
+  go: [
+    "main.main",
+    "github.com/acme/flag.Parse",
+    "acme/image/png.Decode",
+    "database.Open",
+    "imageproxy.Serve",
+    "go/vt/vtgate/plan.go",
+    "image/resize.go",
+    "flag.go",
+    "testkit.Run",
+  ],
   python: ["/srv/app/json/decoder.py", "/usr/lib64/python3.9/site-packages/flask/app.py"],
-  java: ["io/vertx/core/Vertx.run", "com/acme/StealTask.run", "org.acme.PSQL.query", "Parser::next"],
+  java: [
+    "io/vertx/core/Vertx.run",
+    "com/acme/StealTask.run",
+    "org.acme.PSQL.query",
+    "Parser::next",
+  ],
 };
 
 test("presets hide what is others' and leave what is the reader's", () => {
-  for (const [preset, names] of Object.entries(others)) for (const name of names) assert.ok(isHidden(preset, name), `${preset}: ${name}`);
-  for (const [preset, names] of Object.entries(own)) for (const name of names) assert.ok(!isHidden(preset, name), `${preset}: ${name}`);
+  for (const [preset, names] of Object.entries(others))
+    for (const name of names) assert.ok(isHidden(preset, name), `${preset}: ${name}`);
+  for (const [preset, names] of Object.entries(own))
+    for (const name of names) assert.ok(!isHidden(preset, name), `${preset}: ${name}`);
 });

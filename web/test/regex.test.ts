@@ -11,7 +11,11 @@ const cases: { names: string[]; accepted: [string, string[]][]; refused: string[
 test("expressions find the names that they find on the server", () => {
   for (const [text, names] of cases.accepted) {
     const pattern = new Pattern(text, false);
-    assert.deepEqual(cases.names.filter((name) => pattern.test(name)), names, text);
+    assert.deepEqual(
+      cases.names.filter((name) => pattern.test(name)),
+      names,
+      text,
+    );
   }
 });
 
@@ -19,14 +23,22 @@ test("both ways of matching agree", () => {
   for (const [text, names] of cases.accepted) {
     // Something nested behind it sends it the other way, and changes nothing.
     const isMarked = text.startsWith("(?i)");
-    const pattern = new Pattern(`${isMarked ? "(?i)" : ""}(?:${isMarked ? text.slice(4) : text})((a|)*)*`, false);
+    const pattern = new Pattern(
+      `${isMarked ? "(?i)" : ""}(?:${isMarked ? text.slice(4) : text})((a|)*)*`,
+      false,
+    );
     assert.equal(pattern.stepsFor(1) > 1, true);
-    assert.deepEqual(cases.names.filter((name) => pattern.test(name)), names, text);
+    assert.deepEqual(
+      cases.names.filter((name) => pattern.test(name)),
+      names,
+      text,
+    );
   }
 });
 
 test("what the server refuses is refused, with a reason", () => {
-  for (const text of cases.refused) assert.throws(() => new Pattern(text, false), /^Error: The expression .{10,}\.$/, text);
+  for (const text of cases.refused)
+    assert.throws(() => new Pattern(text, false), /^Error: The expression .{10,}\.$/, text);
 });
 
 test("a tree of random expressions means what the browser's own matcher says", () => {
@@ -36,12 +48,22 @@ test("a tree of random expressions means what the browser's own matcher says", (
   const make = (depth: number): string => {
     if (depth === 0) return pick(["a", "b", "[ab]", "[^a]", ".", "\\w"]);
     const inner = () => make(depth - 1);
-    return pick([`${inner()}${inner()}`, `(${inner()}|${inner()})`, `(?:${inner()})${pick(["*", "+", "?", "{2}", "{1,2}", "{0,}"])}`, `(^|a)${inner()}`, `${inner()}\\b`, `${inner()}$`]);
+    return pick([
+      `${inner()}${inner()}`,
+      `(${inner()}|${inner()})`,
+      `(?:${inner()})${pick(["*", "+", "?", "{2}", "{1,2}", "{0,}"])}`,
+      `(^|a)${inner()}`,
+      `${inner()}\\b`,
+      `${inner()}$`,
+    ]);
   };
-  const names = Array.from({ length: 40 }, (_, i) => Array.from({ length: i % 8 }, () => pick(["a", "b", "."])).join(""));
+  const names = Array.from({ length: 40 }, (_, i) =>
+    Array.from({ length: i % 8 }, () => pick(["a", "b", "."])).join(""),
+  );
   for (let i = 0; i < 300; i++) {
     const text = make(3);
     const [pattern, own] = [new Pattern(text, false), new RegExp(text, "u")];
-    for (const name of names) assert.equal(pattern.test(name), own.test(name), `${text} on ${name}`);
+    for (const name of names)
+      assert.equal(pattern.test(name), own.test(name), `${text} on ${name}`);
   }
 });

@@ -10,7 +10,10 @@ export function cpuMs(run: () => void): number {
 
 const median = (all: readonly number[]) => [...all].sort((a, b) => a - b)[all.length >> 1];
 
-const table = Uint32Array.from({ length: 1 << 20 }, (_, i) => (Math.imul(i, 2654435761) ^ (i << 7)) >>> 0);
+const table = Uint32Array.from(
+  { length: 1 << 20 },
+  (_, i) => (Math.imul(i, 2654435761) ^ (i << 7)) >>> 0,
+);
 let kept = 0;
 
 /** The reference loop: dependent reads of a 4 MiB table, larger than the first-level caches, as the columns of a large tree are. It takes 3.4 ms on the machine where the goals were set. */
@@ -32,5 +35,7 @@ export function relativeCost(count: number, run: (i: number) => void): number {
 
 /** Prints one row: the cost, the goal, and whether it is met. A missed goal does not fail: machines differ. */
 export function printCost(name: string, cost: number, goal: number): void {
-  console.log(`${name.padEnd(64)} ${cost.toFixed(2).padStart(8)} ${goal.toFixed(0).padStart(6)}  ${cost < goal ? "met" : "MISSED"}`);
+  console.log(
+    `${name.padEnd(64)} ${cost.toFixed(2).padStart(8)} ${goal.toFixed(0).padStart(6)}  ${cost < goal ? "met" : "MISSED"}`,
+  );
 }

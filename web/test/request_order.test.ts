@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inTurn } from "../src/workers/request_order.ts";
 
-const refusal = (status: number, retryAfter: number | null) => Object.assign(new Error("x"), { status, retryAfter });
+const refusal = (status: number, retryAfter: number | null) =>
+  Object.assign(new Error("x"), { status, retryAfter });
 
 /** Fails with each of the errors, then gives "done"; what was waited for. */
 async function run(errors: unknown[]) {
@@ -21,13 +22,28 @@ async function run(errors: unknown[]) {
 }
 
 test("what found no turn is asked again as the server says", async () => {
-  assert.deepEqual(await run([refusal(503, 5), refusal(503, 2)]), { answer: "done", waits: [5000, 2000], asked: 3 });
+  assert.deepEqual(await run([refusal(503, 5), refusal(503, 2)]), {
+    answer: "done",
+    waits: [5000, 2000],
+    asked: 3,
+  });
 });
 
 test("it is given up after five tries, and at once where no time is named, or a long one", async () => {
   const busy = refusal(503, 1);
-  assert.deepEqual(await run([busy, busy, busy, busy, busy, busy]), { answer: busy, waits: [1000, 1000, 1000, 1000], asked: 5 });
-  for (const error of [refusal(503, null), refusal(503, 31), refusal(429, 1), refusal(500, 1), new Error("x"), null]) {
+  assert.deepEqual(await run([busy, busy, busy, busy, busy, busy]), {
+    answer: busy,
+    waits: [1000, 1000, 1000, 1000],
+    asked: 5,
+  });
+  for (const error of [
+    refusal(503, null),
+    refusal(503, 31),
+    refusal(429, 1),
+    refusal(500, 1),
+    new Error("x"),
+    null,
+  ]) {
     if (error) assert.deepEqual(await run([error]), { answer: error, waits: [], asked: 1 });
   }
 });

@@ -15,7 +15,8 @@ test("durations are told in the largest unit that is whole", () => {
     [400 * 86400, "400d", "400 days"],
     [730 * 86400 + 1, "63072001s", "63,072,001 seconds"],
   ];
-  for (const [seconds, text, words] of cases) assert.deepEqual([keepText(seconds), keepWords(seconds)], [text, words]);
+  for (const [seconds, text, words] of cases)
+    assert.deepEqual([keepText(seconds), keepWords(seconds)], [text, words]);
   assert.equal(ruleWords(0, null), "kept forever");
   assert.equal(ruleWords(3600, 86400), "kept 1 hour, hourly totals 1 day");
 });

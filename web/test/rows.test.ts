@@ -7,11 +7,16 @@ import { decode, small } from "./trees.ts";
 
 test("every pixel belongs to the row whose box covers it, either way up", () => {
   for (const isFlipped of [false, true])
-    for (const [count, view] of [[3, 500], [40, 500], [5001, 333]]) {
+    for (const [count, view] of [
+      [3, 500],
+      [40, 500],
+      [5001, 333],
+    ]) {
       const rows = new Rows(count, view, isFlipped);
       assert.equal(rows.spacePx, Math.max(view, count * rowHeight));
       for (const row of [0, 1, count >> 1, count - 1])
-        for (const inside of [0.5, rowHeight / 2, rowHeight - 0.5]) assert.equal(rows.rowAt(rows.topOf(row) + inside), row);
+        for (const inside of [0.5, rowHeight / 2, rowHeight - 0.5])
+          assert.equal(rows.rowAt(rows.topOf(row) + inside), row);
       assert.equal(rows.topOf(0), isFlipped ? rows.spacePx - rowHeight : 0);
       assert.ok(rows.rowAt(rows.topOf(count - 1) + (isFlipped ? -1 : rowHeight + 1)) >= count);
     }
@@ -48,7 +53,10 @@ test("scrolls to a row no further than to see it", () => {
       for (const from of [0, 400, rows.spacePx - 220]) {
         const scroll = rows.scrollFor(row, from);
         assert.ok(scroll >= 0 && scroll <= rows.spacePx - 220);
-        assert.ok(rows.topOf(row) >= scroll && rows.topOf(row) + rowHeight <= scroll + 220, `row ${row} from ${from}`);
+        assert.ok(
+          rows.topOf(row) >= scroll && rows.topOf(row) + rowHeight <= scroll + 220,
+          `row ${row} from ${from}`,
+        );
         assert.equal(rows.scrollFor(row, scroll), scroll);
       }
   }
@@ -76,13 +84,26 @@ test("a frame's own part stays free at its right end", () => {
   const whole = wholeOf(flame, 0);
   // Ten values on 100 pixels: a from 0 to 60, with c to 30 and d to 40; its own from 40 to 60.
   const row = (x: number) => nodeAt(flame, 2, whole, 100, x);
-  assert.deepEqual([row(0), row(29), row(31), row(39), row(41), row(59), row(99)], [2, 2, 3, 3, -1, -1, -1]);
+  assert.deepEqual(
+    [row(0), row(29), row(31), row(39), row(41), row(59), row(99)],
+    [2, 2, 3, 3, -1, -1, -1],
+  );
   assert.equal(nodeAt(flame, 1, whole, 100, 59), 1);
 });
 
 test("a node stands in another tree where its names do, or at the nearest caller that is there", () => {
-  const tree = (names: string[], self = 1) => ({ name: names[0], self, children: names.length > 1 ? [{ name: names[1], self, children: names.slice(2).map((name) => ({ name, self })) }] : [] });
-  const from = decode({ name: "root", children: [{ name: "other", self: 50 }, tree(["main", "run", "leaf"])] });
+  const tree = (names: string[], self = 1) => ({
+    name: names[0],
+    self,
+    children:
+      names.length > 1
+        ? [{ name: names[1], self, children: names.slice(2).map((name) => ({ name, self })) }]
+        : [],
+  });
+  const from = decode({
+    name: "root",
+    children: [{ name: "other", self: 50 }, tree(["main", "run", "leaf"])],
+  });
   const nameOf = (flame: typeof from, node: number) => flame.frames.name(flame.frame[node]);
   const leaf = from.nodeCount - 1;
   assert.equal(nameOf(from, leaf), "leaf");

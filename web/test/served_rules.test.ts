@@ -16,17 +16,42 @@ test("the server is asked for the rules at a chain's begin that it applies as th
   assert.deepEqual(split("focus:a~hide:c~ignore:b~hide:d"), ["focus:a~hide:c", "ignore:b~hide:d"]);
   assert.deepEqual(split("only:go~focus:a"), ["", "only:go~focus:a"]);
   assert.deepEqual(split("focus:a~merge:b~focus:c"), ["focus:a", "merge:b~focus:c"]);
-  assert.deepEqual(split("focus:a", "file"), ["", "focus:a"], "there the server matches functions, the page files");
-  assert.deepEqual(split("focus:a~focus:b", "line", 31), ["focus:a", "focus:b"], "it takes 32 rules, labels included");
-  assert.deepEqual(servedRules(parseChain("focus:a~hide:b~show:c~hide:d~focus:e")), { focus: ["a", "e"], ignore: [], hide: ["b", "d"], show: ["c"] });
+  assert.deepEqual(
+    split("focus:a", "file"),
+    ["", "focus:a"],
+    "there the server matches functions, the page files",
+  );
+  assert.deepEqual(
+    split("focus:a~focus:b", "line", 31),
+    ["focus:a", "focus:b"],
+    "it takes 32 rules, labels included",
+  );
+  assert.deepEqual(servedRules(parseChain("focus:a~hide:b~show:c~hide:d~focus:e")), {
+    focus: ["a", "e"],
+    ignore: [],
+    hide: ["b", "d"],
+    show: ["c"],
+  });
 });
 
 test("by file and binary the server is asked for the rules of functions, as far as their order is nothing", () => {
   const chain = "focus:a~ignore:f~hide:b~focus:c";
-  assert.deepEqual(split(chain, "file", 0, [true, true, true, true]), ["focus:a~ignore:f~hide:b", "focus:c"]);
-  assert.deepEqual(split(chain, "file", 0, [false, true, true, true]), ["ignore:f", "focus:a~hide:b~focus:c"]);
-  assert.deepEqual(split(chain, "binary", 0, [true, false, true, true]), ["focus:a", "ignore:f~hide:b~focus:c"]);
-  assert.deepEqual(split("merge:m~focus:a~hide:b", "file", 0, [true, true, true]), ["", "merge:m~focus:a~hide:b"]);
+  assert.deepEqual(split(chain, "file", 0, [true, true, true, true]), [
+    "focus:a~ignore:f~hide:b",
+    "focus:c",
+  ]);
+  assert.deepEqual(split(chain, "file", 0, [false, true, true, true]), [
+    "ignore:f",
+    "focus:a~hide:b~focus:c",
+  ]);
+  assert.deepEqual(split(chain, "binary", 0, [true, false, true, true]), [
+    "focus:a",
+    "ignore:f~hide:b~focus:c",
+  ]);
+  assert.deepEqual(split("merge:m~focus:a~hide:b", "file", 0, [true, true, true]), [
+    "",
+    "merge:m~focus:a~hide:b",
+  ]);
   assert.deepEqual(split(chain, "label:thread", 0), ["", chain]);
 });
 
@@ -36,13 +61,27 @@ test("numbers of a cut tree say what they may lack", () => {
     return [node, part, whole].map((bound) => bound.trim());
   };
   assert.deepEqual(bounds("ignore:a", false), ["", "", ""]);
-  assert.deepEqual(bounds("", true), ["", "≥", ""], "a node holds what it holds, a function may have more");
+  assert.deepEqual(
+    bounds("", true),
+    ["", "≥", ""],
+    "a node holds what it holds, a function may have more",
+  );
   assert.deepEqual(bounds("focus:a", true), ["≥", "≥", "≥"]);
   assert.deepEqual(bounds("merge:a", true), ["≥", "≥", ""]);
   assert.deepEqual(bounds("hide:a", true), ["≥", "≥", "≈"]);
   assert.deepEqual(bounds("focus:a~ignore:b", true), ["≈", "≈", "≈"]);
-  const negative = { name: "root", children: [{ name: "a", self: 5 }, { name: "b", self: -2 }] };
-  assert.deepEqual(bounds("focus:a", true, negative), ["≈", "≈", "≈"], "what lacks may be less than nothing");
+  const negative = {
+    name: "root",
+    children: [
+      { name: "a", self: 5 },
+      { name: "b", self: -2 },
+    ],
+  };
+  assert.deepEqual(
+    bounds("focus:a", true, negative),
+    ["≈", "≈", "≈"],
+    "what lacks may be less than nothing",
+  );
 });
 
 test("they say so wherever they stand", () => {

@@ -9,13 +9,20 @@ const list = (...texts: string[]): Told[] =>
   });
 
 test("what is new, other or gone is told by name", () => {
-  assert.deepEqual(changesOf(list("a=1", "b=2", "c=3"), list("a=1", "b=5", "d=4")), ["Rule b: 5 (was: 2)", "Rule d: 4 (new)", "Rule c (removed)"]);
+  assert.deepEqual(changesOf(list("a=1", "b=2", "c=3"), list("a=1", "b=5", "d=4")), [
+    "Rule b: 5 (was: 2)",
+    "Rule d: 4 (new)",
+    "Rule c (removed)",
+  ]);
   assert.deepEqual(changesOf(list("a=1"), list("a=1")), []);
 });
 
 test("another order is told, but not one that comes of what is new or gone", () => {
   assert.deepEqual(changesOf(list("a", "b", "c"), list("b", "a", "c")), ["The order has changed."]);
-  assert.deepEqual(changesOf(list("a", "b", "c"), list("n", "a", "c")), ["Rule n:  (new)", "Rule b (removed)"]);
+  assert.deepEqual(changesOf(list("a", "b", "c"), list("n", "a", "c")), [
+    "Rule n:  (new)",
+    "Rule b (removed)",
+  ]);
 });
 
 test("of many changes some are told, and how many more there are", () => {

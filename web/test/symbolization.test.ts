@@ -8,9 +8,16 @@ const missing = (id: string) => ({ ...binary(id), reason: "nobody sent it", next
 test("a binary that is on its way for one profile and missing for another counts once", () => {
   const joined = join([
     { complete: false, pending: [binary("a")], missing: [missing("b")] },
-    { complete: false, pending: [binary("a")], missing: [missing("a"), missing("b"), missing("c")] },
+    {
+      complete: false,
+      pending: [binary("a")],
+      missing: [missing("a"), missing("b"), missing("c")],
+    },
   ]);
-  assert.deepEqual([joined.pending.map((one) => one.build_id), joined.missing.map((one) => one.build_id)], [["a"], ["b", "c"]]);
+  assert.deepEqual(
+    [joined.pending.map((one) => one.build_id), joined.missing.map((one) => one.build_id)],
+    [["a"], ["b", "c"]],
+  );
   assert.equal(joined.complete, false);
 });
 
@@ -25,11 +32,18 @@ test("where some are not listed, as many of them as any of the profiles has are 
 test("all binaries are asked for, a batch at a time, and all are complete only when each batch is", async () => {
   const ids = Array.from({ length: 2 * askedMost + 56 }, (_, i) => `id${i}`);
   const sizes: number[] = [];
-  const ask = (last: string) => async (asked: string[]): Promise<Told> => {
-    sizes.push(asked.length);
-    const lacks = asked.includes(last);
-    return { complete: !lacks, pending: [], missing: lacks ? [missing(last)] : [], generation: 1 };
-  };
+  const ask =
+    (last: string) =>
+    async (asked: string[]): Promise<Told> => {
+      sizes.push(asked.length);
+      const lacks = asked.includes(last);
+      return {
+        complete: !lacks,
+        pending: [],
+        missing: lacks ? [missing(last)] : [],
+        generation: 1,
+      };
+    };
   const told = await askAll(ids, ask(ids.at(-1)!));
   assert.deepEqual(sizes, [askedMost, askedMost, 56]);
   assert.deepEqual([told.complete, told.missing.length, told.generation], [false, 1, 3]);
@@ -38,9 +52,22 @@ test("all binaries are asked for, a batch at a time, and all are complete only w
 
 test("binaries that lack names for the same cause are one entry, with the earliest next try", () => {
   const id = (i: number) => i.toString(16).padStart(40, "0");
-  const unreachable = (i: number) => ({ ...binary(id(i)), reason: `no answer from debuginfod.test for ${id(i)}`, next_retry: `2026-11-28T19:0${i % 3}:00Z` });
-  const causes = byCause([missing("x"), ...Array.from({ length: 192 }, (_, i) => unreachable(i + 1))]);
-  assert.deepEqual(causes.map(({ binaries, nextRetry }) => [binaries.length, nextRetry]), [[192, "2026-11-28T19:00:00Z"], [1, null]]);
+  const unreachable = (i: number) => ({
+    ...binary(id(i)),
+    reason: `no answer from debuginfod.test for ${id(i)}`,
+    next_retry: `2026-11-28T19:0${i % 3}:00Z`,
+  });
+  const causes = byCause([
+    missing("x"),
+    ...Array.from({ length: 192 }, (_, i) => unreachable(i + 1)),
+  ]);
+  assert.deepEqual(
+    causes.map(({ binaries, nextRetry }) => [binaries.length, nextRetry]),
+    [
+      [192, "2026-11-28T19:00:00Z"],
+      [1, null],
+    ],
+  );
   assert.equal(causes[1].reason, "nobody sent it");
   assert.deepEqual(byCause([]), []);
 });

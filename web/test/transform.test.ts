@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
-import { derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
+import {
+  derive,
+  FrameFlag,
+  parentOf,
+  withTree,
+  type Columns,
+  type Flame,
+} from "../src/model/flame.ts";
 import { exactly } from "../src/model/escape_regex.ts";
 import { listFunctions } from "../src/model/functions.ts";
 import { compileSearch, search } from "../src/model/search.ts";
@@ -25,7 +32,14 @@ function randomTree(count: number, spread: number, isDiff: boolean): Tree {
       spread++;
       continue;
     }
-    const node: Tree = { name, file: fileOf(name), mapping: "x.so", self: random(3) ? random(100) - (isDiff ? 20 : 0) : 0, base: random(50), children: [] };
+    const node: Tree = {
+      name,
+      file: fileOf(name),
+      mapping: "x.so",
+      self: random(3) ? random(100) - (isDiff ? 20 : 0) : 0,
+      base: random(50),
+      children: [],
+    };
     parent.children!.push(node);
     all.push(node);
   }
@@ -46,7 +60,8 @@ function stacksOf(flame: Flame): Stacks {
   const stacks: Stacks = new Map();
   for (let i = 0; i < flame.nodeCount; i++) {
     paths.push(i === 0 ? [] : [...paths[parentOf(flame, i)], flame.frames.name(flame.frame[i])]);
-    if (flame.self[i] !== 0 || (flame.baseSelf && flame.baseSelf[i] !== 0)) add(stacks, paths[i], [flame.self[i], flame.baseSelf?.[i] ?? 0]);
+    if (flame.self[i] !== 0 || (flame.baseSelf && flame.baseSelf[i] !== 0))
+      add(stacks, paths[i], [flame.self[i], flame.baseSelf?.[i] ?? 0]);
   }
   return stacks;
 }
@@ -87,7 +102,8 @@ function checkOrder(flame: Flame): void {
     assert.ok(!seen.has(key), "brothers of one frame are one node");
     seen.add(key);
     const next = flame.end[i];
-    if (next < flame.end[parent]) assert.ok(flame.width[i] >= flame.width[next], "the widest first");
+    if (next < flame.end[parent])
+      assert.ok(flame.width[i] >= flame.width[next], "the widest first");
   }
 }
 
@@ -102,18 +118,31 @@ for (const isDiff of [false, true])
       let flame = decode(tree, { isDiff });
       let stacks = stacksOf(flame);
       for (let step = 0; step < 3; step++) {
-        const action = (["focus", "ignore", "hide", "show", "merge", "recursion"] as const)[random(6)];
+        const action = (["focus", "ignore", "hide", "show", "merge", "recursion"] as const)[
+          random(6)
+        ];
         const made = rule(action, patterns[random(patterns.length)]);
         flame = remake(flame, applyRule(flame, flame.frames, made));
         stacks = expected(stacks, made);
-        assert.deepEqual(new Map([...stacksOf(flame)].sort()), new Map([...stacks].sort()), `${action} ${made.text}`);
+        assert.deepEqual(
+          new Map([...stacksOf(flame)].sort()),
+          new Map([...stacks].sort()),
+          `${action} ${made.text}`,
+        );
         checkOrder(flame);
       }
     }
   });
 
 test("stacks that lose all frames go, the rest of the numbers stay", () => {
-  const flame = decode({ name: "root", self: 7, children: [{ name: "a", self: 1, children: [{ name: "b", self: 2 }] }, { name: "b", self: 4 }] });
+  const flame = decode({
+    name: "root",
+    self: 7,
+    children: [
+      { name: "a", self: 1, children: [{ name: "b", self: 2 }] },
+      { name: "b", self: 4 },
+    ],
+  });
   const hidden = remake(flame, applyRule(flame, flame.frames, rule("hide", "^b$")));
   assert.deepEqual([...stacksOf(hidden)], [["a", [3, 0]]]);
   assert.equal(hidden.total, 14, "a percentage is still of the whole");
@@ -122,17 +151,45 @@ test("stacks that lose all frames go, the rest of the numbers stay", () => {
 });
 
 test("rules and presets name functions, whether or not their address stands in front", () => {
-  const flame = decode({ name: "root", children: [{ name: "0x10 main.main", children: [{ name: "0x20 runtime.mcall", self: 3 }, { name: "0x24 runtime.mcall", self: 4 }, { name: "0x30 main.work", self: 5 }] }] });
-  const left = (one: Rule) => [...stacksOf(remake(flame, applyRule(flame, flame.frames, one))).values()].reduce((sum, [value]) => sum + value, 0);
+  const flame = decode({
+    name: "root",
+    children: [
+      {
+        name: "0x10 main.main",
+        children: [
+          { name: "0x20 runtime.mcall", self: 3 },
+          { name: "0x24 runtime.mcall", self: 4 },
+          { name: "0x30 main.work", self: 5 },
+        ],
+      },
+    ],
+  });
+  const left = (one: Rule) =>
+    [...stacksOf(remake(flame, applyRule(flame, flame.frames, one))).values()].reduce(
+      (sum, [value]) => sum + value,
+      0,
+    );
   assert.equal(left(rule("focus", exactly("runtime.mcall"))), 7);
   assert.equal(left(rule("ignore", exactly("0x24 runtime.mcall"))), 8);
-  assert.deepEqual([...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("only", "go"))))].length, 2);
+  assert.deepEqual(
+    [...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("only", "go"))))].length,
+    2,
+  );
   assert.equal(search(flame, compileSearch("^runtime\\.")).functionCount, 2);
 });
 
 test("values of labels are no functions: no rule knows them, and a search counts none", () => {
-  const flame = decode({ name: "root", children: [{ name: "/thing/1", flags: FrameFlag.Label, children: [{ name: "main", self: 3 }] }, { name: "/other", flags: FrameFlag.Label, children: [{ name: "thing", self: 4 }] }] });
-  const left = (one: Rule) => [...stacksOf(remake(flame, applyRule(flame, flame.frames, one)))].map(([path, [value]]) => `${path} ${value}`);
+  const flame = decode({
+    name: "root",
+    children: [
+      { name: "/thing/1", flags: FrameFlag.Label, children: [{ name: "main", self: 3 }] },
+      { name: "/other", flags: FrameFlag.Label, children: [{ name: "thing", self: 4 }] },
+    ],
+  });
+  const left = (one: Rule) =>
+    [...stacksOf(remake(flame, applyRule(flame, flame.frames, one)))].map(
+      ([path, [value]]) => `${path} ${value}`,
+    );
   assert.deepEqual(left(rule("focus", "thing")), left(rule("focus", "^thing$")));
   assert.equal(left(rule("ignore", "other")).length, 2);
   assert.deepEqual(left(rule("hide", "/")), left(rule("hide", "nothing")));
@@ -141,30 +198,124 @@ test("values of labels are no functions: no rule knows them, and a search counts
 });
 
 test("a preset hides what the profile says is the kernel's, by flag", () => {
-  const flame = decode({ name: "root", children: [{ name: "main", self: 1, children: [{ name: "vfs_read", self: 2, flags: FrameFlag.Kernel }] }] });
+  const flame = decode({
+    name: "root",
+    children: [
+      { name: "main", self: 1, children: [{ name: "vfs_read", self: 2, flags: FrameFlag.Kernel }] },
+    ],
+  });
   const made = remake(flame, applyRule(flame, flame.frames, rule("only", "kernel")));
   assert.deepEqual([...stacksOf(made)], [["main", [3, 0]]]);
 });
 
 test("presets hide what is not the reader's own code, and keep what is", () => {
   const cases: Record<string, { gone: string[]; kept: string[] }> = {
-    native: { gone: ["_start", "__libc_start_main", "malloc", "_int_free", "__memmove_avx_unaligned_erms", "_dl_fini"], kept: ["main", "my_malloc", "start_server"] },
-    go: { gone: ["runtime.mallocgc", "net/http.(*conn).serve", "encoding/json.Marshal", "sync.(*Mutex).Lock", "sort.Sort"], kept: ["main.main", "github.com/acme/net/http.Serve", "sortable.Run", "timeseries.Add"] },
-    rust: { gone: ["core::ops::function::FnOnce::call_once", "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "std::rt::lang_start", "tokio::runtime::park", "__rust_alloc"], kept: ["ripgrep::main", "<ripgrep::Searcher as core::fmt::Debug>::fmt", "stdx::run"] },
-    cpp: { gone: ["std::vector<int>::push_back", "void std::__introsort_loop<int*>", "operator new", "__cxa_throw"], kept: ["acme::run", "standard::run", "main"] },
-    python: { gone: ["_PyEval_EvalFrameDefault", "PyObject_Call", "pymain_run_python", "method_vectorcall"], kept: ["handler", "myapp.views.index", "list_users_page"] },
-    node: { gone: ["node::Start", "v8::internal::Heap::Scavenge", "uv__io_poll", "Builtins_JSEntry", "(program)", "(idle)"], kept: ["render", "LazyCompile:*render /app/src/page.js:12", "uvula"] },
-    java: { gone: ["java.util.HashMap.get", "jdk.internal.misc.Unsafe.park", "Interpreter", "G1ParScanThread"], kept: ["com.acme.Main.run", "javax2.Thing", "org.apache.Foo"] },
-    dotnet: { gone: ["System.Threading.Tasks.Task.Run", "System.Private.CoreLib!System.String.Concat", "void [System.Private.CoreLib] System.Threading.Thread::StartCallback()", "CallDescrWorkerInternal"], kept: ["Acme.Orders.Handler.Handle", "Systems.Run", "void [Acme] Acme.Program::Main()"] },
-    php: { gone: ["zend_execute_scripts", "zif_preg_match", "Symfony\\Component\\HttpKernel\\Kernel::handle", "php_execute_main"], kept: ["App\\Controller\\Home::index", "phpinfo_page"] },
-    ruby: { gone: ["rb_ary_each", "vm_exec_core", "<internal:kernel>#loop"], kept: ["UsersController#index", "ribbon"] },
-    kernel: { gone: ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "vfs_read_[k]", "[kernel.kallsyms]"], kept: ["main", "kernel_of_truth"] },
+    native: {
+      gone: [
+        "_start",
+        "__libc_start_main",
+        "malloc",
+        "_int_free",
+        "__memmove_avx_unaligned_erms",
+        "_dl_fini",
+      ],
+      kept: ["main", "my_malloc", "start_server"],
+    },
+    go: {
+      gone: [
+        "runtime.mallocgc",
+        "net/http.(*conn).serve",
+        "encoding/json.Marshal",
+        "sync.(*Mutex).Lock",
+        "sort.Sort",
+      ],
+      kept: ["main.main", "github.com/acme/net/http.Serve", "sortable.Run", "timeseries.Add"],
+    },
+    rust: {
+      gone: [
+        "core::ops::function::FnOnce::call_once",
+        "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+        "std::rt::lang_start",
+        "tokio::runtime::park",
+        "__rust_alloc",
+      ],
+      kept: ["ripgrep::main", "<ripgrep::Searcher as core::fmt::Debug>::fmt", "stdx::run"],
+    },
+    cpp: {
+      gone: [
+        "std::vector<int>::push_back",
+        "void std::__introsort_loop<int*>",
+        "operator new",
+        "__cxa_throw",
+      ],
+      kept: ["acme::run", "standard::run", "main"],
+    },
+    python: {
+      gone: ["_PyEval_EvalFrameDefault", "PyObject_Call", "pymain_run_python", "method_vectorcall"],
+      kept: ["handler", "myapp.views.index", "list_users_page"],
+    },
+    node: {
+      gone: [
+        "node::Start",
+        "v8::internal::Heap::Scavenge",
+        "uv__io_poll",
+        "Builtins_JSEntry",
+        "(program)",
+        "(idle)",
+      ],
+      kept: ["render", "LazyCompile:*render /app/src/page.js:12", "uvula"],
+    },
+    java: {
+      gone: [
+        "java.util.HashMap.get",
+        "jdk.internal.misc.Unsafe.park",
+        "Interpreter",
+        "G1ParScanThread",
+      ],
+      kept: ["com.acme.Main.run", "javax2.Thing", "org.apache.Foo"],
+    },
+    dotnet: {
+      gone: [
+        "System.Threading.Tasks.Task.Run",
+        "System.Private.CoreLib!System.String.Concat",
+        "void [System.Private.CoreLib] System.Threading.Thread::StartCallback()",
+        "CallDescrWorkerInternal",
+      ],
+      kept: ["Acme.Orders.Handler.Handle", "Systems.Run", "void [Acme] Acme.Program::Main()"],
+    },
+    php: {
+      gone: [
+        "zend_execute_scripts",
+        "zif_preg_match",
+        "Symfony\\Component\\HttpKernel\\Kernel::handle",
+        "php_execute_main",
+      ],
+      kept: ["App\\Controller\\Home::index", "phpinfo_page"],
+    },
+    ruby: {
+      gone: ["rb_ary_each", "vm_exec_core", "<internal:kernel>#loop"],
+      kept: ["UsersController#index", "ribbon"],
+    },
+    kernel: {
+      gone: [
+        "entry_SYSCALL_64_after_hwframe",
+        "do_syscall_64",
+        "vfs_read_[k]",
+        "[kernel.kallsyms]",
+      ],
+      kept: ["main", "kernel_of_truth"],
+    },
   };
   assert.deepEqual(Object.keys(cases).sort(), Object.keys(presets).sort());
   for (const [name, { gone, kept }] of Object.entries(cases)) {
-    const flame = decode({ name: "root", children: [...gone, ...kept].map((text) => ({ name: text, self: 1 })) });
+    const flame = decode({
+      name: "root",
+      children: [...gone, ...kept].map((text) => ({ name: text, self: 1 })),
+    });
     const matches = matchRule(flame.frames, rule("only", name));
-    const hidden = Array.from({ length: flame.frames.count }, (_, i) => i).filter((i) => matches[i]).map((i) => flame.frames.name(i));
+    const hidden = Array.from({ length: flame.frames.count }, (_, i) => i)
+      .filter((i) => matches[i])
+      .map((i) => flame.frames.name(i));
     assert.deepEqual(hidden.sort(), [...gone].sort(), name);
   }
 });
@@ -191,8 +342,17 @@ test("callers and callees of a function equal a brute-force reader", () => {
 });
 
 test("a rule for one function leaves alone another whose name differs in case", () => {
-  const flame = decode({ name: "root", children: [{ name: "main.run", self: 1 }, { name: "main.Run", self: 2 }] });
-  assert.deepEqual([...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("hide", exactly("main.run")))))], [["main.Run", [2, 0]]]);
+  const flame = decode({
+    name: "root",
+    children: [
+      { name: "main.run", self: 1 },
+      { name: "main.Run", self: 2 },
+    ],
+  });
+  assert.deepEqual(
+    [...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("hide", exactly("main.run")))))],
+    [["main.Run", [2, 0]]],
+  );
   assert.equal(search(flame, compileSearch(exactly("main.run"))).functionCount, 1);
   assert.equal(search(flame, compileSearch("main")).functionCount, 2);
   assert.equal(applyRule(flame, flame.frames, rule("focus", "(?i)RUN")).frame.length, 3);
@@ -200,11 +360,23 @@ test("a rule for one function leaves alone another whose name differs in case", 
 
 test("a search counts what rules left, as the table does, and no box of what was merged", () => {
   const other: Tree = { name: "other", self: 1, flags: 16 };
-  const flame = decode({ name: "root", children: [...small.children!, { name: "d", self: 1, children: [other] }] });
-  for (const [action, text] of [["hide", "^[ab]$"], ["focus", "c"], ["ignore", "a"], ["show", "d"]] as const) {
+  const flame = decode({
+    name: "root",
+    children: [...small.children!, { name: "d", self: 1, children: [other] }],
+  });
+  for (const [action, text] of [
+    ["hide", "^[ab]$"],
+    ["focus", "c"],
+    ["ignore", "a"],
+    ["show", "d"],
+  ] as const) {
     const left = remake(flame, applyRule(flame, flame.frames, rule(action, text)));
     for (const pattern of [".", "[ac]", "d", "^other$", "nothing"].map(compileSearch))
-      assert.equal(search(left, pattern).functionCount, listFunctions(left).filter(({ name }) => pattern.test(name)).length, `${action}:${text}`);
+      assert.equal(
+        search(left, pattern).functionCount,
+        listFunctions(left).filter(({ name }) => pattern.test(name)).length,
+        `${action}:${text}`,
+      );
   }
 });
 
@@ -232,7 +404,10 @@ test("a tree that is 50,000 frames deep, and one with more callers than nodes", 
     at = child;
   }
   const flame = decode(root);
-  assert.equal(remake(flame, applyRule(flame, flame.frames, rule("hide", "f[0-5]"))).nodeCount, Math.floor(50_000 / 7) + 1);
+  assert.equal(
+    remake(flame, applyRule(flame, flame.frames, rule("hide", "f[0-5]"))).nodeCount,
+    Math.floor(50_000 / 7) + 1,
+  );
   assert.equal(remake(flame, applyRule(flame, flame.frames, rule("recursion", ""))).nodeCount, 8);
   const wide: Tree = { name: "root", children: [] };
   for (let i = 0; i < 60; i++) {
@@ -252,5 +427,6 @@ test("a tree that is 50,000 frames deep, and one with more callers than nodes", 
 
 test("around a function that is not there stands nothing", () => {
   const flame = decode({ name: "root", children: [{ name: "a", self: 1 }] });
-  for (const make of [callersOf, calleesOf]) assert.equal(remake(flame, make(flame, flame.frames, "b")).nodeCount, 1);
+  for (const make of [callersOf, calleesOf])
+    assert.equal(remake(flame, make(flame, flame.frames, "b")).nodeCount, 1);
 });

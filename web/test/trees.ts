@@ -16,14 +16,23 @@ export interface Tree {
 
 export function decode(tree: Tree, options = {}): Flame {
   const bytes: Buffer = encodeFlame(tree, options);
-  return decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+  return decodeFlame(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+  );
 }
 
 /** Nodes in preorder: root, a, c, d, b; a holds 2 of its 6 itself, at its right end. */
 export const small: Tree = {
   name: "root",
   children: [
-    { name: "a", self: 2, children: [{ name: "c", self: 3 }, { name: "d", self: 1 }] },
+    {
+      name: "a",
+      self: 2,
+      children: [
+        { name: "c", self: 3 },
+        { name: "d", self: 1 },
+      ],
+    },
     { name: "b", self: 4 },
   ],
 };
@@ -36,7 +45,11 @@ export function bigTree(count: number, spread: number): Tree {
   const all = [root];
   for (let i = 1; i < count; i++) {
     const parent = all[Math.max(0, all.length - 1 - Math.floor(random() * spread))];
-    const node: Tree = { name: `f${Math.floor(random() * 50)}`, self: Math.floor(random() * 100), children: [] };
+    const node: Tree = {
+      name: `f${Math.floor(random() * 50)}`,
+      self: Math.floor(random() * 100),
+      children: [],
+    };
     parent.children!.push(node);
     all.push(node);
   }

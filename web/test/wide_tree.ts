@@ -9,7 +9,9 @@ const callers = (prefix: string, suffix: string) =>
     {
       name: "root",
       children: Array.from({ length: 100_000 }, (_, i) => ({
-        ...app, name: `${prefix}handler${i}${suffix}`, children: [{ ...app, name: `${prefix}work${suffix}`, self: 1 + (i % 7) }],
+        ...app,
+        name: `${prefix}handler${i}${suffix}`,
+        children: [{ ...app, name: `${prefix}work${suffix}`, self: 1 + (i % 7) }],
       })),
     },
     { metadata: { group_by: "function" } },

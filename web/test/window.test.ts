@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { between, isSameWindow, minShare, panned, partOf, wholeOf, windowOf, zoomed, type Window } from "../src/model/window.ts";
+import {
+  between,
+  isSameWindow,
+  minShare,
+  panned,
+  partOf,
+  wholeOf,
+  windowOf,
+  zoomed,
+  type Window,
+} from "../src/model/window.ts";
 import { formatState, parseState, defaultState } from "../src/state.ts";
 import { bigTree, decode, small } from "./trees.ts";
 
@@ -28,7 +38,10 @@ test("no window leaves the root, is turned round, or gets narrower than it may",
     else if (kind < 0.9) window = panned(window, outer, (random() - 0.5) * 3);
     else window = between(random() * 1400 - 200, random() * 1400 - 200, outer, 0.01);
     const width = window.to - window.from;
-    assert.ok(window.from >= 0 && window.to <= 1000 + 1e-9 && width >= 0.01 - 1e-9, JSON.stringify(window));
+    assert.ok(
+      window.from >= 0 && window.to <= 1000 + 1e-9 && width >= 0.01 - 1e-9,
+      JSON.stringify(window),
+    );
   }
   assert.deepEqual(zoomed({ from: 3, to: 4 }, outer, 0.01, 0.5, 1e9), outer);
 });
@@ -43,13 +56,29 @@ test("panning keeps the width, up to the edge", () => {
 test("a window is named by the frame zoomed to, or by the caller that holds it", () => {
   const flame = decode(small); // root 0-10: a 0-6 (c 0-3, d 3-4), b 6-10
   const [root, a, c, b] = [0, 1, 2, 4];
-  assert.deepEqual(partOf(flame, c, { from: 1, to: 2 }), { node: c, part: { from: 0.33333, to: 0.66667 } });
-  assert.deepEqual(partOf(flame, c, { from: 2, to: 5 }), { node: a, part: { from: 0.33333, to: 0.83333 } });
+  assert.deepEqual(partOf(flame, c, { from: 1, to: 2 }), {
+    node: c,
+    part: { from: 0.33333, to: 0.66667 },
+  });
+  assert.deepEqual(partOf(flame, c, { from: 2, to: 5 }), {
+    node: a,
+    part: { from: 0.33333, to: 0.83333 },
+  });
   assert.deepEqual(partOf(flame, c, { from: 0, to: 6 }), { node: a, part: null });
-  assert.deepEqual(partOf(flame, b, { from: 5, to: 9 }), { node: root, part: { from: 0.5, to: 0.9 } });
+  assert.deepEqual(partOf(flame, b, { from: 5, to: 9 }), {
+    node: root,
+    part: { from: 0.5, to: 0.9 },
+  });
   assert.deepEqual(partOf(flame, b, { from: 0, to: 10 }), { node: root, part: null });
-  const chain = decode({ name: "root", children: [{ name: "main", children: [{ name: "run", self: 5 }] }] });
-  assert.deepEqual(partOf(chain, 2, { from: 0, to: 5 }), { node: root, part: null }, "all of it is the root, not a frame as wide");
+  const chain = decode({
+    name: "root",
+    children: [{ name: "main", children: [{ name: "run", self: 5 }] }],
+  });
+  assert.deepEqual(
+    partOf(chain, 2, { from: 0, to: 5 }),
+    { node: root, part: null },
+    "all of it is the root, not a frame as wide",
+  );
   assert.deepEqual(windowOf(flame, a, { from: 0.5, to: 1 }), { from: 3, to: 6 });
 });
 
@@ -65,8 +94,14 @@ test("the name of a window gives the window back, to less than a pixel", () => {
     const { node, part } = partOf(flame, zoom, { from: left, to: left + width });
     const back = windowOf(flame, node, part);
     assert.equal(node, zoom);
-    assert.ok(Math.abs(back.from - left) <= width / 5000 && Math.abs(back.to - left - width) <= width / 5000);
+    assert.ok(
+      Math.abs(back.from - left) <= width / 5000 &&
+        Math.abs(back.to - left - width) <= width / 5000,
+    );
     const read = parseState(formatState({ ...defaultState, window: part })).window;
-    assert.ok(isSameWindow(read, part), `${JSON.stringify(part)} came back as ${JSON.stringify(read)}`);
+    assert.ok(
+      isSameWindow(read, part),
+      `${JSON.stringify(part)} came back as ${JSON.stringify(read)}`,
+    );
   }
 });

@@ -77,9 +77,17 @@ export class Processes {
 
   /** Of the largest renderer, in MiB. */
   rendererMemory() {
-    const renderers = this.pids().filter((pid) => read(`/proc/${pid}/cmdline`).includes("--type=renderer"));
-    const value = (pid, key) => Number(new RegExp(`^${key}:\\s+(\\d+)`, "m").exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024;
-    const all = renderers.map((pid) => ({ pss: value(pid, "Pss"), rss: value(pid, "Rss") }));
+    const renderers = this.pids().filter((pid) =>
+      read(`/proc/${pid}/cmdline`).includes("--type=renderer"),
+    );
+    const value = (pid, key) =>
+      Number(
+        new RegExp(`^${key}:\\s+(\\d+)`, "m").exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0,
+      ) / 1024;
+    const all = renderers.map((pid) => ({
+      pss: value(pid, "Pss"),
+      rss: value(pid, "Rss"),
+    }));
     return all.sort((a, b) => b.rss - a.rss)[0];
   }
 }
@@ -97,7 +105,10 @@ export async function costUntilQuiet(processes, act, limitMs) {
     await pause(sampleMs);
     const [now, at] = [processes.fine(), performance.now()];
     // A thread that waits for a processor all the time is not idle; on a busy machine every thread waits a little.
-    if (now.ran - last.ran > idleShare * (at - lastAt) || now.waited - last.waited > 0.9 * (at - lastAt)) {
+    if (
+      now.ran - last.ran > idleShare * (at - lastAt) ||
+      now.waited - last.waited > 0.9 * (at - lastAt)
+    ) {
       busyUntil = at;
       ran = now.ran - before.ran;
     }
@@ -106,7 +117,10 @@ export async function costUntilQuiet(processes, act, limitMs) {
   return { cpuMs: ran, wallMs: busyUntil - begun };
 }
 
-export const twoFrames = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+export const twoFrames = (page) =>
+  page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  );
 
 /** Where frames are slow, as many as this allows are enough. */
 const framesWallMs = 12_000;
@@ -131,7 +145,9 @@ export async function frameCosts(page, processes, steps, step) {
 }
 
 export function percentile(sorted, share) {
-  return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] : NaN;
+  return sorted.length
+    ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+    : NaN;
 }
 
 export function median(values) {
@@ -144,7 +160,10 @@ export function median(values) {
 /** Bytes as they went over the wire, from now on. */
 export async function countBytes(session) {
   const counted = { bytes: 0 };
-  await session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 });
+  await session.send("Network.enable", {
+    maxTotalBufferSize: 0,
+    maxResourceBufferSize: 0,
+  });
   session.on("Network.loadingFinished", (event) => (counted.bytes += event.encodedDataLength));
   return counted;
 }

@@ -24,22 +24,36 @@ function generator(seed) {
 export function makeTree(nodeCount, seed = 12345) {
   const random = generator(seed);
   const functionCount = functionsOf(nodeCount);
-  const names = ["root", ...Array.from({ length: functionCount }, (_, i) => `example.com/service/pkg${i % 97}.(*Type${i % 31}).Method${i}`)];
+  const names = [
+    "root",
+    ...Array.from(
+      { length: functionCount },
+      (_, i) => `example.com/service/pkg${i % 97}.(*Type${i % 31}).Method${i}`,
+    ),
+  ];
   const depth = new Uint32Array(nodeCount);
   const name = new Uint32Array(nodeCount);
   const self = new Float64Array(nodeCount);
   const path = [{ node: 0, base: 0, children: 0 }];
   const value = () => Math.ceil(1 / (random() + 1e-4) ** 0.9);
-  for (let node = 1; node < nodeCount; ) {
+  for (let node = 1; node < nodeCount;) {
     path.length = 1 + Math.floor(random() * Math.min(path.length, 24));
     const isShort = random() < 0.8;
-    const length = Math.min(maxDepth - path.length, nodeCount - node, 1 + Math.floor(random() * (isShort ? 12 : 46)));
+    const length = Math.min(
+      maxDepth - path.length,
+      nodeCount - node,
+      1 + Math.floor(random() * (isShort ? 12 : 46)),
+    );
     for (let i = 0; i < length; i++, node++) {
       const parent = path[path.length - 1];
       depth[node] = path.length;
       name[node] = 1 + ((parent.base + parent.children++ * 7919) % functionCount); // 7919 is prime: siblings differ
       if (parent.children > functionCount) throw new Error("more siblings than functions");
-      path.push({ node, base: Math.floor(random() * random() * functionCount), children: 0 });
+      path.push({
+        node,
+        base: Math.floor(random() * random() * functionCount),
+        children: 0,
+      });
     }
     self[path[path.length - 1].node] += value();
     if (random() < 0.2) self[path[path.length >> 1].node] += value();
@@ -109,7 +123,10 @@ export function toPprof({ nodeCount, names, depth, name, self }) {
   const out = new Writer();
   const strings = ["", "cpu", "nanoseconds", ...names];
   const nameString = 3;
-  out.block(1, message((type) => (type.number(1, 1), type.number(2, 2))));
+  out.block(
+    1,
+    message((type) => (type.number(1, 1), type.number(2, 2))),
+  );
   const path = [];
   for (let node = 1; node < nodeCount; node++) {
     path[depth[node] - 1] = name[node];
@@ -118,12 +135,21 @@ export function toPprof({ nodeCount, names, depth, name, self }) {
       for (let level = depth[node] - 1; level >= 0; level--) list.varint(path[level]);
     });
     const values = message((list) => list.varint(self[node]));
-    out.block(2, message((sample) => (sample.block(1, locations), sample.block(2, values))));
+    out.block(
+      2,
+      message((sample) => (sample.block(1, locations), sample.block(2, values))),
+    );
   }
   for (let id = 1; id < names.length; id++) {
     const line = message((one) => (one.number(1, id), one.number(2, 10)));
-    out.block(4, message((location) => (location.number(1, id), location.block(4, line))));
-    out.block(5, message((one) => (one.number(1, id), one.number(2, nameString + id), one.number(4, 0))));
+    out.block(
+      4,
+      message((location) => (location.number(1, id), location.block(4, line))),
+    );
+    out.block(
+      5,
+      message((one) => (one.number(1, id), one.number(2, nameString + id), one.number(4, 0))),
+    );
   }
   for (const text of strings) out.block(6, Buffer.from(text));
   out.number(10, 30e9);
@@ -149,7 +175,9 @@ export function toD3Json(tree) {
 export function toNestedSet(tree) {
   const { names, depth, name, self } = tree;
   const list = (column) => `[${column.join(",")}]`;
-  return Buffer.from(`{"names":${JSON.stringify(names)},"level":${list(depth)},"label":${list(name)},"value":${list(totals(tree))},"self":${list(self)}}`);
+  return Buffer.from(
+    `{"names":${JSON.stringify(names)},"level":${list(depth)},"label":${list(name)},"value":${list(totals(tree))},"self":${list(self)}}`,
+  );
 }
 
 /** The columns of a tree as Perfolio's page has decoded it. */
@@ -163,12 +191,22 @@ export function fromFlame(flame) {
     if (id === undefined) ids.set(text, (id = names.push(text) - 1));
     return id;
   });
-  return { nodeCount: flame.nodeCount, names, depth: flame.depth, name, self: flame.self };
+  return {
+    nodeCount: flame.nodeCount,
+    names,
+    depth: flame.depth,
+    name,
+    self: flame.self,
+  };
 }
 
 /* ---- kept on disk ---- */
 
-const writers = { pprof: toPprof, d3: (tree) => gzipSync(toD3Json(tree), { level: 6 }), nested: (tree) => gzipSync(toNestedSet(tree), { level: 6 }) };
+const writers = {
+  pprof: toPprof,
+  d3: (tree) => gzipSync(toD3Json(tree), { level: 6 }),
+  nested: (tree) => gzipSync(toNestedSet(tree), { level: 6 }),
+};
 
 /** A tree's files, made once. JSON is kept as gzip; `make` gives the columns, `files` what is there already. */
 export class StoredTree {

@@ -31,7 +31,8 @@ async function place(page, selector, x = 0.4, y = 0.3) {
 
 /* ---- Perfolio ---- */
 
-const isShown = () => document.querySelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot") !== null;
+const isShown = () =>
+  document.querySelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot") !== null;
 
 /** Adds a rule for the frame that stands some rows below the root. */
 const addRule = (key) => async (page) => {
@@ -39,7 +40,13 @@ const addRule = (key) => async (page) => {
   await page.keyboard.press("Home");
   for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
   await page.keyboard.press(key);
-  await page.waitForFunction(() => document.querySelector(".viewer").getAttribute("aria-busy") === "false" && new URL(location.href).searchParams.has("x"), null, { polling: 50 });
+  await page.waitForFunction(
+    () =>
+      document.querySelector(".viewer").getAttribute("aria-busy") === "false" &&
+      new URL(location.href).searchParams.has("x"),
+    null,
+    { polling: 50 },
+  );
 };
 
 export const perfolio = {
@@ -49,12 +56,19 @@ export const perfolio = {
     const processes = new Processes(server.process.pid);
     const cpuBefore = processes.cpuSeconds();
     const { id } = await server.share(tree.file("pprof"));
-    return { url: `${server.url}/p/${id}`, processes, cpuBefore, server, stop: () => server.stop() };
+    return {
+      url: `${server.url}/p/${id}`,
+      processes,
+      cpuBefore,
+      server,
+      stop: () => server.stop(),
+    };
   },
   ready: (page) => page.waitForFunction(isShown, null, { polling: 50 }),
   at: (page) => place(page, ".icicle"),
   pan: (page, i) => withKey(page, "Shift", () => page.mouse.wheel(0, i % 40 < 20 ? 25 : -25)),
-  zoomStep: (page, i) => withKey(page, "Control", () => page.mouse.wheel(0, i % 40 < 20 ? -30 : 30)),
+  zoomStep: (page, i) =>
+    withKey(page, "Control", () => page.mouse.wheel(0, i % 40 < 20 ? -30 : 30)),
   search: (page) => page.focus("#search"),
   transforms: {
     hide: { run: addRule("h"), undo: (page) => page.keyboard.press("u") },
@@ -64,17 +78,23 @@ export const perfolio = {
 
 /* ---- pages that read a file ---- */
 
-const fromFile = (site, page, format, more = "") => async (tree) => ({
-  url: `${site.url}/${page}${encodeURIComponent(site.add(tree, format))}${more}`,
-  processes: null,
-  stop: async () => undefined,
-});
+const fromFile =
+  (site, page, format, more = "") =>
+  async (tree) => ({
+    url: `${site.url}/${page}${encodeURIComponent(site.add(tree, format))}${more}`,
+    processes: null,
+    stop: async () => undefined,
+  });
 
 export const speedscope = (site) => ({
   name: "speedscope",
   start: fromFile(site, "speedscope/index.html#profileURL=", "pprof", "&view=left-heavy"),
   async ready(page) {
-    await page.waitForFunction(() => document.title !== "speedscope" && document.querySelector("canvas") !== null, null, { polling: 50 });
+    await page.waitForFunction(
+      () => document.title !== "speedscope" && document.querySelector("canvas") !== null,
+      null,
+      { polling: 50 },
+    );
   },
   at: (page) => place(page, "body", 0.4, 0.5),
   pan: (page, i) => page.mouse.wheel(i % 40 < 20 ? 25 : -25, 0),
@@ -85,10 +105,21 @@ export const speedscope = (site) => ({
 export const d3 = (site) => ({
   name: "d3-flame-graph",
   start: fromFile(site, "d3.html?tree=", "d3"),
-  ready: (page) => page.waitForFunction(() => document.querySelector("#chart svg g rect") !== null, null, { polling: 50 }),
+  ready: (page) =>
+    page.waitForFunction(() => document.querySelector("#chart svg g rect") !== null, null, {
+      polling: 50,
+    }),
   at: (page) => place(page, "#chart svg"),
   async zoomClick(page, i) {
-    await page.evaluate((isIn) => (isIn ? document.querySelectorAll("#chart svg g.frame, #chart svg > g > g")[4].dispatchEvent(new MouseEvent("click", { bubbles: true })) : globalThis.chart.resetZoom()), i % 2 === 0);
+    await page.evaluate(
+      (isIn) =>
+        isIn
+          ? document
+              .querySelectorAll("#chart svg g.frame, #chart svg > g > g")[4]
+              .dispatchEvent(new MouseEvent("click", { bubbles: true }))
+          : globalThis.chart.resetZoom(),
+      i % 2 === 0,
+    );
   },
   /** It has a function and no field: what a page around it would call for each letter. */
   type: (page, text) => page.evaluate((sought) => globalThis.chart.search(sought), text),
@@ -97,7 +128,12 @@ export const d3 = (site) => ({
 export const grafana = (site) => ({
   name: "@grafana/flamegraph",
   start: fromFile(site, "grafana.html?tree=", "nested"),
-  ready: (page) => page.waitForFunction(() => (document.querySelector("[data-testid=flameGraph]")?.height ?? 0) > 0, null, { polling: 50 }),
+  ready: (page) =>
+    page.waitForFunction(
+      () => (document.querySelector("[data-testid=flameGraph]")?.height ?? 0) > 0,
+      null,
+      { polling: 50 },
+    ),
   /** The widest block of the second row. */
   async at(page) {
     const box = await page.locator("[data-testid=flameGraph]").boundingBox();
@@ -133,7 +169,10 @@ function freePort() {
 /** The program behind `go tool pprof`, built once; null where Go is not. */
 export function findPprof() {
   try {
-    return execFileSync("go", ["tool", "-n", "pprof"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    return execFileSync("go", ["tool", "-n", "pprof"], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
   } catch {
     return null;
   }
@@ -143,7 +182,9 @@ export const pprof = (program) => ({
   name: "go tool pprof",
   async start(tree, limitMs) {
     const port = await freePort();
-    const child = spawn(program, [`-http=localhost:${port}`, "-no_browser", tree.path("pprof")], { stdio: "ignore" });
+    const child = spawn(program, [`-http=localhost:${port}`, "-no_browser", tree.path("pprof")], {
+      stdio: "ignore",
+    });
     const ended = new Promise((resolve) => child.once("exit", resolve));
     const stop = async () => {
       child.kill("SIGTERM");
@@ -151,27 +192,53 @@ export const pprof = (program) => ({
     };
     const url = `http://localhost:${port}/flamegraph`;
     for (const begun = Date.now(); ; await pause(100)) {
-      if (await fetch(`http://localhost:${port}/download`, { method: "HEAD" }).catch(() => null)) break;
+      if (
+        await fetch(`http://localhost:${port}/download`, {
+          method: "HEAD",
+        }).catch(() => null)
+      )
+        break;
       if (Date.now() - begun < limitMs && child.exitCode === null) continue;
       await stop();
       throw new Error("pprof did not start in time");
     }
     return { url, processes: new Processes(child.pid), cpuBefore: 0, stop };
   },
-  ready: (page) => page.waitForFunction(() => document.readyState === "complete" && document.querySelector(".boxbg") !== null, null, { polling: 50 }),
+  ready: (page) =>
+    page.waitForFunction(
+      () => document.readyState === "complete" && document.querySelector(".boxbg") !== null,
+      null,
+      { polling: 50 },
+    ),
   at: (page) => place(page, ".boxbg", 0.5, 0.5),
   async zoomClick(page, i) {
-    await page.evaluate((isIn) => {
-      const boxes = [...document.querySelectorAll(".boxbg")];
-      const box = isIn ? boxes[4] : boxes[0];
-      const { x, y } = box.getBoundingClientRect();
-      for (const kind of ["mousedown", "mouseup", "click"]) box.dispatchEvent(new MouseEvent(kind, { bubbles: true, clientX: x + 1, clientY: y + 1 }));
-    }, i % 2 === 0);
+    await page.evaluate(
+      (isIn) => {
+        const boxes = [...document.querySelectorAll(".boxbg")];
+        const box = isIn ? boxes[4] : boxes[0];
+        const { x, y } = box.getBoundingClientRect();
+        for (const kind of ["mousedown", "mouseup", "click"])
+          box.dispatchEvent(
+            new MouseEvent(kind, {
+              bubbles: true,
+              clientX: x + 1,
+              clientY: y + 1,
+            }),
+          );
+      },
+      i % 2 === 0,
+    );
   },
   search: (page) => page.focus("#search"),
   transforms: {
     // Its server makes the page anew.
-    hide: { run: (page, tree) => page.goto(`${page.url()}?h=${tree.sought}7`), undo: (page) => page.goBack() },
-    focus: { run: (page, tree) => page.goto(`${page.url()}?f=${tree.sought}`), undo: (page) => page.goBack() },
+    hide: {
+      run: (page, tree) => page.goto(`${page.url()}?h=${tree.sought}7`),
+      undo: (page) => page.goBack(),
+    },
+    focus: {
+      run: (page, tree) => page.goto(`${page.url()}?f=${tree.sought}`),
+      undo: (page) => page.goBack(),
+    },
   },
 });

@@ -18,9 +18,15 @@ def burn_time(seconds):
 
 logging.basicConfig(level=logging.INFO, stream=sys.stderr)
 server, token, service = sys.argv[1:4]
-pyroscope.configure(application_name=service, server_address=server, basic_auth_username="anyone",
-                    basic_auth_password=token, tags={"region": "eu"}, upload_interval=1,
-                    enable_logging=True)
+pyroscope.configure(
+    application_name=service,
+    server_address=server,
+    basic_auth_username="anyone",
+    basic_auth_password=token,
+    tags={"region": "eu"},
+    upload_interval=1,
+    enable_logging=True,
+)
 burn_time(1.5)
 pyroscope.shutdown()
 print("done")

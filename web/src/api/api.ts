@@ -3,7 +3,13 @@
  *
  * Responses are JSON or the binary form of a tree. An error is thrown as a Problem (RFC 9457).
  */
-import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "../model/flame.ts";
+import {
+  decodeFlame,
+  FlameVersionError,
+  type Flame,
+  type SampleType,
+  type Symbolization,
+} from "../model/flame.ts";
 import type { FunctionSums } from "../model/functions.ts";
 import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
 import type { Asked } from "../model/served_rules.ts";
@@ -92,7 +98,14 @@ export interface Session {
 
 /** The session to assume if the server reports none. */
 export const nobody: Session = {
-  kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, has_local_ca: false, limits: { max_upload_bytes: 0 },
+  kind: "anonymous",
+  tenant: null,
+  role: "none",
+  scopes: [],
+  csrf_token: null,
+  anonymous_sharing: true,
+  has_local_ca: false,
+  limits: { max_upload_bytes: 0 },
 };
 
 let csrfToken = "";
@@ -133,7 +146,14 @@ export async function request(path: string, options: RequestInit = {}): Promise<
     response = await fetch(path, { ...options, headers, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "offline", "The server cannot be reached", "Check the connection and try again.", "", null);
+    throw new Problem(
+      0,
+      "offline",
+      "The server cannot be reached",
+      "Check the connection and try again.",
+      "",
+      null,
+    );
   }
   if (!response.ok) throw await problemOf(response);
   return response;
@@ -146,11 +166,22 @@ export async function request(path: string, options: RequestInit = {}): Promise<
 export const lostScript = (): Promise<Problem> =>
   request("/", { method: "HEAD", cache: "no-store" }).then(outdated, (problem: Problem) => problem);
 
-export async function getJson<T>(path: string, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<T> {
-  return (await request(path, { signal, headers: { ...headers, Accept: "application/json" } })).json() as Promise<T>;
+export async function getJson<T>(
+  path: string,
+  signal?: AbortSignal,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  return (
+    await request(path, { signal, headers: { ...headers, Accept: "application/json" } })
+  ).json() as Promise<T>;
 }
 
-export async function sendJson<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+export async function sendJson<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
   const options: RequestInit = { method, headers: { ...headers, Accept: "application/json" } };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
@@ -162,7 +193,9 @@ export async function sendJson<T>(method: string, path: string, body?: unknown, 
 
 const share = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}`;
 
-export function queryOf(parameters: Record<string, string | number | readonly string[] | undefined | null>): string {
+export function queryOf(
+  parameters: Record<string, string | number | readonly string[] | undefined | null>,
+): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters))
     if (Array.isArray(value)) for (const one of value) query.append(name, one);
@@ -181,7 +214,9 @@ export function getSession(): Promise<Session> {
   return sessionPromise;
 }
 
-export async function signIn(credentials: { email: string; password: string } | { code: string }): Promise<void> {
+export async function signIn(
+  credentials: { email: string; password: string } | { code: string },
+): Promise<void> {
   const answer = await sendJson<Session>("POST", "/api/v1/session", credentials);
   csrfToken = answer.csrf_token ?? "";
   sessionPromise = null;
@@ -193,7 +228,12 @@ export async function signOut(): Promise<void> {
 }
 
 /** Unsafe requests with a cookie carry the CSRF token of the session, so the session is loaded first. */
-export async function change<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
+export async function change<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+): Promise<T> {
   await getSession().catch(() => undefined);
   return sendJson<T>(method, path, body, headers);
 }
@@ -202,7 +242,8 @@ export async function change<T>(method: string, path: string, body?: unknown, he
 
 export const getShare = (id: string) => getJson<Share>(share(id));
 
-export const unlockShare = (id: string, password: string) => change<void>("POST", `${share(id)}/unlock`, { password });
+export const unlockShare = (id: string, password: string) =>
+  change<void>("POST", `${share(id)}/unlock`, { password });
 
 /** The delete token permits changing and deleting without a session. */
 const withToken = (deleteToken: string): Record<string, string> =>
@@ -214,7 +255,8 @@ export const editShare = (id: string, settings: ShareSettings, deleteToken: stri
 export const deleteShare = (id: string, deleteToken: string) =>
   change<void>("DELETE", share(id), undefined, withToken(deleteToken));
 
-export const reportShare = (id: string, reason: string) => change<void>("POST", `${share(id)}/reports`, { reason });
+export const reportShare = (id: string, reason: string) =>
+  change<void>("POST", `${share(id)}/reports`, { reason });
 
 export interface SharePage {
   shares: Share[];
@@ -236,8 +278,15 @@ export interface FlameQuery {
   rules?: Asked;
 }
 
-export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (response: Response) => void): Promise<Flame> {
-  const response = await request(path, { signal, headers: { Accept: "application/vnd.perfolio.flame" } });
+export async function getFlameAt(
+  path: string,
+  signal: AbortSignal,
+  onAnswer?: (response: Response) => void,
+): Promise<Flame> {
+  const response = await request(path, {
+    signal,
+    headers: { Accept: "application/vnd.perfolio.flame" },
+  });
   onAnswer?.(response);
   const bytes = await response.arrayBuffer();
   try {
@@ -252,52 +301,114 @@ const namesParameter = ({ names }: { names: string }) => unless("simple", names)
 
 /** Parameters of every report. */
 export const viewParameters = (query: FlameQuery) => ({
-  sample_type: query.sampleType, group_by: unless("function", query.group), names: namesParameter(query), label: query.labels, ...query.rules,
+  sample_type: query.sampleType,
+  group_by: unless("function", query.group),
+  names: namesParameter(query),
+  label: query.labels,
+  ...query.rules,
 });
 
-export const diffMode = ({ isNormalised }: { isNormalised: boolean }) => (isNormalised ? "normalised" : "absolute");
+export const diffMode = ({ isNormalised }: { isNormalised: boolean }) =>
+  isNormalised ? "normalised" : "absolute";
 
 export const getFlame = (id: string, query: FlameQuery, signal: AbortSignal) =>
-  getFlameAt(`${share(id)}/flame` + queryOf({ ...viewParameters(query), root: query.root }), signal);
+  getFlameAt(
+    `${share(id)}/flame` + queryOf({ ...viewParameters(query), root: query.root }),
+    signal,
+  );
 
-export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
-  getFlameAt("/api/v1/diff" + queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), root: query.root }), signal);
+export const getDiff = (
+  a: string,
+  b: string,
+  query: FlameQuery & { isNormalised: boolean },
+  signal: AbortSignal,
+) =>
+  getFlameAt(
+    "/api/v1/diff" +
+      queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), root: query.root }),
+    signal,
+  );
 
 interface TopAnswer {
   functions: { name: string; file: string; flat: number; cum: number }[];
 }
 interface DiffTopAnswer {
-  functions: { name: string; file: string; flat_a: number; flat_b: number; cum_a: number; cum_b: number }[];
+  functions: {
+    name: string;
+    file: string;
+    flat_a: number;
+    flat_b: number;
+    cum_a: number;
+    cum_b: number;
+  }[];
 }
 
 /** All rows of the table, counted by the server; for truncated trees. */
 export async function getTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
   const answer = await getJson<TopAnswer>(path, signal);
-  return answer.functions.map(({ name, file, flat, cum }) => ({ name, file, flat, cum, baseFlat: 0, baseCum: 0 }));
+  return answer.functions.map(({ name, file, flat, cum }) => ({
+    name,
+    file,
+    flat,
+    cum,
+    baseFlat: 0,
+    baseCum: 0,
+  }));
 }
 
 export async function getDiffTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
   const answer = await getJson<DiffTopAnswer>(path, signal);
   return answer.functions.map((row) => ({
-    name: row.name, file: row.file, flat: row.flat_b, cum: row.cum_b, baseFlat: row.flat_a, baseCum: row.cum_a,
+    name: row.name,
+    file: row.file,
+    flat: row.flat_b,
+    cum: row.cum_b,
+    baseFlat: row.flat_a,
+    baseCum: row.cum_a,
   }));
 }
 
 export const getTop = (id: string, query: FlameQuery, signal: AbortSignal) =>
   getTopAt(`${share(id)}/top${queryOf({ ...viewParameters(query), limit: 0 })}`, signal);
 
-export const getDiffTop = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
-  getDiffTopAt(`/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`, signal);
+export const getDiffTop = (
+  a: string,
+  b: string,
+  query: FlameQuery & { isNormalised: boolean },
+  signal: AbortSignal,
+) =>
+  getDiffTopAt(
+    `/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`,
+    signal,
+  );
 
 /** The selection whose labels are counted. */
 export type LabelsQuery = Pick<FlameQuery, "sampleType" | "names">;
 
 export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsQuestion) => ({
-  ...question, sample_type: query.sampleType, names: namesParameter(query), label: rules,
+  ...question,
+  sample_type: query.sampleType,
+  names: namesParameter(query),
+  label: rules,
 });
 
-export const getLabels = (id: string, query: LabelsQuery, question: LabelsQuestion, signal: AbortSignal) =>
+export const getLabels = (
+  id: string,
+  query: LabelsQuery,
+  question: LabelsQuestion,
+  signal: AbortSignal,
+) =>
   getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(query, question)), signal);
 
-export const getDiffLabels = (a: string, b: string, query: LabelsQuery & { isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>("/api/v1/diff/labels" + queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, question) }), signal);
+export const getDiffLabels = (
+  a: string,
+  b: string,
+  query: LabelsQuery & { isNormalised: boolean },
+  question: LabelsQuestion,
+  signal: AbortSignal,
+) =>
+  getJson<LabelsAnswer>(
+    "/api/v1/diff/labels" +
+      queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, question) }),
+    signal,
+  );

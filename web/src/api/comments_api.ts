@@ -35,14 +35,27 @@ export const maxViewBytes = 4096;
 
 export const byteCount = (text: string): number => new TextEncoder().encode(text).length;
 
-const pathOf = (id: string, n?: number) => `/api/v1/shares/${encodeURIComponent(id)}/comments${n === undefined ? "" : `/${n}`}`;
+const pathOf = (id: string, n?: number) =>
+  `/api/v1/shares/${encodeURIComponent(id)}/comments${n === undefined ? "" : `/${n}`}`;
 
-export const listComments = (id: string, cursor: string, signal: AbortSignal) => getJson<CommentPage>(pathOf(id) + queryOf({ cursor }), signal);
+export const listComments = (id: string, cursor: string, signal: AbortSignal) =>
+  getJson<CommentPage>(pathOf(id) + queryOf({ cursor }), signal);
 
 export const writeComment = (id: string, text: string, pin: Pin | null, view: string | null) =>
-  change<Comment>("POST", pathOf(id), { text, pin_hash: pin?.hash ?? null, pin_function: pin?.function ?? null, view });
+  change<Comment>("POST", pathOf(id), {
+    text,
+    pin_hash: pin?.hash ?? null,
+    pin_function: pin?.function ?? null,
+    view,
+  });
 
-export const editComment = (id: string, n: number, text: string) => change<Comment>("PATCH", pathOf(id, n), { text });
+export const editComment = (id: string, n: number, text: string) =>
+  change<Comment>("PATCH", pathOf(id, n), { text });
 
 export const deleteComment = (id: string, n: number, deleteToken: string) =>
-  change<void>("DELETE", pathOf(id, n), undefined, deleteToken ? { "X-Perfolio-Delete-Token": deleteToken } : {});
+  change<void>(
+    "DELETE",
+    pathOf(id, n),
+    undefined,
+    deleteToken ? { "X-Perfolio-Delete-Token": deleteToken } : {},
+  );

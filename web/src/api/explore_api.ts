@@ -1,6 +1,19 @@
 /* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
 import {
-  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, request, viewParameters, type Created, type FlameQuery, type LabelsQuery, type ShareSettings,
+  change,
+  diffMode,
+  getDiffTopAt,
+  getFlameAt,
+  getJson,
+  getTopAt,
+  labelParameters,
+  queryOf,
+  request,
+  viewParameters,
+  type Created,
+  type FlameQuery,
+  type LabelsQuery,
+  type ShareSettings,
 } from "./api.ts";
 import { inTurn } from "../workers/request_order.ts";
 import type { Asked } from "../model/explore_state.ts";
@@ -78,32 +91,55 @@ function madeBy({ headers }: Response): Made {
 }
 
 type List<Item> = { data: Item[] };
-const listed = async <Item>(path: string, parameters: Parameters<typeof queryOf>[0], signal?: AbortSignal) =>
-  (await getJson<List<Item>>(path + queryOf(parameters), signal)).data;
+const listed = async <Item>(
+  path: string,
+  parameters: Parameters<typeof queryOf>[0],
+  signal?: AbortSignal,
+) => (await getJson<List<Item>>(path + queryOf(parameters), signal)).data;
 
-export const listTypes = (span: Span, signal?: AbortSignal) => listed<ProfileType>("/api/v1/profile_types", spanOf(span), signal);
+export const listTypes = (span: Span, signal?: AbortSignal) =>
+  listed<ProfileType>("/api/v1/profile_types", spanOf(span), signal);
 
 /** Is there any profile at all, however old? */
 export const hasProfiles = async (nowMs: number, signal?: AbortSignal) =>
-  (await listed("/api/v1/profile_types", { ...spanOf({ from: 0, to: nowMs }), limit: 1 }, signal)).length > 0;
+  (await listed("/api/v1/profile_types", { ...spanOf({ from: 0, to: nowMs }), limit: 1 }, signal))
+    .length > 0;
 
 /** Completions are for the eye: of many the first are enough. */
 const maxCompletions = 500;
 
 export const listLabelNames = (match: string, span: Span, signal?: AbortSignal) =>
-  listed<string>("/api/v1/labels", { "match[]": match, ...spanOf(span), limit: maxCompletions }, signal);
+  listed<string>(
+    "/api/v1/labels",
+    { "match[]": match, ...spanOf(span), limit: maxCompletions },
+    signal,
+  );
 export const listLabelValues = (name: string, match: string, span: Span, signal?: AbortSignal) =>
-  listed<string>(`/api/v1/label/${encodeURIComponent(name)}/values`, { "match[]": match, ...spanOf(span), limit: maxCompletions }, signal);
+  listed<string>(
+    `/api/v1/label/${encodeURIComponent(name)}/values`,
+    { "match[]": match, ...spanOf(span), limit: maxCompletions },
+    signal,
+  );
 
 /** A rate of what has one; levels have none. */
-export async function getRange(asked: Asked, by: readonly string[], { labels, focus, ignore }: StackRules, signal: AbortSignal): Promise<Range> {
-  const path = "/api/v1/query_range" + queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: "auto" });
+export async function getRange(
+  asked: Asked,
+  by: readonly string[],
+  { labels, focus, ignore }: StackRules,
+  signal: AbortSignal,
+): Promise<Range> {
+  const path =
+    "/api/v1/query_range" +
+    queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: "auto" });
   const response = await request(path, { signal, headers: { Accept: "application/json" } });
   return { ...((await response.json()) as RangeAnswer), warning: madeBy(response).warning };
 }
 
 export const listStored = (asked: Asked, after: string, signal?: AbortSignal) =>
-  getJson<StoredPage>("/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }), signal);
+  getJson<StoredPage>(
+    "/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }),
+    signal,
+  );
 
 /* ---- trees ---- */
 
@@ -116,31 +152,69 @@ export type Source =
 export type ViewQuery = FlameQuery & { isNormalised: boolean };
 
 const sides = (before: Asked, after: Asked) => ({
-  a_query: before.query, a_start: seconds(before.from), a_end: seconds(before.to),
-  b_query: after.query, b_start: seconds(after.from), b_end: seconds(after.to),
+  a_query: before.query,
+  a_start: seconds(before.from),
+  a_end: seconds(before.to),
+  b_query: after.query,
+  b_start: seconds(after.from),
+  b_end: seconds(after.to),
 });
 
 const profilePath = (id: string) => `/api/v1/profiles/${encodeURIComponent(id)}`;
 
 /** The path of a report, with what it takes. */
-function pathOf(source: Source, report: "flame" | "top" | "labels", isNormalised: boolean, parameters: Parameters<typeof queryOf>[0]): string {
+function pathOf(
+  source: Source,
+  report: "flame" | "top" | "labels",
+  isNormalised: boolean,
+  parameters: Parameters<typeof queryOf>[0],
+): string {
   if (source.kind === "single") return profilePath(source.id) + queryOf({ report, ...parameters });
-  if (source.kind === "merged") return "/api/v1/query" + queryOf({ ...askedBy(source.asked), report, ...parameters });
+  if (source.kind === "merged")
+    return "/api/v1/query" + queryOf({ ...askedBy(source.asked), report, ...parameters });
   const mode = diffMode({ isNormalised });
-  return `/api/v1/diff${report === "flame" ? "" : `/${report}`}` + queryOf({ ...sides(source.before, source.after), mode, ...parameters });
+  return (
+    `/api/v1/diff${report === "flame" ? "" : `/${report}`}` +
+    queryOf({ ...sides(source.before, source.after), mode, ...parameters })
+  );
 }
 
-export const getTree = (source: Source, query: ViewQuery, signal: AbortSignal, onMade: (made: Made) => void) =>
-  getFlameAt(pathOf(source, "flame", query.isNormalised, { ...viewParameters(query), root: query.root }), signal, (response) => onMade(madeBy(response)));
+export const getTree = (
+  source: Source,
+  query: ViewQuery,
+  signal: AbortSignal,
+  onMade: (made: Made) => void,
+) =>
+  getFlameAt(
+    pathOf(source, "flame", query.isNormalised, { ...viewParameters(query), root: query.root }),
+    signal,
+    (response) => onMade(madeBy(response)),
+  );
 
 export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =>
-  (source.kind === "diff" ? getDiffTopAt : getTopAt)(pathOf(source, "top", query.isNormalised, { ...viewParameters(query), limit: 0 }), signal);
+  (source.kind === "diff" ? getDiffTopAt : getTopAt)(
+    pathOf(source, "top", query.isNormalised, { ...viewParameters(query), limit: 0 }),
+    signal,
+  );
 
-export const getSampleLabels = (source: Source, query: LabelsQuery & { isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>(pathOf(source, "labels", query.isNormalised, labelParameters(query, question)), signal);
+export const getSampleLabels = (
+  source: Source,
+  query: LabelsQuery & { isNormalised: boolean },
+  question: LabelsQuestion,
+  signal: AbortSignal,
+) =>
+  getJson<LabelsAnswer>(
+    pathOf(source, "labels", query.isNormalised, labelParameters(query, question)),
+    signal,
+  );
 
 /* ---- sharing ---- */
 
 /** Samples keep the labels that are named. */
 export const shareAnswer = (asked: Asked, settings: ShareSettings, labels: readonly string[]) =>
-  inTurn(() => change<Created>("POST", "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels })));
+  inTurn(() =>
+    change<Created>(
+      "POST",
+      "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels }),
+    ),
+  );

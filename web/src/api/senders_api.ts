@@ -22,4 +22,5 @@ export interface Sender {
 }
 
 /** Last seen first. */
-export const listSenders = async (): Promise<Sender[]> => (await getJson<{ senders: Sender[] }>("/api/v1/senders")).senders;
+export const listSenders = async (): Promise<Sender[]> =>
+  (await getJson<{ senders: Sender[] }>("/api/v1/senders")).senders;

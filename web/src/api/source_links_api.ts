@@ -2,9 +2,15 @@
 import { change, getJson } from "./api.ts";
 import type { SourceRule } from "../model/source_link.ts";
 
-export type SourceRuleWish = Pick<SourceRule, "url" | "path_prefix" | "build_id" | "label" | "revision" | "audience">;
+export type SourceRuleWish = Pick<
+  SourceRule,
+  "url" | "path_prefix" | "build_id" | "label" | "revision" | "audience"
+>;
 
 /** The one that counts first, first. */
-export const listSourceLinks = async () => (await getJson<{ links: SourceRule[] }>("/api/v1/source-links")).links;
-export const addSourceLink = (wish: SourceRuleWish) => change<SourceRule>("POST", "/api/v1/source-links", wish);
-export const removeSourceLink = (id: number) => change<void>("DELETE", `/api/v1/source-links/${id}`);
+export const listSourceLinks = async () =>
+  (await getJson<{ links: SourceRule[] }>("/api/v1/source-links")).links;
+export const addSourceLink = (wish: SourceRuleWish) =>
+  change<SourceRule>("POST", "/api/v1/source-links", wish);
+export const removeSourceLink = (id: number) =>
+  change<void>("DELETE", `/api/v1/source-links/${id}`);

@@ -21,7 +21,8 @@ export async function readPart<T>({ path }: Part<T>): Promise<{ value: T; versio
   return { value: (await response.json()) as T, version: response.headers.get("ETag") ?? "" };
 }
 
-const ifMatch = (version: string): Record<string, string> => (version ? { "If-Match": version } : {});
+const ifMatch = (version: string): Record<string, string> =>
+  version ? { "If-Match": version } : {};
 
 /* ---- tokens: none is ever changed, so nothing of them is undone by who has not looked ---- */
 
@@ -37,7 +38,12 @@ export interface Token {
 
 export const tokensPart: Part<{ tokens: Token[] }> = {
   path: "/api/v1/tokens",
-  tell: ({ tokens }) => tokens.map(({ id, name, scopes }) => ({ key: id, name: `Token “${name}”`, text: scopes.join(", ") })),
+  tell: ({ tokens }) =>
+    tokens.map(({ id, name, scopes }) => ({
+      key: id,
+      name: `Token “${name}”`,
+      text: scopes.join(", "),
+    })),
 };
 export const createToken = (name: string, scopes: readonly string[], expires: string) =>
   change<Token>("POST", tokensPart.path, { name, scopes, expires });
@@ -58,8 +64,10 @@ export const peoplePart: Part<{ users: User[] }> = {
   path: "/api/v1/users",
   tell: ({ users }) => users.map(({ id, email, role }) => ({ key: id, name: email, text: role })),
 };
-export const changeRole = (id: number, role: string, version: string) => change<void>("PATCH", `${peoplePart.path}/${id}`, { role }, ifMatch(version));
-export const removeUser = (id: number, version: string) => change<void>("DELETE", `${peoplePart.path}/${id}`, undefined, ifMatch(version));
+export const changeRole = (id: number, role: string, version: string) =>
+  change<void>("PATCH", `${peoplePart.path}/${id}`, { role }, ifMatch(version));
+export const removeUser = (id: number, version: string) =>
+  change<void>("DELETE", `${peoplePart.path}/${id}`, undefined, ifMatch(version));
 
 /* ---- invitations: another to the same address takes the place of the first ---- */
 
@@ -82,12 +90,19 @@ export interface Invitation {
 
 export const invitationsPart: Part<{ invitations: Invitation[] }> = {
   path: "/api/v1/invitations",
-  tell: ({ invitations }) => invitations.map(({ id, email, role }) => ({ key: id, name: `Invitation of ${email}`, text: role })),
+  tell: ({ invitations }) =>
+    invitations.map(({ id, email, role }) => ({
+      key: id,
+      name: `Invitation of ${email}`,
+      text: role,
+    })),
 };
 export const invite = (email: string, role: string, version: string) =>
   change<Invitation>("POST", invitationsPart.path, { email, role }, ifMatch(version));
-export const withdrawInvitation = (id: number) => change<void>("DELETE", `${invitationsPart.path}/${id}`);
-export const lookAtInvitation = (token: string) => sendJson<Invited>("POST", `${invitationsPart.path}/look`, { token });
+export const withdrawInvitation = (id: number) =>
+  change<void>("DELETE", `${invitationsPart.path}/${id}`);
+export const lookAtInvitation = (token: string) =>
+  sendJson<Invited>("POST", `${invitationsPart.path}/look`, { token });
 export const acceptInvitation = (token: string, name: string, password: string) =>
   sendJson<Session>("POST", `${invitationsPart.path}/accept`, { token, name, password });
 
@@ -117,7 +132,12 @@ export interface Team {
   sample_labels: string;
   usage: { bytes_stored: number };
   /** rule_keep_s: 0 is any time. */
-  quotas: { max_bytes_stored: number; uploads_per_minute: number; max_upload_bytes: number; rule_keep_s: number };
+  quotas: {
+    max_bytes_stored: number;
+    uploads_per_minute: number;
+    max_upload_bytes: number;
+    rule_keep_s: number;
+  };
 }
 
 export const labelsText = (labels: string) => labels.replaceAll(",", ", ");
@@ -128,9 +148,11 @@ export const teamPart: Part<Team> = {
     { key: "labels", name: "Series labels", text: labelsText(sample_labels) || "none" },
   ],
 };
-export const renameTeam = (name: string, version: string) => change<Team>("PATCH", teamPart.path, { name }, ifMatch(version));
+export const renameTeam = (name: string, version: string) =>
+  change<Team>("PATCH", teamPart.path, { name }, ifMatch(version));
 /** null: those of the server's setting. */
-export const setSampleLabels = (sample_labels: string | null, version: string) => change<Team>("PATCH", teamPart.path, { sample_labels }, ifMatch(version));
+export const setSampleLabels = (sample_labels: string | null, version: string) =>
+  change<Team>("PATCH", teamPart.path, { sample_labels }, ifMatch(version));
 
 /* ---- for how long the team keeps which continuous profiles ---- */
 
@@ -160,10 +182,17 @@ export interface RuleWish {
 
 export const rulesPart: Part<Rules> = {
   path: "/api/v1/retention",
-  tell: ({ rules }) => rules.map(({ id, query, keep_s, totals_s }) => ({ key: id, name: `Rule ${query}`, text: ruleWords(keep_s, totals_s) })),
+  tell: ({ rules }) =>
+    rules.map(({ id, query, keep_s, totals_s }) => ({
+      key: id,
+      name: `Rule ${query}`,
+      text: ruleWords(keep_s, totals_s),
+    })),
 };
-export const setRule = (wish: RuleWish, version: string) => change<Rule>("POST", rulesPart.path, wish, ifMatch(version));
-export const removeRule = (id: number, version: string) => change<void>("DELETE", `${rulesPart.path}/${id}`, undefined, ifMatch(version));
+export const setRule = (wish: RuleWish, version: string) =>
+  change<Rule>("POST", rulesPart.path, wish, ifMatch(version));
+export const removeRule = (id: number, version: string) =>
+  change<void>("DELETE", `${rulesPart.path}/${id}`, undefined, ifMatch(version));
 
 /* ---- what happened ---- */
 

@@ -2,8 +2,25 @@
  * upload: sends a file, in one piece or in parts. An upload in parts that was cut off, by a closed tab or a lost
  * network, is remembered by this browser and goes on with the parts that are missing.
  */
-import { change, csrf, getJson, getSession, Problem, problemOf, queryOf, sendJson, type Created, type ShareSettings } from "./api.ts";
-import { fingerprintOf, findUnfinished, forgetUnfinished, rememberUnfinished, type Unfinished } from "../model/draft_store.ts";
+import {
+  change,
+  csrf,
+  getJson,
+  getSession,
+  Problem,
+  problemOf,
+  queryOf,
+  sendJson,
+  type Created,
+  type ShareSettings,
+} from "./api.ts";
+import {
+  fingerprintOf,
+  findUnfinished,
+  forgetUnfinished,
+  rememberUnfinished,
+  type Unfinished,
+} from "../model/draft_store.ts";
 
 const partsFrom = 8 * 1024 * 1024;
 
@@ -24,7 +41,9 @@ const reportMs = 3000;
 function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void {
   if (known.isSent) return;
   const timer = setTimeout(() => xhr.abort(), reportMs);
-  xhr.upload.addEventListener("progress", ({ loaded, total }) => (loaded < total ? xhr.abort() : clearTimeout(timer)));
+  xhr.upload.addEventListener("progress", ({ loaded, total }) =>
+    loaded < total ? xhr.abort() : clearTimeout(timer),
+  );
   xhr.addEventListener("loadend", () => clearTimeout(timer));
 }
 
@@ -32,7 +51,15 @@ function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void 
  * XMLHttpRequest and not fetch, because only it tells how much has been sent. A POST makes a share: one that was cancelled
  * too late is answered all the same.
  */
-function sendBody(method: "POST" | "PUT", path: string, body: Blob, headers: Record<string, string>, upload: Upload, sentBefore: number, total: number) {
+function sendBody(
+  method: "POST" | "PUT",
+  path: string,
+  body: Blob,
+  headers: Record<string, string>,
+  upload: Upload,
+  sentBefore: number,
+  total: number,
+) {
   return new Promise<string>((resolve, reject) => {
     upload.signal.throwIfAborted();
     const xhr = new XMLHttpRequest();
@@ -55,7 +82,16 @@ function sendBody(method: "POST" | "PUT", path: string, body: Blob, headers: Rec
       problemOf(response).then(reject, reject);
     };
     xhr.onerror = () =>
-      reject(new Problem(0, "offline", "The upload was cut off", "The server cannot be reached. Try again.", "", null));
+      reject(
+        new Problem(
+          0,
+          "offline",
+          "The upload was cut off",
+          "The server cannot be reached. Try again.",
+          "",
+          null,
+        ),
+      );
     xhr.onabort = () => reject(new DOMException("aborted", "AbortError"));
     xhr.onloadend = () => upload.signal.removeEventListener("abort", cancel);
     upload.signal.addEventListener("abort", cancel, { once: true });
@@ -73,7 +109,9 @@ const settingsQuery = (settings: ShareSettings) =>
   });
 
 const passwordHeader = (settings: ShareSettings): Record<string, string> =>
-  settings.visibility === "password" && settings.password ? { "X-Perfolio-Password": encodeHeader(settings.password) } : {};
+  settings.visibility === "password" && settings.password
+    ? { "X-Perfolio-Password": encodeHeader(settings.password) }
+    : {};
 
 /** Header values are bytes; a password outside of ASCII travels as its UTF-8 bytes. */
 function encodeHeader(text: string): string {
@@ -90,7 +128,8 @@ interface Received {
 }
 
 const uploadPath = (id: string) => `/api/v1/uploads/${encodeURIComponent(id)}`;
-const tokenHeader = (token: string): Record<string, string> => (token ? { "X-Perfolio-Upload-Token": token } : {});
+const tokenHeader = (token: string): Record<string, string> =>
+  token ? { "X-Perfolio-Upload-Token": token } : {};
 
 /** Ends with the signal's reason when it is aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -108,16 +147,29 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-async function sendPart(path: string, part: Blob, headers: Record<string, string>, upload: Upload, sent: number, total: number) {
+async function sendPart(
+  path: string,
+  part: Blob,
+  headers: Record<string, string>,
+  upload: Upload,
+  sent: number,
+  total: number,
+) {
   for (let attempt = 0; ; attempt++) {
     try {
       await sendBody("PUT", path, part, headers, upload, sent, total);
       return;
     } catch (error) {
-      const mayRetry = error instanceof Problem && (error.status === 0 || error.status === 429 || error.status === 503);
+      const mayRetry =
+        error instanceof Problem &&
+        (error.status === 0 || error.status === 429 || error.status === 503);
       if (!mayRetry || attempt === 5) throw error;
       const seconds = Math.min(30, error.retryAfter ?? 2 ** attempt);
-      upload.onProgress(sent, total, `${error.status === 0 ? "the server cannot be reached" : "the server is busy"}, trying again in ${seconds} s`);
+      upload.onProgress(
+        sent,
+        total,
+        `${error.status === 0 ? "the server cannot be reached" : "the server is busy"}, trying again in ${seconds} s`,
+      );
       await pause(seconds * 1000, upload.signal);
     }
   }
@@ -133,27 +185,39 @@ async function receivedOf({ id, token }: Unfinished): Promise<Received | null> {
   }
 }
 
-async function goOn(known: Unfinished | null, size: number): Promise<{ at: Unfinished; begun: Received } | null> {
+async function goOn(
+  known: Unfinished | null,
+  size: number,
+): Promise<{ at: Unfinished; begun: Received } | null> {
   const begun = known && (await receivedOf(known));
   if (known && begun && begun.size === size) return { at: known, begun };
   if (known) forgetUnfinished(known.id);
   return null;
 }
 
-async function begin(file: File, print: string, filename: string): Promise<{ at: Unfinished; begun: Received }> {
-  const begun = await sendJson<Received & { upload_token?: string }>("POST", "/api/v1/uploads", { size: file.size, filename });
+async function begin(
+  file: File,
+  print: string,
+  filename: string,
+): Promise<{ at: Unfinished; begun: Received }> {
+  const begun = await sendJson<Received & { upload_token?: string }>("POST", "/api/v1/uploads", {
+    size: file.size,
+    filename,
+  });
   const at = { id: begun.id, token: begun.upload_token ?? "", print, begunAt: Date.now() };
   if (print) rememberUnfinished(at);
   return { at, begun: { ...begun, parts_received: [] } };
 }
 
-const bytesOf = (part: number, { part_bytes }: Received, size: number) => Math.min(part_bytes, size - part * part_bytes);
+const bytesOf = (part: number, { part_bytes }: Received, size: number) =>
+  Math.min(part_bytes, size - part * part_bytes);
 
 async function uploadInParts(file: File, upload: Upload): Promise<Created> {
   const print = await fingerprintOf(file);
   upload.signal.throwIfAborted();
   const known = print ? findUnfinished(print) : null;
-  const { at, begun } = (await goOn(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
+  const { at, begun } =
+    (await goOn(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
   const headers = tokenHeader(at.token);
   const received = new Set(begun.parts_received);
   let sent = 0;
@@ -162,14 +226,26 @@ async function uploadInParts(file: File, upload: Upload): Promise<Created> {
   for (let part = 0; part < begun.part_count; part++) {
     if (received.has(part)) continue;
     const from = part * begun.part_bytes;
-    await sendPart(`${uploadPath(at.id)}/parts/${part}`, file.slice(from, from + begun.part_bytes), headers, upload, sent, file.size);
+    await sendPart(
+      `${uploadPath(at.id)}/parts/${part}`,
+      file.slice(from, from + begun.part_bytes),
+      headers,
+      upload,
+      sent,
+      file.size,
+    );
     sent += bytesOf(part, begun, file.size);
   }
   upload.signal.throwIfAborted();
-  const created = await sendJson<Created>("POST", `${uploadPath(at.id)}/complete${settingsQuery(upload.settings)}`, undefined, {
-    ...headers,
-    ...passwordHeader(upload.settings),
-  });
+  const created = await sendJson<Created>(
+    "POST",
+    `${uploadPath(at.id)}/complete${settingsQuery(upload.settings)}`,
+    undefined,
+    {
+      ...headers,
+      ...passwordHeader(upload.settings),
+    },
+  );
   forgetUnfinished(at.id);
   return created;
 }
@@ -179,7 +255,12 @@ export async function unfinishedBytes(file: File): Promise<number> {
   if (file.size <= partsFrom) return 0;
   const print = await fingerprintOf(file);
   const found = await goOn(print ? findUnfinished(print) : null, file.size);
-  return found?.begun.parts_received.reduce((sum, part) => sum + bytesOf(part, found.begun, file.size), 0) ?? 0;
+  return (
+    found?.begun.parts_received.reduce(
+      (sum, part) => sum + bytesOf(part, found.begun, file.size),
+      0,
+    ) ?? 0
+  );
 }
 
 /** Gives up what was begun, so that the file is sent from its beginning. */
@@ -187,7 +268,9 @@ export async function startOver(file: File): Promise<void> {
   const known = findUnfinished(await fingerprintOf(file));
   if (!known) return;
   forgetUnfinished(known.id);
-  await sendJson("DELETE", uploadPath(known.id), undefined, tokenHeader(known.token)).catch(() => undefined); // it expires anyway
+  await sendJson("DELETE", uploadPath(known.id), undefined, tokenHeader(known.token)).catch(
+    () => undefined,
+  ); // it expires anyway
 }
 
 /**
@@ -199,7 +282,10 @@ export async function uploadProfile(file: File, upload: Upload): Promise<Created
   upload.signal.throwIfAborted();
   if (file.size > partsFrom) return uploadInParts(file, upload);
   const path = "/api/v1/shares" + settingsQuery(upload.settings);
-  const headers = { "Content-Type": "application/octet-stream", ...passwordHeader(upload.settings) };
+  const headers = {
+    "Content-Type": "application/octet-stream",
+    ...passwordHeader(upload.settings),
+  };
   return JSON.parse(await sendBody("POST", path, file, headers, upload, 0, file.size)) as Created;
 }
 

@@ -15,11 +15,19 @@ export function FirstProfile({ session, nowMs, onLookBack }: FirstProfileProps) 
   const any = useLoaded(String(nowMs), (signal) => hasProfiles(nowMs, signal));
   if (any.problem) return <ProblemView problem={any.problem} onRetry={any.retry} />;
   if (any.value === null) return <Loading label="Looking for profiles" />;
-  if (!any.value) return <HowToSend session={session} text="Explore merges continuous profiles, draws them over time and compares them." />;
+  if (!any.value)
+    return (
+      <HowToSend
+        session={session}
+        text="Explore merges continuous profiles, draws them over time and compares them."
+      />
+    );
   return (
     <Empty title="No profiles in this time range">
       <p>The team has profiles at other times.</p>
-      <Button look="primary" onClick={onLookBack}>Show the last 30 days</Button>
+      <Button look="primary" onClick={onLookBack}>
+        Show the last 30 days
+      </Button>
     </Empty>
   );
 }

@@ -8,10 +8,20 @@ import { useLoaded, type Loaded } from "./use_selection.ts";
 /** Of the series of that type in the window. */
 export function useLabelNames(window: Asked): Loaded<string[]> {
   const { type } = splitQuery(window.query);
-  return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(joinQuery(type, ""), window, signal));
+  return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) =>
+    listLabelNames(joinQuery(type, ""), window, signal),
+  );
 }
 
-function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly string[]; onChange: (by: string[]) => void }) {
+function Names({
+  names,
+  by,
+  onChange,
+}: {
+  names: Loaded<string[]>;
+  by: readonly string[];
+  onChange: (by: string[]) => void;
+}) {
   if (names.problem) return <ErrorLine error={names.problem} />;
   if (!names.value) return <Loading label="Loading labels" />;
   const all = [...new Set([...names.value, ...by])];
@@ -21,7 +31,15 @@ function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly 
       {all.length === 0 && <p class="hint">These profiles have no labels.</p>}
       {all.map((name) => (
         <label class="check" key={name}>
-          <input type="checkbox" checked={by.includes(name)} onChange={(event) => onChange(event.currentTarget.checked ? [...by, name] : by.filter((one) => one !== name))} />
+          <input
+            type="checkbox"
+            checked={by.includes(name)}
+            onChange={(event) =>
+              onChange(
+                event.currentTarget.checked ? [...by, name] : by.filter((one) => one !== name),
+              )
+            }
+          />
           <Name text={name} />
         </label>
       ))}
@@ -30,7 +48,12 @@ function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly 
 }
 
 export const GroupMenu = (props: Parameters<typeof Names>[0]) => (
-  <Menu label={`Group by: ${props.by.length ? props.by.join(", ") : "none"}`} icon="labels" class="group-menu" isLazy>
+  <Menu
+    label={`Group by: ${props.by.length ? props.by.join(", ") : "none"}`}
+    icon="labels"
+    class="group-menu"
+    isLazy
+  >
     <Names {...props} />
   </Menu>
 );

@@ -4,7 +4,16 @@
  */
 import { useCallback, useMemo, useState } from "preact/hooks";
 import type { RangeAnswer, Series } from "../api/explore_api.ts";
-import { digestOf, formatMetric, lineLook, otherLook, plotData, seriesName, valueAt, type LineLook } from "../model/plot_data.ts";
+import {
+  digestOf,
+  formatMetric,
+  lineLook,
+  otherLook,
+  plotData,
+  seriesName,
+  valueAt,
+  type LineLook,
+} from "../model/plot_data.ts";
 import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
 import { formatExact } from "../model/units.ts";
 import type { Selection } from "../model/explore_state.ts";
@@ -29,22 +38,47 @@ interface MetricsProps {
 }
 
 const isSame = (labels: Record<string, string>, only: Selection["only"]) =>
-  only.length > 0 && only.length === Object.keys(labels).length && only.every(([name, value]) => labels[name] === value);
+  only.length > 0 &&
+  only.length === Object.keys(labels).length &&
+  only.every(([name, value]) => labels[name] === value);
 
-const dataOf = ({ series, step_ms }: RangeAnswer) => plotData(series.map(({ points }) => points), step_ms);
+const dataOf = ({ series, step_ms }: RangeAnswer) =>
+  plotData(
+    series.map(({ points }) => points),
+    step_ms,
+  );
 
 function Swatch({ look }: { look: LineLook }) {
   return (
     <svg class="swatch-line" width="22" height="8" viewBox="0 0 22 8" aria-hidden="true">
-      <line x1="1" y1="4" x2="21" y2="4" stroke={look.stroke} stroke-width="2.5" stroke-dasharray={look.dash.join(" ")} />
+      <line
+        x1="1"
+        y1="4"
+        x2="21"
+        y2="4"
+        stroke={look.stroke}
+        stroke-width="2.5"
+        stroke-dasharray={look.dash.join(" ")}
+      />
     </svg>
   );
 }
 
 /** The name and the values of each series, those of the selected part of the time if there is one. A press looks at it alone. */
-function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<MetricsProps, "answer" | "selection" | "onChoose"> & { looks: LineLook[]; cursor: number | null }) {
-  const shown = (value: number | null | undefined) => (value === null || value === undefined ? "–" : formatMetric(value, answer.unit));
-  const atCursor = (one: Series, last: number | undefined) => (cursor === null ? last : valueAt(one.points, cursor, answer.step_ms));
+function SeriesTable({
+  answer,
+  looks,
+  selection,
+  cursor,
+  onChoose,
+}: Pick<MetricsProps, "answer" | "selection" | "onChoose"> & {
+  looks: LineLook[];
+  cursor: number | null;
+}) {
+  const shown = (value: number | null | undefined) =>
+    value === null || value === undefined ? "–" : formatMetric(value, answer.unit);
+  const atCursor = (one: Series, last: number | undefined) =>
+    cursor === null ? last : valueAt(one.points, cursor, answer.step_ms);
   const of = selection.part ? " of selection" : "";
   return (
     <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
@@ -52,9 +86,15 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
         <thead>
           <tr>
             <th scope="col">Series</th>
-            <th scope="col" class="number">{cursor === null ? "Last" + of : formatMoment(cursor, cursor)}</th>
-            <th scope="col" class="number">Average{of}</th>
-            <th scope="col" class="number">Highest{of}</th>
+            <th scope="col" class="number">
+              {cursor === null ? "Last" + of : formatMoment(cursor, cursor)}
+            </th>
+            <th scope="col" class="number">
+              Average{of}
+            </th>
+            <th scope="col" class="number">
+              Highest{of}
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -70,7 +110,13 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
                       {seriesName(one)}
                     </span>
                   ) : (
-                    <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Show only this series" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
+                    <button
+                      type="button"
+                      aria-pressed={isChosen}
+                      disabled={!Object.keys(one.labels).length}
+                      title="Show only this series"
+                      onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}
+                    >
                       <Swatch look={looks[i]} />
                       <Name text={seriesName(one)} />
                     </button>
@@ -90,7 +136,13 @@ function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<Metric
 
 function AllValues({ answer }: { answer: RangeAnswer }) {
   const [isOpen, setOpen] = useState(false);
-  const moments = useMemo(() => [...new Set(answer.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort((a, b) => a - b), [answer]);
+  const moments = useMemo(
+    () =>
+      [...new Set(answer.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort(
+        (a, b) => a - b,
+      ),
+    [answer],
+  );
   return (
     <details class="all-values" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show all values as a table</summary>
@@ -100,16 +152,26 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
             <thead>
               <tr>
                 <th scope="col">Step start</th>
-                {answer.series.map((one) => <th scope="col" class="number" key={seriesName(one)}><Name text={seriesName(one)} /></th>)}
+                {answer.series.map((one) => (
+                  <th scope="col" class="number" key={seriesName(one)}>
+                    <Name text={seriesName(one)} />
+                  </th>
+                ))}
               </tr>
             </thead>
             <tbody>
               {moments.map((ms) => (
                 <tr key={ms}>
-                  <th scope="row"><time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time></th>
+                  <th scope="row">
+                    <time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time>
+                  </th>
                   {answer.series.map((one) => {
                     const value = valueAt(one.points, ms, 1);
-                    return <td class="number" key={seriesName(one)} data-value={value ?? undefined}>{value === null ? "" : formatExact(value, answer.unit)}</td>;
+                    return (
+                      <td class="number" key={seriesName(one)} data-value={value ?? undefined}>
+                        {value === null ? "" : formatExact(value, answer.unit)}
+                      </td>
+                    );
                   })}
                 </tr>
               ))}
@@ -122,15 +184,33 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
 }
 
 /** Marking by keys: where it began, and the step that the cursor stands on. */
-function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "window" | "answer" | "onPart" | "selection">) {
+function useSteps({
+  window,
+  answer,
+  onPart,
+  selection,
+}: Pick<MetricsProps, "window" | "answer" | "onPart" | "selection">) {
   const [step, setStep] = useState<number | null>(null);
   const [anchor, setAnchor] = useState<number | null>(null);
   const first = Math.floor(window.from / answer.step_ms) * answer.step_ms;
   const count = Math.max(1, Math.ceil((window.to - first) / answer.step_ms));
   const msOf = (at: number) => Math.max(window.from, first + at * answer.step_ms);
   const at = Math.min(step ?? count - 1, count - 1);
-  const marked: Span | null = anchor === null ? null : { from: msOf(Math.min(anchor, at)), to: Math.min(window.to, msOf(Math.max(anchor, at) + 1)) };
-  const moves: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count };
+  const marked: Span | null =
+    anchor === null
+      ? null
+      : {
+          from: msOf(Math.min(anchor, at)),
+          to: Math.min(window.to, msOf(Math.max(anchor, at) + 1)),
+        };
+  const moves: Record<string, number> = {
+    ArrowLeft: -1,
+    ArrowRight: 1,
+    PageUp: -10,
+    PageDown: 10,
+    Home: -count,
+    End: count,
+  };
   const press = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const move = moves[event.key];
@@ -146,7 +226,15 @@ function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "win
     } else return;
     event.preventDefault();
   };
-  return { at, begin: msOf(at), ms: step === null ? null : msOf(at), count, marked, press, leave: () => setStep(null) };
+  return {
+    at,
+    begin: msOf(at),
+    ms: step === null ? null : msOf(at),
+    count,
+    marked,
+    press,
+    leave: () => setStep(null),
+  };
 }
 
 export function Metrics(props: MetricsProps) {
@@ -155,7 +243,13 @@ export function Metrics(props: MetricsProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
   const data = useMemo(() => dataOf(answer), [answer]);
-  const looks = useMemo(() => answer.series.map((one, i) => (one.other_count ? otherLook(palette.background) : lineLook(i, palette.background))), [answer, palette]);
+  const looks = useMemo(
+    () =>
+      answer.series.map((one, i) =>
+        one.other_count ? otherLook(palette.background) : lineLook(i, palette.background),
+      ),
+    [answer, palette],
+  );
   const colours = useMemo(() => {
     const style = getComputedStyle(document.documentElement);
     return { text: style.getPropertyValue("--muted"), line: style.getPropertyValue("--line") };
@@ -193,18 +287,38 @@ export function Metrics(props: MetricsProps) {
       <p class="part-line" role="status">
         {selection.part ? (
           <>
-            <span>Showing <strong>{formatSpan(selection.part)}</strong> ({formatLength(selection.part.to - selection.part.from)})</span>
-            <Button look="quiet" onClick={onZoom}>Zoom to this range</Button>
-            <Button look="quiet" onClick={() => onPart(null)}>Clear selection</Button>
+            <span>
+              Showing <strong>{formatSpan(selection.part)}</strong> (
+              {formatLength(selection.part.to - selection.part.from)})
+            </span>
+            <Button look="quiet" onClick={onZoom}>
+              Zoom to this range
+            </Button>
+            <Button look="quiet" onClick={() => onPart(null)}>
+              Clear selection
+            </Button>
           </>
         ) : (
-          <span>{steps.marked ? `Selected ${formatSpan(steps.marked)}: press Enter to show it` : "Drag across the graph to select a time range"}</span>
+          <span>
+            {steps.marked
+              ? `Selected ${formatSpan(steps.marked)}: press Enter to show it`
+              : "Drag across the graph to select a time range"}
+          </span>
         )}
         {of && <strong class="of-stacks">{of}</strong>}
       </p>
-      {answer.notes?.map((note) => <p class="hint range-note" key={note}>{note}</p>)}
+      {answer.notes?.map((note) => (
+        <p class="hint range-note" key={note}>
+          {note}
+        </p>
+      ))}
       <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
-      {others > 0 && <p class="hint">The {answer.series.length - 1} largest series are shown; the other {others} are summed in one line. To see them, group by other labels or narrow the query.</p>}
+      {others > 0 && (
+        <p class="hint">
+          The {answer.series.length - 1} largest series are shown; the other {others} are summed in
+          one line. To see them, group by other labels or narrow the query.
+        </p>
+      )}
       <AllValues answer={answer} />
     </div>
   );

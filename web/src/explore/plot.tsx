@@ -50,7 +50,12 @@ function momentTexts(splits: number[], stepMs: number): string[] {
 function makePlot(root: HTMLElement, props: PlotProps): uPlot {
   const { data, window, format, looks, chosen, colours } = props;
   const font = `11px ${getComputedStyle(root).fontFamily}`;
-  const axis = { stroke: colours.text, font, grid: { stroke: colours.line, width: 1, dash: [2, 3] }, ticks: { show: false } };
+  const axis = {
+    stroke: colours.text,
+    font,
+    grid: { stroke: colours.line, width: 1, dash: [2, 3] },
+    ticks: { show: false },
+  };
   const widest = Math.max(...data.values.flat().map((value) => format(value ?? 0).length), 4);
   return new uPlot(
     {
@@ -59,15 +64,32 @@ function makePlot(root: HTMLElement, props: PlotProps): uPlot {
       ms: 1,
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 } },
-      scales: { x: { range: () => [window.from, window.to] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
+      scales: {
+        x: { range: () => [window.from, window.to] },
+        y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] },
+      },
       axes: [
-        { ...axis, size: 36, space: 70, values: (_, splits, _axis, _space, step) => momentTexts(splits, step) },
-        { ...axis, size: Math.min(96, 16 + 6.2 * widest), space: 32, values: (_, splits) => splits.map((value) => format(value)) },
+        {
+          ...axis,
+          size: 36,
+          space: 70,
+          values: (_, splits, _axis, _space, step) => momentTexts(splits, step),
+        },
+        {
+          ...axis,
+          size: Math.min(96, 16 + 6.2 * widest),
+          space: 32,
+          values: (_, splits) => splits.map((value) => format(value)),
+        },
       ],
       series: [
         {},
         ...looks.map(({ stroke, dash }, i) => ({
-          stroke, dash, width: chosen === i ? 2.5 : 1.5, alpha: chosen < 0 || chosen === i ? 1 : 0.3, points: { size: 5, fill: stroke },
+          stroke,
+          dash,
+          width: chosen === i ? 2.5 : 1.5,
+          alpha: chosen < 0 || chosen === i ? 1 : 0.3,
+          points: { size: 5, fill: stroke },
         })),
       ],
     },
@@ -77,21 +99,34 @@ function makePlot(root: HTMLElement, props: PlotProps): uPlot {
 }
 
 function showPart(plot: uPlot, part: Span | null): void {
-  const place = (ms: number) => Math.min(plot.over.clientWidth, Math.max(0, plot.valToPos(ms, "x")));
+  const place = (ms: number) =>
+    Math.min(plot.over.clientWidth, Math.max(0, plot.valToPos(ms, "x")));
   const left = part ? place(part.from) : 0;
-  plot.setSelect({ left, width: part ? Math.max(1, place(part.to) - left) : 0, top: 0, height: part ? plot.over.clientHeight : 0 }, false);
+  plot.setSelect(
+    {
+      left,
+      width: part ? Math.max(1, place(part.to) - left) : 0,
+      top: 0,
+      height: part ? plot.over.clientHeight : 0,
+    },
+    false,
+  );
 }
 
 function showCursor(plot: uPlot, ms: number | null): void {
   const top = plot.over.clientHeight / 2;
-  plot.setCursor(ms === null ? { left: -10, top: -10 } : { left: plot.valToPos(ms, "x"), top }, false);
+  plot.setCursor(
+    ms === null ? { left: -10, top: -10 } : { left: plot.valToPos(ms, "x"), top },
+    false,
+  );
 }
 
 /** Follows one pointer from press to release; a finger that goes up or down scrolls the page as ever. */
 function followDrags(plot: uPlot, latest: { current: PlotProps }): void {
   const { over } = plot;
   let begun: number | null = null;
-  const placeOf = (event: PointerEvent) => Math.min(over.clientWidth, Math.max(0, event.clientX - over.getBoundingClientRect().left));
+  const placeOf = (event: PointerEvent) =>
+    Math.min(over.clientWidth, Math.max(0, event.clientX - over.getBoundingClientRect().left));
   const msAt = (place: number) => Math.round(plot.posToVal(place, "x"));
   const spanTo = (place: number): Span => {
     const [from, to] = [begun!, place].sort((a, b) => a - b).map(msAt);
@@ -142,7 +177,10 @@ export function Plot(props: PlotProps) {
       made.destroy();
     };
   }, [data, window.from, window.to, format, looks, chosen, colours]);
-  useEffect(() => showPart(plot.current!, part), [part?.from, part?.to, data, looks, chosen, window.from, window.to]);
+  useEffect(
+    () => showPart(plot.current!, part),
+    [part?.from, part?.to, data, looks, chosen, window.from, window.to],
+  );
   useEffect(() => showCursor(plot.current!, cursor), [cursor]);
   return <div class="plot-lines" ref={root} />;
 }

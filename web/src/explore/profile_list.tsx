@@ -9,7 +9,10 @@ import type { Problem } from "../api/api.ts";
 import { useLoaded } from "./use_selection.ts";
 
 function labelText({ labels }: StoredProfile): string {
-  return Object.entries(labels).filter(([name]) => !name.startsWith("__")).map(([name, value]) => `${name}=${value}`).join(" · ");
+  return Object.entries(labels)
+    .filter(([name]) => !name.startsWith("__"))
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" · ");
 }
 
 interface ProfileListProps {
@@ -22,14 +25,19 @@ interface ProfileListProps {
 export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
   const key = `${asked.query}\n${asked.from}\n${asked.to}`;
   const first = useLoaded(key, (signal) => listStored(asked, "", signal));
-  const [more, setMore] = useState<{ key: string; rows: StoredProfile[]; next: string | null }>({ key: "", rows: [], next: null });
+  const [more, setMore] = useState<{ key: string; rows: StoredProfile[]; next: string | null }>({
+    key: "",
+    rows: [],
+    next: null,
+  });
   const [problem, setProblem] = useState<Problem | null>(null);
   const isSame = more.key === key;
   const rows = [...(first.value?.data ?? []), ...(isSame ? more.rows : [])];
   const next = isSame ? more.next : (first.value?.next ?? null);
   const loadMore = () =>
     listStored(asked, next!).then(
-      (page) => setMore({ key, rows: [...(isSame ? more.rows : []), ...page.data], next: page.next }),
+      (page) =>
+        setMore({ key, rows: [...(isSame ? more.rows : []), ...page.data], next: page.next }),
       (error) => setProblem(asProblem(error)),
     );
   if (first.problem ?? problem) return <ErrorLine error={first.problem ?? problem} />;
@@ -40,8 +48,12 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
         <thead>
           <tr>
             <th scope="col">Start</th>
-            <th scope="col" class="number">Duration</th>
-            <th scope="col" class="number">Total</th>
+            <th scope="col" class="number">
+              Duration
+            </th>
+            <th scope="col" class="number">
+              Total
+            </th>
             <th scope="col">Labels</th>
           </tr>
         </thead>
@@ -49,19 +61,31 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
           {rows.map((row) => (
             <tr key={row.id} class={row.id === opened ? "chosen" : ""}>
               <th scope="row">
-                <button type="button" aria-pressed={row.id === opened} onClick={() => onOpen(row.id === opened ? "" : row.id)}>
+                <button
+                  type="button"
+                  aria-pressed={row.id === opened}
+                  onClick={() => onOpen(row.id === opened ? "" : row.id)}
+                >
                   {formatMoment(new Date(row.time).getTime())}
                 </button>
               </th>
-              <td class="number">{row.duration_ns > 0 ? formatValue(row.duration_ns, "ns") : "–"}</td>
+              <td class="number">
+                {row.duration_ns > 0 ? formatValue(row.duration_ns, "ns") : "–"}
+              </td>
               <td class="number">{formatValue(row.total, row.unit)}</td>
-              <td><Name text={labelText(row)} /></td>
+              <td>
+                <Name text={labelText(row)} />
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
       {rows.length === 0 && <p class="hint">No profiles.</p>}
-      {next && <p class="pager"><Button onClick={() => void loadMore()}>Show more</Button></p>}
+      {next && (
+        <p class="pager">
+          <Button onClick={() => void loadMore()}>Show more</Button>
+        </p>
+      )}
     </div>
   );
 }

@@ -7,11 +7,27 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { listLabelNames, listLabelValues } from "../api/explore_api.ts";
 import type { Span } from "../model/moment.ts";
-import { afterName, complete, errorInField, isUnfinished, joinQuery, operators, othersOf, readMatchers, splitQuery, type Place } from "../model/selector.ts";
+import {
+  afterName,
+  complete,
+  errorInField,
+  isUnfinished,
+  joinQuery,
+  operators,
+  othersOf,
+  readMatchers,
+  splitQuery,
+  type Place,
+} from "../model/selector.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Name } from "../ui/kit.tsx";
 
-const operatorNames: Record<string, string> = { "=": "is", "!=": "is not", "=~": "matches", "!~": "does not match" };
+const operatorNames: Record<string, string> = {
+  "=": "is",
+  "!=": "is not",
+  "=~": "matches",
+  "!~": "does not match",
+};
 const maxShown = 100;
 const maxKnown = 50;
 
@@ -56,11 +72,20 @@ function useChoices(type: string, span: Span) {
     let all: string[] = [];
     if (place.expects === "operator") all = [...operators];
     else if (place.expects !== "comma")
-      all = await answers(key, () => (place.expects === "name" ? listLabelNames(match, span) : listLabelValues(place.label, match, span))).catch(() => []);
+      all = await answers(key, () =>
+        place.expects === "name"
+          ? listLabelNames(match, span)
+          : listLabelValues(place.label, match, span),
+      ).catch(() => []);
     if (turn !== asked.current) return null;
     const next = all.includes(place.typed) ? afterName(text, place) : null;
-    const found = matching(all, place.expects === "operator" ? "" : place.typed).filter((one) => !next || one !== place.typed);
-    const offered = [...(next ? operators.map((text) => ({ text, place: next })) : []), ...found.map((text) => ({ text, place }))];
+    const found = matching(all, place.expects === "operator" ? "" : place.typed).filter(
+      (one) => !next || one !== place.typed,
+    );
+    const offered = [
+      ...(next ? operators.map((text) => ({ text, place: next })) : []),
+      ...found.map((text) => ({ text, place })),
+    ];
     setChoices(offered);
     return offered;
   };
@@ -117,7 +142,9 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
     close();
     const typed = input.current!.value;
     // A whole query may be pasted, type and all.
-    onQuery(typed.includes("{") && typed.trimEnd().endsWith("}") ? typed.trim() : joinQuery(type, typed));
+    onQuery(
+      typed.includes("{") && typed.trimEnd().endsWith("}") ? typed.trim() : joinQuery(type, typed),
+    );
   };
   const choose = (choice: Choice) => {
     const field = input.current!;
@@ -140,8 +167,16 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       if (!offered) look();
-      else setActive((active + step + choices.length + (active < 0 && step < 0 ? 1 : 0)) % choices.length);
-    } else if ((event.key === "Enter" || (event.key === "Tab" && !event.shiftKey)) && offered && active >= 0) choose(choices[active]);
+      else
+        setActive(
+          (active + step + choices.length + (active < 0 && step < 0 ? 1 : 0)) % choices.length,
+        );
+    } else if (
+      (event.key === "Enter" || (event.key === "Tab" && !event.shiftKey)) &&
+      offered &&
+      active >= 0
+    )
+      choose(choices[active]);
     else if (event.key === "Enter") void enter();
     else if (event.key === "Escape") {
       asked.current = null;
@@ -183,11 +218,23 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
           onBlur={close}
         />
         <span aria-hidden="true">{"}"}</span>
-        <button type="button" class="icon-button" aria-label="Run query" title="Run query (Enter)" onClick={run}>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Run query"
+          title="Run query (Enter)"
+          onClick={run}
+        >
           <Icon name="search" />
         </button>
       </div>
-      <ul class="offers" id={`${id}-list`} role="listbox" aria-label="Completions" hidden={!offered}>
+      <ul
+        class="offers"
+        id={`${id}-list`}
+        role="listbox"
+        aria-label="Completions"
+        hidden={!offered}
+      >
         {choices.map((choice, i) => (
           <li
             key={choice.place.expects + choice.text}

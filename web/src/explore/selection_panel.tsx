@@ -32,11 +32,21 @@ function chosenType({ types, range }: Known, type: string): string {
 
 function typeChoices({ types }: Known, type: string) {
   const choices = (types.value ?? []).map((one) => ({ value: one.type, label: typeLabel(one) }));
-  if (!choices.some(({ value }) => value === type)) choices.unshift({ value: type, label: type || "Profile type" });
+  if (!choices.some(({ value }) => value === type))
+    choices.unshift({ value: type, label: type || "Profile type" });
   return choices;
 }
 
-export function SelectionPanel({ side, selection, known, hasLines, of, onChange, onRefresh, children }: SelectionPanelProps) {
+export function SelectionPanel({
+  side,
+  selection,
+  known,
+  hasLines,
+  of,
+  onChange,
+  onRefresh,
+  children,
+}: SelectionPanelProps) {
   const { types, range, window, queryError } = known;
   const failed = [types, range].find((one) => one.problem);
   const type = chosenType(known, splitQuery(selection.query).type);
@@ -45,13 +55,28 @@ export function SelectionPanel({ side, selection, known, hasLines, of, onChange,
     onRefresh();
     onChange({ query, only: [] });
   };
-  const zoom = () => selection.part && onChange({ from: String(selection.part.from), until: String(selection.part.to), part: null });
+  const zoom = () =>
+    selection.part &&
+    onChange({ from: String(selection.part.from), until: String(selection.part.to), part: null });
   return (
     <section class={`selection ${side.toLowerCase()}`} aria-label={side || "Selection"}>
       {side && <h2 class="side-word">{side}</h2>}
       <div class="selection-bar">
-        <Select label={`Profile type${word}`} value={type} choices={typeChoices(known, type)} onChange={(chosen) => onChange({ query: joinQuery(chosen, splitQuery(selection.query).matchers), only: [] })} />
-        <QueryBar label={`Labels${word}`} query={selection.query} error={queryError} span={window} onQuery={ask} />
+        <Select
+          label={`Profile type${word}`}
+          value={type}
+          choices={typeChoices(known, type)}
+          onChange={(chosen) =>
+            onChange({ query: joinQuery(chosen, splitQuery(selection.query).matchers), only: [] })
+          }
+        />
+        <QueryBar
+          label={`Labels${word}`}
+          query={selection.query}
+          error={queryError}
+          span={window}
+          onQuery={ask}
+        />
         <TimeRange label={`Time${word}`} span={window} {...{ selection, onChange, onRefresh }} />
         {children}
       </div>

@@ -26,18 +26,30 @@ function sideTitle(i: number, titles: readonly string[], chosen = titles.at(-1)!
   return chosen === titles[1] ? titles[i] : `${chosen} (${i ? "after" : "before"})`;
 }
 
-async function keep(asked: readonly Asked[], titles: readonly string[], settings: ShareSettings, labels: readonly string[]): Promise<string> {
+async function keep(
+  asked: readonly Asked[],
+  titles: readonly string[],
+  settings: ShareSettings,
+  labels: readonly string[],
+): Promise<string> {
   const kept = asked.length > 1 && labels.length ? allLabels : labels;
   const made: { id: string; url: string }[] = [];
   for (const [i, one] of asked.entries()) {
-    made.push(await shareAnswer(one, { ...settings, title: sideTitle(i, titles, settings.title) }, kept));
+    made.push(
+      await shareAnswer(one, { ...settings, title: sideTitle(i, titles, settings.title) }, kept),
+    );
   }
-  return made.length > 1 ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}` : made[0].url;
+  return made.length > 1
+    ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}`
+    : made[0].url;
 }
 
 export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) {
   const [titles] = useState(() => titlesOf(asked));
-  const [settings, setSettings] = useState<ShareSettings>({ visibility: "team", title: titles.at(-1) });
+  const [settings, setSettings] = useState<ShareSettings>({
+    visibility: "team",
+    title: titles.at(-1),
+  });
   const [link, setLink] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<Problem | null>(null);
@@ -53,18 +65,29 @@ export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) 
     setBusy(false);
   };
   return (
-    <Dialog title={asked.length > 1 ? "Share this comparison" : "Share this profile"} onClose={onClose}>
+    <Dialog
+      title={asked.length > 1 ? "Share this comparison" : "Share this profile"}
+      onClose={onClose}
+    >
       {link ? (
         <>
           <p>This link keeps what you see, even after the profiles behind it are deleted.</p>
           <CopyField what="Link" text={link} />
-          <div class="actions"><a class="button primary" href={link}><span>Open link</span></a></div>
+          <div class="actions">
+            <a class="button primary" href={link}>
+              <span>Open link</span>
+            </a>
+          </div>
         </>
       ) : (
         <form onSubmit={send}>
           <SettingsForm settings={settings} hasTeam onChange={setSettings} />
           <ErrorLine error={error} />
-          <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Create link</Button></div>
+          <div class="actions">
+            <Button look="primary" type="submit" disabled={isBusy}>
+              Create link
+            </Button>
+          </div>
         </form>
       )}
     </Dialog>

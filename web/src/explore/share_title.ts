@@ -9,11 +9,13 @@ import { typeWord } from "./type_names.ts";
 
 /** The server takes titles of 200 characters: so that those of two sides fit. */
 const longest = { title: 200, type: 30, labels: 45 };
-const cut = (text: string, most: number) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const cut = (text: string, most: number) =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 function labelsOf(matchers: string): string {
   const all = readMatchers(matchers, matchers.length).matchers;
-  const isService = ({ name, operator }: { name: string; operator: string }) => name === "service_name" && operator === "=";
+  const isService = ({ name, operator }: { name: string; operator: string }) =>
+    name === "service_name" && operator === "=";
   const texts = [...all.filter(isService), ...all.filter((one) => !isService(one))].map((one) => {
     const value = one.quoted.slice(1, -1).replace(/\\(["\\])/g, "$1");
     return isService(one) ? value : one.name + one.operator + value;
@@ -40,5 +42,8 @@ export function titlesOf(asked: readonly Asked[]): string[] {
   const [before, after] = asked;
   const compared = (other: string) => `${titleOf(after)} compared with ${other}`;
   const whole = compared(before.query === after.query ? windowOf(before) : titleOf(before));
-  return [`${titleOf(before)} (before)`, whole.length <= longest.title ? whole : compared(windowOf(before))];
+  return [
+    `${titleOf(before)} (before)`,
+    whole.length <= longest.title ? whole : compared(windowOf(before)),
+  ];
 }

@@ -6,17 +6,31 @@ import { Button, Dialog, ErrorLine, Field, IconButton, Select } from "../ui/kit.
 import { Problem } from "../api/api.ts";
 
 const presets: [string, string][] = [
-  ["now-15m", "Last 15 minutes"], ["now-1h", "Last hour"], ["now-6h", "Last 6 hours"], ["now-24h", "Last 24 hours"], ["now-7d", "Last 7 days"], ["now-30d", "Last 30 days"],
+  ["now-15m", "Last 15 minutes"],
+  ["now-1h", "Last hour"],
+  ["now-6h", "Last 6 hours"],
+  ["now-24h", "Last 24 hours"],
+  ["now-7d", "Last 7 days"],
+  ["now-30d", "Last 30 days"],
 ];
 
-function MomentsDialog({ span, onSpan, onClose }: { span: Span; onSpan: (span: Span) => void; onClose: () => void }) {
+function MomentsDialog({
+  span,
+  onSpan,
+  onClose,
+}: {
+  span: Span;
+  onSpan: (span: Span) => void;
+  onClose: () => void;
+}) {
   const [from, setFrom] = useState(toLocal(span.from));
   const [to, setTo] = useState(toLocal(span.to));
   const [error, setError] = useState<Problem | null>(null);
   const send = (event: Event) => {
     event.preventDefault();
     const chosen = { from: new Date(from).getTime(), to: new Date(to).getTime() };
-    if (!(chosen.from < chosen.to)) return setError(new Problem(0, "invalid", "", "The start must be before the end.", "", null));
+    if (!(chosen.from < chosen.to))
+      return setError(new Problem(0, "invalid", "", "The start must be before the end.", "", null));
     onSpan(chosen);
     onClose();
   };
@@ -24,12 +38,38 @@ function MomentsDialog({ span, onSpan, onClose }: { span: Span; onSpan: (span: S
     <Dialog title="Custom range" onClose={onClose}>
       <form onSubmit={send}>
         <div class="field-row">
-          <Field label="From">{(id) => <input id={id} type="datetime-local" step={1} required value={from} onInput={(event) => setFrom(event.currentTarget.value)} />}</Field>
-          <Field label="Until">{(id) => <input id={id} type="datetime-local" step={1} required value={to} onInput={(event) => setTo(event.currentTarget.value)} />}</Field>
+          <Field label="From">
+            {(id) => (
+              <input
+                id={id}
+                type="datetime-local"
+                step={1}
+                required
+                value={from}
+                onInput={(event) => setFrom(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+          <Field label="Until">
+            {(id) => (
+              <input
+                id={id}
+                type="datetime-local"
+                step={1}
+                required
+                value={to}
+                onInput={(event) => setTo(event.currentTarget.value)}
+              />
+            )}
+          </Field>
         </div>
         <p class="hint">Times are in this browser’s time zone.</p>
         <ErrorLine error={error} />
-        <div class="actions"><Button look="primary" type="submit">Apply</Button></div>
+        <div class="actions">
+          <Button look="primary" type="submit">
+            Apply
+          </Button>
+        </div>
       </form>
     </Dialog>
   );
@@ -45,19 +85,36 @@ interface TimeRangeProps {
 
 export function TimeRange({ selection, span, label, onChange, onRefresh }: TimeRangeProps) {
   const [isChoosing, setChoosing] = useState(false);
-  const preset = selection.until === "now" && presets.some(([from]) => from === selection.from) ? selection.from : "";
+  const preset =
+    selection.until === "now" && presets.some(([from]) => from === selection.from)
+      ? selection.from
+      : "";
   const choices = presets.map(([value, label]) => ({ value, label }));
-  if (!preset) choices.unshift({ value: "", label: formatLength(span.to - span.from) + (selection.until === "now" ? " until now" : ", fixed") });
+  if (!preset)
+    choices.unshift({
+      value: "",
+      label:
+        formatLength(span.to - span.from) + (selection.until === "now" ? " until now" : ", fixed"),
+    });
   const choose = (value: string) => {
     if (value === "fixed") setChoosing(true);
     else if (value) onChange({ from: value, until: "now", part: null });
   };
-  const setSpan = ({ from, to }: Span) => onChange({ from: String(from), until: String(to), part: null });
+  const setSpan = ({ from, to }: Span) =>
+    onChange({ from: String(from), until: String(to), part: null });
   return (
     <span class="time-range">
-      <Select key={preset + isChoosing} label={label} value={preset} choices={[...choices, { value: "fixed", label: "Custom range…" }]} onChange={choose} />
+      <Select
+        key={preset + isChoosing}
+        label={label}
+        value={preset}
+        choices={[...choices, { value: "fixed", label: "Custom range…" }]}
+        onChange={choose}
+      />
       <IconButton icon="refresh" label="Refresh" onClick={onRefresh} />
-      {isChoosing && <MomentsDialog span={span} onSpan={setSpan} onClose={() => setChoosing(false)} />}
+      {isChoosing && (
+        <MomentsDialog span={span} onSpan={setSpan} onClose={() => setChoosing(false)} />
+      )}
     </span>
   );
 }

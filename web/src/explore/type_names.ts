@@ -2,9 +2,21 @@
 import type { ProfileType } from "../api/explore_api.ts";
 
 const names: Record<string, string> = {
-  cpu: "CPU time", samples: "CPU samples", wall: "Wall time", wall_time: "Wall time", alloc_space: "Allocated memory", alloc_objects: "Allocated objects",
-  inuse_space: "Memory in use", inuse_objects: "Objects in use", goroutine: "Goroutines", goroutines: "Goroutines", contentions: "Contentions",
-  delay: "Time blocked", off_cpu: "Time off CPU", lock_time: "Time in locks", exceptions: "Exceptions",
+  cpu: "CPU time",
+  samples: "CPU samples",
+  wall: "Wall time",
+  wall_time: "Wall time",
+  alloc_space: "Allocated memory",
+  alloc_objects: "Allocated objects",
+  inuse_space: "Memory in use",
+  inuse_objects: "Objects in use",
+  goroutine: "Goroutines",
+  goroutines: "Goroutines",
+  contentions: "Contentions",
+  delay: "Time blocked",
+  off_cpu: "Time off CPU",
+  lock_time: "Time in locks",
+  exceptions: "Exceptions",
 };
 
 /** The reader's word first, then what tells it from others. */
@@ -21,6 +33,7 @@ export function typeWord(type: string): string {
 
 /** What a page begins with: CPU time where there is some. */
 export function firstType(types: readonly ProfileType[]): ProfileType | undefined {
-  const rank = ({ sample_type }: ProfileType) => ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;
+  const rank = ({ sample_type }: ProfileType) =>
+    ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;
   return [...types].sort((a, b) => rank(a) - rank(b))[0];
 }

@@ -15,7 +15,10 @@ export interface Loaded<Value> {
 }
 
 /** What load gives for a key; null and "" are not asked for. */
-export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal) => Promise<Value>): Loaded<Value> {
+export function useLoaded<Value>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<Value>,
+): Loaded<Value> {
   const [loaded, setLoaded] = useState<{ value: Value; key: string } | null>(null);
   const [failed, setFailed] = useState<{ problem: Problem; key: string } | null>(null);
   const [attempt, setAttempt] = useState(0);
@@ -48,13 +51,23 @@ export interface Known {
 }
 
 /** null: there is no such selection. */
-export function useSelection(selection: Selection | null, by: readonly string[], rules: StackRules, nowMs: number): Known | null {
+export function useSelection(
+  selection: Selection | null,
+  by: readonly string[],
+  rules: StackRules,
+  nowMs: number,
+): Known | null {
   const window = selection && windowOf(selection, nowMs);
   // Windows of fixed times are asked for anew, too, when all is brought up to date.
   const spanKey = window && `${nowMs}\n${window.from}\n${window.to}`;
   const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
-  const range = useLoaded(window?.query ? [spanKey, window.query, JSON.stringify([by, rules])].join("\n") : null, (signal) => getRange(window!, by, rules, signal));
+  const range = useLoaded(
+    window?.query ? [spanKey, window.query, JSON.stringify([by, rules])].join("\n") : null,
+    (signal) => getRange(window!, by, rules, signal),
+  );
   if (!window) return null;
-  const isOfQuery = range.problem?.status === 404 || (range.problem?.status === 400 && range.problem.detail.startsWith("query: "));
+  const isOfQuery =
+    range.problem?.status === 404 ||
+    (range.problem?.status === 400 && range.problem.detail.startsWith("query: "));
   return { window, types, range, queryError: isOfQuery ? range.problem!.detail : "" };
 }

@@ -33,11 +33,41 @@ interface Choice {
 }
 
 const choices: Choice[] = [
-  { kind: "pprof", label: "pprof", ending: ".pb.gz", type: "application/gzip", note: "for go tool pprof and most other viewers" },
-  { kind: "folded", label: "Folded stacks", ending: ".folded", type: "text/plain", note: "one line per stack, with names and values only" },
-  { kind: "json", label: "JSON", ending: ".json", type: "application/json", note: "the tree in the API’s format" },
-  { kind: "page", label: "Page with the viewer", ending: ".html", type: "text/html", note: `one file that opens offline, up to ${formatBytes(maxPageBytes)}` },
-  { kind: "svg", label: "Vector picture", ending: ".svg", type: "image/svg+xml", note: "the current view, with text and tooltips" },
+  {
+    kind: "pprof",
+    label: "pprof",
+    ending: ".pb.gz",
+    type: "application/gzip",
+    note: "for go tool pprof and most other viewers",
+  },
+  {
+    kind: "folded",
+    label: "Folded stacks",
+    ending: ".folded",
+    type: "text/plain",
+    note: "one line per stack, with names and values only",
+  },
+  {
+    kind: "json",
+    label: "JSON",
+    ending: ".json",
+    type: "application/json",
+    note: "the tree in the API’s format",
+  },
+  {
+    kind: "page",
+    label: "Page with the viewer",
+    ending: ".html",
+    type: "text/html",
+    note: `one file that opens offline, up to ${formatBytes(maxPageBytes)}`,
+  },
+  {
+    kind: "svg",
+    label: "Vector picture",
+    ending: ".svg",
+    type: "image/svg+xml",
+    note: "the current view, with text and tooltips",
+  },
   { kind: "png", label: "Picture", ending: ".png", type: "image/png", note: "the current view" },
 ];
 const isPicture = (kind: Kind): kind is "svg" | "png" => kind === "svg" || kind === "png";
@@ -58,37 +88,70 @@ function rulesForAll({ state, regrouped }: PaneContext): ServedRules | undefined
 
 /** The groups that a page has besides its own. */
 function otherGroups(context: PaneContext, own: string): string[] {
-  return context.regrouped && rulesForAll(context) !== null ? context.regrouped.groups.filter((group) => group !== own) : [];
+  return context.regrouped && rulesForAll(context) !== null
+    ? context.regrouped.groups.filter((group) => group !== own)
+    : [];
 }
 
 /** A link may name a label without saying that it is one. */
 function ownGroup({ state, regrouped }: PaneContext): string {
-  return regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ?? state.group;
+  return (
+    regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ??
+    state.group
+  );
 }
 
 /** The whole by another group, under the same rules. */
-async function packGroup(context: PaneContext, group: string, signal: AbortSignal): Promise<BlobPart[]> {
+async function packGroup(
+  context: PaneContext,
+  group: string,
+  signal: AbortSignal,
+): Promise<BlobPart[]> {
   const flame = await context.regrouped!.load(signal, rulesForAll(context) ?? undefined, group);
   return makeParts({ source: flame, flame, zoom: 0, comment: "" }, "page");
 }
 
 function huesOf({ source, flame, zoom }: Seen): PageHues {
   const frames = new Set(flame.frame.subarray(zoom, flame.end[zoom]));
-  for (let at = zoom; at > 0; ) frames.add(flame.frame[(at = parentOf(flame, at))]);
-  return Object.fromEntries((["package", "binary"] as const).map((mode) => [mode, new FrameColours(source, mode).huesOf(frames)]));
+  for (let at = zoom; at > 0;) frames.add(flame.frame[(at = parentOf(flame, at))]);
+  return Object.fromEntries(
+    (["package", "binary"] as const).map((mode) => [
+      mode,
+      new FrameColours(source, mode).huesOf(frames),
+    ]),
+  );
 }
 
 /** What is seen, then what was gathered of the same by other groups. */
-async function packPage(seen: Seen, context: PaneContext, { trees }: Gathered<BlobPart[]>): Promise<Blob> {
+async function packPage(
+  seen: Seen,
+  context: PaneContext,
+  { trees }: Gathered<BlobPart[]>,
+): Promise<Blob> {
   const group = ownGroup(context);
   const packed: PackedTree[] = [{ group, parts: await makeParts(seen, "page") }];
-  for (const other of otherGroups(context, group)) if (trees.has(other)) packed.push({ group: other, parts: trees.get(other)! });
-  return makePage(packed, { title: pageTitle(), state: { ...context.state, group }, hues: huesOf(seen) });
+  for (const other of otherGroups(context, group))
+    if (trees.has(other)) packed.push({ group: other, parts: trees.get(other)! });
+  return makePage(packed, {
+    title: pageTitle(),
+    state: { ...context.state, group },
+    hues: huesOf(seen),
+  });
 }
 
-async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext, gathered: Gathered<BlobPart[]>): Promise<Blob> {
+async function makeFile(
+  kind: Kind,
+  type: string,
+  seen: Seen,
+  context: PaneContext,
+  gathered: Gathered<BlobPart[]>,
+): Promise<Blob> {
   const graph = picturesShown().length ? null : graphShown();
-  if (kind === "svg") return new Blob([graph ? graphToSvg(graph, pageTitle()) : toSvg(picturesShown(), pageTitle())], { type });
+  if (kind === "svg")
+    return new Blob(
+      [graph ? graphToSvg(graph, pageTitle()) : toSvg(picturesShown(), pageTitle())],
+      { type },
+    );
   if (kind === "png") return graph ? graphToPng(graph) : toPng(picturesShown());
   if (kind === "page") return packPage(seen, context, gathered);
   return new Blob(await makeParts(seen, kind), { type });
@@ -116,18 +179,34 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   useEffect(() => cancel, []); // who closes the dialog waits for nothing
 
   /** False: some did not come, and the reader is asked. */
-  const gatherFor = async (choice: Choice, gathered: Gathered<BlobPart[]>, signal: AbortSignal): Promise<boolean> => {
+  const gatherFor = async (
+    choice: Choice,
+    gathered: Gathered<BlobPart[]>,
+    signal: AbortSignal,
+  ): Promise<boolean> => {
     const groups = otherGroups(context, ownGroup(context));
     const make = (group: string) => packGroup(context, group, signal);
-    await gather(groups, make, gathered, signal, (done) => setProgress({ done, of: groups.length }));
+    await gather(groups, make, gathered, signal, (done) =>
+      setProgress({ done, of: groups.length }),
+    );
     if (gathered.failed.size > 0) setUnfinished({ choice, gathered });
     return gathered.failed.size === 0;
   };
-  const write = async ({ kind, ending, type }: Choice, gathered: Gathered<BlobPart[]>, signal: AbortSignal) => {
+  const write = async (
+    { kind, ending, type }: Choice,
+    gathered: Gathered<BlobPart[]>,
+    signal: AbortSignal,
+  ) => {
     const { flame, source, state, zoom } = context;
     const filters = filterWords(state).join("; ");
     const comment = `exported view of ${pageTitle()}${filters ? `, filtered: ${filters}` : ""}`;
-    const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context, gathered);
+    const blob = await makeFile(
+      kind,
+      type,
+      { flame, source, zoom: isZoomed ? zoom : 0, comment },
+      context,
+      gathered,
+    );
     signal.throwIfAborted();
     const name = fileNameOf(pageTitle()) + ending;
     save(blob, name);
@@ -136,7 +215,11 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   /** What else had the focus goes away. */
   const focusOn = ({ kind }: Choice) => document.getElementById(`export-${kind}`)?.focus();
   /** asks: first for the groups that are not there yet. */
-  const run = async (choice: Choice, gathered: Gathered<BlobPart[]> = { trees: new Map(), failed: new Map() }, asks = true) => {
+  const run = async (
+    choice: Choice,
+    gathered: Gathered<BlobPart[]> = { trees: new Map(), failed: new Map() },
+    asks = true,
+  ) => {
     if (busy !== null) return;
     focusOn(choice);
     const { signal } = (abort.current = new AbortController());
@@ -144,7 +227,12 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
     setError(null);
     setUnfinished(null);
     try {
-      const isWhole = choice.kind !== "page" || !hasGroups || isZoomed || !asks || (await gatherFor(choice, gathered, signal));
+      const isWhole =
+        choice.kind !== "page" ||
+        !hasGroups ||
+        isZoomed ||
+        !asks ||
+        (await gatherFor(choice, gathered, signal));
       if (isWhole) await write(choice, gathered, signal);
     } catch (caught) {
       if (!signal.aborted) setError(asProblem(caught));
@@ -157,7 +245,12 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
 }
 
 /** While groups are asked for: how far it is; and what did not come. */
-function GroupState({ progress, unfinished, run, cancel }: Pick<ReturnType<typeof useExport>, "progress" | "unfinished" | "run" | "cancel">) {
+function GroupState({
+  progress,
+  unfinished,
+  run,
+  cancel,
+}: Pick<ReturnType<typeof useExport>, "progress" | "unfinished" | "run" | "cancel">) {
   const word = (group: string) => group.replace(/^label:/, "");
   const missing = useRef<HTMLDivElement>(null);
   useEffect(() => missing.current?.querySelector("button")?.focus(), [unfinished]);
@@ -166,7 +259,9 @@ function GroupState({ progress, unfinished, run, cancel }: Pick<ReturnType<typeo
       {progress && (
         <div class="actions export-progress">
           <progress max={progress.of} value={progress.done} aria-label="Groupings of the page" />
-          <span role="status">{progress.done} of {progress.of} groupings</span>
+          <span role="status">
+            {progress.done} of {progress.of} groupings
+          </span>
           <Button onClick={cancel}>Cancel</Button>
         </div>
       )}
@@ -175,12 +270,18 @@ function GroupState({ progress, unfinished, run, cancel }: Pick<ReturnType<typeo
           <p>These groupings could not be loaded, and nothing is saved yet:</p>
           <ul>
             {[...unfinished.gathered.failed].map(([group, why]) => (
-              <li key={group}><strong>{word(group)}</strong> {why}</li>
+              <li key={group}>
+                <strong>{word(group)}</strong> {why}
+              </li>
             ))}
           </ul>
           <div class="actions">
-            <Button look="primary" onClick={() => void run(unfinished.choice, unfinished.gathered)}>Try again</Button>
-            <Button onClick={() => void run(unfinished.choice, unfinished.gathered, false)}>Save without them</Button>
+            <Button look="primary" onClick={() => void run(unfinished.choice, unfinished.gathered)}>
+              Try again
+            </Button>
+            <Button onClick={() => void run(unfinished.choice, unfinished.gathered, false)}>
+              Save without them
+            </Button>
           </div>
         </div>
       )}
@@ -196,9 +297,13 @@ function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean
   const isAll = kept === source.total;
   return (
     <p>
-      The files contain what you see{hasRules ? ", after the rules" : ""}: <strong>{formatValue(kept, unit)}</strong>
-      {isAll ? "" : ` of ${formatValue(source.total, unit)} (${formatPercent(kept, source.total)})`}, of this sample type.
-      {flame.isCut ? " The smallest stacks of this profile are merged into “other” boxes, in the files too." : ""}
+      The files contain what you see{hasRules ? ", after the rules" : ""}:{" "}
+      <strong>{formatValue(kept, unit)}</strong>
+      {isAll ? "" : ` of ${formatValue(source.total, unit)} (${formatPercent(kept, source.total)})`}
+      , of this sample type.
+      {flame.isCut
+        ? " The smallest stacks of this profile are merged into “other” boxes, in the files too."
+        : ""}
       {flame.isDiff ? " They contain both values, before and after." : ""}
     </p>
   );
@@ -213,14 +318,24 @@ interface GroupsProps {
 
 /** Whether the page can be grouped, too: its file then holds what that needs. */
 function Groups({ context, isZoomed, isOn, onChange }: GroupsProps) {
-  const labels = context.regrouped!.groups.flatMap((group) => /^label:(.*)$/s.exec(group)?.[1] ?? []);
+  const labels = context.regrouped!.groups.flatMap(
+    (group) => /^label:(.*)$/s.exec(group)?.[1] ?? [],
+  );
   const isPossible = !isZoomed && rulesForAll(context) !== null;
   return (
     <label class="check">
-      <input type="checkbox" checked={isOn && isPossible} disabled={!isPossible} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <input
+        type="checkbox"
+        checked={isOn && isPossible}
+        disabled={!isPossible}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
       <span>
-        Include the other groupings in the page: function, file, line, address, binary{labels.map((label) => `, ${label}`)}
-        {isPossible ? "" : ` (not available ${isZoomed ? "when only a part is saved" : "with rules that apply to this grouping only"})`}
+        Include the other groupings in the page: function, file, line, address, binary
+        {labels.map((label) => `, ${label}`)}
+        {isPossible
+          ? ""
+          : ` (not available ${isZoomed ? "when only a part is saved" : "with rules that apply to this grouping only"})`}
       </span>
     </label>
   );
@@ -235,33 +350,59 @@ export function ExportDialog({ context, onClose }: ExportProps) {
   const { flame, zoom } = context;
   const [isZoomed, setZoomed] = useState(zoom > 0);
   const [hasGroups, setGroups] = useState(true);
-  const { busy, error, progress, unfinished, run, cancel } = useExport(context, isZoomed, hasGroups);
+  const { busy, error, progress, unfinished, run, cancel } = useExport(
+    context,
+    isZoomed,
+    hasGroups,
+  );
   return (
     <Dialog title="Save this view" onClose={onClose}>
       <Extent context={context} isZoomed={isZoomed} />
       {zoom > 0 && (
         <label class="check">
-          <input type="checkbox" checked={isZoomed} onChange={(event) => setZoomed(event.currentTarget.checked)} />
+          <input
+            type="checkbox"
+            checked={isZoomed}
+            onChange={(event) => setZoomed(event.currentTarget.checked)}
+          />
           <span>
-            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, the frame zoomed to
+            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, the frame zoomed
+            to
           </span>
         </label>
       )}
-      {context.regrouped && <Groups context={context} isZoomed={isZoomed} isOn={hasGroups} onChange={setGroups} />}
+      {context.regrouped && (
+        <Groups context={context} isZoomed={isZoomed} isOn={hasGroups} onChange={setGroups} />
+      )}
       <ul class="choices export-choices">
         {choices.map((choice) => (
           <li key={choice.kind}>
-            <button type="button" id={`export-${choice.kind}`} aria-disabled={busy !== null} disabled={isPicture(choice.kind) && !hasPicture()} onClick={() => void run(choice)}>
+            <button
+              type="button"
+              id={`export-${choice.kind}`}
+              aria-disabled={busy !== null}
+              disabled={isPicture(choice.kind) && !hasPicture()}
+              onClick={() => void run(choice)}
+            >
               <Icon name="download" />
               <span>
                 {choice.label} <em>{choice.ending}</em>
               </span>
-              <span class="hint">{busy === choice.kind ? "creating the file…" : isPicture(choice.kind) && !hasPicture() ? "this view has no picture; open the icicle view" : choice.note}</span>
+              <span class="hint">
+                {busy === choice.kind
+                  ? "creating the file…"
+                  : isPicture(choice.kind) && !hasPicture()
+                    ? "this view has no picture; open the icicle view"
+                    : choice.note}
+              </span>
             </button>
           </li>
         ))}
       </ul>
-      <p class="hint">Your browser creates the files; only a page’s other groupings are loaded from the server. The files contain no link to this page.</p>
+      <p class="hint">
+        Your browser creates the files; only a page’s other groupings are loaded from the server.
+        The files contain no link to this page.
+      </p>
       <GroupState {...{ progress, unfinished, run, cancel }} />
       <ErrorLine error={error} />
     </Dialog>

@@ -5,5 +5,7 @@ import { describeRule } from "../views/rules.tsx";
 
 export function filterWords({ labels, rules }: Pick<ViewState, "labels" | "rules">): string[] {
   const active = rules.filter((rule) => !rule.isOff);
-  return [...labels.map(describeLabelRule), ...active.map(describeRule)].map((words) => words.filter(Boolean).join(" "));
+  return [...labels.map(describeLabelRule), ...active.map(describeRule)].map((words) =>
+    words.filter(Boolean).join(" "),
+  );
 }

@@ -15,6 +15,10 @@ export function toFlameBytes(tree: SeenTree): ArrayBuffer {
     total: tree.total,
     baseTotal: tree.baseTotal,
     isCut: tree.isCut,
-    metadata: { ...tree.metadata, sample_types: [{ type: sample_type, unit }], sample_type_index: 0 },
+    metadata: {
+      ...tree.metadata,
+      sample_types: [{ type: sample_type, unit }],
+      sample_type_index: 0,
+    },
   });
 }

@@ -6,7 +6,17 @@ import { inXml, maxCanvasPx, pngOf } from "./pictures.ts";
 
 const namespace = "http://www.w3.org/2000/svg";
 const places = ["d", "x", "y", "width", "height", "rx"];
-const styles = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "paint-order", "text-anchor", "font-size", "font-weight"];
+const styles = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "opacity",
+  "paint-order",
+  "text-anchor",
+  "font-size",
+  "font-weight",
+];
 const marginPx = 8;
 
 /** The group that holds the graph, without the camera's place; null where none is shown. */
@@ -14,13 +24,19 @@ export const graphShown = () => document.querySelector<SVGGElement>(".graph-view
 
 function copyOf(element: Element, isOutermost = false): Element {
   const made = document.createElementNS(namespace, element.localName);
-  for (const name of isOutermost ? places : [...places, "transform"]) if (element.hasAttribute(name)) made.setAttribute(name, element.getAttribute(name)!);
+  for (const name of isOutermost ? places : [...places, "transform"])
+    if (element.hasAttribute(name)) made.setAttribute(name, element.getAttribute(name)!);
   const style = getComputedStyle(element);
   // Groups hand down all but this; what they hold has the rest of its own.
-  for (const name of element.localName === "g" ? ["opacity"] : styles) made.setAttribute(name, style.getPropertyValue(name));
+  for (const name of element.localName === "g" ? ["opacity"] : styles)
+    made.setAttribute(name, style.getPropertyValue(name));
   const label = element.getAttribute("aria-label");
-  if (label) made.append(Object.assign(document.createElementNS(namespace, "title"), { textContent: label }));
-  for (const child of element.children) if (child.getAttribute("stroke") !== "transparent") made.append(copyOf(child));
+  if (label)
+    made.append(
+      Object.assign(document.createElementNS(namespace, "title"), { textContent: label }),
+    );
+  for (const child of element.children)
+    if (child.getAttribute("stroke") !== "transparent") made.append(copyOf(child));
   if (element.localName === "text") made.textContent = element.textContent;
   return made;
 }
@@ -35,8 +51,19 @@ export function graphToSvg(graph: SVGGElement, title: string): string {
   svg.setAttribute("viewBox", [x - marginPx, y - marginPx, wide, high].join(" "));
   svg.setAttribute("font-family", page.fontFamily);
   const ground = document.createElementNS(namespace, "rect");
-  for (const [name, value] of Object.entries({ x: x - marginPx, y: y - marginPx, width: wide, height: high, fill: page.backgroundColor })) ground.setAttribute(name, String(value));
-  svg.append(Object.assign(document.createElementNS(namespace, "title"), { textContent: title }), ground, copyOf(graph, true));
+  for (const [name, value] of Object.entries({
+    x: x - marginPx,
+    y: y - marginPx,
+    width: wide,
+    height: high,
+    fill: page.backgroundColor,
+  }))
+    ground.setAttribute(name, String(value));
+  svg.append(
+    Object.assign(document.createElementNS(namespace, "title"), { textContent: title }),
+    ground,
+    copyOf(graph, true),
+  );
   return `<?xml version="1.0" encoding="UTF-8"?>\n${inXml(new XMLSerializer().serializeToString(svg))}\n`;
 }
 
@@ -44,7 +71,11 @@ export async function graphToPng(graph: SVGGElement): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(graphToSvg(graph, ""))}`;
   await image.decode();
-  const ratio = Math.min(2, Math.max(1, devicePixelRatio), maxCanvasPx / Math.max(image.width, image.height));
+  const ratio = Math.min(
+    2,
+    Math.max(1, devicePixelRatio),
+    maxCanvasPx / Math.max(image.width, image.height),
+  );
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(image.width * ratio);
   canvas.height = Math.round(image.height * ratio);

@@ -13,11 +13,17 @@ export interface Seen {
   comment: string;
 }
 
-export function makeParts({ source, flame, zoom, comment }: Seen, form: ExportForm): Promise<BlobPart[]> {
+export function makeParts(
+  { source, flame, zoom, comment }: Seen,
+  form: ExportForm,
+): Promise<BlobPart[]> {
   const { frame, parentDelta, self, baseSelf } = flame;
   const columns = frame === source.frame ? null : { frame, parentDelta, self, baseSelf };
   // A flame's columns are views of the answer it was read from.
-  const request: LocalRequest = { id: 1, seen: { form, bytes: source.frame.buffer as ArrayBuffer, columns, zoom, comment } };
+  const request: LocalRequest = {
+    id: 1,
+    seen: { form, bytes: source.frame.buffer as ArrayBuffer, columns, zoom, comment },
+  };
   return new Promise((resolve, reject) => {
     const worker = startWorker("perfolio-local-worker");
     const end = (done: () => void) => {
@@ -25,16 +31,30 @@ export function makeParts({ source, flame, zoom, comment }: Seen, form: ExportFo
       done();
     };
     worker.addEventListener("message", ({ data }: MessageEvent<LocalReply>) =>
-      end(() => ("parts" in data ? resolve(data.parts) : reject(new Error("error" in data ? data.error : "The browser created no file. Try again.")))),
+      end(() =>
+        "parts" in data
+          ? resolve(data.parts)
+          : reject(
+              new Error("error" in data ? data.error : "The browser created no file. Try again."),
+            ),
+      ),
     );
-    worker.addEventListener("error", () => end(() => reject(new Error("The browser could not write the file. There may not be enough memory."))));
+    worker.addEventListener("error", () =>
+      end(() =>
+        reject(new Error("The browser could not write the file. There may not be enough memory.")),
+      ),
+    );
     worker.postMessage(request);
   });
 }
 
 /** A name that every system takes, from a title; of one that is a profile's own file name without its ending. */
 export function fileNameOf(title: string): string {
-  const plain = title.replace(/(\.(pb|pprof|folded|json|gz|zst))+$/i, "").normalize("NFC").replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "");
+  const plain = title
+    .replace(/(\.(pb|pprof|folded|json|gz|zst))+$/i, "")
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-")
+    .replace(/^[-.]+|[-.]+$/g, "");
   return plain.slice(0, 80) || "profile";
 }
 

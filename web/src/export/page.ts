@@ -12,7 +12,11 @@ import { filterWords } from "./filter_words.ts";
 
 export const maxPageBytes = 64 * 1024 * 1024;
 
-const marks = { title: "<!--perfolio:title-->", facts: "<!--perfolio:facts-->", flame: "<!--perfolio:flame-->" };
+const marks = {
+  title: "<!--perfolio:title-->",
+  facts: "<!--perfolio:facts-->",
+  flame: "<!--perfolio:flame-->",
+};
 
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escape = (text: string) => text.replace(/[&<>"]/g, (letter) => entities[letter]);
@@ -35,14 +39,27 @@ export interface PageFacts {
 export type PageHues = Partial<Record<ColourMode, PartHue[]>>;
 
 async function readFrame(): Promise<string> {
-  const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-page-frame"]')?.content ?? "";
+  const address =
+    document.querySelector<HTMLMetaElement>('meta[name="perfolio-page-frame"]')?.content ?? "";
   const response = await fetch(address);
-  if (!response.ok) throw new Error(`The viewer could not be loaded: the server responded with status ${response.status}. Reload the page and try again.`);
+  if (!response.ok)
+    throw new Error(
+      `The viewer could not be loaded: the server responded with status ${response.status}. Reload the page and try again.`,
+    );
   return response.text();
 }
 
 /** Labels, rules, zoom and sample type are in the trees already. */
-export const ownState = (state: ViewState): ViewState => ({ ...state, labels: [], rules: [], zoom: "", root: "", window: null, sampleType: "", extra: [] });
+export const ownState = (state: ViewState): ViewState => ({
+  ...state,
+  labels: [],
+  rules: [],
+  zoom: "",
+  root: "",
+  window: null,
+  sampleType: "",
+  extra: [],
+});
 
 /** A tree as write.ts packs it; none of its letters is a blank. */
 export interface PackedTree {
@@ -50,16 +67,40 @@ export interface PackedTree {
   parts: BlobPart[];
 }
 
-export async function makePage(trees: readonly PackedTree[], { title, state, hues }: { title: string; state: ViewState; hues: PageHues }): Promise<Blob> {
+export async function makePage(
+  trees: readonly PackedTree[],
+  { title, state, hues }: { title: string; state: ViewState; hues: PageHues },
+): Promise<Blob> {
   const frame = await readFrame();
   const groups = trees.map(({ group }) => group);
-  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state), groups, hues };
+  const facts: PageFacts = {
+    title,
+    savedAt: new Date().toISOString(),
+    query: formatState(ownState(state)),
+    filters: filterWords(state),
+    groups,
+    hues,
+  };
   const [head, afterTitle] = frame.split(marks.title);
   const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
   const [beforeFlame, tail] = afterFacts.split(marks.flame);
   // "<" could begin the end of the element, or a comment in it.
   const json = JSON.stringify(facts).replace(/</g, "\\u003c");
-  const page = new Blob([head, escape(title), beforeFacts, json, beforeFlame, ...trees.flatMap(({ parts }) => [...parts, "\n"]), tail], { type: "text/html" });
-  if (page.size > maxPageBytes) throw new Error("The page would be too large for a browser to open. Filter the profile or zoom in first, or save it as pprof.");
+  const page = new Blob(
+    [
+      head,
+      escape(title),
+      beforeFacts,
+      json,
+      beforeFlame,
+      ...trees.flatMap(({ parts }) => [...parts, "\n"]),
+      tail,
+    ],
+    { type: "text/html" },
+  );
+  if (page.size > maxPageBytes)
+    throw new Error(
+      "The page would be too large for a browser to open. Filter the profile or zoom in first, or save it as pprof.",
+    );
   return page;
 }

@@ -16,7 +16,7 @@ export const maxCanvasPx = 16_384;
 /** Until no name is left out. */
 function paintWhole(context: CanvasRenderingContext2D, picture: Picture): IciclePainter {
   const painter = new IciclePainter(context, new Shapes(context));
-  for (let isWhole = painter.paint(picture); !isWhole; ) isWhole = painter.paintMore(picture);
+  for (let isWhole = painter.paint(picture); !isWhole;) isWhole = painter.paintMore(picture);
   return painter;
 }
 
@@ -28,16 +28,28 @@ function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number
     tops.push(height);
     height += rows.viewPx + gapPx;
   }
-  return { tops, width: Math.max(...pictures.map(({ widthPx }) => widthPx)), height: height - gapPx };
+  return {
+    tops,
+    width: Math.max(...pictures.map(({ widthPx }) => widthPx)),
+    height: height - gapPx,
+  };
 }
 
 /* ---- SVG ---- */
 
 /** Without what XML 1.0 cannot hold, not even escaped. */
-const notInXml = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const notInXml =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const entities: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 export const inXml = (text: string) => text.replace(notInXml, "\ufffd");
-const escape = (text: string) => inXml(visible(text)).replace(/[&<>"']/g, (letter) => entities[letter]);
+const escape = (text: string) =>
+  inXml(visible(text)).replace(/[&<>"']/g, (letter) => entities[letter]);
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
 /** What the painter needs of a canvas, written down as SVG. */
@@ -65,10 +77,14 @@ class SvgPen {
     return `fill="${typeof this.fillStyle === "string" ? escape(this.fillStyle) : "url(#hatch)"}"${opacity}`;
   }
   fillRect(x: number, y: number, width: number, height: number): void {
-    this.elements.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}" ${this.fill()}/>`);
+    this.elements.push(
+      `<rect x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}" ${this.fill()}/>`,
+    );
   }
   fillText(text: string, x: number, y: number): void {
-    this.elements.push(`<text x="${short(x)}" y="${short(y)}" dy=".35em" ${this.fill()}>${escape(text)}</text>`);
+    this.elements.push(
+      `<text x="${short(x)}" y="${short(y)}" dy=".35em" ${this.fill()}>${escape(text)}</text>`,
+    );
   }
   text(): string {
     return this.elements.join("\n");
@@ -76,11 +92,18 @@ class SvgPen {
 }
 
 /** Over each box one that is not seen but says what it is. */
-function titles(flame: Flame, { boxes }: IciclePainter, { rows, scrollTop }: Picture, unit: string): string {
+function titles(
+  flame: Flame,
+  { boxes }: IciclePainter,
+  { rows, scrollTop }: Picture,
+  unit: string,
+): string {
   const made: string[] = [];
   for (let i = 0; i < boxes.count; i++) {
     const place = `x="${short(boxes.x[i])}" y="${short(rows.topOf(boxes.row[i]) - scrollTop)}" width="${short(boxes.width[i])}" height="${rowHeight - 1}"`;
-    made.push(`<rect ${place} fill-opacity="0"><title>${escape(spokenNode(flame, boxes.node[i], unit))}</title></rect>`);
+    made.push(
+      `<rect ${place} fill-opacity="0"><title>${escape(spokenNode(flame, boxes.node[i], unit))}</title></rect>`,
+    );
   }
   return made.join("\n");
 }
@@ -115,7 +138,8 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   const context = canvas.getContext("2d", { alpha: false });
-  if (!context) throw new Error("The browser could not create the picture. Reload the page and try again.");
+  if (!context)
+    throw new Error("The browser could not create the picture. Reload the page and try again.");
   context.fillStyle = pictures[0].palette.background;
   context.fillRect(0, 0, canvas.width, canvas.height);
   pictures.forEach((picture, i) => {
@@ -132,6 +156,12 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
 
 export function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not write the picture. Try a smaller view."))), "image/png"),
+    canvas.toBlob(
+      (blob) =>
+        blob
+          ? resolve(blob)
+          : reject(new Error("The browser could not write the picture. Try a smaller view.")),
+      "image/png",
+    ),
   );
 }

@@ -6,8 +6,14 @@ import { MessageWriter } from "../local/protobuf_writer.ts";
 import { forEachStack, type SeenFrame, type SeenTree } from "./seen_tree.ts";
 
 const enum Field {
-  SampleType = 1, Sample, Mapping, Location, Function, StringTable,
-  Comment = 13, DefaultSampleType,
+  SampleType = 1,
+  Sample,
+  Mapping,
+  Location,
+  Function,
+  StringTable,
+  Comment = 13,
+  DefaultSampleType,
 }
 
 class Strings {
@@ -40,7 +46,11 @@ class Tables {
   private readonly mappingIds = idsOf<string>();
   private readonly functionIds = idsOf<string>();
 
-  constructor(private readonly out: MessageWriter, private readonly strings: Strings, private readonly isByFunction: boolean) {}
+  constructor(
+    private readonly out: MessageWriter,
+    private readonly strings: Strings,
+    private readonly isByFunction: boolean,
+  ) {}
 
   private mapping(path: string): number {
     if (!path) return 0;

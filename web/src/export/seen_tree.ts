@@ -35,9 +35,11 @@ export interface SeenTree {
 /** The nodes that stay: the way to the frame zoomed to, and all below it. */
 function seenNodes(flame: Flame, zoom: number): Uint32Array {
   const above: number[] = [];
-  for (let at = zoom; at > 0; ) above.push((at = parentOf(flame, at)));
+  for (let at = zoom; at > 0;) above.push((at = parentOf(flame, at)));
   above.reverse();
-  return Uint32Array.from({ length: above.length + flame.end[zoom] - zoom }, (_, i) => (i < above.length ? above[i] : zoom + i - above.length));
+  return Uint32Array.from({ length: above.length + flame.end[zoom] - zoom }, (_, i) =>
+    i < above.length ? above[i] : zoom + i - above.length,
+  );
 }
 
 class Frames {
@@ -50,7 +52,14 @@ class Frames {
     if (this.placeOf[frame] < 0) {
       const { frames } = this.flame;
       const [name, file, mapping] = [frames.name(frame), frames.file(frame), frames.mapping(frame)];
-      const made = { name, file, mapping, line: frames.line(frame), address: frames.address(frame), flags: frames.flags(frame) };
+      const made = {
+        name,
+        file,
+        mapping,
+        line: frames.line(frame),
+        address: frames.address(frame),
+        flags: frames.flags(frame),
+      };
       this.placeOf[frame] = this.list.push(made) - 1;
     }
     return this.placeOf[frame];
@@ -63,7 +72,11 @@ export function seenTree(flame: Flame, zoom: number): SeenTree {
   const firstBelow = nodes.length - (flame.end[zoom] - zoom);
   const frames = new Frames(flame);
   const count = nodes.length;
-  const [frame, parent, delta] = [new Uint32Array(count), new Uint32Array(count), new Uint32Array(count)];
+  const [frame, parent, delta] = [
+    new Uint32Array(count),
+    new Uint32Array(count),
+    new Uint32Array(count),
+  ];
   const self = new Float64Array(count);
   const baseSelf = flame.baseSelf && new Float64Array(count);
   nodes.forEach((node, i) => {
@@ -84,7 +97,10 @@ export function seenTree(flame: Flame, zoom: number): SeenTree {
     total: flame.total,
     baseTotal: flame.baseTotal,
     frames: frames.list,
-    frame, parent, self, baseSelf,
+    frame,
+    parent,
+    self,
+    baseSelf,
     cum: sumUp(self, delta),
     baseCum: baseSelf && sumUp(baseSelf, delta),
   };
@@ -92,5 +108,6 @@ export function seenTree(flame: Flame, zoom: number): SeenTree {
 
 /** Nodes that hold a value themselves, each the leaf of one stack; the root is no stack. */
 export function forEachStack(tree: SeenTree, use: (node: number) => void): void {
-  for (let i = 1; i < tree.frame.length; i++) if (tree.self[i] !== 0 || (tree.baseSelf && tree.baseSelf[i] !== 0)) use(i);
+  for (let i = 1; i < tree.frame.length; i++)
+    if (tree.self[i] !== 0 || (tree.baseSelf && tree.baseSelf[i] !== 0)) use(i);
 }

@@ -47,8 +47,11 @@ export function toFolded(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
 }
 
 const flagNames: [number, string][] = [
-  [FrameFlag.Inlined, "inlined"], [FrameFlag.Kernel, "kernel"], [FrameFlag.Interpreted, "interpreted"],
-  [FrameFlag.NotSymbolised, "not_symbolised"], [FrameFlag.Other, "other"],
+  [FrameFlag.Inlined, "inlined"],
+  [FrameFlag.Kernel, "kernel"],
+  [FrameFlag.Interpreted, "interpreted"],
+  [FrameFlag.NotSymbolised, "not_symbolised"],
+  [FrameFlag.Other, "other"],
 ];
 
 /** What a frame says of itself, the same for all its nodes. */
@@ -59,17 +62,40 @@ function frameMembers(tree: SeenTree): string[] {
     if (line) members.push(["line", line]);
     if (mapping) members.push(["mapping", mapping]);
     if (address) members.push(["address", "0x" + address.toString(16)]);
-    if (flags) members.push(["flags", flagNames.filter(([bit]) => flags & bit).map(([, word]) => word)]);
+    if (flags)
+      members.push(["flags", flagNames.filter(([bit]) => flags & bit).map(([, word]) => word)]);
     return members.map(([key, value]) => `"${key}":${JSON.stringify(value)}`).join(",");
   });
 }
 
 function jsonHead(tree: SeenTree): string {
-  const { sample_type = "", unit = "", sample_type_index = 0, group_by = "function" } = tree.metadata;
-  const head: Record<string, unknown> = { sample_type, unit, sample_type_index, group_by, total: tree.total, kept: tree.cum[0] };
-  if (tree.baseCum) Object.assign(head, { base_total: tree.baseTotal, base_kept: tree.baseCum[0], normalised: tree.isNormalised });
-  const cut = tree.isCut ? { nodes: tree.metadata.cut?.nodes ?? 0, value: tree.metadata.cut?.value ?? 0 } : null;
-  return JSON.stringify({ ...head, node_count: tree.frame.length, cut, omitted_nodes: 0 }).slice(0, -1);
+  const {
+    sample_type = "",
+    unit = "",
+    sample_type_index = 0,
+    group_by = "function",
+  } = tree.metadata;
+  const head: Record<string, unknown> = {
+    sample_type,
+    unit,
+    sample_type_index,
+    group_by,
+    total: tree.total,
+    kept: tree.cum[0],
+  };
+  if (tree.baseCum)
+    Object.assign(head, {
+      base_total: tree.baseTotal,
+      base_kept: tree.baseCum[0],
+      normalised: tree.isNormalised,
+    });
+  const cut = tree.isCut
+    ? { nodes: tree.metadata.cut?.nodes ?? 0, value: tree.metadata.cut?.value ?? 0 }
+    : null;
+  return JSON.stringify({ ...head, node_count: tree.frame.length, cut, omitted_nodes: 0 }).slice(
+    0,
+    -1,
+  );
 }
 
 /** Between two nodes everything is closed up to the parent of the second: no recursion, however deep. */
@@ -77,7 +103,10 @@ export function toJson(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
   const pieces = new Pieces();
   const members = frameMembers(tree);
   const node = (i: number) => {
-    const base = tree.baseSelf && tree.baseCum ? `,"base_value":${tree.baseCum[i]},"base_self":${tree.baseSelf[i]}` : "";
+    const base =
+      tree.baseSelf && tree.baseCum
+        ? `,"base_value":${tree.baseCum[i]},"base_self":${tree.baseSelf[i]}`
+        : "";
     return `{${members[tree.frame[i]]},"value":${tree.cum[i]},"self":${tree.self[i]}${base}`;
   };
   pieces.add(`${jsonHead(tree)},"root":${node(0)}`);

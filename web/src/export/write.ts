@@ -27,7 +27,8 @@ async function gzip(parts: BlobPart[]): Promise<Uint8Array<ArrayBuffer>> {
 function base64(bytes: Uint8Array): string[] {
   const step = 3 * 8192;
   const pieces: string[] = [];
-  for (let at = 0; at < bytes.length; at += step) pieces.push(btoa(String.fromCharCode(...bytes.subarray(at, at + step))));
+  for (let at = 0; at < bytes.length; at += step)
+    pieces.push(btoa(String.fromCharCode(...bytes.subarray(at, at + step))));
   return pieces;
 }
 
@@ -46,6 +47,8 @@ async function write(form: ExportForm, tree: SeenTree, comment: string): Promise
 
 export async function writeExport(request: ExportRequest): Promise<BlobPart[]> {
   const source = decodeFlame(request.bytes);
-  const flame = request.columns ? withTree(source, request.columns, derive(request.columns)) : source;
+  const flame = request.columns
+    ? withTree(source, request.columns, derive(request.columns))
+    : source;
   return write(request.form, seenTree(flame, request.zoom), request.comment);
 }

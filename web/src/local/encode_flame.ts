@@ -37,12 +37,21 @@ interface Grouped {
 let last: Grouped | null = null;
 
 function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Grouped {
-  if (profiles.length === 1 && group === "function") return { profiles, group, frames: profiles[0].frames, stacks: [...profiles] };
-  if (last?.group === group && last.profiles.every((profile, i) => profile === profiles[i]) && last.profiles.length === profiles.length) return last;
+  if (profiles.length === 1 && group === "function")
+    return { profiles, group, frames: profiles[0].frames, stacks: [...profiles] };
+  if (
+    last?.group === group &&
+    last.profiles.every((profile, i) => profile === profiles[i]) &&
+    last.profiles.length === profiles.length
+  )
+    return last;
   last = null; // its memory is needed for the next
   const grouper = new FrameGrouper(group);
   // Side b first: what is said of a frame is what b says.
-  const stacks = [...profiles].reverse().map((profile) => profile.regroup(grouper)).reverse();
+  const stacks = [...profiles]
+    .reverse()
+    .map((profile) => profile.regroup(grouper))
+    .reverse();
   return (last = { profiles, group, frames: grouper.frames, stacks });
 }
 
@@ -50,23 +59,37 @@ function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Group
 class LabelFrames {
   private readonly known = new Map<string, number>();
 
-  constructor(private readonly label: string, private readonly frames: PlainFrame[]) {}
+  constructor(
+    private readonly label: string,
+    private readonly frames: PlainFrame[],
+  ) {}
 
   of(profile: LocalProfile): (sample: number) => number {
     const textOf = labelText(profile, this.label);
     return (sample) => {
       const name = textOf(sample) || `(no ${this.label})`;
       let frame = this.known.get(name);
-      if (frame === undefined) this.known.set(name, (frame = this.frames.push({ name, file: "", line: 0, mapping: "", flags: FrameFlag.Label }) - 1));
+      if (frame === undefined)
+        this.known.set(
+          name,
+          (frame =
+            this.frames.push({ name, file: "", line: 0, mapping: "", flags: FrameFlag.Label }) - 1),
+        );
       return frame;
     };
   }
 }
 
-function checkLabel(profiles: readonly LocalProfile[], keys: readonly string[], label: string): void {
+function checkLabel(
+  profiles: readonly LocalProfile[],
+  keys: readonly string[],
+  label: string,
+): void {
   if (keys.includes(label) || profiles.every(({ start }) => start.length === 1)) return;
   const known = keys.length ? `: ${[...new Set(keys)].slice(0, 20).join(", ")}` : "";
-  throw new LocalError(`“${label}” is neither function, file, line, address or binary nor a label of this profile${known}.`);
+  throw new LocalError(
+    `“${label}” is neither function, file, line, address or binary nor a label of this profile${known}.`,
+  );
 }
 
 /** The unit of both sides' values. */
@@ -97,7 +120,10 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
   const grouped = groupSides(profiles, group);
   const isDiff = sides.length === 2;
   // Frame 0 stands for the root.
-  const frames: PlainFrame[] = [{ name: "root", file: "", line: 0, mapping: "", flags: 0 }, ...grouped.frames];
+  const frames: PlainFrame[] = [
+    { name: "root", file: "", line: 0, mapping: "", flags: 0 },
+    ...grouped.frames,
+  ];
   const labelFrames = label === null ? null : new LabelFrames(label, frames);
   const totals = sides.map(totalOf);
   const [baseTotal, ownTotal] = isDiff ? totals : [0, totals[0]];

@@ -5,7 +5,15 @@
  */
 import { formatCount } from "../model/units.ts";
 import { FrameGrouper } from "./grouping.ts";
-import { LocalError, noLabels, NumberList, PairError, RefusedError, type LocalProfile, type Stacks } from "./profile.ts";
+import {
+  LocalError,
+  noLabels,
+  NumberList,
+  PairError,
+  RefusedError,
+  type LocalProfile,
+  type Stacks,
+} from "./profile.ts";
 
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
@@ -14,8 +22,13 @@ const valueEnd = 9.2e18;
 const numberBytes = 40;
 function isNumber(text: string): boolean {
   const size = Math.abs(Number(text));
-  if (/^-?\d+$/.test(text)) return size < valueEnd || (size < 1e19 && BigInt.asIntN(64, BigInt(text)) === BigInt(text));
-  return size < valueEnd && text.length < numberBytes && /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(text);
+  if (/^-?\d+$/.test(text))
+    return size < valueEnd || (size < 1e19 && BigInt.asIntN(64, BigInt(text)) === BigInt(text));
+  return (
+    size < valueEnd &&
+    text.length < numberBytes &&
+    /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(text)
+  );
 }
 
 interface Line {
@@ -43,7 +56,9 @@ function parseLine(line: string): Line | null {
 function isComment(line: string, found: Line | null): boolean {
   if (line === "#") return true;
   if (!line.startsWith("# ") && !line.startsWith("//")) return false;
-  return !found || (!found.stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")));
+  return (
+    !found || (!found.stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")))
+  );
 }
 
 /** Of each line but empty ones and comments: the stack and its value; null for what is no stack. */
@@ -57,11 +72,15 @@ function* linesOf(text: string): Generator<Line | null> {
 
 /** The text without what is no stack: comments, and lines that nobody can read. */
 export const stacksAlone = (text: string): string =>
-  text.split("\n").filter((line) => !line || linesOf(line).next().value).join("\n");
+  text
+    .split("\n")
+    .filter((line) => !line || linesOf(line).next().value)
+    .join("\n");
 
 /** Lines that are no stack may be few where there are more stacks, or a tenth of the stacks, as on the server. */
 const skippedFew = 3;
-const areMostlyStacks = (stacks: number, skipped: number) => stacks > 0 && (skipped * 10 <= stacks || (skipped <= skippedFew && skipped < stacks));
+const areMostlyStacks = (stacks: number, skipped: number) =>
+  stacks > 0 && (skipped * 10 <= stacks || (skipped <= skippedFew && skipped < stacks));
 
 /** Is nearly every line that is no comment a stack with a value? */
 export function areStacks(text: string): boolean {
@@ -96,7 +115,8 @@ function readLines(text: string): Lines {
   return lines;
 }
 
-const mappingOf = (name: string) => (name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "");
+const mappingOf = (name: string) =>
+  name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "";
 
 /** A frame without a name stays one. What is inlined ("_[i]") is a part of its caller's place, and so of its binary. */
 function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
@@ -114,7 +134,14 @@ function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
       let frame = frameOf.get(key);
       if (frame === undefined) {
         const func = isByBinary ? null : { name, file: "", startLine: 0 };
-        frame = grouper.frame({ func, line: 0, isInlined: isInlined && !isByBinary, mapping, address: 0n, offset: 0n });
+        frame = grouper.frame({
+          func,
+          line: 0,
+          isInlined: isInlined && !isByBinary,
+          mapping,
+          address: 0n,
+          offset: 0n,
+        });
         frameOf.set(key, frame);
       }
       if (!isByBinary || frame !== last) stack.push(frame);
@@ -130,7 +157,8 @@ function scaleOf(values: readonly string[]): number {
   let decimals = 0;
   let largest = 0;
   for (const value of values) {
-    const [, fraction = "", exponent = "0"] = /^[-+]?\d*\.?(\d*)(?:[eE]([-+]?\d+))?$/.exec(value) ?? [];
+    const [, fraction = "", exponent = "0"] =
+      /^[-+]?\d*\.?(\d*)(?:[eE]([-+]?\d+))?$/.exec(value) ?? [];
     decimals = Math.max(decimals, Math.min(maxDecimals, fraction.length - Number(exponent)));
     largest = Math.max(largest, Math.abs(Number(value)));
   }
@@ -153,20 +181,32 @@ export function splitPair(text: string): [before: string, after: string] {
 
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
-  if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
+  if (lines.stacks.length === 0)
+    throw new LocalError("No line of the file is a stack with a value behind it.");
   if (!areMostlyStacks(lines.stacks.length, lines.skipped))
-    throw new RefusedError(`${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} lines are no stack with a value: this is no profile that is known here.`);
+    throw new RefusedError(
+      `${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} lines are no stack with a value: this is no profile that is known here.`,
+    );
   // Those without callers may have names that end so: "worker 1 200".
   if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
-    throw new PairError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");
+    throw new PairError(
+      "Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.",
+    );
   const scale = scaleOf(lines.values);
   return {
     ...readStacks(lines.stacks, new FrameGrouper("function")),
     regroup: (grouper) => readStacks(lines.stacks, grouper),
     sampleTypes: [{ type: "samples", unit: scale === 1 ? "count" : `count/${scale}` }],
     defaultType: 0,
-    values: Float64Array.from(lines.values, (value) => Math.sign(Number(value)) * Math.round(Math.abs(Number(value)) * scale) || 0), // halves away from zero, as there
+    values: Float64Array.from(
+      lines.values,
+      (value) => Math.sign(Number(value)) * Math.round(Math.abs(Number(value)) * scale) || 0,
+    ), // halves away from zero, as there
     labels: noLabels(lines.stacks.length),
-    notes: lines.skipped ? [`${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],
+    notes: lines.skipped
+      ? [
+          `${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`,
+        ]
+      : [],
   };
 }

@@ -11,7 +11,9 @@ export type FrameGroup = (typeof frameGroups)[number];
 /** What a grouping means that is written in a link: one of frames, or a label, by which functions are divided. */
 export function parseGroup(text: string): { frames: FrameGroup; label: string | null } {
   const frames = frameGroups.find((group) => group === (text || "function"));
-  return frames ? { frames, label: null } : { frames: "function", label: text.replace(/^label:/, "") };
+  return frames
+    ? { frames, label: null }
+    : { frames: "function", label: text.replace(/^label:/, "") };
 }
 
 /** A line of a location, or a location of which no line is known. */
@@ -94,8 +96,10 @@ export class FrameGrouper {
     const { func, line, isInlined, mapping, address } = place;
     const file = func?.file ?? "";
     const flags =
-      (isInlined ? FrameFlag.Inlined : 0) | (kernel.test(mapping) ? FrameFlag.Kernel : 0) |
-      (interpreted.test(file) || interpreter.test(mapping) ? FrameFlag.Interpreted : 0) | (func ? 0 : FrameFlag.NotSymbolised);
+      (isInlined ? FrameFlag.Inlined : 0) |
+      (kernel.test(mapping) ? FrameFlag.Kernel : 0) |
+      (interpreted.test(file) || interpreter.test(mapping) ? FrameFlag.Interpreted : 0) |
+      (func ? 0 : FrameFlag.NotSymbolised);
     const name = func?.name || rawName(place);
     switch (this.group) {
       case "file": {
@@ -104,13 +108,22 @@ export class FrameGrouper {
       }
       case "binary": // its name is no symbol, and stands without brackets
         return {
-          frame: { name: binaryName(mapping).replace(/^\[([^]*)\]$/, "$1"), file: "", line: 0, mapping, flags: flags & ~FrameFlag.NotSymbolised },
+          frame: {
+            name: binaryName(mapping).replace(/^\[([^]*)\]$/, "$1"),
+            file: "",
+            line: 0,
+            mapping,
+            flags: flags & ~FrameFlag.NotSymbolised,
+          },
           key: mapping,
         };
       case "line":
       case "address": {
         const own = this.group === "address" ? address : 0n;
-        return { frame: { name, file, line, mapping, address: own, flags }, key: [own, own ? mapping : "", line, file, name].join("\0") };
+        return {
+          frame: { name, file, line, mapping, address: own, flags },
+          key: [own, own ? mapping : "", line, file, name].join("\0"),
+        };
       }
       case "function":
         return { frame: { name, file, line: func?.startLine ?? 0, mapping, flags }, key: name };

@@ -16,10 +16,16 @@ const notWhole = "The file is incomplete: its gzip data cannot be unpacked.";
 class TooLarge extends LocalError {}
 
 /** null: these bytes are no whole member. */
-async function unpackMember(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): Promise<Uint8Array[] | null> {
+async function unpackMember(
+  bytes: Uint8Array<ArrayBuffer>,
+  maxBytes: number,
+): Promise<Uint8Array[] | null> {
   const parts: Uint8Array[] = [];
   let size = 0;
-  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const reader = new Blob([bytes])
+    .stream()
+    .pipeThrough(new DecompressionStream("gzip"))
+    .getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -43,7 +49,8 @@ function nextHeader(bytes: Uint8Array, at: number): number {
     const found = bytes.indexOf(0x1f, at);
     if (found < 0 || found + 18 > bytes.length) return bytes.length;
     const isHeader = bytes[found + 1] === 0x8b && bytes[found + 2] === 8 && bytes[found + 3] < 0x20;
-    if (isHeader && (bytes[found + 8] === 0 || bytes[found + 8] === 2 || bytes[found + 8] === 4)) return found;
+    if (isHeader && (bytes[found + 8] === 0 || bytes[found + 8] === 2 || bytes[found + 8] === 4))
+      return found;
     at = found + 1;
   }
 }
@@ -61,13 +68,20 @@ function join(parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Throws RefusedError when the data is broken, LocalError when it is larger than maxBytes unpacked or cut at too many places. */
-export async function gunzip(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): Promise<Uint8Array> {
+export async function gunzip(
+  bytes: Uint8Array<ArrayBuffer>,
+  maxBytes: number,
+): Promise<Uint8Array> {
   const whole = await unpackMember(bytes, maxBytes);
   if (whole) return join(whole);
   const parts: Uint8Array[] = [];
   let left = maxBytes;
   let wrongCuts = 0;
-  for (let from = 0, to = nextHeader(bytes, 1); from < bytes.length; to = nextHeader(bytes, to + 1)) {
+  for (
+    let from = 0, to = nextHeader(bytes, 1);
+    from < bytes.length;
+    to = nextHeader(bytes, to + 1)
+  ) {
     const member = await unpackMember(bytes.subarray(from, to), left);
     if (member) {
       for (const part of member) parts.push(part);

@@ -2,7 +2,16 @@
  * labels: what the samples of a local profile are labelled with, counted as the server counts it
  * (lib/profile/report/labels.h), and which samples rules of labels keep (lib/profile/report/label_filter.h).
  */
-import { formatLabelRule, parseLabelRule, type Label, type LabelBar, type LabelRule, type LabelsAnswer, type LabelsQuestion, type LabelValue } from "../model/labels.ts";
+import {
+  formatLabelRule,
+  parseLabelRule,
+  type Label,
+  type LabelBar,
+  type LabelRule,
+  type LabelsAnswer,
+  type LabelsQuestion,
+  type LabelValue,
+} from "../model/labels.ts";
 import { boundedTest, compileRule } from "../model/search.ts";
 import { LocalError, type LocalLabels, type LocalProfile } from "./profile.ts";
 
@@ -19,8 +28,11 @@ function rangeOf(value: string): Range | null {
   const found = /^(?:(-?\d+)|(-?\d+)?\.\.(-?\d+)?)(?: ([^]*))?$/.exec(value);
   if (!found) return null;
   const [, one, low, high, unit = null] = found;
-  const end = (text: string | undefined, open: number) => (text === undefined ? open : Number(text));
-  return one === undefined ? { low: end(low, -Infinity), high: end(high, Infinity), unit } : { low: Number(one), high: Number(one), unit };
+  const end = (text: string | undefined, open: number) =>
+    text === undefined ? open : Number(text);
+  return one === undefined
+    ? { low: end(low, -Infinity), high: end(high, Infinity), unit }
+    : { low: Number(one), high: Number(one), unit };
 }
 
 /** Does a sample have it? */
@@ -32,7 +44,12 @@ function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boole
   const unitId = range?.unit == null ? -1 : strings.indexOf(range.unit);
   const isMet = (at: number) => {
     if (text[at] !== 0) return text[at] === textId;
-    return range !== null && number[at] >= range.low && number[at] <= range.high && (range.unit === null || unit[at] === unitId);
+    return (
+      range !== null &&
+      number[at] >= range.low &&
+      number[at] <= range.high &&
+      (range.unit === null || unit[at] === unitId)
+    );
   };
   return (sample) => {
     let has = false;
@@ -46,26 +63,36 @@ function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boole
 }
 
 /** Which samples the rules keep. Throws LocalError for a label that is not known: one that no sample has, of either side of a comparison. */
-export function labelTest({ labels }: LocalProfile, texts: readonly string[], known: readonly string[]): (sample: number) => boolean {
+export function labelTest(
+  { labels }: LocalProfile,
+  texts: readonly string[],
+  known: readonly string[],
+): (sample: number) => boolean {
   const wanted = new Map<string, ((sample: number) => boolean)[]>();
   const unwanted: ((sample: number) => boolean)[] = [];
   for (const text of texts) {
     const rule = parseLabelRule(text);
     if (!rule) continue;
-    if (!known.includes(rule.key)) throw new LocalError(`No sample of this profile has a label “${rule.key}”.`);
+    if (!known.includes(rule.key))
+      throw new LocalError(`No sample of this profile has a label “${rule.key}”.`);
     if (rule.excludes) unwanted.push(testOf(labels, rule));
     else wanted.set(rule.key, [...(wanted.get(rule.key) ?? []), testOf(labels, rule)]);
   }
   const all = [...wanted.values()];
-  return (sample) => !unwanted.some((test) => test(sample)) && all.every((tests) => tests.some((test) => test(sample)));
+  return (sample) =>
+    !unwanted.some((test) => test(sample)) &&
+    all.every((tests) => tests.some((test) => test(sample)));
 }
 
 /** Which samples have a frame that an expression matches, by name, file or binary. */
 function frameTest(profile: LocalProfile, expression: string): (sample: number) => boolean {
   const test = boundedTest(compileRule(expression));
-  const matches = profile.frames.map(({ name, file, mapping }) => [name, file, mapping].some((text) => text !== "" && test(text)));
+  const matches = profile.frames.map(({ name, file, mapping }) =>
+    [name, file, mapping].some((text) => text !== "" && test(text)),
+  );
   return (sample) => {
-    for (let at = profile.start[sample]; at < profile.start[sample + 1]; at++) if (matches[profile.stack[at]]) return true;
+    for (let at = profile.start[sample]; at < profile.start[sample + 1]; at++)
+      if (matches[profile.stack[at]]) return true;
     return false;
   };
 }
@@ -78,7 +105,8 @@ const numberBytes = 22;
 const cutBytes = 4;
 
 /** Keys that some sample has. */
-export const labelKeys = ({ labels }: LocalProfile): string[] => [...new Set(labels.key)].map((key) => labels.strings[key]);
+export const labelKeys = ({ labels }: LocalProfile): string[] =>
+  [...new Set(labels.key)].map((key) => labels.strings[key]);
 
 /** Of a sample what stands under a label, "a" or "4096 bytes", several with commas between, for a frame's name; "" for none. */
 export function labelText({ labels }: LocalProfile, label: string): (sample: number) => string {
@@ -94,7 +122,11 @@ export function labelText({ labels }: LocalProfile, label: string): (sample: num
       const isNumber = text[at] === 0;
       const word = strings[isNumber ? unit[at] : text[at]];
       if (joined) joined += ",";
-      if (encoder.encode(joined).length + encoder.encode(word).length + numberBytes + cutBytes > labelTextBytes) return joined + "…";
+      if (
+        encoder.encode(joined).length + encoder.encode(word).length + numberBytes + cutBytes >
+        labelTextBytes
+      )
+        return joined + "…";
       joined += isNumber ? `${number[at]}${word && " "}${word}` : word;
     }
     return joined;
@@ -117,7 +149,8 @@ function add(count: Counted, sample: number, value: number): void {
   count.samples++;
 }
 
-const bySize = (a: { total: number }, b: { total: number }) => Math.abs(b.total) - Math.abs(a.total);
+const bySize = (a: { total: number }, b: { total: number }) =>
+  Math.abs(b.total) - Math.abs(a.total);
 
 const equalBars = 16;
 
@@ -132,9 +165,13 @@ export function barsFor(numbers: readonly number[]): Bars | null {
   if (numbers.length <= equalBars) return null;
   const low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
   const high = numbers.reduce((most, number) => Math.max(most, number), -Infinity);
-  const width = low < 0 || Math.floor(high / Math.max(low, 1)) < 64 ? Math.floor((high - low) / equalBars) + 1 : 0;
+  const width =
+    low < 0 || Math.floor(high / Math.max(low, 1)) < 64
+      ? Math.floor((high - low) / equalBars) + 1
+      : 0;
   const power = (number: number) => (number === 0 ? 0 : Math.floor(Math.log2(number)) + 1);
-  const barOf = (number: number) => (width ? Math.floor((number - low) / width) : power(number) - power(low));
+  const barOf = (number: number) =>
+    width ? Math.floor((number - low) / width) : power(number) - power(low);
   const ends = Array.from({ length: barOf(high) + 1 }, (_, i) => {
     const from = power(low) + i;
     if (width) return { low: low + i * width, high: Math.min(high, low + (i + 1) * width - 1) };
@@ -163,12 +200,24 @@ function histogramOf(values: readonly Value[]): Pick<Label, "histogram"> {
   return bars ? { histogram: bars } : {};
 }
 
-function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, limit: number): Label {
+function describe(
+  name: string,
+  key: Key,
+  kept: Counted,
+  labels: LocalLabels,
+  limit: number,
+): Label {
   const { strings } = labels;
-  const values = [...key.values.values()].sort((a, b) => bySize(a, b) || a.number - b.number || (strings[a.text] < strings[b.text] ? -1 : 1));
+  const values = [...key.values.values()].sort(
+    (a, b) => bySize(a, b) || a.number - b.number || (strings[a.text] < strings[b.text] ? -1 : 1),
+  );
   const isNumeric = values.every(({ text }) => text === 0);
-  const unit = isNumeric && values.every((value) => value.unit === values[0].unit) ? strings[values[0].unit] : undefined;
-  const filterOf = (value: string) => (name ? formatLabelRule({ key: name, value, excludes: false }) : undefined);
+  const unit =
+    isNumeric && values.every((value) => value.unit === values[0].unit)
+      ? strings[values[0].unit]
+      : undefined;
+  const filterOf = (value: string) =>
+    name ? formatLabelRule({ key: name, value, excludes: false }) : undefined;
   const shown = limit ? values.slice(0, limit) : values;
   const rest = values.slice(shown.length);
   return {
@@ -177,13 +226,31 @@ function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, li
     unit,
     total: key.total,
     samples_with: key.samples,
-    without: { value: null, total: kept.total - key.total, samples: kept.samples - key.samples, filter: filterOf("") },
+    without: {
+      value: null,
+      total: kept.total - key.total,
+      samples: kept.samples - key.samples,
+      filter: filterOf(""),
+    },
     value_count: values.length,
     values: shown.map(({ text, number, unit: own, total, samples }): LabelValue => {
-      if (text !== 0) return { value: strings[text], total, samples, filter: filterOf(strings[text]) };
-      return { value: number, unit: strings[own], total, samples, filter: filterOf(unit === undefined ? `${number} ${strings[own]}` : String(number)) };
+      if (text !== 0)
+        return { value: strings[text], total, samples, filter: filterOf(strings[text]) };
+      return {
+        value: number,
+        unit: strings[own],
+        total,
+        samples,
+        filter: filterOf(unit === undefined ? `${number} ${strings[own]}` : String(number)),
+      };
     }),
-    other: rest.length ? { value_count: rest.length, total: rest.reduce((sum, { total }) => sum + total, 0), samples: rest.reduce((sum, { samples }) => sum + samples, 0) } : null,
+    other: rest.length
+      ? {
+          value_count: rest.length,
+          total: rest.reduce((sum, { total }) => sum + total, 0),
+          samples: rest.reduce((sum, { samples }) => sum + samples, 0),
+        }
+      : null,
     ...(unit === undefined ? {} : histogramOf(values)),
   };
 }
@@ -195,7 +262,12 @@ export interface SideCount {
 }
 
 /** known: keys that rules may name. */
-export function countLabels(profile: LocalProfile, type: number, question: LabelsQuestion, known = labelKeys(profile)): SideCount {
+export function countLabels(
+  profile: LocalProfile,
+  type: number,
+  question: LabelsQuestion,
+  known = labelKeys(profile),
+): SideCount {
   const { labels, values, start, sampleTypes } = profile;
   const isKept = labelTest(profile, question.rules, known);
   const focus = question.focus.map((text) => frameTest(profile, text));
@@ -206,7 +278,13 @@ export function countLabels(profile: LocalProfile, type: number, question: Label
   for (let sample = 0; sample + 1 < start.length; sample++) {
     const value = values[sample * sampleTypes.length + type];
     total += value;
-    if (value === 0 || !isKept(sample) || !focus.every((test) => test(sample)) || ignore.some((test) => test(sample))) continue;
+    if (
+      value === 0 ||
+      !isKept(sample) ||
+      !focus.every((test) => test(sample)) ||
+      ignore.some((test) => test(sample))
+    )
+      continue;
     add(kept, sample, value);
     for (let at = labels.start[sample]; at < labels.start[sample + 1]; at++) {
       const id = labels.key[at];
@@ -217,12 +295,24 @@ export function countLabels(profile: LocalProfile, type: number, question: Label
       const [text, number, unit] = [labels.text[at], labels.number[at], labels.unit[at]];
       const name = text === 0 ? `${number} ${unit}` : `t${text}`;
       let counted = key.values.get(name);
-      if (!counted) key.values.set(name, (counted = { text, number, unit, total: 0, samples: 0, last: -1 }));
+      if (!counted)
+        key.values.set(name, (counted = { text, number, unit, total: 0, samples: 0, last: -1 }));
       add(counted, sample, value);
     }
   }
-  const described = [...keys].map(([id, key]) => describe(labels.strings[id], key, kept, labels, question.limit));
-  described.sort((a, b) => bySize({ total: a.total! }, { total: b.total! }) || (a.key < b.key ? -1 : 1));
-  const answer = { unit: sampleTypes[type].unit, total, kept: kept.total, labels: described, label_count: described.length, truncated: false };
+  const described = [...keys].map(([id, key]) =>
+    describe(labels.strings[id], key, kept, labels, question.limit),
+  );
+  described.sort(
+    (a, b) => bySize({ total: a.total! }, { total: b.total! }) || (a.key < b.key ? -1 : 1),
+  );
+  const answer = {
+    unit: sampleTypes[type].unit,
+    total,
+    kept: kept.total,
+    labels: described,
+    label_count: described.length,
+    truncated: false,
+  };
   return { answer, samples: kept.samples };
 }

@@ -5,7 +5,15 @@
  */
 import { boundedTest, compileRule } from "../model/search.ts";
 import { FrameGrouper } from "./grouping.ts";
-import { LocalError, RefusedError, noLabels, NumberList, type LocalLabels, type LocalProfile, type Stacks } from "./profile.ts";
+import {
+  LocalError,
+  RefusedError,
+  noLabels,
+  NumberList,
+  type LocalLabels,
+  type LocalProfile,
+  type Stacks,
+} from "./profile.ts";
 import { Message } from "./protobuf.ts";
 
 interface Line {
@@ -103,8 +111,7 @@ function readSample(message: Message, raw: Raw): number {
     else if (message.field === 3) {
       const label = fields(message.message());
       for (const field of [1, 2, 3, 4]) raw.labels.push(label.get(field) ?? 0);
-    }
-    else message.skip();
+    } else message.skip();
   }
   raw.sampleStart.push(raw.sampleLocations.length);
   raw.labelStart.push(raw.labels.length / 4);
@@ -143,7 +150,8 @@ function read(data: Uint8Array): Raw {
         break;
       case 3: {
         const { id, mapping } = readMapping(message.message());
-        if (id === 0) throw new LocalError(`Mapping ${raw.mappings.size + 1} has the id 0, which means none.`);
+        if (id === 0)
+          throw new LocalError(`Mapping ${raw.mappings.size + 1} has the id 0, which means none.`);
         raw.mappings.set(id, mapping);
         break;
       }
@@ -154,7 +162,12 @@ function read(data: Uint8Array): Raw {
       }
       case 5: {
         const one = fields(message.message());
-        raw.functions.set(one.get(1) ?? 0, { name: one.get(2) ?? 0, systemName: one.get(3) ?? 0, file: one.get(4) ?? 0, startLine: one.get(5) ?? 0 });
+        raw.functions.set(one.get(1) ?? 0, {
+          name: one.get(2) ?? 0,
+          systemName: one.get(3) ?? 0,
+          file: one.get(4) ?? 0,
+          startLine: one.get(5) ?? 0,
+        });
         break;
       }
       case 6:
@@ -197,13 +210,19 @@ class Locations {
   private readonly dropped: ReadonlySet<number>;
   readonly notes: string[] = [];
 
-  constructor(private readonly raw: Raw, readonly grouper: FrameGrouper) {
+  constructor(
+    private readonly raw: Raw,
+    readonly grouper: FrameGrouper,
+  ) {
     this.dropped = this.findDropped();
   }
 
   text(index: number): string {
-    if (index >= this.raw.strings.length && index !== 0) throw new LocalError("The pprof file names a string that it does not hold.");
-    return (this.texts[index] ??= this.raw.strings[index] ? this.decoder.decode(this.raw.strings[index]) : "");
+    if (index >= this.raw.strings.length && index !== 0)
+      throw new LocalError("The pprof file names a string that it does not hold.");
+    return (this.texts[index] ??= this.raw.strings[index]
+      ? this.decoder.decode(this.raw.strings[index])
+      : "");
   }
 
   /**
@@ -232,7 +251,11 @@ class Locations {
   private func(id: number) {
     const found = this.raw.functions.get(id);
     if (!found) throw new LocalError("The pprof file names a function that it does not hold.");
-    return { name: this.text(found.name) || this.text(found.systemName), file: this.text(found.file), startLine: found.startLine };
+    return {
+      name: this.text(found.name) || this.text(found.systemName),
+      file: this.text(found.file),
+      startLine: found.startLine,
+    };
   }
 
   location(id: number): Located {
@@ -251,11 +274,23 @@ class Locations {
     const { address } = location;
     const offset = BigInt.asUintN(64, address + (binary?.shift ?? 0n));
     const frames: number[] = [];
-    if (lines.length === 0 || this.grouper.group === "binary") frames.push(this.grouper.frame({ func: null, line: 0, isInlined: false, mapping, address, offset }));
+    if (lines.length === 0 || this.grouper.group === "binary")
+      frames.push(
+        this.grouper.frame({ func: null, line: 0, isInlined: false, mapping, address, offset }),
+      );
     else
       for (let i = lines.length - 1; i >= first; i--) {
         const { functionId, line } = lines[i];
-        frames.push(this.grouper.frame({ func: this.func(functionId), line, isInlined: i < lines.length - 1, mapping, address, offset }));
+        frames.push(
+          this.grouper.frame({
+            func: this.func(functionId),
+            line,
+            isInlined: i < lines.length - 1,
+            mapping,
+            address,
+            offset,
+          }),
+        );
       }
     const made: Located = { frames, dropped };
     this.known.set(id, made);
@@ -287,7 +322,8 @@ function readStacks(raw: Raw, locations: Locations): Stacks {
   const places: Located[] = [];
   for (let i = 0; i < count; i++) {
     places.length = 0;
-    for (let at = raw.sampleStart.at(i); at < raw.sampleStart.at(i + 1); at++) places.push(locations.location(raw.sampleLocations.at(at)));
+    for (let at = raw.sampleStart.at(i); at < raw.sampleStart.at(i + 1); at++)
+      places.push(locations.location(raw.sampleLocations.at(at)));
     let last = -1;
     for (let at = places.length - 1, cut = dropCount(places); at >= cut; at--)
       for (const frame of places[at].frames) {
@@ -301,7 +337,13 @@ function readStacks(raw: Raw, locations: Locations): Stacks {
 
 function readLabels(raw: Raw, locations: Locations): LocalLabels {
   const count = raw.labels.length / 4;
-  const labels = { ...noLabels(0), key: new Uint32Array(count), text: new Uint32Array(count), number: new Float64Array(count), unit: new Uint32Array(count) };
+  const labels = {
+    ...noLabels(0),
+    key: new Uint32Array(count),
+    text: new Uint32Array(count),
+    number: new Float64Array(count),
+    unit: new Uint32Array(count),
+  };
   const ids = new Map([["", 0]]);
   const idOf = (string: number) => {
     const text = locations.text(string);
@@ -339,12 +381,20 @@ export function isPprof(data: Uint8Array): boolean {
 export function decodePprof(data: Uint8Array): LocalProfile {
   const raw = read(data);
   const count = raw.sampleStart.length - 1;
-  if (raw.valueTypes.length === 0 && count === 0) throw new LocalError("The file holds no profile.");
-  if (raw.valueTypes.length === 0) throw new RefusedError("The pprof file names no sample types: its samples have no values that could be shown.");
+  if (raw.valueTypes.length === 0 && count === 0)
+    throw new LocalError("The file holds no profile.");
+  if (raw.valueTypes.length === 0)
+    throw new RefusedError(
+      "The pprof file names no sample types: its samples have no values that could be shown.",
+    );
   const values = raw.values.take();
-  if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length))) throw new LocalError("The pprof file has samples with too few or too many values.");
+  if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length)))
+    throw new LocalError("The pprof file has samples with too few or too many values.");
   const locations = new Locations(raw, new FrameGrouper("function"));
-  const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: locations.text(type), unit: locations.text(unit) }));
+  const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({
+    type: locations.text(type),
+    unit: locations.text(unit),
+  }));
   const wanted = locations.text(raw.defaultType);
   const named = sampleTypes.findIndex(({ type }) => type === wanted);
   return {

@@ -28,7 +28,12 @@ export interface LocalLabels {
 }
 
 export const noLabels = (sampleCount: number): LocalLabels => ({
-  start: new Uint32Array(sampleCount + 1), key: new Uint32Array(0), text: new Uint32Array(0), number: new Float64Array(0), unit: new Uint32Array(0), strings: [""],
+  start: new Uint32Array(sampleCount + 1),
+  key: new Uint32Array(0),
+  text: new Uint32Array(0),
+  number: new Float64Array(0),
+  unit: new Uint32Array(0),
+  strings: [""],
 });
 
 export interface Stacks {
@@ -70,7 +75,9 @@ export class NumberList<T extends Uint32Array | Float64Array> {
   constructor(private data: T) {}
   push(value: number): void {
     if (this.length === this.data.length) {
-      const wider = new (this.data.constructor as new (length: number) => T)(Math.max(64, this.length * 2));
+      const wider = new (this.data.constructor as new (length: number) => T)(
+        Math.max(64, this.length * 2),
+      );
       wider.set(this.data as never);
       this.data = wider;
     }

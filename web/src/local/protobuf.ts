@@ -96,6 +96,7 @@ export class Message {
   }
 
   private need(wire: number): void {
-    if (this.wire !== wire) throw new LocalError(`This is no pprof file: field ${this.field} has the wrong kind.`);
+    if (this.wire !== wire)
+      throw new LocalError(`This is no pprof file: field ${this.field} has the wrong kind.`);
   }
 }

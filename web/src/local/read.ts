@@ -28,7 +28,10 @@ function noteSums({ sampleTypes, values, notes }: LocalProfile): void {
   sampleTypes.forEach(({ type }, column) => {
     let sum = 0;
     for (let i = column; i < values.length; i += sampleTypes.length) sum += Math.abs(values[i]);
-    if (sum >= 2 ** 63) notes.push(`The values of ${type || `type ${column}`} come to 2^63 − 1 or more: the link’s page will not show them, since the server cannot add them up.`);
+    if (sum >= 2 ** 63)
+      notes.push(
+        `The values of ${type || `type ${column}`} come to 2^63 − 1 or more: the link’s page will not show them, since the server cannot add them up.`,
+      );
   });
 }
 

@@ -20,13 +20,18 @@ export interface Redactable {
   labelKeys: string[];
 }
 
-const baseName = (path: string) => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
+const baseName = (path: string) =>
+  path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
 /** "cmdline", "process.command_args", "jvmArgs", "process.command_args.0" and whatever else ends so. */
 const isCommandKey = (key: string) =>
-  /(^|[^a-z])(cmd|command|arg[sv]?|arguments)[^a-z]*$|(cmd|command)[^a-z]?(line|args?|arguments)[^a-z]*$/i.test(key.replace(/[a-z](?=[A-Z])/g, "$&_"));
+  /(^|[^a-z])(cmd|command|arg[sv]?|arguments)[^a-z]*$|(cmd|command)[^a-z]?(line|args?|arguments)[^a-z]*$/i.test(
+    key.replace(/[a-z](?=[A-Z])/g, "$&_"),
+  );
 /** As in "command: …", "process.command_line=…" and "args …"; or what has options. */
 const isCommand = (text: string) =>
-  /(^|[^a-z])((cmd|command)[^a-z]?(line|args?|arguments)|arg[sv])(?![a-z])|(cmd|command)["']?\s*[:=]|[\s\0]--?\w/i.test(text);
+  /(^|[^a-z])((cmd|command)[^a-z]?(line|args?|arguments)|arg[sv])(?![a-z])|(cmd|command)["']?\s*[:=]|[\s\0]--?\w/i.test(
+    text,
+  );
 /** "app --listen …": what follows a blank and begins like an argument. */
 const withoutOptions = (path: string) => path.replace(/[\s\0]-.*$/s, "");
 /** What is no option, and of no name of a thread such as "app worker-3" either. */
@@ -42,8 +47,18 @@ const isLibrary = /\.(so|dll|dylib|jar|ko)(\.[\w.]+)?$/;
 const isInBrackets = /^\[.*\]$/;
 
 const enum Field {
-  SampleType = 1, Sample, Mapping, Location, Function, Strings, DropFrames, KeepFrames,
-  PeriodType = 11, Comment = 13, DefaultSampleType, DocUrl,
+  SampleType = 1,
+  Sample,
+  Mapping,
+  Location,
+  Function,
+  Strings,
+  DropFrames,
+  KeepFrames,
+  PeriodType = 11,
+  Comment = 13,
+  DefaultSampleType,
+  DocUrl,
 }
 
 /** Fields of a message: those that hold an index of a string, messages, and others that are known. */
@@ -71,10 +86,15 @@ class Redactor {
     this.mainBinary = nameOf(this.text(mainBinary));
     const keep = (index: number) => this.keep(index);
     const valueType: Kind = { texts: { 1: keep, 2: keep } };
-    const label: Kind = { texts: { 1: keep, 2: (index) => this.withoutPaths(index), 4: keep }, isLeftOut: (message) => this.isLabelOut(message) };
+    const label: Kind = {
+      texts: { 1: keep, 2: (index) => this.withoutPaths(index), 4: keep },
+      isLeftOut: (message) => this.isLabelOut(message),
+    };
     this.profile = {
       texts: {
-        [Field.DropFrames]: keep, [Field.KeepFrames]: keep, [Field.DefaultSampleType]: keep,
+        [Field.DropFrames]: keep,
+        [Field.KeepFrames]: keep,
+        [Field.DefaultSampleType]: keep,
         [Field.DocUrl]: (index) => (wish.comments || wish.paths !== "keep" ? 0 : keep(index)),
       },
       messages: {
@@ -97,7 +117,8 @@ class Redactor {
   }
   private add(text: string): number {
     let place = this.placeOf.get(text);
-    if (place === undefined) this.placeOf.set(text, (place = this.strings.length + this.added.push(text) - 1));
+    if (place === undefined)
+      this.placeOf.set(text, (place = this.strings.length + this.added.push(text) - 1));
     return place;
   }
 
@@ -112,7 +133,8 @@ class Redactor {
   private path(index: number, word: "file" | "binary"): number {
     const whole = this.text(index);
     const path = this.wish.commandLine && word === "binary" ? this.withoutArguments(whole) : whole;
-    if (path === "" || this.wish.paths === "keep" || isInBrackets.test(path)) return path === whole ? this.keep(index) : this.add(path);
+    if (path === "" || this.wish.paths === "keep" || isInBrackets.test(path))
+      return path === whole ? this.keep(index) : this.add(path);
     if (this.wish.paths === "base") return this.add(baseName(path));
     const key = word + path;
     if (!this.numberOf.has(key)) this.numberOf.set(key, this.numberOf.size + 1);
@@ -121,7 +143,12 @@ class Redactor {
   }
 
   private isCommandLine(text: string): boolean {
-    return /[\s\0]--\w/.test(text) || (this.mainBinary !== "" && nameOf(text) === this.mainBinary && isArgument.test(text.slice(programOf(text).length)));
+    return (
+      /[\s\0]--\w/.test(text) ||
+      (this.mainBinary !== "" &&
+        nameOf(text) === this.mainBinary &&
+        isArgument.test(text.slice(programOf(text).length)))
+    );
   }
 
   private isLabelOut(message: Message): boolean {
@@ -132,14 +159,23 @@ class Redactor {
       else message.skip();
     }
     const { labels, commandLine } = this.wish;
-    return labels === "all" || labels.includes(key) || (commandLine && (isCommandKey(key) || this.isCommandLine(text)));
+    return (
+      labels === "all" ||
+      labels.includes(key) ||
+      (commandLine && (isCommandKey(key) || this.isCommandLine(text)))
+    );
   }
 
   /** A comment or a label's value that stays. */
   private withoutPaths(index: number): number {
     const text = this.text(index);
     const { paths } = this.wish;
-    const plain = paths === "keep" ? text : text.replace(/(?:[A-Za-z]:\\|\.{0,2}\/)[^\s"']+/g, (path) => (paths === "base" ? baseName(path) : "…"));
+    const plain =
+      paths === "keep"
+        ? text
+        : text.replace(/(?:[A-Za-z]:\\|\.{0,2}\/)[^\s"']+/g, (path) =>
+            paths === "base" ? baseName(path) : "…",
+          );
     return plain === text ? this.keep(index) : this.add(plain);
   }
 
@@ -180,9 +216,16 @@ class Redactor {
       }
     }
     this.rewrite(new Message(rest.take()), this.profile, out);
-    out.packed(Field.Comment, comments.filter((index) => !this.isCommentOut(index)).map((index) => this.withoutPaths(index)));
+    out.packed(
+      Field.Comment,
+      comments
+        .filter((index) => !this.isCommentOut(index))
+        .map((index) => this.withoutPaths(index)),
+    );
     const encoder = new TextEncoder();
-    this.strings.forEach((text, i) => out.bytes(Field.Strings, this.used.has(i) ? text : new Uint8Array(0)));
+    this.strings.forEach((text, i) =>
+      out.bytes(Field.Strings, this.used.has(i) ? text : new Uint8Array(0)),
+    );
     for (const text of this.added) out.bytes(Field.Strings, encoder.encode(text));
     return out.take();
   }
@@ -201,17 +244,27 @@ function survey(data: Uint8Array) {
     else if (field === Field.Sample)
       look(message.message(), (inSample, sample) => {
         if (inSample !== 3) return false;
-        look(sample.message(), (inLabel, label) => inLabel === 1 && label.wire === 0 && (labelKeys.add(label.unsigned()), true));
+        look(
+          sample.message(),
+          (inLabel, label) =>
+            inLabel === 1 && label.wire === 0 && (labelKeys.add(label.unsigned()), true),
+        );
         return true;
       });
     else if (field === Field.Mapping && mainBinary < 0) {
       mainBinary = 0;
-      look(message.message(), (inMapping, mapping) => inMapping === 5 && mapping.wire === 0 && ((mainBinary = mapping.unsigned()), true));
+      look(
+        message.message(),
+        (inMapping, mapping) =>
+          inMapping === 5 && mapping.wire === 0 && ((mainBinary = mapping.unsigned()), true),
+      );
     } else return false;
     return true;
   });
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const keys = [...labelKeys].map((index) => (strings[index] ? decoder.decode(strings[index]) : "")).filter(Boolean);
+  const keys = [...labelKeys]
+    .map((index) => (strings[index] ? decoder.decode(strings[index]) : ""))
+    .filter(Boolean);
   return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary) };
 }
 
@@ -233,7 +286,10 @@ export async function findRedactable(file: Blob): Promise<Redactable | null> {
 /** The file without what is not wanted, packed with gzip. */
 export async function redact(file: Blob, wish: Redaction): Promise<Blob> {
   const opened = await open(file);
-  if (!opened) throw new LocalError("Only pprof and folded stacks can be redacted: the browser does not read this format.");
+  if (!opened)
+    throw new LocalError(
+      "Only pprof and folded stacks can be redacted: the browser does not read this format.",
+    );
   const { bytes, format } = opened;
   let made: Uint8Array<ArrayBuffer>;
   if (format === "pprof") {

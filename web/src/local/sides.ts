@@ -9,36 +9,65 @@ import { LocalError, type LocalProfile } from "./profile.ts";
 /** Each divides all larger ones of its kind. */
 const sizes: Record<"time" | "memory" | "count", Record<string, number>> = {
   time: {
-    ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, microsecond: 1e3, microseconds: 1e3,
-    ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, second: 1e9, seconds: 1e9,
+    ns: 1,
+    nanosecond: 1,
+    nanoseconds: 1,
+    us: 1e3,
+    "\u00b5s": 1e3,
+    "\u03bcs": 1e3,
+    microsecond: 1e3,
+    microseconds: 1e3,
+    ms: 1e6,
+    millisecond: 1e6,
+    milliseconds: 1e6,
+    s: 1e9,
+    second: 1e9,
+    seconds: 1e9,
   },
   memory: { B: 1, byte: 1, bytes: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
-  count: { count: 1e6, "count/10": 1e5, "count/100": 1e4, "count/1000": 1e3, "count/10000": 100, "count/100000": 10, "count/1000000": 1 },
+  count: {
+    count: 1e6,
+    "count/10": 1e5,
+    "count/100": 1e4,
+    "count/1000": 1e3,
+    "count/10000": 100,
+    "count/100000": 10,
+    "count/1000000": 1,
+  },
 };
 
 function sizeOf(unit: string): { kind: string; size: number } | null {
-  for (const [kind, units] of Object.entries(sizes)) if (Object.hasOwn(units, unit)) return { kind, size: units[unit] };
+  for (const [kind, units] of Object.entries(sizes))
+    if (Object.hasOwn(units, unit)) return { kind, size: units[unit] };
   return null;
 }
 
 /** The type that a link's word means: a name, a number where names are empty or repeat, or nothing; -1 for none. */
 function typeOf({ sampleTypes, defaultType }: LocalProfile, word: string): number {
   if (word === "") return defaultType;
-  const index = /^\d+$/.test(word) ? Number(word) : sampleTypes.findIndex(({ type }) => type === word);
+  const index = /^\d+$/.test(word)
+    ? Number(word)
+    : sampleTypes.findIndex(({ type }) => type === word);
   return index < sampleTypes.length ? index : -1;
 }
 
 /** The place of a type is no promise of the format, but tells two of one name apart. */
 function findLike(from: LocalProfile, at: number, { sampleTypes }: LocalProfile): number {
   const wanted = from.sampleTypes[at];
-  const isSame = (other: { type: string; unit: string } | undefined) => other?.type === wanted.type && other.unit === wanted.unit;
+  const isSame = (other: { type: string; unit: string } | undefined) =>
+    other?.type === wanted.type && other.unit === wanted.unit;
   if (isSame(sampleTypes[at])) return at;
   const same = sampleTypes.findIndex(isSame);
   const kind = sizeOf(wanted.unit)?.kind;
-  return same >= 0 || !kind ? same : sampleTypes.findIndex(({ type, unit }) => type === wanted.type && sizeOf(unit)?.kind === kind);
+  return same >= 0 || !kind
+    ? same
+    : sampleTypes.findIndex(
+        ({ type, unit }) => type === wanted.type && sizeOf(unit)?.kind === kind,
+      );
 }
 
-const listTypes = ({ sampleTypes }: LocalProfile) => sampleTypes.map(({ type, unit }, i) => (type ? `${type}/${unit}` : `type ${i}`)).join(", ");
+const listTypes = ({ sampleTypes }: LocalProfile) =>
+  sampleTypes.map(({ type, unit }, i) => (type ? `${type}/${unit}` : `type ${i}`)).join(", ");
 
 /** Types of before and after. */
 function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number, number] {
@@ -53,7 +82,9 @@ function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number,
       if (found >= 0) return [found, at];
     }
   }
-  throw new LocalError(`These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`);
+  throw new LocalError(
+    `These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`,
+  );
 }
 
 /** What a tree of one profile, or of two as before and after, is made of. */
@@ -64,7 +95,13 @@ export function findSides(profiles: readonly LocalProfile[], word: string): Side
     return [{ profile: a, type: type < 0 ? a.defaultType : type, factor: 1 }];
   }
   const types = comparedTypes(a, b, word);
-  const units = profiles.map(({ sampleTypes }, side) => sizeOf(sampleTypes[types[side]].unit)?.size ?? 1);
+  const units = profiles.map(
+    ({ sampleTypes }, side) => sizeOf(sampleTypes[types[side]].unit)?.size ?? 1,
+  );
   const finest = Math.min(...units);
-  return profiles.map((profile, side) => ({ profile, type: types[side], factor: units[side] / finest }));
+  return profiles.map((profile, side) => ({
+    profile,
+    type: types[side],
+    factor: units[side] / finest,
+  }));
 }

@@ -9,7 +9,12 @@ export interface Redaction {
   comments: boolean;
 }
 
-export const nothingRedacted: Redaction = { paths: "keep", labels: [], commandLine: false, comments: false };
+export const nothingRedacted: Redaction = {
+  paths: "keep",
+  labels: [],
+  commandLine: false,
+  comments: false,
+};
 
 export const isRedacting = ({ paths, labels, commandLine, comments }: Redaction): boolean =>
   paths !== "keep" || labels.length > 0 || commandLine || comments;

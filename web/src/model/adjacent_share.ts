@@ -11,7 +11,11 @@ interface IdPage {
 const maxPages = 20;
 
 /** "" at the list's end, null where id is not in it; without an id the newest. */
-export async function neighbourIn(load: (cursor: string) => Promise<IdPage>, id: string, way: Way): Promise<string | null> {
+export async function neighbourIn(
+  load: (cursor: string) => Promise<IdPage>,
+  id: string,
+  way: Way,
+): Promise<string | null> {
   let before = "";
   let isFound = id === "";
   for (let cursor: string | null = "", page = 0; cursor !== null && page < maxPages; page++) {

@@ -7,7 +7,10 @@ import { applyRule } from "./transform.ts";
 const maxKeptNodes = 4e6;
 
 export class RuleError extends Error {
-  constructor(readonly rule: number, cause: unknown) {
+  constructor(
+    readonly rule: number,
+    cause: unknown,
+  ) {
     super(cause instanceof Error ? cause.message : String(cause));
   }
 }
@@ -25,7 +28,12 @@ export class AppliedChain {
   apply(rules: readonly Rule[]): Columns {
     const { steps, flame } = this;
     let known = 0;
-    while (known < steps.length && known < rules.length && sameRule(steps[known].rule, rules[known])) known++;
+    while (
+      known < steps.length &&
+      known < rules.length &&
+      sameRule(steps[known].rule, rules[known])
+    )
+      known++;
     steps.length = known;
     while (known > 0 && !steps[known - 1].tree) known--;
     let tree: Columns = known ? steps[known - 1].tree! : flame;
@@ -48,6 +56,7 @@ export class AppliedChain {
 
   /** Of the oldest trees, those that there is no room for. The last one is shown, the one before it is what a rule that is typed is applied to. */
   private letGo(): void {
-    for (let i = 0; i < this.steps.length - 2 && this.nodeCount > this.maxNodes; i++) this.steps[i].tree = null;
+    for (let i = 0; i < this.steps.length - 2 && this.nodeCount > this.maxNodes; i++)
+      this.steps[i].tree = null;
   }
 }

@@ -80,13 +80,25 @@ function walk(tree: Columns): Walked {
     depth[i] = depth[i - parentDelta[i]] + 1;
     if (depth[i] >= rowCount) rowCount = depth[i] + 1;
   }
-  return { ...tree, depth, rowCount, nodeSum: sumUp(self, parentDelta), nodeBase: baseSelf && sumUp(baseSelf, parentDelta) };
+  return {
+    ...tree,
+    depth,
+    rowCount,
+    nodeSum: sumUp(self, parentDelta),
+    nodeBase: baseSelf && sumUp(baseSelf, parentDelta),
+  };
 }
 
 function sumGroups(tree: Walked, groupOf: Uint32Array, groupCount: number): GroupSums {
   const { frame, self, baseSelf, depth, nodeSum, nodeBase } = tree;
   const make = () => new Float64Array(groupCount);
-  const sums: GroupSums = { flat: make(), cum: make(), baseFlat: make(), baseCum: make(), node: new Uint32Array(groupCount) };
+  const sums: GroupSums = {
+    flat: make(),
+    cum: make(),
+    baseFlat: make(),
+    baseCum: make(),
+    node: new Uint32Array(groupCount),
+  };
   const path = new Uint32Array(tree.rowCount); // the group at each depth of the current path
   const openCount = new Uint32Array(groupCount);
   let top = 0;
@@ -109,9 +121,14 @@ function sumGroups(tree: Walked, groupOf: Uint32Array, groupCount: number): Grou
 function choose(sums: GroupSums, groups: readonly number[], most: number): number[] {
   const flat = (group: number) => Math.abs(sums.flat[group] - sums.baseFlat[group]);
   const cum = (group: number) => sizeOf([sums.cum[group], sums.baseCum[group]]);
-  const byFlat = groups.filter((group) => flat(group) > 0).sort((a, b) => flat(b) - flat(a) || cum(b) - cum(a) || sums.node[a] - sums.node[b]);
-  const byCum = groups.slice().sort((a, b) => cum(b) - cum(a) || flat(b) - flat(a) || sums.node[a] - sums.node[b]);
-  const isEnough = (held: (group: number) => number, all: readonly number[]) => (group: number) => held(group) * most >= held(all[0]) * minShare;
+  const byFlat = groups
+    .filter((group) => flat(group) > 0)
+    .sort((a, b) => flat(b) - flat(a) || cum(b) - cum(a) || sums.node[a] - sums.node[b]);
+  const byCum = groups
+    .slice()
+    .sort((a, b) => cum(b) - cum(a) || flat(b) - flat(a) || sums.node[a] - sums.node[b]);
+  const isEnough = (held: (group: number) => number, all: readonly number[]) => (group: number) =>
+    held(group) * most >= held(all[0]) * minShare;
   const chosen = new Set(byFlat.slice(0, most >> 1).filter(isEnough(flat, byFlat)));
   for (const group of byCum.filter(isEnough(cum, byCum))) if (chosen.size < most) chosen.add(group);
   return byCum.filter((group) => chosen.has(group));
@@ -143,7 +160,12 @@ class EdgeSums {
 
 const nothing = 0xffffffff;
 
-function sumEdges(tree: Walked, groupOf: Uint32Array, place: Uint32Array, count: number): CallEdge[] {
+function sumEdges(
+  tree: Walked,
+  groupOf: Uint32Array,
+  place: Uint32Array,
+  count: number,
+): CallEdge[] {
   const { frame, depth, nodeSum, nodeBase, rowCount } = tree;
   const whole = new EdgeSums(count * count);
   const direct = new EdgeSums(count * count);
@@ -213,20 +235,33 @@ function prune(edges: readonly CallEdge[], nodeCount: number, total: number): Ca
   return kept;
 }
 
-export function callGraph(columns: Columns, { groupOf, isOther }: FrameGroups, mostNodes: number): CallGraph {
+export function callGraph(
+  columns: Columns,
+  { groupOf, isOther }: FrameGroups,
+  mostNodes: number,
+): CallGraph {
   const tree = walk(columns);
   const groupCount = isOther.length;
   const sums = sumGroups(tree, groupOf, groupCount);
   const groups: number[] = [];
-  for (let group = 0; group < groupCount; group++) if (sums.node[group] > 0 && !isOther[group]) groups.push(group);
+  for (let group = 0; group < groupCount; group++)
+    if (sums.node[group] > 0 && !isOther[group]) groups.push(group);
   const chosen = choose(sums, groups, mostNodes);
   const place = new Uint32Array(groupCount).fill(nothing);
   chosen.forEach((group, i) => (place[group] = i));
   const edges = sumEdges(tree, groupOf, place, chosen.length);
-  const own = (all: readonly number[]) => all.reduce((sum, group) => sum + Math.abs(sums.flat[group]) + Math.abs(sums.baseFlat[group]), 0);
+  const own = (all: readonly number[]) =>
+    all.reduce(
+      (sum, group) => sum + Math.abs(sums.flat[group]) + Math.abs(sums.baseFlat[group]),
+      0,
+    );
   let everything = 0;
-  for (let group = 0; group < groupCount; group++) everything += Math.abs(sums.flat[group]) + Math.abs(sums.baseFlat[group]);
-  const total = Math.max(...chosen.map((group) => sizeOf([sums.cum[group], sums.baseCum[group]])), 0);
+  for (let group = 0; group < groupCount; group++)
+    everything += Math.abs(sums.flat[group]) + Math.abs(sums.baseFlat[group]);
+  const total = Math.max(
+    ...chosen.map((group) => sizeOf([sums.cum[group], sums.baseCum[group]])),
+    0,
+  );
   return {
     nodes: chosen.map((group) => ({
       group,

@@ -51,10 +51,14 @@ const isAction = (text: string): text is Action => (actions as readonly string[]
 
 /** Every action but recursion, which may mean all functions, needs a text. */
 const isComplete = (rule: Rule): boolean =>
-  rule.action === "only" ? Object.hasOwn(presets, rule.text) : rule.action === "recursion" || rule.text !== "";
+  rule.action === "only"
+    ? Object.hasOwn(presets, rule.text)
+    : rule.action === "recursion" || rule.text !== "";
 
 export function formatChain(rules: readonly Rule[]): string {
-  return rules.map((rule) => (rule.isOff ? "!" : "") + rule.action + ":" + rule.text.replaceAll("~", "~~")).join("~");
+  return rules
+    .map((rule) => (rule.isOff ? "!" : "") + rule.action + ":" + rule.text.replaceAll("~", "~~"))
+    .join("~");
 }
 
 function splitAtTildes(text: string): string[] {
@@ -82,6 +86,7 @@ export function parseChain(text: string): Rule[] {
 }
 
 /** How many rules of a link parseChain leaves out. */
-export const unknownRules = (text: string): number => splitAtTildes(text).filter((part) => part !== "").length - parseChain(text).length;
+export const unknownRules = (text: string): number =>
+  splitAtTildes(text).filter((part) => part !== "").length - parseChain(text).length;
 
 export const sameRule = (a: Rule, b: Rule): boolean => a.action === b.action && a.text === b.text;

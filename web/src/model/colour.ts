@@ -17,7 +17,9 @@ export function oklch(lightness: number, chroma: number, hue: number): string {
   const channel = (linear: number) => {
     const clipped = Math.min(1, Math.max(0, linear));
     const value = clipped <= 0.0031308 ? 12.92 * clipped : 1.055 * clipped ** (1 / 2.4) - 0.055;
-    return Math.round(value * 255).toString(16).padStart(2, "0");
+    return Math.round(value * 255)
+      .toString(16)
+      .padStart(2, "0");
   };
   return (
     "#" +
@@ -34,7 +36,9 @@ function channels(colour: string): [number, number, number] {
 
 /** How much light a colour gives, from 0 to 1, as WCAG 2 reckons. */
 export function luminance(colour: string): number {
-  const [r, g, b] = channels(colour).map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = channels(colour).map((value) =>
+    value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
@@ -46,7 +50,9 @@ export function contrast(a: string, b: string): number {
 /** `share` of a colour over another. */
 export function mix(colour: string, under: string, share: number): string {
   const below = channels(under);
-  const mixed = channels(colour).map((value, i) => Math.round(255 * (value * share + below[i] * (1 - share))));
+  const mixed = channels(colour).map((value, i) =>
+    Math.round(255 * (value * share + below[i] * (1 - share))),
+  );
   return "#" + mixed.map((value) => value.toString(16).padStart(2, "0")).join("");
 }
 
@@ -89,8 +95,10 @@ export const heatFills = (palette: Palette): string[] => palette.fills.slice(hea
 function hueFill(hue: number, shade: number, isDark: boolean): string {
   // The warm ones glow, the others stay behind them.
   const isWarm = hues[hue] >= 20 && hues[hue] <= 110;
-  const chroma = hue === neutralHue ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;
-  const lightness = (isDark ? 0.42 + 0.032 * shade : 0.795 + 0.028 * shade) + (isWarm && isDark ? 0.02 : 0);
+  const chroma =
+    hue === neutralHue ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;
+  const lightness =
+    (isDark ? 0.42 + 0.032 * shade : 0.795 + 0.028 * shade) + (isWarm && isDark ? 0.02 : 0);
   return oklch(lightness, chroma, hue === neutralHue ? 260 : hues[hue]);
 }
 
@@ -98,14 +106,18 @@ function hueFill(hue: number, shade: number, isDark: boolean): string {
 function heat(step: number, isDark: boolean): string {
   const strength = step / (heatShares.length - 1);
   if (step === 0) return isDark ? oklch(0.27, 0.006, 80) : oklch(0.945, 0.008, 80);
-  return isDark ? oklch(0.27 + 0.58 * strength, 0.05 + 0.1 * strength, 10 + 75 * strength) : oklch(0.96 - 0.56 * strength, 0.05 + 0.1 * strength, 90 - 78 * strength);
+  return isDark
+    ? oklch(0.27 + 0.58 * strength, 0.05 + 0.1 * strength, 10 + 75 * strength)
+    : oklch(0.96 - 0.56 * strength, 0.05 + 0.1 * strength, 90 - 78 * strength);
 }
 
 function diffColour(step: number, isDark: boolean): string {
   const strength = Math.abs(step) / diffSteps;
   // Blue and orange: told apart with every common kind of colour blindness.
   const hue = step < 0 ? 250 : 48;
-  return isDark ? oklch(0.36 + 0.2 * strength, 0.006 + 0.124 * strength, hue) : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue);
+  return isDark
+    ? oklch(0.36 + 0.2 * strength, 0.006 + 0.124 * strength, hue)
+    : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue);
 }
 
 const minContrast = 4.5;
@@ -115,13 +127,17 @@ function inksOn(fills: readonly string[], inks: readonly string[]): string[] {
   const lights = inks.map((ink) => luminance(ink) + 0.05);
   return fills.map((fill) => {
     const light = luminance(fill) + 0.05;
-    return inks.find((_, i) => Math.max(lights[i] / light, light / lights[i]) >= minContrast) ?? inks[inks.length - 1];
+    return (
+      inks.find((_, i) => Math.max(lights[i] / light, light / lights[i]) >= minContrast) ??
+      inks[inks.length - 1]
+    );
   });
 }
 
 export function makePalette(isDark: boolean): Palette {
   const fills: string[] = [];
-  for (let hue = 0; hue <= neutralHue; hue++) for (let shade = 0; shade < shadeCount; shade++) fills.push(hueFill(hue, shade, isDark));
+  for (let hue = 0; hue <= neutralHue; hue++)
+    for (let shade = 0; shade < shadeCount; shade++) fills.push(hueFill(hue, shade, isDark));
   for (let step = 0; step < heatShares.length; step++) fills.push(heat(step, isDark));
   for (let step = -diffSteps; step <= diffSteps; step++) fills.push(diffColour(step, isDark));
   fills.push(isDark ? "#322e27" : "#e4dfd6", isDark ? "#25221c" : "#efece6");
@@ -151,7 +167,8 @@ export function heatFillOf(share: number): number {
   return heatFill + step;
 }
 
-export const diffFillOf = (before: number, after: number): number => diffFill + diffStep(before, after);
+export const diffFillOf = (before: number, after: number): number =>
+  diffFill + diffStep(before, after);
 
 /** Index into the fills of a diff: how much a node changed, relative to its larger side. */
 export function diffStep(before: number, after: number): number {

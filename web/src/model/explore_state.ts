@@ -36,10 +36,23 @@ export interface ExploreState {
 
 export type Pairs = readonly (readonly [string, string])[];
 
-export const defaultSelection: Selection = { query: "", from: "now-1h", until: "now", part: null, only: [] };
+export const defaultSelection: Selection = {
+  query: "",
+  from: "now-1h",
+  until: "now",
+  part: null,
+  only: [],
+};
 
 const fields = ["query", "from", "until", "part", "only"];
-const known = new Set(["ev", "by", "profile", "list", ...fields, ...fields.map((field) => "a" + field)]);
+const known = new Set([
+  "ev",
+  "by",
+  "profile",
+  "list",
+  ...fields,
+  ...fields.map((field) => "a" + field),
+]);
 const maxGroups = 8;
 
 function parsePart(text: string | undefined): Span | null {
@@ -50,7 +63,9 @@ function parsePart(text: string | undefined): Span | null {
 }
 
 function parseSelection(get: (name: string) => string[]): Selection {
-  const [query = "", from = defaultSelection.from, until = defaultSelection.until, part] = fields.slice(0, 4).map((field) => get(field)[0]);
+  const [query = "", from = defaultSelection.from, until = defaultSelection.until, part] = fields
+    .slice(0, 4)
+    .map((field) => get(field)[0]);
   const only = get("only").flatMap((text) => {
     const at = text.indexOf("=");
     return at > 0 ? [[text.slice(0, at), text.slice(at + 1)] as const] : [];
@@ -69,7 +84,10 @@ export function parseExplore(pairs: Pairs): ExploreState {
   };
 }
 
-function formatSelection({ query, from, until, part, only }: Selection, prefix: string): [string, string][] {
+function formatSelection(
+  { query, from, until, part, only }: Selection,
+  prefix: string,
+): [string, string][] {
   const pairs: [string, string][] = [];
   const add = (field: string, value: string) => pairs.push([prefix + field, value]);
   if (query || prefix) add("query", query);
@@ -90,7 +108,12 @@ export function formatExplore(state: ExploreState, others: Pairs = []): [string,
   if (state.profile) own.push(["profile", state.profile]);
   if (state.hasList) own.push(["list", "1"]);
   if (own.length) own.unshift(["ev", String(exploreVersion)]);
-  return [...own, ...others.filter(([name]) => !known.has(name)).map(([name, value]): [string, string] => [name, value])];
+  return [
+    ...own,
+    ...others
+      .filter(([name]) => !known.has(name))
+      .map(([name, value]): [string, string] => [name, value]),
+  ];
 }
 
 /** What the server is asked: the chosen series in the chosen part, in ms. */
@@ -103,7 +126,11 @@ export function windowOf(selection: Selection, nowMs: number): Asked {
 }
 
 export function askedOf(selection: Selection, nowMs: number): Asked {
-  return { ...windowOf(selection, nowMs), ...selection.part, query: narrow(selection.query, selection.only) };
+  return {
+    ...windowOf(selection, nowMs),
+    ...selection.part,
+    query: narrow(selection.query, selection.only),
+  };
 }
 
 /** With the times that "now" stands for, so that a link shows the same tomorrow. */
@@ -112,11 +139,18 @@ export function pinned(state: ExploreState, nowMs: number): ExploreState {
     const { from, to } = windowOf(selection, nowMs);
     return { ...selection, from: String(from), until: String(to) };
   };
-  return { ...state, selection: pin(state.selection), baseline: state.baseline && pin(state.baseline) };
+  return {
+    ...state,
+    selection: pin(state.selection),
+    baseline: state.baseline && pin(state.baseline),
+  };
 }
 
 /** What a comparison begins with: the window's halves, the earlier before the later. */
-export function halves(selection: Selection, nowMs: number): { selection: Selection; baseline: Selection } {
+export function halves(
+  selection: Selection,
+  nowMs: number,
+): { selection: Selection; baseline: Selection } {
   const whole = selection.part ?? windowOf(selection, nowMs);
   const middle = Math.round((whole.from + whole.to) / 2);
   return {

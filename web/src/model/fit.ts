@@ -17,7 +17,10 @@ const hasType = (types: readonly SampleType[], word: string) =>
   types.some(({ type }) => type === word) || (/^\d+$/.test(word) && Number(word) < types.length);
 
 /** lacks: sentences, one for each thing that the other profile has not. */
-export function fitView(state: ViewState, { sampleTypes, defaultType, labels }: Holdings): { state: ViewState; lacks: string[] } {
+export function fitView(
+  state: ViewState,
+  { sampleTypes, defaultType, labels }: Holdings,
+): { state: ViewState; lacks: string[] } {
   const fitted = { ...state, root: "" };
   const lacks: string[] = [];
   if (state.sampleType && !hasType(sampleTypes, state.sampleType)) {
@@ -34,7 +37,9 @@ export function fitView(state: ViewState, { sampleTypes, defaultType, labels }: 
   const isOfOther = (rule: string) => lacksLabel(parseLabelRule(rule)?.key ?? "");
   const left = state.labels.filter((rule) => !isOfOther(rule));
   if (left.length < state.labels.length) {
-    lacks.push(`Ignored because this profile has no such labels: ${state.labels.filter(isOfOther).join(", ")}.`);
+    lacks.push(
+      `Ignored because this profile has no such labels: ${state.labels.filter(isOfOther).join(", ")}.`,
+    );
     fitted.labels = left;
   }
   return { state: fitted, lacks };

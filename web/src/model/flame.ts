@@ -133,7 +133,9 @@ export class FrameTable {
     let text = this.decoded[id];
     if (text === undefined) {
       if (this.all === undefined) this.decodeAll();
-      text = this.all ? this.all.slice(this.stringOffsets[id], this.stringOffsets[id + 1]) : this.decoder.decode(this.stringSpan(id));
+      text = this.all
+        ? this.all.slice(this.stringOffsets[id], this.stringOffsets[id + 1])
+        : this.decoder.decode(this.stringSpan(id));
       this.decoded[id] = text;
     }
     return text;
@@ -236,7 +238,7 @@ export function startOf(flame: Flame, node: number): number {
   const { rowNodes, rowOffset } = flame;
   const row = flame.depth[node];
   let low = rowOffset[row];
-  for (let high = rowOffset[row + 1]; high - low > 1; ) {
+  for (let high = rowOffset[row + 1]; high - low > 1;) {
     const middle = (low + high) >>> 1;
     if (rowNodes[middle] <= node) low = middle;
     else high = middle;
@@ -255,18 +257,25 @@ export function pathOf(flame: Flame, node: number): number[] {
   return path.reverse();
 }
 
-type Column<T> = { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number };
+type Column<T> = {
+  new (buffer: ArrayBuffer, offset: number, length: number): T;
+  BYTES_PER_ELEMENT: number;
+};
 
 /** The sections of an answer, as columns. */
 class Sections {
   private readonly places = new Map<number, { offset: number; length: number }>();
 
-  constructor(private readonly buffer: ArrayBuffer, view: DataView) {
+  constructor(
+    private readonly buffer: ArrayBuffer,
+    view: DataView,
+  ) {
     for (let i = view.getUint32(40, true), at = headerBytes; i > 0; i--, at += sectionBytes) {
       if (at + sectionBytes > buffer.byteLength) throw new FlameError("section table is cut off");
       const offset = Number(view.getBigUint64(at + 8, true));
       const length = Number(view.getBigUint64(at + 16, true));
-      if (offset % 8 || offset + length > buffer.byteLength) throw new FlameError("a section lies outside");
+      if (offset % 8 || offset + length > buffer.byteLength)
+        throw new FlameError("a section lies outside");
       this.places.set(view.getUint32(at, true), { offset, length });
     }
   }
@@ -281,12 +290,17 @@ class Sections {
     return this.places.has(id) ? this.need(id, kind, count) : null;
   }
   need<T>(id: Section, kind: Column<T>, count: number): T {
-    if (this.bytesOf(id) < count * kind.BYTES_PER_ELEMENT) throw new FlameError(`section ${id} is too short`);
+    if (this.bytesOf(id) < count * kind.BYTES_PER_ELEMENT)
+      throw new FlameError(`section ${id} is too short`);
     return new kind(this.buffer, this.places.get(id)?.offset ?? 0, count);
   }
   /** Numbers in as few bytes as they need. */
   numbers(id: Section, count: number): Numbers {
-    return this.need<Numbers>(id, this.bytesOf(id) === count * 2 ? Uint16Array : Uint32Array, count);
+    return this.need<Numbers>(
+      id,
+      this.bytesOf(id) === count * 2 ? Uint16Array : Uint32Array,
+      count,
+    );
   }
   /** Own values with the zeros between them, which are most. */
   own(gapId: Section, id: Section, nodeCount: number): Float64Array {
@@ -314,7 +328,8 @@ function readFrames(sections: Sections, frameCount: number, stringCount: number)
     if (offsets[i + 1] < offsets[i]) throw new FlameError("string offsets run backwards");
   if (offsets[stringCount] > bytes.length) throw new FlameError("strings lie outside");
   const strings = <T extends Uint32Array | null>(column: T): T => {
-    if (column) for (const id of column) if (id >= stringCount) throw new FlameError("a string is missing");
+    if (column)
+      for (const id of column) if (id >= stringCount) throw new FlameError("a string is missing");
     return column;
   };
   return new FrameTable(
@@ -326,7 +341,9 @@ function readFrames(sections: Sections, frameCount: number, stringCount: number)
     sections.maybe(Section.FrameAddress, BigUint64Array, frameCount),
     offsets,
     bytes,
-    strings(sections.maybe(Section.SharedPlace, Uint32Array, sections.bytesOf(Section.SharedPlace) / 4)),
+    strings(
+      sections.maybe(Section.SharedPlace, Uint32Array, sections.bytesOf(Section.SharedPlace) / 4),
+    ),
   );
 }
 
@@ -348,7 +365,8 @@ export function sumUp(own: Float64Array, parentDelta: Uint32Array): Float64Array
 /** What is drawn of a node itself: for a diff the larger side, and never less than nothing. */
 export function ownWidth({ self, baseSelf }: Pick<Columns, "self" | "baseSelf">): Float64Array {
   const own = new Float64Array(self.length);
-  for (let i = 0; i < own.length; i++) own[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
+  for (let i = 0; i < own.length; i++)
+    own[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
   return own;
 }
 
@@ -357,10 +375,25 @@ export function hasNegative(values: Float64Array): boolean {
   return false;
 }
 
-export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "rowCount" | "rowOffset" | "rowNodes" | "rowEnds" | "rowWidths">;
+export type Derived = Pick<
+  Flame,
+  | "depth"
+  | "end"
+  | "cum"
+  | "baseCum"
+  | "width"
+  | "rowCount"
+  | "rowOffset"
+  | "rowNodes"
+  | "rowEnds"
+  | "rowWidths"
+>;
 
 /** The distance of each node from the root. */
-export function deriveDepth(parentDelta: Uint32Array, Kind: typeof Uint16Array | typeof Uint32Array = Uint16Array): Numbers {
+export function deriveDepth(
+  parentDelta: Uint32Array,
+  Kind: typeof Uint16Array | typeof Uint32Array = Uint16Array,
+): Numbers {
   const depth = new Kind(parentDelta.length);
   for (let i = 1; i < depth.length; i++) {
     const below = depth[i - parentDelta[i]] + 1;
@@ -377,7 +410,8 @@ function parentsOf(depth: Numbers, frame: Numbers, frameCount: number): Uint32Ar
   if (depth[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is no root");
   for (let i = 1, above = 0; i < depth.length; i++) {
     const row = depth[i];
-    if (row === 0 || row > above + 1 || frame[i] >= frameCount) throw new FlameError(`node ${i} is no node`);
+    if (row === 0 || row > above + 1 || frame[i] >= frameCount)
+      throw new FlameError(`node ${i} is no node`);
     parentDelta[i] = i - last[row - 1];
     last[row] = i;
     above = row;
@@ -448,7 +482,16 @@ export function derive(columns: Columns, depth = deriveDepth(columns.parentDelta
   const { sum: cum, end, isNegative } = deriveSums(self, depth, rowCount);
   const baseCum = baseSelf && sumUp(baseSelf, parentDelta);
   const width = baseSelf || isNegative ? sumUp(ownWidth(columns), parentDelta) : cum;
-  return { depth, end, cum, baseCum, width, rowCount, rowOffset, ...deriveRows(depth, rowOffset, width) };
+  return {
+    depth,
+    end,
+    cum,
+    baseCum,
+    width,
+    rowCount,
+    rowOffset,
+    ...deriveRows(depth, rowOffset, width),
+  };
 }
 
 /** The same profile with another tree: totals, names and metadata stay. */
@@ -460,7 +503,8 @@ export function withTree(flame: Flame, columns: Columns, derived: Derived): Flam
 export function decodeFlame(buffer: ArrayBuffer): Flame {
   if (buffer.byteLength < headerBytes) throw new FlameError("too short");
   const view = new DataView(buffer);
-  if (new TextDecoder("latin1").decode(new Uint8Array(buffer, 0, 8)) !== magic) throw new FlameVersionError("wrong magic");
+  if (new TextDecoder("latin1").decode(new Uint8Array(buffer, 0, 8)) !== magic)
+    throw new FlameVersionError("wrong magic");
   const flags = view.getUint32(8, true);
   const nodeCount = view.getUint32(12, true);
   if (nodeCount === 0 || nodeCount > maxNodes) throw new FlameError("no nodes, or too many");

@@ -51,13 +51,17 @@ class Strings {
 
 type Sections = [id: number, data: ArrayBufferView][];
 
-const narrow = (numbers: Numbers, largest: number): Numbers => (largest < 0x10000 ? new Uint16Array(numbers) : numbers);
+const narrow = (numbers: Numbers, largest: number): Numbers =>
+  largest < 0x10000 ? new Uint16Array(numbers) : numbers;
 
 /** The nodes with a value of their own, each by its distance from the one before, and the values. */
 function sparse(own: Float64Array): [gaps: Uint32Array, values: Float64Array] {
   const nodes: number[] = [];
   for (let i = 0; i < own.length; i++) if (own[i] !== 0) nodes.push(i);
-  return [Uint32Array.from(nodes, (node, i) => node - (i ? nodes[i - 1] : 0)), Float64Array.from(nodes, (node) => own[node])];
+  return [
+    Uint32Array.from(nodes, (node, i) => node - (i ? nodes[i - 1] : 0)),
+    Float64Array.from(nodes, (node) => own[node]),
+  ];
 }
 
 function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): Sections {
@@ -67,7 +71,9 @@ function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): S
   const mappings = column((frame) => strings.id(frame.mapping));
   const { offsets, bytes } = strings.sections();
   const [gaps, values] = sparse(tree.self);
-  const base = tree.baseSelf ? sparse(tree.baseSelf).map((data, i): Sections[number] => [15 + i, data]) : [];
+  const base = tree.baseSelf
+    ? sparse(tree.baseSelf).map((data, i): Sections[number] => [15 + i, data])
+    : [];
   return [
     [1, narrow(tree.frame, frames.length - 1)],
     [2, deriveDepth(tree.parentDelta)],
@@ -98,7 +104,11 @@ export function writeFlame(parts: FlameParts): ArrayBuffer {
   const buffer = new ArrayBuffer(size);
   const view = new DataView(buffer);
   new Uint8Array(buffer).set(new TextEncoder().encode("PFFLAME2"));
-  view.setUint32(8, (parts.tree.baseSelf ? FlameFlag.Diff : 0) | (parts.isCut ? FlameFlag.Cut : 0), true);
+  view.setUint32(
+    8,
+    (parts.tree.baseSelf ? FlameFlag.Diff : 0) | (parts.isCut ? FlameFlag.Cut : 0),
+    true,
+  );
   view.setUint32(12, parts.tree.frame.length, true);
   view.setUint32(16, parts.frames.length, true);
   view.setUint32(20, strings.count, true);
@@ -110,7 +120,9 @@ export function writeFlame(parts: FlameParts): ArrayBuffer {
     view.setUint32(entry, id, true);
     view.setBigUint64(entry + 8, BigInt(places[i]), true);
     view.setBigUint64(entry + 16, BigInt(data.byteLength), true);
-    new Uint8Array(buffer, places[i], data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    new Uint8Array(buffer, places[i], data.byteLength).set(
+      new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+    );
   });
   return buffer;
 }

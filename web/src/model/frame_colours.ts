@@ -31,12 +31,19 @@ export function packageOf(wholeName: string, mapping: string, file: string): str
   const isFile = wholeName === file;
   const name = isFile ? "" : plainName(wholeName.slice(0, maxLookedAt));
   // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
-  const script = name.includes(" ") && /^\w+:(?!:)[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
+  const script =
+    name.includes(" ") && /^\w+:(?!:)[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
   if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
   // What C++ writes that a function of a template returns is not its name; it ends with a space, before any "(".
   const paren = name.indexOf("(");
-  const mayBegin = "<&*".includes(name[0]) || name.lastIndexOf(" ", paren < 0 ? undefined : paren) >= 0;
-  const begin = !mayBegin ? name : name.replace(/^(?:<|&|\*|dyn |impl )+|^(?:(?:[^ <(]|<[^()<>]*>)+ )+(?<!operator )(?=\w+::)/, "");
+  const mayBegin =
+    "<&*".includes(name[0]) || name.lastIndexOf(" ", paren < 0 ? undefined : paren) >= 0;
+  const begin = !mayBegin
+    ? name
+    : name.replace(
+        /^(?:<|&|\*|dyn |impl )+|^(?:(?:[^ <(]|<[^()<>]*>)+ )+(?<!operator )(?=\w+::)/,
+        "",
+      );
   const bracket = begin.search(/[<({[]/);
   const plain = bracket < 0 ? begin : begin.slice(0, bracket);
   if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
@@ -60,10 +67,13 @@ const rankedFrames = 3000;
 function heaviestFrames(flame: Flame): number[] {
   const { frame, width, depth, self, nodeCount } = flame;
   const weight = new Float64Array(flame.frames.count);
-  for (let i = 1; i < nodeCount; i++) weight[frame[i]] += width[i] / (depth[i] + 1) + Math.abs(self[i]);
+  for (let i = 1; i < nodeCount; i++)
+    weight[frame[i]] += width[i] / (depth[i] + 1) + Math.abs(self[i]);
   const sorted = weight.slice().sort(); // of numbers alone: several times faster than of frames
   const least = sorted[Math.max(0, sorted.length - rankedFrames)];
-  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0 && weight[frame] >= least);
+  const order = Array.from(weight.keys()).filter(
+    (frame) => weight[frame] > 0 && weight[frame] >= least,
+  );
   return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
 }
 
@@ -91,7 +101,11 @@ function tellingFlags(flame: Flame): number {
     any |= flags;
     every &= flags;
   }
-  return any & ~every & (FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted | FrameFlag.NotSymbolised);
+  return (
+    any &
+    ~every &
+    (FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted | FrameFlag.NotSymbolised)
+  );
 }
 
 /**
@@ -102,7 +116,10 @@ function tellingFlags(flame: Flame): number {
 export class FrameColours {
   /** FrameFlag bits that boxes show by a sign of their own, so that none is told by colour alone. */
   readonly signs: number;
-  private readonly hues = new Map<string, number>([["", neutralHue], ["kernel", neutralHue]]);
+  private readonly hues = new Map<string, number>([
+    ["", neutralHue],
+    ["kernel", neutralHue],
+  ]);
   private readonly fills: Uint16Array;
   private readonly parts: string[] = [];
   private readonly shares: Float64Array | null;
@@ -119,7 +136,8 @@ export class FrameColours {
     this.shares = mode === "value" ? ownShares(flame) : null;
     const heaviest = mode === "value" ? [] : heaviestFrames(flame);
     this.runtimes = mode === "runtime" ? new RuntimeNames(flame.frames, heaviest) : null;
-    if (this.runtimes) for (const [name, hue] of runtimeHues) this.hues.set(name, hue < 0 ? neutralHue : hue);
+    if (this.runtimes)
+      for (const [name, hue] of runtimeHues) this.hues.set(name, hue < 0 ? neutralHue : hue);
     else {
       for (const [part, hue] of known) this.hues.set(part, hue);
       this.takeHues(heaviest);
@@ -164,7 +182,8 @@ export class FrameColours {
 
   /** Index into palette.fills. */
   fill(frame: number): number {
-    if (this.fills[frame] === 0xffff) this.fills[frame] = this.shares ? heatFillOf(this.shares[frame]) : this.partFill(frame);
+    if (this.fills[frame] === 0xffff)
+      this.fills[frame] = this.shares ? heatFillOf(this.shares[frame]) : this.partFill(frame);
     return this.fills[frame];
   }
 

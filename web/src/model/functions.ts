@@ -73,7 +73,9 @@ export function countFunctions(flame: Flame): number {
   const { frame, nodeCount } = flame;
   const seen = new Uint8Array(first.length);
   for (let i = 1; i < nodeCount; i++) seen[groupOf[frame[i]]] = 1;
-  return first.filter((of, group) => seen[group] && !(flame.frames.flags(of) & (FrameFlag.Other | FrameFlag.Label))).length;
+  return first.filter(
+    (of, group) => seen[group] && !(flame.frames.flags(of) & (FrameFlag.Other | FrameFlag.Label)),
+  ).length;
 }
 
 export function listFunctions(flame: Flame): FunctionRow[] {
@@ -129,7 +131,18 @@ export function joinFunctions(flame: Flame, sums: readonly FunctionSums[]): Func
 }
 
 /** What a table may be sorted by. After and change are of the total, as before is; the flat ones of own values. */
-export const sortColumns = ["name", "flat", "cum", "change", "before", "after", "flatbefore", "flatchange", "file", "binary"] as const;
+export const sortColumns = [
+  "name",
+  "flat",
+  "cum",
+  "change",
+  "before",
+  "after",
+  "flatbefore",
+  "flatchange",
+  "file",
+  "binary",
+] as const;
 export type SortColumn = (typeof sortColumns)[number];
 
 export interface Sort {
@@ -164,5 +177,7 @@ export function sortFunctions(rows: readonly FunctionRow[], sort: Sort): Functio
     column === "name" || column === "file" || column === "binary"
       ? (a: FunctionRow, b: FunctionRow) => compareTexts(a[column], b[column])
       : (a: FunctionRow, b: FunctionRow) => sortKey(a, column) - sortKey(b, column);
-  return rows.slice().sort((a, b) => sign * byColumn(a, b) || b.cum - a.cum || compareTexts(a.name, b.name));
+  return rows
+    .slice()
+    .sort((a, b) => sign * byColumn(a, b) || b.cum - a.cum || compareTexts(a.name, b.name));
 }

@@ -40,9 +40,11 @@ export function firstEndingAfter(flame: Flame, low: number, high: number, value:
 }
 
 /** The same for an answer near low; and where a position's node ends and begins. */
-export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number => firstAboveNear(flame.rowEnds, low, high, value);
+export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number =>
+  firstAboveNear(flame.rowEnds, low, high, value);
 export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];
-export const beginOf = (flame: Flame, at: number): number => flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
+export const beginOf = (flame: Flame, at: number): number =>
+  flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
 
 /** Up to here a width of 24 bits is right to a hundredth of a pixel. */
 const maxRoundedPx = 1e5;
@@ -54,7 +56,13 @@ function drawnBegin(flame: Flame, at: number, scale: number): number {
 }
 
 /** Boxes of one row from left to right, in pixels from the window's left edge, clipped to it. */
-export function layoutRow(flame: Flame, row: number, window: Window, widthPx: number, emit: EmitBox): void {
+export function layoutRow(
+  flame: Flame,
+  row: number,
+  window: Window,
+  widthPx: number,
+  emit: EmitBox,
+): void {
   const { rowOffset } = flame;
   const ends = flame.rowEnds;
   const high = rowOffset[row + 1];
@@ -76,7 +84,14 @@ export function layoutRow(flame: Flame, row: number, window: Window, widthPx: nu
 
 /** One box for the slivers from position `at` on that stand closer than a pixel; the position after. */
 function emitRun(
-  flame: Flame, ends: Float64Array, at: number, high: number, window: Window, scale: number, widthPx: number, emit: EmitBox,
+  flame: Flame,
+  ends: Float64Array,
+  at: number,
+  high: number,
+  window: Window,
+  scale: number,
+  widthPx: number,
+  emit: EmitBox,
 ): number {
   const first = at;
   const left = (drawnBegin(flame, at, scale) - window.from) * scale;
@@ -84,7 +99,13 @@ function emitRun(
   let last = at;
   while (at < high) {
     const nodeLeft = (drawnBegin(flame, at, scale) - window.from) * scale;
-    if (nodeLeft > right + 1 || nodeLeft > left + maxRunPx || nodeLeft >= widthPx || (ends[at] - window.from) * scale - nodeLeft >= 1) break;
+    if (
+      nodeLeft > right + 1 ||
+      nodeLeft > left + maxRunPx ||
+      nodeLeft >= widthPx ||
+      (ends[at] - window.from) * scale - nodeLeft >= 1
+    )
+      break;
     // All that ends within this pixel is part of the run; jump behind it.
     const pixelEnd = Math.max(right, nodeLeft) + 0.5;
     const next = Math.max(at + 1, firstAboveNear(ends, at, high, window.from + pixelEnd / scale));
@@ -97,7 +118,13 @@ function emitRun(
 }
 
 /** The node at a place, or -1. */
-export function nodeAt(flame: Flame, row: number, window: Window, widthPx: number, x: number): number {
+export function nodeAt(
+  flame: Flame,
+  row: number,
+  window: Window,
+  widthPx: number,
+  x: number,
+): number {
   if (row < 0 || row >= flame.rowCount || x < 0 || x >= widthPx) return -1;
   const value = window.from + (x / widthPx) * (window.to - window.from);
   const high = flame.rowOffset[row + 1];
@@ -108,12 +135,16 @@ export function nodeAt(flame: Flame, row: number, window: Window, widthPx: numbe
 }
 
 /** For each pixel of a width that shows the whole tree: does a frame of any depth match there? */
-export function matchedColumns(flame: Flame, frameMatches: Uint8Array, widthPx: number): Uint8Array {
+export function matchedColumns(
+  flame: Flame,
+  frameMatches: Uint8Array,
+  widthPx: number,
+): Uint8Array {
   const { nodeCount, frame, depth, width, end, rowCount } = flame;
   const columns = new Uint8Array(Math.ceil(widthPx));
   const scale = widthPx / (width[0] || 1);
   const next = new Float64Array(rowCount + 1); // where the next node of a row begins
-  for (let i = 1; i < nodeCount; ) {
+  for (let i = 1; i < nodeCount;) {
     const row = depth[i];
     const from = next[row];
     next[row] += width[i];
@@ -123,7 +154,8 @@ export function matchedColumns(flame: Flame, frameMatches: Uint8Array, widthPx: 
       continue;
     }
     const left = Math.floor(from * scale);
-    if (width[i] > 0) columns.fill(1, left, Math.max(left + 1, Math.ceil((from + width[i]) * scale)));
+    if (width[i] > 0)
+      columns.fill(1, left, Math.max(left + 1, Math.ceil((from + width[i]) * scale)));
     i = end[i]; // what it calls lies within
   }
   return columns;

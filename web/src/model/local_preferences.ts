@@ -9,7 +9,8 @@ export interface Remembered {
   createdAt: number;
 }
 
-export const listRemembered = () => listKept<Remembered>("shares", ({ id }) => typeof id === "string");
+export const listRemembered = () =>
+  listKept<Remembered>("shares", ({ id }) => typeof id === "string");
 
 /** Without storage the token is still shown once on the page. */
 const store = (list: readonly Remembered[]) => keepList("shares", list, 2000);
@@ -22,4 +23,5 @@ export function forget(id: string): void {
   store(listRemembered().filter((entry) => entry.id !== id));
 }
 
-export const deleteTokenOf = (id: string): string => listRemembered().find((entry) => entry.id === id)?.deleteToken ?? "";
+export const deleteTokenOf = (id: string): string =>
+  listRemembered().find((entry) => entry.id === id)?.deleteToken ?? "";

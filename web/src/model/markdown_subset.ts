@@ -6,18 +6,27 @@ import { pathHash } from "./path.ts";
 
 /** Where a function is widest; 0 if it is nowhere. */
 export function widestOf(flame: Flame, name: string): number {
-  const isOfName = Uint8Array.from({ length: flame.frames.count }, (_, frame) => Number(flame.frames.name(frame) === name));
+  const isOfName = Uint8Array.from({ length: flame.frames.count }, (_, frame) =>
+    Number(flame.frames.name(frame) === name),
+  );
   let widest = 0;
   for (let node = 1; node < flame.nodeCount; node++)
-    if (isOfName[flame.frame[node]] && (widest === 0 || flame.width[node] > flame.width[widest])) widest = node;
+    if (isOfName[flame.frame[node]] && (widest === 0 || flame.width[node] > flame.width[widest]))
+      widest = node;
   return widest;
 }
 
 /** The pin of a node; null where none can be: at the root, at merged stacks, and at names that the server refuses. */
 export function pinOf(flame: Flame, node: number): Pin | null {
-  if (node <= 0 || node >= flame.nodeCount || flame.frames.flags(flame.frame[node]) & FrameFlag.Other) return null;
+  if (
+    node <= 0 ||
+    node >= flame.nodeCount ||
+    flame.frames.flags(flame.frame[node]) & FrameFlag.Other
+  )
+    return null;
   const name = flame.frames.name(flame.frame[node]);
-  if (name === "" || byteCount(name) > maxNameBytes || /[\u0000-\u001f\u007f-\u009f]/.test(name)) return null;
+  if (name === "" || byteCount(name) > maxNameBytes || /[\u0000-\u001f\u007f-\u009f]/.test(name))
+    return null;
   return { hash: pathHash(flame, node), function: name };
 }
 

@@ -1,6 +1,12 @@
 /* moment: times of a window as people choose them: relative to now, or of the calendar. */
 
-const units: Record<string, number> = { s: 1000, m: 60_000, h: 3600_000, d: 86_400_000, w: 7 * 86_400_000 };
+const units: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  h: 3600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
 
 /** "now", "now-90m" or ms since 1970; null for what is neither. */
 export function resolveMoment(text: string, nowMs: number): number | null {
@@ -41,12 +47,22 @@ export function formatMoment(ms: number, besideMs = NaN): string {
   return `${date.getDate()} ${months[date.getMonth()]}, ${time}`;
 }
 
-export const formatSpan = ({ from, to }: Span): string => `${formatMoment(from, Date.now())} – ${formatMoment(to, from)}`;
+export const formatSpan = ({ from, to }: Span): string =>
+  `${formatMoment(from, Date.now())} – ${formatMoment(to, from)}`;
 
 /** "45 s", "1 h 30 min" */
 export function formatLength(ms: number): string {
   const seconds = Math.max(1, Math.round(ms / 1000));
-  const parts: [number, string][] = [[Math.floor(seconds / 86400), "d"], [Math.floor(seconds / 3600) % 24, "h"], [Math.floor(seconds / 60) % 60, "min"], [seconds % 60, "s"]];
+  const parts: [number, string][] = [
+    [Math.floor(seconds / 86400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ];
   const first = parts.findIndex(([count]) => count > 0);
-  return parts.slice(first, first + 2).filter(([count]) => count > 0).map(([count, unit]) => `${count} ${unit}`).join(" ");
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ");
 }

@@ -6,8 +6,10 @@
  */
 
 const operatorName = /^operator\s*(?:\(\)|\[\]|(?:new|delete)\[\]|<=>|<<=?|>>=?|<=?|>=?|->\*?)/;
-const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|cxx|hh?|hpp|java|kt|scala|swift|cs|pyx?|rb|php|pl|lua|[cm]?[jt]sx?|s|S)(?:\+0x[\da-f]+)?$/;
-const afterName = /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
+const fileName =
+  /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|cxx|hh?|hpp|java|kt|scala|swift|cs|pyx?|rb|php|pl|lua|[cm]?[jt]sx?|s|S)(?:\+0x[\da-f]+)?$/;
+const afterName =
+  /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
 const inName = /[\w$~\x80-\uffff]$/;
 const maxForms = 8;
 /** What is longer nobody reads, and some of what follows takes time by the square of it. */
@@ -23,21 +25,33 @@ function withoutArguments(name: string): string {
   let out = "";
   for (let at = 0; at < name.length; at++) {
     const isInName = inName.test(out);
-    const operator = depth === 0 && name[at] === "o" && !isInName ? operatorName.exec(name.slice(at, at + 20)) : null;
+    const operator =
+      depth === 0 && name[at] === "o" && !isInName
+        ? operatorName.exec(name.slice(at, at + 20))
+        : null;
     if (operator) {
       out += operator[0];
       at += operator[0].length - 1;
       continue;
     }
     const char = name[at];
-    const isOpening = "<([".includes(char) && (depth > 0 || isInName || (isScoped && char !== "[") || (char === "(" && operatorAt(out) >= 0));
+    const isOpening =
+      "<([".includes(char) &&
+      (depth > 0 ||
+        isInName ||
+        (isScoped && char !== "[") ||
+        (char === "(" && operatorAt(out) >= 0));
     if (isOpening && depth === 0 && char === "(" && !isScoped) break; // "run()V"
     if (isOpening) depth++;
     if (depth === 0) out += char;
-    if (depth > 0 && (char === ")" || char === "]" || (char === ">" && name[at - 1] !== "-"))) depth--;
+    if (depth > 0 && (char === ")" || char === "]" || (char === ">" && name[at - 1] !== "-")))
+      depth--;
   }
   if (depth > 0) return name;
-  out = out.replace(afterName, "").replace(/::(?=::)/g, "").replace(/^::/, "");
+  out = out
+    .replace(afterName, "")
+    .replace(/::(?=::)/g, "")
+    .replace(/^::/, "");
   const operator = operatorAt(out);
   const type = out.lastIndexOf(" ", operator < 0 ? undefined : operator);
   const isType = (isScoped || out.length < name.length) && !/^[^{]*\}/.test(out.slice(type));
@@ -58,14 +72,16 @@ function lastPart(name: string): string {
 }
 
 /** "-[NSString length]", "<module>", "<img src=x>": cut anywhere they would say something else. */
-const isWhole = (name: string) => /^[-+]\[/.test(name) || (name.startsWith("<") && !name.includes("::"));
+const isWhole = (name: string) =>
+  /^[-+]\[/.test(name) || (name.startsWith("<") && !name.includes("::"));
 
 /** From the whole name to its last part; without repetitions. */
 export function shorterNames(name: string): string[] {
   const forms = [name];
   if (name.length > maxLength || isWhole(name)) return forms;
   const add = (form: string) => {
-    if (form && form.length < forms[forms.length - 1].length && forms.length < maxForms) forms.push(form);
+    if (form && form.length < forms[forms.length - 1].length && forms.length < maxForms)
+      forms.push(form);
   };
   const head = /^[^(<[]*/.exec(name)![0];
   // A slash behind a blank divides: "lambda x: x/2".
@@ -77,12 +93,18 @@ export function shorterNames(name: string): string[] {
   if (bare.includes("::")) {
     // "operator()" and "run" say little: the class, and what that is in, are left out last.
     const last = lastPart(bare);
-    const scopes = bare.slice(0, bare.length - last.length).split("::").slice(0, -1);
+    const scopes = bare
+      .slice(0, bare.length - last.length)
+      .split("::")
+      .slice(0, -1);
     for (const kept of [-2, -1]) add([...scopes.slice(kept), last].join("::"));
     add(last);
   } else {
     let rest = bare;
-    do add((rest = rest.replace(/^[\w$%-]+\.(?=[^.\d])/, "")).replace(/^\(\*?([^) ]*)\)(?=\.)/, "$1"));
+    do
+      add(
+        (rest = rest.replace(/^[\w$%-]+\.(?=[^.\d])/, "")).replace(/^\(\*?([^) ]*)\)(?=\.)/, "$1"),
+      );
     while (/^[a-z]\w*\.(?:.*\.)?[A-Z][\w$]*\./.test(rest)); // of "acme.Foo.run" the class stays
   }
   return forms;

@@ -8,4 +8,5 @@ import { exactly } from "./escape_regex.ts";
 export const isOfAddress = (text: string): boolean => text.includes("0x");
 
 /** The expression, or one that finds those names too. */
-export const widened = (text: string, names: readonly string[] = []): string => [text, ...names.map(exactly)].join("|");
+export const widened = (text: string, names: readonly string[] = []): string =>
+  [text, ...names.map(exactly)].join("|");

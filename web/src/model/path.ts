@@ -36,10 +36,15 @@ function addressOf(bytes: Uint8Array): Uint8Array {
 }
 
 /** What counts of a frame, in parts with a 0 between them. */
-function countedParts({ frames, metadata }: Flame, frame: number, form: Form): (Uint8Array | number[])[] {
+function countedParts(
+  { frames, metadata }: Flame,
+  frame: number,
+  form: Form,
+): (Uint8Array | number[])[] {
   const name = frames.stringSpan(frames.nameId[frame]);
   if (form === 1) return [addressOf(name)];
-  const file = (ids: Uint32Array | null) => (ids ? frames.stringSpan(ids[frame]) : []) as Uint8Array;
+  const file = (ids: Uint32Array | null) =>
+    (ids ? frames.stringSpan(ids[frame]) : []) as Uint8Array;
   const isByAddress = metadata.group_by === "address";
   if (isByAddress && frames.address(frame) !== 0n) return [addressOf(name), file(frames.mappingId)];
   const mapping = form === 2 ? frames.mapping(frame) : "";
@@ -49,7 +54,11 @@ function countedParts({ frames, metadata }: Flame, frame: number, form: Form): (
   }
   if (!isByAddress && metadata.group_by !== "line") return [name];
   const line = frames.line(frame);
-  return [name, file(frames.fileId), [line & 255, (line >> 8) & 255, (line >> 16) & 255, line >>> 24]];
+  return [
+    name,
+    file(frames.fileId),
+    [line & 255, (line >> 8) & 255, (line >> 16) & 255, line >>> 24],
+  ];
 }
 
 /** Both halves of a frame's hash. */
@@ -123,4 +132,5 @@ export function findByPathHashes(flame: Flame, hashes: readonly string[]): Map<s
 }
 
 /** The first node of that hash, or -1. */
-export const findByPathHash = (flame: Flame, hash: string): number => findByPathHashes(flame, [hash]).get(hash) ?? -1;
+export const findByPathHash = (flame: Flame, hash: string): number =>
+  findByPathHashes(flame, [hash]).get(hash) ?? -1;

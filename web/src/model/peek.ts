@@ -62,10 +62,18 @@ class Sums {
       if (!this.isThere[group]) continue;
       const frame = first[group];
       const isOther = (flame.frames.flags(frame) & FrameFlag.Other) !== 0;
-      rows.push({ frame, name: flame.frames.name(frame), value: this.value[group], baseValue: this.base[group], isOther });
+      rows.push({
+        frame,
+        name: flame.frames.name(frame),
+        value: this.value[group],
+        baseValue: this.base[group],
+        isOther,
+      });
     }
     const size = (row: PeekRow) => Math.abs(changeOf(row.baseValue, row.value));
-    return rows.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    return rows.sort(
+      (a, b) => size(b) - size(a) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+    );
   }
 }
 
@@ -130,7 +138,9 @@ export function peek(flame: Flame, name: string): Peek | null {
   if (found < 0) return null;
   const [begun] = start.rows(flame, [found]);
   return {
-    frame: found, flat, baseFlat,
+    frame: found,
+    flat,
+    baseFlat,
     cum: it.value[0],
     baseCum: it.base[0],
     start: begun ? { value: begun.value, baseValue: begun.baseValue } : null,

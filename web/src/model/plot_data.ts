@@ -18,7 +18,10 @@ const interruption = 2.5;
 
 /** How far apart the points of a series usually are. */
 function usualDistance(points: Points, stepMs: number): number {
-  const distances = points.slice(1).map(([ms], i) => ms - points[i][0]).sort((a, b) => a - b);
+  const distances = points
+    .slice(1)
+    .map(([ms], i) => ms - points[i][0])
+    .sort((a, b) => a - b);
   return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
 }
 
@@ -74,14 +77,23 @@ export interface Summed {
  * Of a part of the time alone where there is one: a step that the part cuts counts in the mean by the time that it has of it, and a
  * step that has data for a part of its time by that share. null: there is no value.
  */
-export function digestOf({ points, average, partial = [] }: Summed, stepMs: number, part: Span | null): Digest | null {
+export function digestOf(
+  { points, average, partial = [] }: Summed,
+  stepMs: number,
+  part: Span | null,
+): Digest | null {
   const shares = new Map(partial.map(([ms, coveredMs]) => [ms, coveredMs / stepMs]));
   let [sum, weights, last, highest] = [0, 0, 0, -Infinity];
   for (const [ms, value] of points) {
     const time = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : stepMs;
     if (time <= 0) continue;
     const weight = time * (shares.get(ms) ?? 1);
-    [sum, weights, last, highest] = [sum + weight * value, weights + weight, value, Math.max(highest, value)];
+    [sum, weights, last, highest] = [
+      sum + weight * value,
+      weights + weight,
+      value,
+      Math.max(highest, value),
+    ];
   }
   if (highest === -Infinity) return null;
   const mean = weights > 0 ? sum / weights : last;
@@ -112,7 +124,8 @@ export function lineLook(index: number, ground: string): LineLook {
   const isDark = contrast(ground, "#ffffff") > contrast(ground, "#000000");
   let lightness = isDark ? 0.76 : 0.56;
   const stroke = () => oklch(lightness, 0.15, hue);
-  while (contrast(stroke(), ground) < enough && lightness > 0 && lightness < 1) lightness += isDark ? 0.04 : -0.04;
+  while (contrast(stroke(), ground) < enough && lightness > 0 && lightness < 1)
+    lightness += isDark ? 0.04 : -0.04;
   return { stroke: stroke(), dash: dashes[Math.floor(index / hues.length) % dashes.length] };
 }
 
@@ -123,7 +136,13 @@ export function otherLook(ground: string): LineLook {
 }
 
 /** "pod=a, zone=b"; "all" where nothing tells series apart; "other (37 series)" for the sum of those beyond the limit. */
-export function seriesName({ labels, other_count: others }: { labels: Record<string, string>; other_count?: number }): string {
+export function seriesName({
+  labels,
+  other_count: others,
+}: {
+  labels: Record<string, string>;
+  other_count?: number;
+}): string {
   if (others) return `other (${others} series)`;
   const parts = Object.entries(labels).map(([name, value]) => `${name}=${value || "(none)"}`);
   return parts.join(", ") || "all";

@@ -64,7 +64,8 @@ class Reader {
   private sequence(): Node {
     const parts: Node[] = [];
     while (this.at < this.text.length && this.next() !== "|" && this.next() !== ")") {
-      if (/[*+?]/.test(this.next()) || this.countAt()) this.refuse("has a repeat with nothing before it to repeat");
+      if (/[*+?]/.test(this.next()) || this.countAt())
+        this.refuse("has a repeat with nothing before it to repeat");
       const part = this.one();
       parts.push(part.kind === "edge" ? part : this.repeated(part));
     }
@@ -75,10 +76,12 @@ class Reader {
     const count = this.countAt();
     if (!count) return of;
     const [least, most, size] = count;
-    if (Math.max(least, most === Infinity ? 0 : most) > maxCount) this.refuse("repeats more than 1000 times");
+    if (Math.max(least, most === Infinity ? 0 : most) > maxCount)
+      this.refuse("repeats more than 1000 times");
     if (most < least) this.refuse("has a repeat whose numbers are out of order");
     this.at += size;
-    if (this.next() === "+") this.refuse("uses a possessive repeat such as a*+, which is not supported");
+    if (this.next() === "+")
+      this.refuse("uses a possessive repeat such as a*+, which is not supported");
     if (this.next() === "?") this.at++;
     return { kind: "repeat", of, least, most };
   }
@@ -90,7 +93,8 @@ class Reader {
     if (char === "+") return [1, Infinity, 1];
     if (char === "?") return [0, 1, 1];
     if (char !== "{") return null;
-    if (this.next(1) === ",") this.refuse("has {,n}, which is read differently elsewhere; write {0,n}");
+    if (this.next(1) === ",")
+      this.refuse("has {,n}, which is read differently elsewhere; write {0,n}");
     const found = /^\{(\d+)(,?)(\d*)\}/.exec(this.text.slice(this.at, this.at + 20).join(""));
     if (!found || (!found[2] && found[3])) return null;
     const least = Number(found[1]);
@@ -110,8 +114,10 @@ class Reader {
   private group(): Node {
     if (this.next(1) === "*") this.refuse("uses a verb such as (*ACCEPT), which is not supported");
     const isPlain = this.next(1) !== "?";
-    if (this.starts("(?i)")) this.refuse("has (?i) in the middle; it may stand at the very beginning only");
-    if (!isPlain && this.next(2) !== ":") this.refuse("uses look-around or another (?…) group that is not supported; only (?:…) is");
+    if (this.starts("(?i)"))
+      this.refuse("has (?i) in the middle; it may stand at the very beginning only");
+    if (!isPlain && this.next(2) !== ":")
+      this.refuse("uses look-around or another (?…) group that is not supported; only (?:…) is");
     if (++this.depth > maxDepth) this.refuse("has groups nested too deep");
     this.at += isPlain ? 1 : 3;
     const node = this.alternatives();
@@ -135,19 +141,22 @@ class Reader {
   private escaped(isInClass: boolean): { source: string; one: string } {
     const letter = this.next(1);
     if (letter === "") this.refuse("ends in a single backslash");
-    if (isDigit(letter)) this.refuse("uses a backreference or an octal number, which are not supported");
+    if (isDigit(letter))
+      this.refuse("uses a backreference or an octal number, which are not supported");
     if (letter === "x") {
       const hex = this.text.slice(this.at + 2, this.at + 4).join("");
       if (!/^[0-9A-Fa-f]{2}$/.test(hex)) this.refuse("needs two hexadecimal digits behind \\x");
       this.at += 4;
       return { source: `\\x${hex}`, one: String.fromCharCode(parseInt(hex, 16)) };
     }
-    if (letter > "\x7f" || (isLetter(letter) && !"dDwWsStnrf".includes(letter))) this.refuse("uses an escape that is not supported here");
+    if (letter > "\x7f" || (isLetter(letter) && !"dDwWsStnrf".includes(letter)))
+      this.refuse("uses an escape that is not supported here");
     this.at += 2;
     if (letter === "s") return { source: isInClass ? spaces : `[${spaces}]`, one: "" };
     if (letter === "S") return { source: isInClass ? notSpaces : `[^${spaces}]`, one: "" };
     if ("dDwW".includes(letter)) return { source: `\\${letter}`, one: "" };
-    if (isLetter(letter)) return { source: `\\${letter}`, one: { t: "\t", n: "\n", r: "\r", f: "\f" }[letter]! };
+    if (isLetter(letter))
+      return { source: `\\${letter}`, one: { t: "\t", n: "\n", r: "\r", f: "\f" }[letter]! };
     return { source: isInClass && letter === "-" ? "\\-" : literal(letter), one: letter };
   }
 
@@ -166,7 +175,8 @@ class Reader {
       this.at++;
       const to = this.inClass();
       if (!from.one || !to.one) this.refuse("has a range with a class such as \\d at its end");
-      if (from.one.codePointAt(0)! > to.one.codePointAt(0)!) this.refuse("has a range that is out of order");
+      if (from.one.codePointAt(0)! > to.one.codePointAt(0)!)
+        this.refuse("has a range that is out of order");
       source += `${from.source}-${to.source}`;
     }
     this.at++;
@@ -176,7 +186,8 @@ class Reader {
   private inClass(): { source: string; one: string } {
     const [char, next] = [this.next(), this.next(1)];
     if (char === "") this.refuse("has a class without its closing bracket");
-    if (char === "[" && next !== "" && ":.=".includes(next)) this.refuse("uses a named class such as [:alpha:]; write [A-Za-z]");
+    if (char === "[" && next !== "" && ":.=".includes(next))
+      this.refuse("uses a named class such as [:alpha:]; write [A-Za-z]");
     if (char === "\\" && (next === "b" || next === "B")) this.refuse("uses \\b inside a class");
     if (char === "\\") return this.escaped(true);
     this.at++;
@@ -202,12 +213,17 @@ interface Cost {
 }
 
 function isVaried(node: Node): boolean {
-  return node.kind === "repeat" || node.kind === "any" || (node.kind === "all" && node.parts.some(isVaried));
+  return (
+    node.kind === "repeat" ||
+    node.kind === "any" ||
+    (node.kind === "all" && node.parts.some(isVaried))
+  );
 }
 
 function addCost(node: Node, cost: Cost): Cost {
   if (node.kind === "any") cost.ways *= node.parts.length;
-  if (node.kind === "all" || node.kind === "any") for (const part of node.parts) addCost(part, cost);
+  if (node.kind === "all" || node.kind === "any")
+    for (const part of node.parts) addCost(part, cost);
   if (node.kind === "repeat") {
     if (node.most === 1) cost.ways *= 2;
     else if (node.most > 1) cost.repetitions++;
@@ -219,13 +235,21 @@ function addCost(node: Node, cost: Cost): Cost {
 
 /* ---- all ways at once ---- */
 
-type Step = { at: "char"; source: string } | { at: "edge"; source: string } | { at: "fork"; to: number } | { at: "jump"; to: number } | { at: "end" };
+type Step =
+  | { at: "char"; source: string }
+  | { at: "edge"; source: string }
+  | { at: "fork"; to: number }
+  | { at: "jump"; to: number }
+  | { at: "end" };
 
 class Program {
   readonly steps: Step[] = [];
   private added = 0; // parts, which may be empty
   private readonly known = new Map<string, Map<string, boolean>>();
-  constructor(node: Node, private readonly flags: string) {
+  constructor(
+    node: Node,
+    private readonly flags: string,
+  ) {
     this.add(node);
     this.steps.push({ at: "end" });
   }
@@ -234,7 +258,8 @@ class Program {
     return step;
   }
   private add(node: Node): void {
-    if (++this.added > maxProgram) throw new Error("The expression repeats too much to be searched for here.");
+    if (++this.added > maxProgram)
+      throw new Error("The expression repeats too much to be searched for here.");
     if (node.kind === "all") node.parts.forEach((part) => this.add(part));
     else if (node.kind === "any") this.addAny(node.parts);
     else if (node.kind === "repeat") this.addRepeat(node.of, node.least, node.most);
@@ -242,7 +267,8 @@ class Program {
   }
   private addAny(parts: Node[]): void {
     const jumps = parts.map((part, i): { to: number } => {
-      const fork: { to: number } | null = i + 1 < parts.length ? this.put({ at: "fork", to: 0 }) : null;
+      const fork: { to: number } | null =
+        i + 1 < parts.length ? this.put({ at: "fork", to: 0 }) : null;
       this.add(part);
       const jump = this.put({ at: "jump", to: 0 });
       if (fork) fork.to = this.steps.length;
@@ -267,7 +293,11 @@ class Program {
     let answers = this.known.get(source);
     if (!answers) this.known.set(source, (answers = new Map()));
     let answer = answers.get(subject);
-    if (answer === undefined) answers.set(subject, (answer = new RegExp(isEdge ? source : `^${source}$`, this.flags).test(subject)));
+    if (answer === undefined)
+      answers.set(
+        subject,
+        (answer = new RegExp(isEdge ? source : `^${source}$`, this.flags).test(subject)),
+      );
     return answer;
   }
   private isAtEdge(source: string, before: string, after: string): boolean {
@@ -285,7 +315,9 @@ class Program {
     for (let at = 0; at <= chars.length; at++) {
       const waiting: number[] = [];
       const open = [0];
-      for (const step of reached) if (this.holds((steps[step] as { source: string }).source, chars[at - 1], false)) open.push(step + 1);
+      for (const step of reached)
+        if (this.holds((steps[step] as { source: string }).source, chars[at - 1], false))
+          open.push(step + 1);
       while (open.length > 0) {
         const here = open.pop()!;
         if (seen[here] === at) continue;
@@ -295,7 +327,8 @@ class Program {
         if (step.at === "char") waiting.push(here);
         else if (step.at === "jump") open.push(step.to);
         else if (step.at === "fork") open.push(here + 1, step.to);
-        else if (this.isAtEdge(step.source, chars[at - 1] ?? "", chars[at] ?? "")) open.push(here + 1);
+        else if (this.isAtEdge(step.source, chars[at - 1] ?? "", chars[at] ?? ""))
+          open.push(here + 1);
       }
       reached = waiting;
     }
@@ -312,7 +345,8 @@ export class Pattern {
 
   constructor(text: string, isEitherCase: boolean) {
     const isMarked = text.startsWith("(?i)");
-    if (new TextEncoder().encode(text).length > maxBytes) throw new Error("The expression is longer than 8192 bytes.");
+    if (new TextEncoder().encode(text).length > maxBytes)
+      throw new Error("The expression is longer than 8192 bytes.");
     this.node = new Reader(isMarked ? text.slice(4) : text).read();
     this.cost = addCost(this.node, { repetitions: 0, ways: 1, isNested: false });
     this.regexp = new RegExp(sourceOf(this.node), isEitherCase || isMarked ? "iu" : "u");
@@ -333,6 +367,8 @@ export class Pattern {
     return steps <= maxSteps ? steps : this.allWays().steps.length * (length + 1);
   }
   test(text: string): boolean {
-    return this.stepsBack(text.length) <= maxSteps ? this.regexp.test(text) : this.allWays().test(text);
+    return this.stepsBack(text.length) <= maxSteps
+      ? this.regexp.test(text)
+      : this.allWays().test(text);
   }
 }

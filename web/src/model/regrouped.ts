@@ -30,7 +30,8 @@ function once<T>(make: (frame: number) => T): (frame: number) => T {
 
 const plainNames = ({ frames }: Flame) => once((frame) => plainName(frames.name(frame)));
 
-const lastWord = (name: string) => /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
+const lastWord = (name: string) =>
+  /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
 
 /** Tests of two frames, the surest first. */
 function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)[] {
@@ -40,7 +41,10 @@ function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)
   const hasMapping = (a: number, b: number) => f.mapping(a) === t.mapping(b);
   if (isBinary(from) || isBinary(to)) return [hasMapping];
   if ([from, to].some(({ metadata }) => metadata.group_by === "file"))
-    return [(a, b) => isLabel(a, b) && (hasFile(a, b) || f.name(a) === t.name(b)), (a, b) => f.file(a) === "" && t.file(b) === "" && hasMapping(a, b)];
+    return [
+      (a, b) => isLabel(a, b) && (hasFile(a, b) || f.name(a) === t.name(b)),
+      (a, b) => f.file(a) === "" && t.file(b) === "" && hasMapping(a, b),
+    ];
   const [nameFrom, nameTo] = [plainNames(from), plainNames(to)];
   const [wordFrom, wordTo] = [once((a) => lastWord(nameFrom(a))), once((b) => lastWord(nameTo(b)))];
   const has = (name: string, word: string) => word !== "" && name.includes(word);
@@ -63,17 +67,26 @@ function withinBinary(flame: Flame, nodes: readonly number[]): number[] {
   const all = [...nodes];
   for (let i = 0; i < all.length; i++)
     if (all[i] > 0)
-      for (const child of childrenOf(flame, all[i])) if (frames.mapping(frame[child]) === frames.mapping(frame[all[i]])) all.push(child);
+      for (const child of childrenOf(flame, all[i]))
+        if (frames.mapping(frame[child]) === frames.mapping(frame[all[i]])) all.push(child);
   return all;
 }
 
-const sumOf = (values: Float64Array | null, nodes: readonly number[]) => (values ? nodes.reduce((sum, node) => sum + values[node], 0) : 0);
-const isNear = (a: number, b: number) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
+const sumOf = (values: Float64Array | null, nodes: readonly number[]) =>
+  values ? nodes.reduce((sum, node) => sum + values[node], 0) : 0;
+const isNear = (a: number, b: number) =>
+  Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
 
 /** Values of labels stand below the root, where a tree is divided by them. */
-const isDivided = (flame: Flame) => childrenOf(flame, 0).some((child) => flame.frames.flags(flame.frame[child]) & FrameFlag.Label);
+const isDivided = (flame: Flame) =>
+  childrenOf(flame, 0).some((child) => flame.frames.flags(flame.frame[child]) & FrameFlag.Label);
 
-export function findRegrouped(from: Flame, node: number, to: Flame, tests = likenesses(from, to)): Regrouped {
+export function findRegrouped(
+  from: Flame,
+  node: number,
+  to: Flame,
+  tests = likenesses(from, to),
+): Regrouped {
   const path: number[] = [];
   for (let at = node; at > 0; at -= from.parentDelta[at]) path.unshift(at);
   let now = [0];
@@ -81,8 +94,11 @@ export function findRegrouped(from: Flame, node: number, to: Flame, tests = like
     if (isDivided(from)) path.shift();
     if (isDivided(to)) now = childrenOf(to, 0);
   }
-  const holds = (nodes: readonly number[], one: number) => isNear(sumOf(to.cum, nodes), from.cum[one]) && isNear(sumOf(to.baseCum, nodes), sumOf(from.baseCum, [one]));
-  const isInBinary = (one: number, frame: number) => one > 0 && to.frames.mapping(to.frame[one]) === from.frames.mapping(frame);
+  const holds = (nodes: readonly number[], one: number) =>
+    isNear(sumOf(to.cum, nodes), from.cum[one]) &&
+    isNear(sumOf(to.baseCum, nodes), sumOf(from.baseCum, [one]));
+  const isInBinary = (one: number, frame: number) =>
+    one > 0 && to.frames.mapping(to.frame[one]) === from.frames.mapping(frame);
   let effort = 0;
   /** Of all that the step may be; what is alike in a surer way first. */
   const choose = (candidates: readonly number[], step: number) => {
@@ -91,9 +107,12 @@ export function findRegrouped(from: Flame, node: number, to: Flame, tests = like
       if (holds(found, step)) break;
       effort += candidates.length;
       const has = new Set(found);
-      const more = candidates.filter((child) => !has.has(child) && isLike(from.frame[step], to.frame[child]));
+      const more = candidates.filter(
+        (child) => !has.has(child) && isLike(from.frame[step], to.frame[child]),
+      );
       // What holds enough holds all: nothing that is less sure belongs to it.
-      if (found.length === 0 || sumOf(to.cum, [...found, ...more]) <= from.cum[step]) found = [...found, ...more];
+      if (found.length === 0 || sumOf(to.cum, [...found, ...more]) <= from.cum[step])
+        found = [...found, ...more];
     }
     const alone = found.filter((one) => holds([one], step));
     return alone.length === 1 ? alone : found;
@@ -103,14 +122,18 @@ export function findRegrouped(from: Flame, node: number, to: Flame, tests = like
   let sure: number[] | null = null;
   for (const step of path) {
     if (isBinary(to) && now.every((one) => isInBinary(one, from.frame[step]))) continue;
-    const next = choose((isBinary(from) ? withinBinary(to, now) : now).flatMap((one) => childrenOf(to, one)), step);
+    const next = choose(
+      (isBinary(from) ? withinBinary(to, now) : now).flatMap((one) => childrenOf(to, one)),
+      step,
+    );
     isFound = next.length > 0;
     if (isFound) now = next;
     else sure ??= now;
   }
   const isSame = isFound && holds(now, node);
   if (sure && !isSame) [now, isFound] = [sure, false];
-  const nodes = isFound || sure?.length === 1 ? [...now].sort((a, b) => to.width[b] - to.width[a]) : [0];
+  const nodes =
+    isFound || sure?.length === 1 ? [...now].sort((a, b) => to.width[b] - to.width[a]) : [0];
   return { nodes, isFound, isSame, effort };
 }
 
@@ -122,8 +145,10 @@ const maxEffort = 5e5;
 export function renamed(from: Flame, name: string, to: Flame): string[] {
   const places: number[] = [];
   const { frames, frame, nodeCount, end } = from;
-  const isNamed = Uint8Array.from({ length: frames.count }, (_, i) => Number(frames.name(i) === name));
-  for (let i = 1; i < nodeCount; ) {
+  const isNamed = Uint8Array.from({ length: frames.count }, (_, i) =>
+    Number(frames.name(i) === name),
+  );
+  for (let i = 1; i < nodeCount;) {
     if (isNamed[frame[i]]) places.push(i);
     i = isNamed[frame[i]] ? end[i] : i + 1; // recursion counts once
   }

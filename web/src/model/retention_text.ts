@@ -29,4 +29,6 @@ export function keepWords(seconds: number): string {
 
 /** What a rule does with what it finds. */
 export const ruleWords = (keep_s: number, totals_s: number | null): string =>
-  keep_s === 0 ? "kept forever" : `kept ${keepWords(keep_s)}${totals_s ? `, hourly totals ${keepWords(totals_s)}` : ""}`;
+  keep_s === 0
+    ? "kept forever"
+    : `kept ${keepWords(keep_s)}${totals_s ? `, hourly totals ${keepWords(totals_s)}` : ""}`;

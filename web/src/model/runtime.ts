@@ -14,15 +14,56 @@ const maxLookedAt = 600;
 
 /** Hue of each (an index into the palette's, or -1 for none): a runtime looks the same in every profile. */
 export const runtimeHues = [
-  ["kernel", -1], ["no symbols", -1], ["native", 10], ["C++", 12], ["Rust", 0], ["Go", 9], ["Python", 2], ["JavaScript", 4],
-  ["Java", 11], ["Ruby", 15], ["PHP", 13], ["Perl", 14], ["Lua", 7], [".NET", 5], ["Erlang", 3],
+  ["kernel", -1],
+  ["no symbols", -1],
+  ["native", 10],
+  ["C++", 12],
+  ["Rust", 0],
+  ["Go", 9],
+  ["Python", 2],
+  ["JavaScript", 4],
+  ["Java", 11],
+  ["Ruby", 15],
+  ["PHP", 13],
+  ["Perl", 14],
+  ["Lua", 7],
+  [".NET", 5],
+  ["Erlang", 3],
 ] as const;
 export type Runtime = (typeof runtimeHues)[number][0];
 
 const endings: Record<string, Runtime> = {
-  py: "Python", pyx: "Python", pyi: "Python", js: "JavaScript", mjs: "JavaScript", cjs: "JavaScript", jsx: "JavaScript", ts: "JavaScript", tsx: "JavaScript",
-  rb: "Ruby", php: "PHP", pl: "Perl", pm: "Perl", lua: "Lua", go: "Go", rs: "Rust", java: "Java", kt: "Java", scala: "Java", clj: "Java",
-  cc: "C++", cpp: "C++", cxx: "C++", hpp: "C++", hh: "C++", hxx: "C++", c: "native", cs: ".NET", fs: ".NET", ex: "Erlang", erl: "Erlang",
+  py: "Python",
+  pyx: "Python",
+  pyi: "Python",
+  js: "JavaScript",
+  mjs: "JavaScript",
+  cjs: "JavaScript",
+  jsx: "JavaScript",
+  ts: "JavaScript",
+  tsx: "JavaScript",
+  rb: "Ruby",
+  php: "PHP",
+  pl: "Perl",
+  pm: "Perl",
+  lua: "Lua",
+  go: "Go",
+  rs: "Rust",
+  java: "Java",
+  kt: "Java",
+  scala: "Java",
+  clj: "Java",
+  cc: "C++",
+  cpp: "C++",
+  cxx: "C++",
+  hpp: "C++",
+  hh: "C++",
+  hxx: "C++",
+  c: "native",
+  cs: ".NET",
+  fs: ".NET",
+  ex: "Erlang",
+  erl: "Erlang",
 };
 
 /** A name that is one or the other; the binary decides. */
@@ -31,13 +72,31 @@ const either = "C++ or Rust";
 const namePatterns: readonly [RegExp, Runtime | typeof either][] = [
   [/_\[k\]$/, "kernel"],
   [/^py::|\.py(:\d+)?\)?$|^<frozen /, "Python"],
-  [/^(LazyCompile|Function|Builtin|BytecodeHandler|Handler|Script|Eval|RegExp|Stub|JS|Interpreter):|\bnode:internal\b|^Builtins_|\.[cm]?[jt]sx?(:\d+)*\)?$/, "JavaScript"],
-  [/::h[0-9a-f]{16}$|\{\{(closure|vtable\.shim)\}\}|\{closure#\d+\}|^<.* as .*>::|^(core|alloc|tokio|hashbrown)::|^std::(alloc|backtrace|collections|env|ffi|fs|io|net|os|panic|panicking|path|process|rt|sync|sys|sys_common|thread|time)::|^_R[A-Z]|^_ZN.*17h[0-9a-f]{16}E|^__rust_/, "Rust"],
-  [/^_Z|^(std|__gnu_cxx|__cxxabiv1|boost|absl)::|^operator (new|delete)|^__cxa_|^\(anonymous namespace\)|::~\w+\(|\) const$|::operator\b/, "C++"],
-  [/^L?([\w$]+\/)+[A-Z][\w$]*[;:.]|^(java|javax|jdk|sun|com|org|net|io|scala|kotlin|akka)(\.[a-z_][\w$]*)+\.[A-Z][\w$]*/, "Java"],
-  [/^(runtime|main|sync|syscall|reflect|internal|fmt|net|os|io|time|strings|bytes|sort|errors|context)\.[\w(*]|^[\w.-]+(\/[\w.~-]+)+\.[\w(*]|^\w+\.\(\*[\w[\],. /*]+\)\.|^type:\.|^go:/, "Go"],
+  [
+    /^(LazyCompile|Function|Builtin|BytecodeHandler|Handler|Script|Eval|RegExp|Stub|JS|Interpreter):|\bnode:internal\b|^Builtins_|\.[cm]?[jt]sx?(:\d+)*\)?$/,
+    "JavaScript",
+  ],
+  [
+    /::h[0-9a-f]{16}$|\{\{(closure|vtable\.shim)\}\}|\{closure#\d+\}|^<.* as .*>::|^(core|alloc|tokio|hashbrown)::|^std::(alloc|backtrace|collections|env|ffi|fs|io|net|os|panic|panicking|path|process|rt|sync|sys|sys_common|thread|time)::|^_R[A-Z]|^_ZN.*17h[0-9a-f]{16}E|^__rust_/,
+    "Rust",
+  ],
+  [
+    /^_Z|^(std|__gnu_cxx|__cxxabiv1|boost|absl)::|^operator (new|delete)|^__cxa_|^\(anonymous namespace\)|::~\w+\(|\) const$|::operator\b/,
+    "C++",
+  ],
+  [
+    /^L?([\w$]+\/)+[A-Z][\w$]*[;:.]|^(java|javax|jdk|sun|com|org|net|io|scala|kotlin|akka)(\.[a-z_][\w$]*)+\.[A-Z][\w$]*/,
+    "Java",
+  ],
+  [
+    /^(runtime|main|sync|syscall|reflect|internal|fmt|net|os|io|time|strings|bytes|sort|errors|context)\.[\w(*]|^[\w.-]+(\/[\w.~-]+)+\.[\w(*]|^\w+\.\(\*[\w[\],. /*]+\)\.|^type:\.|^go:/,
+    "Go",
+  ],
   [/^[a-z]\w*(\.\w+)*\.[A-Z][\w$]*\.(<init>|<clinit>|[\w$]+)(\(|$)/, "Java"],
-  [/^(block|rescue|ensure)( \(\d+ levels\))? in |^[A-Z]\w*(::[A-Z]\w*)*[#.][a-z_]\w*[?!=]?$|^<(main|top \(required\)|class:|module:)/, "Ruby"],
+  [
+    /^(block|rescue|ensure)( \(\d+ levels\))? in |^[A-Z]\w*(::[A-Z]\w*)*[#.][a-z_]\w*[?!=]?$|^<(main|top \(required\)|class:|module:)/,
+    "Ruby",
+  ],
   [/^\[?(System|Microsoft)\.[\w.]+/, ".NET"],
   [/^\w+:\w+\/\d+$/, "Erlang"],
   [/::/, either],
@@ -59,7 +118,8 @@ const binaries: readonly [RegExp, Runtime][] = [
 /** Binaries that agents give to functions of scripts: they know, whatever the function is called. */
 const interpreters: Record<string, Runtime> = { "[cpython]": "Python", "[ruby]": "Ruby" };
 
-const firstOf = <Kind>(patterns: readonly [RegExp, Kind][], text: string): Kind | null => patterns.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+const firstOf = <Kind>(patterns: readonly [RegExp, Kind][], text: string): Kind | null =>
+  patterns.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
 /** What a name and a file say by themselves. */
 function fromName(wholeName: string, file: string): Runtime | typeof either | null {
@@ -68,7 +128,8 @@ function fromName(wholeName: string, file: string): Runtime | typeof either | nu
   const called = plainName(wholeName);
   const name = called.length > maxLookedAt ? called.slice(0, half) + called.slice(-half) : called;
   const dot = file.lastIndexOf(".");
-  const byFile = dot > file.lastIndexOf("/") ? endings[file.slice(dot + 1).toLowerCase()] : undefined;
+  const byFile =
+    dot > file.lastIndexOf("/") ? endings[file.slice(dot + 1).toLowerCase()] : undefined;
   // Headers and C files hold C++ and are included by it; the name knows more.
   if (byFile && byFile !== "native") return byFile;
   return firstOf(namePatterns, name) ?? byFile ?? null;

@@ -8,12 +8,21 @@ export interface SavedRules {
 }
 
 export const listSavedRules = (): SavedRules[] =>
-  listKept<{ name: string; x: string }>("filters", ({ name, x }) => typeof name === "string" && typeof x === "string").map(({ name, x }) => ({ name, rules: parseChain(x) }));
+  listKept<{ name: string; x: string }>(
+    "filters",
+    ({ name, x }) => typeof name === "string" && typeof x === "string",
+  ).map(({ name, x }) => ({ name, rules: parseChain(x) }));
 
 /** False where the browser keeps nothing. */
-const store = (list: readonly SavedRules[]) => keepList("filters", list.map(({ name, rules }) => ({ name, x: formatChain(rules) })), 50);
+const store = (list: readonly SavedRules[]) =>
+  keepList(
+    "filters",
+    list.map(({ name, rules }) => ({ name, x: formatChain(rules) })),
+    50,
+  );
 
 export const saveRules = (name: string, rules: Rule[]): boolean =>
   store([{ name, rules }, ...listSavedRules().filter((entry) => entry.name !== name)]);
 
-export const forgetRules = (name: string): boolean => store(listSavedRules().filter((entry) => entry.name !== name));
+export const forgetRules = (name: string): boolean =>
+  store(listSavedRules().filter((entry) => entry.name !== name));

@@ -54,7 +54,9 @@ export class RowMarks {
     const pastBlock = (last + 1) >> blockBits;
     if (firstBlock >= pastBlock) return this.anyOf(first, last + 1);
     if (this.before[pastBlock] > this.before[firstBlock]) return true;
-    return this.anyOf(first, firstBlock << blockBits) || this.anyOf(pastBlock << blockBits, last + 1);
+    return (
+      this.anyOf(first, firstBlock << blockBits) || this.anyOf(pastBlock << blockBits, last + 1)
+    );
   }
   private anyOf(from: number, to: number): boolean {
     for (let at = from; at < to; at++) if (this.isMatch[at] !== 0) return true;
@@ -67,7 +69,10 @@ const deadlineMs = 2000;
 const stepsPerLook = 1e5;
 
 /** The items whose name matches; all of them when that would take too long. */
-export function filterByName<Item extends { name: string }>(items: readonly Item[], pattern: Pattern): readonly Item[] {
+export function filterByName<Item extends { name: string }>(
+  items: readonly Item[],
+  pattern: Pattern,
+): readonly Item[] {
   const test = boundedTest(pattern);
   try {
     return items.filter((item) => test(item.name));
@@ -88,7 +93,10 @@ export function boundedTest(pattern: Pattern): (name: string) => boolean {
       unseen = 0;
       isLate ||= performance.now() > end;
     }
-    if (isLate) throw new Error("This expression takes too long on the names of this profile: use fewer repetitions.");
+    if (isLate)
+      throw new Error(
+        "This expression takes too long on the names of this profile: use fewer repetitions.",
+      );
     const plain = plainName(name);
     return pattern.test(name) || (plain !== name && pattern.test(plain));
   };
@@ -113,7 +121,9 @@ function tells(expression: string, asks: (test: (name: string) => boolean) => bo
 
 /** Would one of these rules find files or binaries that frames do not tell of, since they lie in several? */
 export const findSharedPlace = ({ frames }: Flame, rules: readonly Rule[]): boolean =>
-  rules.some(({ text }) => tells(text, (test) => frames.sharedPlaces?.some((id) => test(frames.string(id))) === true));
+  rules.some(({ text }) =>
+    tells(text, (test) => frames.sharedPlaces?.some((id) => test(frames.string(id))) === true),
+  );
 
 /** Did exactly() make it? Then it means one name and no other. */
 function isExact(text: string): boolean {
@@ -136,7 +146,10 @@ function matchNames(frames: FrameTable, root: number, pattern: Pattern): Uint8Ar
 }
 
 /** How many different names, or by line frames, those of the tree's nodes are: frames that no node has any more were left out by rules. */
-function countMatches({ frames, frame, nodeCount, metadata }: Flame, frameMatches: Uint8Array): number {
+function countMatches(
+  { frames, frame, nodeCount, metadata }: Flame,
+  frameMatches: Uint8Array,
+): number {
   const isEachItsOwn = metadata.group_by === "line" || metadata.group_by === "address";
   const seen = new Uint8Array(isEachItsOwn ? frames.count : frames.stringCount);
   let count = 0;
@@ -156,7 +169,7 @@ export function search(flame: Flame, pattern: Pattern): SearchResult {
   const frameMatches = matchNames(frames, frame[0], pattern);
   let value = 0;
   let baseValue = 0;
-  for (let i = 1; i < nodeCount; ) {
+  for (let i = 1; i < nodeCount;) {
     if (!frameMatches[frame[i]]) {
       i++;
       continue;
@@ -166,7 +179,14 @@ export function search(flame: Flame, pattern: Pattern): SearchResult {
     i = end[i];
   }
   const rows = new RowMarks(flame, frameMatches);
-  return { frameMatches, functionCount: countMatches(flame, frameMatches), nodeCount: rows.count, value, baseValue, rows };
+  return {
+    frameMatches,
+    functionCount: countMatches(flame, frameMatches),
+    nodeCount: rows.count,
+    value,
+    baseValue,
+    rows,
+  };
 }
 
 /** Has no frame of the tree a name, file or binary that a rule's expression matches? */
@@ -174,8 +194,13 @@ export const namesNothing = ({ frames, frame }: Flame, expression: string): bool
   tells(expression, (test) => {
     const isThere = new Uint8Array(frames.count);
     for (const at of frame.subarray(1)) isThere[at] = 1;
-    const isNamed = (at: number) => [frames.name(at), frames.file(at), frames.mapping(at)].some((text) => text !== "" && test(text));
-    return !isThere.some((there, at) => there && !(frames.flags(at) & FrameFlag.Other) && isNamed(at));
+    const isNamed = (at: number) =>
+      [frames.name(at), frames.file(at), frames.mapping(at)].some(
+        (text) => text !== "" && test(text),
+      );
+    return !isThere.some(
+      (there, at) => there && !(frames.flags(at) & FrameFlag.Other) && isNamed(at),
+    );
   });
 
 /** The next matching node after (or before) one, in the order of the tree and around its end; -1 if none. */
@@ -189,8 +214,14 @@ export function nextMatch(flame: Flame, result: SearchResult, node: number, step
 }
 
 /** What is lit when two were looked for; the sums are those of the first. */
-export function bothMarks(flame: Flame, first: SearchResult | null, second: SearchResult | null): SearchResult | null {
+export function bothMarks(
+  flame: Flame,
+  first: SearchResult | null,
+  second: SearchResult | null,
+): SearchResult | null {
   if (!first || !second) return first ?? second;
-  const frameMatches = first.frameMatches.map((isMatch, frame) => isMatch | second.frameMatches[frame]);
+  const frameMatches = first.frameMatches.map(
+    (isMatch, frame) => isMatch | second.frameMatches[frame],
+  );
   return { ...first, frameMatches, rows: new RowMarks(flame, frameMatches) };
 }

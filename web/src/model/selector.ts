@@ -33,11 +33,19 @@ const quotedType = /^\s*__profile_type__="((?:[^"\\]|\\.)*)"[\s,]*/s;
 
 /* Controls, of which a field would drop some, and letters that would turn the direction of the text after them. */
 const hidden = /[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g;
-const bytesOf = (letter: string) => [...new TextEncoder().encode(letter)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-const textOf = (hex: string) => new TextDecoder().decode(Uint8Array.from(hex.split("\\x").slice(1), (byte) => parseInt(byte, 16)));
+const bytesOf = (letter: string) =>
+  [...new TextEncoder().encode(letter)]
+    .map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`)
+    .join("");
+const textOf = (hex: string) =>
+  new TextDecoder().decode(
+    Uint8Array.from(hex.split("\\x").slice(1), (byte) => parseInt(byte, 16)),
+  );
 
 const unescape = (text: string): string =>
-  text.replace(/((?:\\x[\da-f]{2})+)|\\(.)/gis, (_, hex: string | undefined, letter: string) => (hex ? textOf(hex) : ({ n: "\n", t: "\t" })[letter] ?? letter));
+  text.replace(/((?:\\x[\da-f]{2})+)|\\(.)/gis, (_, hex: string | undefined, letter: string) =>
+    hex ? textOf(hex) : ({ n: "\n", t: "\t" }[letter] ?? letter),
+  );
 
 /** The type, the matchers, and where in the query the matchers begin. */
 function parts(query: string): { type: string; matchers: string; begin: number } {
@@ -49,7 +57,11 @@ function parts(query: string): { type: string; matchers: string; begin: number }
   const quoted = type ? null : quotedType.exec(matchers);
   const unescaped = quoted && unescape(quoted[1]);
   if (!unescaped || !signs.test(unescaped)) return { type, matchers, begin: open + 1 };
-  return { type: unescaped, matchers: matchers.slice(quoted![0].length), begin: open + 1 + quoted![0].length };
+  return {
+    type: unescaped,
+    matchers: matchers.slice(quoted![0].length),
+    begin: open + 1 + quoted![0].length,
+  };
 }
 
 export function splitQuery(query: string): { type: string; matchers: string } {
@@ -58,7 +70,8 @@ export function splitQuery(query: string): { type: string; matchers: string } {
 }
 
 export function joinQuery(type: string, matchers: string): string {
-  if (signs.test(type)) return `{__profile_type__=${quote(type)}${matchers.trim() ? "," : ""}${matchers}}`;
+  if (signs.test(type))
+    return `{__profile_type__=${quote(type)}${matchers.trim() ? "," : ""}${matchers}}`;
   return matchers.trim() ? `${type}{${matchers}}` : type;
 }
 
@@ -109,14 +122,17 @@ export function readMatchers(text: string, cursor: number): { matchers: Matcher[
     const operatorTo = take(operator, text, operatorFrom);
     const sign = text.slice(operatorFrom, operatorTo);
     const isWhole = (operators as readonly string[]).includes(sign);
-    if (cursor < operatorTo || (cursor <= operatorTo && !isWhole)) at("operator", Math.min(operatorFrom, cursor), operatorTo, label);
+    if (cursor < operatorTo || (cursor <= operatorTo && !isWhole))
+      at("operator", Math.min(operatorFrom, cursor), operatorTo, label);
     const valueFrom = take(space, text, operatorTo);
     const valueTo = take(value, text, valueFrom);
     const quoted = text.slice(valueFrom, valueTo);
     const isEnded = isQuoted(quoted);
     if (cursor < valueFrom) at("value", cursor, valueTo, label);
-    if (cursor < valueTo || (cursor === valueTo && !isEnded)) at("value", valueFrom, valueTo, label);
-    if (label && isWhole && isEnded) matchers.push({ name: label, operator: sign, quoted, from: nameFrom, to: valueTo });
+    if (cursor < valueTo || (cursor === valueTo && !isEnded))
+      at("value", valueFrom, valueTo, label);
+    if (label && isWhole && isEnded)
+      matchers.push({ name: label, operator: sign, quoted, from: nameFrom, to: valueTo });
     const comma = take(space, text, valueTo);
     if (cursor <= comma && text[comma] !== "," && isEnded) at("comma", cursor, cursor);
     if (cursor <= comma && text[comma] === ",") at("comma", cursor, cursor);
@@ -129,7 +145,11 @@ export function readMatchers(text: string, cursor: number): { matchers: Matcher[
 
 /** A name that is typed whole may be followed by an operator at once; null where one stands already. */
 export function afterName(text: string, { expects, typed, from, to }: Place): Place | null {
-  const isFree = expects === "name" && typed !== "" && from + typed.length === to && !/^\s*[=!~]/.test(text.slice(to));
+  const isFree =
+    expects === "name" &&
+    typed !== "" &&
+    from + typed.length === to &&
+    !/^\s*[=!~]/.test(text.slice(to));
   return isFree ? { expects: "operator", from: to, to, typed: "", label: typed } : null;
 }
 
@@ -140,9 +160,17 @@ export function isUnfinished(text: string, { expects, from, to, typed }: Place):
 }
 
 /** The text with a completion in its place, and where the cursor stands then. */
-export function complete(text: string, place: Place, chosen: string): { text: string; cursor: number } {
-  const written = place.expects === "value" ? quote(chosen) : place.expects === "comma" ? ", " : chosen;
-  return { text: text.slice(0, place.from) + written + text.slice(place.to), cursor: place.from + written.length };
+export function complete(
+  text: string,
+  place: Place,
+  chosen: string,
+): { text: string; cursor: number } {
+  const written =
+    place.expects === "value" ? quote(chosen) : place.expects === "comma" ? ", " : chosen;
+  return {
+    text: text.slice(0, place.from) + written + text.slice(place.to),
+    cursor: place.from + written.length,
+  };
 }
 
 /** The others, as a query: what a completion asks about. */
@@ -176,9 +204,20 @@ export function errorInField(query: string, sentence: string): FieldError {
   const message = sentence.replace(/^query: /, "");
   const { matchers, begin } = parts(query);
   const at = placeOfError(query, message);
-  if (at === null || at < begin || at > begin + matchers.length) return { sentence: message, text: query, at };
+  if (at === null || at < begin || at > begin + matchers.length)
+    return { sentence: message, text: query, at };
   const inField = at - begin;
-  const where = inField < matchers.length ? ` at character ${[...matchers.slice(0, inField)].length + 1}` : " at its end";
+  const where =
+    inField < matchers.length
+      ? ` at character ${[...matchers.slice(0, inField)].length + 1}`
+      : " at its end";
   // The field marks the place, so the server's quotation of what stands there is left out.
-  return { sentence: message.replace(/ at (?:its end \(character \d+\)|character \d+(?:, here: .*)?)/s, where), text: matchers, at: inField };
+  return {
+    sentence: message.replace(
+      / at (?:its end \(character \d+\)|character \d+(?:, here: .*)?)/s,
+      where,
+    ),
+    text: matchers,
+    at: inField,
+  };
 }

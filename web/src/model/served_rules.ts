@@ -22,7 +22,12 @@ export const hasNoFunctions = (group: string): boolean => group === "file" || gr
  * Focus and ignore look at whole stacks: none that stands behind a hide or show is served, and among themselves their order is
  * nothing. All rules are switched on; ofFunctions says of which, where the group has none.
  */
-export function splitRules(rules: readonly Rule[], group: string, labelCount: number, ofFunctions: readonly boolean[] = []): { served: readonly Rule[]; rest: readonly Rule[] } {
+export function splitRules(
+  rules: readonly Rule[],
+  group: string,
+  labelCount: number,
+  ofFunctions: readonly boolean[] = [],
+): { served: readonly Rule[]; rest: readonly Rule[] } {
   const served: Rule[] = [];
   const rest: Rule[] = [];
   let [mayLookUp, mayDrop] = [true, true];
@@ -30,7 +35,12 @@ export function splitRules(rules: readonly Rule[], group: string, labelCount: nu
     const isLookup = rule.action === "focus" || rule.action === "ignore";
     const isDrop = rule.action === "hide" || rule.action === "show";
     const isKnown = groupsByFrame.includes(group) || ofFunctions[i];
-    if (isKnown && served.length + labelCount < maxLabelRules && ((isLookup && mayLookUp) || (isDrop && mayDrop))) served.push(rule);
+    if (
+      isKnown &&
+      served.length + labelCount < maxLabelRules &&
+      ((isLookup && mayLookUp) || (isDrop && mayDrop))
+    )
+      served.push(rule);
     else {
       rest.push(rule);
       mayDrop = false;
@@ -41,8 +51,14 @@ export function splitRules(rules: readonly Rule[], group: string, labelCount: nu
 }
 
 export function servedRules(rules: readonly Rule[]): ServedRules {
-  const textsOf = (wanted: Rule["action"]) => rules.filter(({ action }) => action === wanted).map(({ text }) => text);
-  return { focus: textsOf("focus"), ignore: textsOf("ignore"), hide: textsOf("hide"), show: textsOf("show") };
+  const textsOf = (wanted: Rule["action"]) =>
+    rules.filter(({ action }) => action === wanted).map(({ text }) => text);
+  return {
+    focus: textsOf("focus"),
+    ignore: textsOf("ignore"),
+    hide: textsOf("hide"),
+    show: textsOf("show"),
+  };
 }
 
 /**
@@ -51,8 +67,13 @@ export function servedRules(rules: readonly Rule[]): ServedRules {
  */
 export function boundsAfter(flame: Flame, rules: readonly Rule[]): Bounds {
   if (!flame.isCut || rules.length === 0) return flame.bounds;
-  const does = (...actions: Rule["action"][]) => rules.some(({ action }) => actions.includes(action));
+  const does = (...actions: Rule["action"][]) =>
+    rules.some(({ action }) => actions.includes(action));
   const part = does("ignore") ? "≈ " : flame.bounds.part;
-  const whole = does("ignore", "hide", "only") ? "≈ " : does("focus", "show") ? flame.bounds.part : "";
+  const whole = does("ignore", "hide", "only")
+    ? "≈ "
+    : does("focus", "show")
+      ? flame.bounds.part
+      : "";
   return { node: part, part, whole };
 }

@@ -11,7 +11,8 @@ export interface Told {
 const most = 8;
 
 /** What both have, by keys, in the order of the first. */
-const order = (list: readonly Told[], other: ReadonlyMap<Told["key"], Told>) => list.flatMap(({ key }) => (other.has(key) ? [key] : [])).join("\n");
+const order = (list: readonly Told[], other: ReadonlyMap<Told["key"], Told>) =>
+  list.flatMap(({ key }) => (other.has(key) ? [key] : [])).join("\n");
 
 export function changesOf(before: readonly Told[], now: readonly Told[]): string[] {
   const was = new Map(before.map((one) => [one.key, one]));
@@ -23,5 +24,7 @@ export function changesOf(before: readonly Told[], now: readonly Told[]): string
   });
   for (const { key, name } of before) if (!is.has(key)) changes.push(`${name} (removed)`);
   if (order(before, is) !== order(now, was)) changes.push("The order has changed.");
-  return changes.length > most ? [...changes.slice(0, most), `and ${changes.length - most} more`] : changes;
+  return changes.length > most
+    ? [...changes.slice(0, most), `and ${changes.length - most} more`]
+    : changes;
 }

@@ -8,7 +8,8 @@ export function addressWithin(origin: string, next: string, fallback: string): s
   try {
     const target = new URL(next, origin);
     // Whole, with its origin: "/x/..//host" has the path "//host", which alone is another site.
-    if (next.startsWith("/") && target.origin === origin) return target.origin + target.pathname + target.search;
+    if (next.startsWith("/") && target.origin === origin)
+      return target.origin + target.pathname + target.search;
   } catch {
     // Not an address.
   }

@@ -31,7 +31,8 @@ export interface SourcePlace {
   mapping: string;
 }
 
-const escapePart = (part: string) => encodeURIComponent(part).replace(/[!'()*]/g, (char) => "%" + char.charCodeAt(0).toString(16));
+const escapePart = (part: string) =>
+  encodeURIComponent(part).replace(/[!'()*]/g, (char) => "%" + char.charCodeAt(0).toString(16));
 
 /** Each part escaped; "." and ".." mean what they do in a file system and never lead above the beginning. */
 export function escapePath(path: string): string {
@@ -55,7 +56,7 @@ export function matchesPattern(pattern: string, text: string): boolean {
   let at = 0;
   let star = -1;
   let resume = 0;
-  for (let i = 0; i < text.length; ) {
+  for (let i = 0; i < text.length;) {
     if (pattern[at] === "*") {
       star = at++;
       resume = i;
@@ -75,30 +76,52 @@ export const linksOf = (rules: readonly SourceRule[], binaries: readonly Binary[
   rules
     .filter(({ label }) => !label)
     .map(({ path_prefix, url, revision, build_id }) => ({
-      binaries: build_id ? binaries.filter(({ build_ids }) => build_ids.some((id) => matchesPattern(build_id, id))).map(({ file }) => file) : null,
+      binaries: build_id
+        ? binaries
+            .filter(({ build_ids }) => build_ids.some((id) => matchesPattern(build_id, id)))
+            .map(({ file }) => file)
+        : null,
       path_prefix,
       url: url.replaceAll("{revision}", () => escapePath(revision)),
     }));
 
 /** Whole parts of a path: /src is not the beginning of /srcother/x.c. */
 const beginsWith = (file: string, prefix: string) =>
-  file.startsWith(prefix) && (/(?:^|[/\\])$/.test(prefix) || /^[/\\]/.test(file.slice(prefix.length)));
+  file.startsWith(prefix) &&
+  (/(?:^|[/\\])$/.test(prefix) || /^[/\\]/.test(file.slice(prefix.length)));
 
 /** Where the first link that fits leads to; "" where none does. */
-export function sourceUrl(links: readonly SourceLink[], { file, line, mapping }: SourcePlace): string {
-  const link = file && links.find(({ binaries, path_prefix }) => beginsWith(file, path_prefix) && (!binaries || binaries.includes(mapping)));
+export function sourceUrl(
+  links: readonly SourceLink[],
+  { file, line, mapping }: SourcePlace,
+): string {
+  const link =
+    file &&
+    links.find(
+      ({ binaries, path_prefix }) =>
+        beginsWith(file, path_prefix) && (!binaries || binaries.includes(mapping)),
+    );
   if (!link) return "";
   const path = escapePath(file.slice(link.path_prefix.length));
   const url = line > 0 ? link.url : link.url.replace(/#[^#]*\{line\}[^#]*$/, "");
-  const filled = url.replace(/\{(path|line)\}/g, (_, what) => (what === "path" ? path : String(Math.max(1, line))));
+  const filled = url.replace(/\{(path|line)\}/g, (_, what) =>
+    what === "path" ? path : String(Math.max(1, line)),
+  );
   return path && filled.startsWith("https://") ? filled : "";
 }
 
 export const [SIDE_BEFORE, SIDE_AFTER] = [1, 2];
 
 /** Of each frame: the sides of a comparison that it is in, added up. */
-export function sidesOfFrames({ nodeCount, frame, cum, baseCum, frames }: Pick<Flame, "nodeCount" | "frame" | "cum" | "baseCum" | "frames">): Uint8Array {
+export function sidesOfFrames({
+  nodeCount,
+  frame,
+  cum,
+  baseCum,
+  frames,
+}: Pick<Flame, "nodeCount" | "frame" | "cum" | "baseCum" | "frames">): Uint8Array {
   const sides = new Uint8Array(frames.count);
-  for (let node = 0; node < nodeCount; node++) sides[frame[node]] |= (baseCum?.[node] ? SIDE_BEFORE : 0) | (cum[node] ? SIDE_AFTER : 0);
+  for (let node = 0; node < nodeCount; node++)
+    sides[frame[node]] |= (baseCum?.[node] ? SIDE_BEFORE : 0) | (cum[node] ? SIDE_AFTER : 0);
   return sides;
 }

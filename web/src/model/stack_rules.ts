@@ -2,7 +2,9 @@
 import type { Rule } from "./chain.ts";
 
 export const textsOf = (rules: readonly Rule[], action: "focus" | "ignore"): string[] =>
-  rules.filter((rule) => !rule.isOff && rule.action === action && rule.text !== "").map((rule) => rule.text);
+  rules
+    .filter((rule) => !rule.isOff && rule.action === action && rule.text !== "")
+    .map((rule) => rule.text);
 
 export interface StackRules {
   labels: readonly string[];
@@ -10,12 +12,24 @@ export interface StackRules {
   ignore: readonly string[];
 }
 
-export const stackRulesOf = ({ rules, labels }: { rules: readonly Rule[]; labels: readonly string[] }): StackRules => ({
-  labels, focus: textsOf(rules, "focus"), ignore: textsOf(rules, "ignore"),
+export const stackRulesOf = ({
+  rules,
+  labels,
+}: {
+  rules: readonly Rule[];
+  labels: readonly string[];
+}): StackRules => ({
+  labels,
+  focus: textsOf(rules, "focus"),
+  ignore: textsOf(rules, "ignore"),
 });
 
 /** "of stacks with a, without b"; "" where all are meant. */
 export function describeStackRules({ labels, focus, ignore }: StackRules): string {
-  const parts = [...focus.map((text) => `with ${text}`), ...ignore.map((text) => `without ${text}`), ...labels];
+  const parts = [
+    ...focus.map((text) => `with ${text}`),
+    ...ignore.map((text) => `without ${text}`),
+    ...labels,
+  ];
   return parts.length ? `Only stacks ${parts.join(", ")}` : "";
 }

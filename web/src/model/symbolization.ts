@@ -10,7 +10,8 @@ export const idOf = ({ build_id, file }: Unnamed) => `${build_id} ${file}`;
 
 /** Of several profiles: what two of them lack stands once; what is on its way for one of them is not missing. */
 export function join(parts: readonly Symbolization[]): Symbolization {
-  const once = <T extends Unnamed>(lists: T[][]) => new Map(lists.flat().map((one) => [idOf(one), one]));
+  const once = <T extends Unnamed>(lists: T[][]) =>
+    new Map(lists.flat().map((one) => [idOf(one), one]));
   const pending = once(parts.map((part) => part.pending));
   const missing = once(parts.map((part) => part.missing));
   return {
@@ -21,7 +22,10 @@ export function join(parts: readonly Symbolization[]): Symbolization {
   };
 }
 
-export const joinTold = (told: readonly Told[]): Told => ({ ...join(told), generation: told.reduce((sum, { generation }) => sum + generation, 0) });
+export const joinTold = (told: readonly Told[]): Told => ({
+  ...join(told),
+  generation: told.reduce((sum, { generation }) => sum + generation, 0),
+});
 
 /** Binaries that lack names for one cause. */
 export interface Cause {
@@ -41,7 +45,8 @@ export function byCause(missing: Symbolization["missing"]): Cause[] {
     const key = one.reason.replace(buildId, "");
     const cause = causes.get(key) ?? { reason: one.reason, nextRetry: null, binaries: [] };
     cause.binaries.push(one);
-    if (one.next_retry && (!cause.nextRetry || one.next_retry < cause.nextRetry)) cause.nextRetry = one.next_retry;
+    if (one.next_retry && (!cause.nextRetry || one.next_retry < cause.nextRetry))
+      cause.nextRetry = one.next_retry;
     causes.set(key, cause);
   }
   return [...causes.values()].sort((a, b) => b.binaries.length - a.binaries.length);
@@ -51,8 +56,12 @@ export function byCause(missing: Symbolization["missing"]): Cause[] {
 export const askedMost = 200;
 
 /** Of all build ids, in as many questions as that needs, one after the other. */
-export async function askAll(ids: readonly string[], ask: (ids: string[]) => Promise<Told>): Promise<Told> {
+export async function askAll(
+  ids: readonly string[],
+  ask: (ids: string[]) => Promise<Told>,
+): Promise<Told> {
   const told: Told[] = [];
-  for (let from = 0; from < ids.length; from += askedMost) told.push(await ask(ids.slice(from, from + askedMost)));
+  for (let from = 0; from < ids.length; from += askedMost)
+    told.push(await ask(ids.slice(from, from + askedMost)));
   return joinTold(told);
 }

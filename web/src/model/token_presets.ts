@@ -11,16 +11,28 @@ export interface TokenPreset {
 
 export const tokenPresets: Record<string, TokenPreset> = {
   ci: { name: "CI", purpose: "Share and compare profiles", scopes: ["read", "share"] },
-  agent: { name: "Agent", purpose: "Send continuous profiles and symbol tables", scopes: ["ingest", "debuginfo"] },
+  agent: {
+    name: "Agent",
+    purpose: "Send continuous profiles and symbol tables",
+    scopes: ["ingest", "debuginfo"],
+  },
   reader: { name: "Read-only", purpose: "Query and download profiles", scopes: ["read"] },
-  admin: { name: "Admin", purpose: "Manage people, tokens and settings, and everything above", scopes: ["ingest", "read", "share", "debuginfo", "admin"] },
+  admin: {
+    name: "Admin",
+    purpose: "Manage people, tokens and settings, and everything above",
+    scopes: ["ingest", "read", "share", "debuginfo", "admin"],
+  },
 };
 
 /** The form's choice without a preset: each scope has a checkbox. */
 export const customName = "Custom";
 
-const isSame = (a: readonly string[], b: readonly string[]) => a.length === b.length && a.every((scope) => b.includes(scope));
+const isSame = (a: readonly string[], b: readonly string[]) =>
+  a.length === b.length && a.every((scope) => b.includes(scope));
 
 /** The name of the preset that has exactly these scopes, in any order; the command line alone makes an operator's token. */
 export const presetNameOf = (scopes: readonly string[]): string =>
-  scopes.includes("operator") ? "Operator" : Object.values(tokenPresets).find((preset) => isSame(preset.scopes, scopes))?.name ?? customName;
+  scopes.includes("operator")
+    ? "Operator"
+    : (Object.values(tokenPresets).find((preset) => isSame(preset.scopes, scopes))?.name ??
+      customName);

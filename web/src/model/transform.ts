@@ -7,7 +7,15 @@
  * the server's filters: tests/browser/filter.mjs compares them.
  */
 import type { Rule } from "./chain.ts";
-import { FrameFlag, hasNegative, sumUp, type Columns, type Derived, type FrameTable, type Numbers } from "./flame.ts";
+import {
+  FrameFlag,
+  hasNegative,
+  sumUp,
+  type Columns,
+  type Derived,
+  type FrameTable,
+  type Numbers,
+} from "./flame.ts";
 import { presetFrames } from "./presets.ts";
 import { boundedTest, compileRule } from "./search.ts";
 import { arrange, Builder, Siblings, Stack } from "./tree_builder.ts";
@@ -17,7 +25,8 @@ const none = 0xffffffff;
 /** A tree to make another of; cum and end spare work where they are known. */
 type Tree = Columns & Partial<Pick<Derived, "cum" | "end">>;
 
-const numbersLike = (numbers: Numbers, count: number): Numbers => (numbers instanceof Uint16Array ? new Uint16Array(count) : new Uint32Array(count));
+const numbersLike = (numbers: Numbers, count: number): Numbers =>
+  numbers instanceof Uint16Array ? new Uint16Array(count) : new Uint32Array(count);
 
 /** One past the last node of each subtree. */
 function endsOf(parentDelta: Uint32Array): Uint32Array {
@@ -40,14 +49,20 @@ function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
   const width = new Float64Array(count); // of what stays; nodes without any go
   for (let i = 1; i < count; i++) {
     hasMatch[i] = hasMatch[i - parentDelta[i]] | matches[frame[i]];
-    if (hasMatch[i] === wanted) width[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
+    if (hasMatch[i] === wanted)
+      width[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
   }
   let kept = 1;
   for (let i = count - 1; i > 0; i--) {
     if (width[i] > 0) kept++;
     width[i - parentDelta[i]] += width[i];
   }
-  const made: Columns = { frame: numbersLike(frame, kept), parentDelta: new Uint32Array(kept), self: new Float64Array(kept), baseSelf: baseSelf && new Float64Array(kept) };
+  const made: Columns = {
+    frame: numbersLike(frame, kept),
+    parentDelta: new Uint32Array(kept),
+    self: new Float64Array(kept),
+    baseSelf: baseSelf && new Float64Array(kept),
+  };
   const children = new Siblings(width);
   const nodes = new Stack();
   const parents = new Stack();
@@ -62,7 +77,8 @@ function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
       if (made.baseSelf) made.baseSelf[at] = baseSelf![node];
     }
     children.count = 0;
-    for (let child = node + 1; child < end[node]; child = end[child]) if (width[child] > 0) children.add(child);
+    for (let child = node + 1; child < end[node]; child = end[child])
+      if (width[child] > 0) children.add(child);
     if (children.count > 1) children.sort();
     for (let slot = children.count - 1; slot >= 0; slot--) {
       nodes.push(children.node[slot]);
@@ -75,9 +91,15 @@ function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
 /** Views of arrays that are a little too long, copies of those that are much too long. */
 function cutTo(count: number, columns: Columns): Columns {
   const isNear = columns.frame.length - count <= columns.frame.length / 8;
-  const cut = <T extends Numbers | Float64Array>(array: T): T => (isNear ? array.subarray(0, count) : array.slice(0, count)) as T;
+  const cut = <T extends Numbers | Float64Array>(array: T): T =>
+    (isNear ? array.subarray(0, count) : array.slice(0, count)) as T;
   const { frame, parentDelta, self, baseSelf } = columns;
-  return { frame: cut(frame), parentDelta: cut(parentDelta), self: cut(self), baseSelf: baseSelf && cut(baseSelf) };
+  return {
+    frame: cut(frame),
+    parentDelta: cut(parentDelta),
+    self: cut(self),
+    baseSelf: baseSelf && cut(baseSelf),
+  };
 }
 
 function countFrames(frame: Numbers, matches: Uint8Array, wanted: 0 | 1): number {
@@ -100,7 +122,12 @@ function dropFrames(tree: Tree, matches: Uint8Array, hidden: 0 | 1): Columns {
   const cum = tree.cum ?? sumUp(self, parentDelta);
   const end = tree.end ?? endsOf(parentDelta);
   const room = frame.length - countFrames(frame, matches, hidden);
-  const made: Columns = { frame: numbersLike(frame, room), parentDelta: new Uint32Array(room), self: new Float64Array(room), baseSelf: baseSelf && new Float64Array(room) };
+  const made: Columns = {
+    frame: numbersLike(frame, room),
+    parentDelta: new Uint32Array(room),
+    self: new Float64Array(room),
+    baseSelf: baseSelf && new Float64Array(room),
+  };
   const next = new Uint32Array(frame.length); // in the chain; 0 ends it
   const children = new Siblings(cum);
   const slotOf = new Uint32Array(matches.length); // of a frame among the children in hand,
@@ -190,7 +217,8 @@ class Ancestors {
   /** Is above an ancestor of node, or node itself? */
   has(node: number, above: number): boolean {
     const { depth, parent, jump } = this;
-    while (depth[node] > depth[above]) node = depth[jump[node]] < depth[above] ? parent[node] : jump[node];
+    while (depth[node] > depth[above])
+      node = depth[jump[node]] < depth[above] ? parent[node] : jump[node];
     return node === above;
   }
 }
@@ -249,7 +277,13 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
       continue;
     }
     const isKernel = preset?.hidesKernel && (flags & FrameFlag.Kernel) !== 0;
-    if (isKernel || testOnce(nameId[i]) || (fileId && testOnce(fileId[i])) || (mappingId && testOnce(mappingId[i]))) matches[i] = 1;
+    if (
+      isKernel ||
+      testOnce(nameId[i]) ||
+      (fileId && testOnce(fileId[i])) ||
+      (mappingId && testOnce(mappingId[i]))
+    )
+      matches[i] = 1;
   }
   return matches;
 }
@@ -276,7 +310,10 @@ export function applyRule(tree: Tree, frames: FrameTable, rule: Rule): Columns {
 /* ---- around one function ---- */
 
 /** Nodes with one of the frames and none of them above, so that recursion counts once. */
-function outermost(tree: Columns, matches: Uint8Array): { nodes: Uint32Array; isInside: Uint8Array } {
+function outermost(
+  tree: Columns,
+  matches: Uint8Array,
+): { nodes: Uint32Array; isInside: Uint8Array } {
   const { frame, parentDelta } = tree;
   const isInside = new Uint8Array(frame.length);
   const found: number[] = [];
@@ -298,7 +335,9 @@ export function calleesOf(tree: Columns, frames: FrameTable, name: string): Colu
   for (let i = 1; i < frame.length; i++) {
     if (!isInside[i]) continue;
     const parent = i - parentDelta[i];
-    place[i] = isInside[parent] ? builder.child(place[parent], frame[i]) : builder.child(0, frameOf);
+    place[i] = isInside[parent]
+      ? builder.child(place[parent], frame[i])
+      : builder.child(0, frameOf);
     builder.add(place[i], self[i], baseSelf ? baseSelf[i] : 0);
   }
   return builder.finish();
@@ -314,7 +353,8 @@ export function callersOf(tree: Columns, frames: FrameTable, name: string): Colu
   const builder = new Builder(nodes.length, frame[0], baseSelf !== null);
   for (const node of nodes) {
     let place = builder.child(0, frameOf);
-    for (let at = node - parentDelta[node]; at > 0; at -= parentDelta[at]) place = builder.child(place, frame[at]);
+    for (let at = node - parentDelta[node]; at > 0; at -= parentDelta[at])
+      place = builder.child(place, frame[at]);
     builder.add(place, cum[node], baseCum ? baseCum[node] : 0);
   }
   return builder.finish();

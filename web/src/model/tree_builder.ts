@@ -37,7 +37,8 @@ class ChildTable {
     if (2 * ++this.count > this.slots.length) {
       const old = this.slots;
       this.slots = new Uint32Array(2 * old.length);
-      for (const other of old) if (other !== 0) this.slots[this.slotOf(this.parent[other], this.frame[other])] = other;
+      for (const other of old)
+        if (other !== 0) this.slots[this.slotOf(this.parent[other], this.frame[other])] = other;
     }
     this.slots[this.slotOf(this.parent[node], this.frame[node])] = node;
   }
@@ -78,7 +79,8 @@ export class Builder {
 
   private grow(): void {
     const size = this.frame.length * 2;
-    if (size > maxNodes) throw new Error("This view would have too many boxes. Filter the profile first.");
+    if (size > maxNodes)
+      throw new Error("This view would have too many boxes. Filter the profile first.");
     this.table.frame = this.frame = doubled(this.frame, new Uint32Array(size));
     this.table.parent = this.parent = doubled(this.parent, new Uint32Array(size));
     this.self = doubled(this.self, new Float64Array(size));
@@ -92,7 +94,8 @@ export class Builder {
   share(node: number): void {
     if (this.isShared[node]) return;
     this.isShared[node] = 1;
-    for (let child = this.lastChild[node]; child !== 0; child = this.before[child]) this.table.add(child);
+    for (let child = this.lastChild[node]; child !== 0; child = this.before[child])
+      this.table.add(child);
   }
 
   /** The child of parent with that frame, made where there is none. */
@@ -125,7 +128,12 @@ export class Builder {
     const parentDelta = new Uint32Array(count);
     for (let i = 1; i < count; i++) parentDelta[i] = i - this.parent[i];
     const { frame, self, base } = this;
-    return arrange({ frame: frame.subarray(0, count), parentDelta, self: self.subarray(0, count), baseSelf: base && base.subarray(0, count) });
+    return arrange({
+      frame: frame.subarray(0, count),
+      parentDelta,
+      self: self.subarray(0, count),
+      baseSelf: base && base.subarray(0, count),
+    });
   }
 }
 
@@ -164,7 +172,9 @@ export class Siblings {
     let sorted = 1;
     while (sorted < count && width[sorted - 1] >= width[sorted]) sorted++;
     if (count - sorted > 24) {
-      const slots = Array.from({ length: count }, (_, slot) => slot).sort((a, b) => width[b] - width[a]);
+      const slots = Array.from({ length: count }, (_, slot) => slot).sort(
+        (a, b) => width[b] - width[a],
+      );
       node.set(slots.map((slot) => node[slot]));
       return;
     }
@@ -193,7 +203,8 @@ export class Stack {
   size = 0;
 
   push(value: number): void {
-    if (this.size === this.list.length) this.list = doubled(this.list, new Uint32Array(2 * this.size));
+    if (this.size === this.list.length)
+      this.list = doubled(this.list, new Uint32Array(2 * this.size));
     this.list[this.size++] = value;
   }
   pop(): number {
@@ -205,7 +216,10 @@ export class Stack {
 export function arrange(tree: Columns): Columns {
   const count = tree.frame.length;
   const delta = tree.parentDelta;
-  const width = sumUp(!tree.baseSelf && !hasNegative(tree.self) ? tree.self : ownWidth(tree), delta);
+  const width = sumUp(
+    !tree.baseSelf && !hasNegative(tree.self) ? tree.self : ownWidth(tree),
+    delta,
+  );
   const firstChild = new Uint32Array(count); // 0: none; the others follow in `next`, as they came
   const next = new Uint32Array(count);
   for (let i = count - 1; i > 0; i--) {

@@ -14,7 +14,8 @@ export interface Filters {
 
 const isSame = (a: Filters | undefined, b: Filters) => a !== undefined && keyOf(a) === keyOf(b);
 
-export const keyOf = ({ rules, labels }: Filters): string => JSON.stringify([formatChain(rules), ...labels]);
+export const keyOf = ({ rules, labels }: Filters): string =>
+  JSON.stringify([formatChain(rules), ...labels]);
 
 function withoutLast({ rules, labels }: Filters): Filters | undefined {
   if (rules.length > 0) return { rules: rules.slice(0, -1), labels };

@@ -29,11 +29,31 @@ const byteUnits: Unit[] = [
 /** How many of the base unit (ns, B) one of `unit` is; null for what is only counted. */
 function baseOf(unit: string): { scale: number; table: Unit[] } | null {
   const times: Record<string, number> = {
-    ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "µs": 1e3, microsecond: 1e3, microseconds: 1e3,
-    ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, sec: 1e9, second: 1e9, seconds: 1e9,
+    ns: 1,
+    nanosecond: 1,
+    nanoseconds: 1,
+    us: 1e3,
+    µs: 1e3,
+    microsecond: 1e3,
+    microseconds: 1e3,
+    ms: 1e6,
+    millisecond: 1e6,
+    milliseconds: 1e6,
+    s: 1e9,
+    sec: 1e9,
+    second: 1e9,
+    seconds: 1e9,
   };
   const bytes: Record<string, number> = {
-    b: 1, byte: 1, bytes: 1, kb: 1024, kib: 1024, kilobytes: 1024, mb: 1024 ** 2, mib: 1024 ** 2, megabytes: 1024 ** 2,
+    b: 1,
+    byte: 1,
+    bytes: 1,
+    kb: 1024,
+    kib: 1024,
+    kilobytes: 1024,
+    mb: 1024 ** 2,
+    mib: 1024 ** 2,
+    megabytes: 1024 ** 2,
   };
   const name = unit.toLowerCase();
   if (Object.hasOwn(times, name)) return { scale: times[name], table: timeUnits };
@@ -61,7 +81,8 @@ function threeDigits(value: number): string {
 }
 
 /** Places that values in "count/1000" have behind the point, as folded stacks with decimals are kept (local/folded.ts); 0 of others. */
-export const decimalsOf = (unit: string): number => (/^count\/10{1,6}$/.test(unit) ? unit.length - "count/1".length : 0);
+export const decimalsOf = (unit: string): number =>
+  /^count\/10{1,6}$/.test(unit) ? unit.length - "count/1".length : 0;
 
 /** The unit of values as they are shown: of "count/1000" it is "count". */
 export const shownUnit = (unit: string): string => (decimalsOf(unit) ? "count" : unit);
@@ -70,14 +91,16 @@ export const shownUnit = (unit: string): string => (decimalsOf(unit) ? "count" :
 export function formatValue(value: number, unit: string): string {
   const base = baseOf(unit);
   const decimals = decimalsOf(unit);
-  if (decimals) return digitsOf(value / 10 ** decimals, Math.abs(value) < 10 ** decimals ? decimals : 2, 0);
+  if (decimals)
+    return digitsOf(value / 10 ** decimals, Math.abs(value) < 10 ** decimals ? decimals : 2, 0);
   if (!base) {
     const text = digitsOf(value, 2, 0);
     return !unit || unit === "count" ? text : `${text} ${unit}`;
   }
   const amount = value * base.scale;
   let chosen = base.table[0];
-  for (const candidate of base.table) if (Math.abs(amount) >= candidate[1] * candidate[2] * 0.9995) chosen = candidate;
+  for (const candidate of base.table)
+    if (Math.abs(amount) >= candidate[1] * candidate[2] * 0.9995) chosen = candidate;
   return `${threeDigits(amount / chosen[1])} ${chosen[0]}`;
 }
 
@@ -112,7 +135,9 @@ export function formatSigned(value: number, unit: string): string {
 export function changeOf(before: number, after: number): number {
   const change = after - before;
   const isExact = Number.isInteger(before) && Number.isInteger(after);
-  return isExact || Math.abs(change) > 1e-9 * Math.max(Math.abs(before), Math.abs(after)) ? change : 0;
+  return isExact || Math.abs(change) > 1e-9 * Math.max(Math.abs(before), Math.abs(after))
+    ? change
+    : 0;
 }
 
 /** How b relates to a: "+12.3%", "new", "gone"; nothing from or to a value below zero, of which no part can be told. */
@@ -124,7 +149,9 @@ export function formatChange(before: number, after: number): string {
   if (before < 0 || after < 0) return nothing;
   const percent = (100 * change) / before;
   if (percent >= 1000) return `×${threeDigits(after / before)}`;
-  return (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(Math.abs(percent) >= 10 ? 0 : 1) + "%";
+  return (
+    (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(Math.abs(percent) >= 10 ? 0 : 1) + "%"
+  );
 }
 
 export function formatBytes(bytes: number): string {

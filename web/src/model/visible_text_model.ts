@@ -7,7 +7,8 @@
 const turning = /[\u202a-\u202e\u2066-\u2069]/g;
 const invisible = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
 
-const escaped = (letter: string) => "\\u" + letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+const escaped = (letter: string) =>
+  "\\u" + letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
 
 export function visible(text: string): string {
   return text.replace(turning, escaped).replace(invisible, escaped);
@@ -19,4 +20,6 @@ const onlyBlank = /^[\s\u200b-\u200d\u2060]+$/;
 
 /** A name from elsewhere, of a frame, label, service or file, so that something of it is seen, though it be of spaces alone, and so is each letter that only controls. */
 export const shownName = (name: string): string =>
-  onlyBlank.test(name) ? name.replace(/./gsu, (letter) => (letter === " " ? "␣" : escaped(letter))) : name.replace(control, escaped);
+  onlyBlank.test(name)
+    ? name.replace(/./gsu, (letter) => (letter === " " ? "␣" : escaped(letter)))
+    : name.replace(control, escaped);

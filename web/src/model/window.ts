@@ -33,7 +33,8 @@ export function windowOf(flame: Flame, node: number, part: Part | null): Window 
   return { from: whole.from + part.from * width, to: whole.from + part.to * width };
 }
 
-export const isSameWindow = (a: Window | null, b: Window | null): boolean => a?.from === b?.from && a?.to === b?.to;
+export const isSameWindow = (a: Window | null, b: Window | null): boolean =>
+  a?.from === b?.from && a?.to === b?.to;
 
 /** Moved so that it lies within `outer`, which it must not be wider than. */
 function movedInto(outer: Window, window: Window): Window {
@@ -43,7 +44,13 @@ function movedInto(outer: Window, window: Window): Window {
 }
 
 /** `factor` times as wide, as far as allowed; what stands at `share` of the window's width stays there. */
-export function zoomed(window: Window, outer: Window, minWidth: number, share: number, factor: number): Window {
+export function zoomed(
+  window: Window,
+  outer: Window,
+  minWidth: number,
+  share: number,
+  factor: number,
+): Window {
   const width = window.to - window.from;
   const next = Math.min(outer.to - outer.from, Math.max(Math.min(width, minWidth), width * factor));
   const from = window.from + share * (width - next);
@@ -70,7 +77,11 @@ function holds(flame: Flame, node: number, window: Window): boolean {
 }
 
 /** A name for a window: the frame and the part of it; null is all of it. All that there is, is the root. */
-export function partOf(flame: Flame, zoom: number, window: Window): { node: number; part: Part | null } {
+export function partOf(
+  flame: Flame,
+  zoom: number,
+  window: Window,
+): { node: number; part: Part | null } {
   let node = window.to - window.from < wholeOf(flame, 0).to * (1 - 1e-9) ? zoom : 0;
   while (node > 0 && !holds(flame, node, window)) node = parentOf(flame, node);
   const whole = wholeOf(flame, node);
@@ -78,7 +89,8 @@ export function partOf(flame: Flame, zoom: number, window: Window): { node: numb
   const share = (window.to - window.from) / width;
   // A ten-thousandth of the window is less than a pixel; more digits would only make the link longer.
   const unit = 10 ** Math.min(9, 4 + Math.max(0, Math.ceil(-Math.log10(share))));
-  const round = (value: number) => Math.min(1, Math.max(0, Math.round(((value - whole.from) / width) * unit) / unit));
+  const round = (value: number) =>
+    Math.min(1, Math.max(0, Math.round(((value - whole.from) / width) * unit) / unit));
   const from = Math.min(round(window.from), 1 - 1 / unit);
   const part = { from, to: Math.max(round(window.to), from + 1 / unit) };
   return { node, part: part.from === 0 && part.to === 1 ? null : part };

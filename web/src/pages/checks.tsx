@@ -60,7 +60,8 @@ export function Checks({ files, onFiles, onHopeless }: ChecksProps) {
             <p class="preview-note" key={i}>
               <Icon name="alert" />
               <span>
-                <strong>{nameAmong(files, i)}:</strong> {fault.message} {!refused.includes(file) && "The server may still be able to read it."}
+                <strong>{nameAmong(files, i)}:</strong> {fault.message}{" "}
+                {!refused.includes(file) && "The server may still be able to read it."}
               </span>
             </p>
           )
@@ -68,7 +69,9 @@ export function Checks({ files, onFiles, onHopeless }: ChecksProps) {
       })}
       {refused.length > 0 && (
         <Button onClick={() => onFiles(files.filter((file) => !refused.includes(file)))}>
-          {refused.length === 1 ? "Continue without it" : `Continue without these ${refused.length}`}
+          {refused.length === 1
+            ? "Continue without it"
+            : `Continue without these ${refused.length}`}
         </Button>
       )}
     </div>

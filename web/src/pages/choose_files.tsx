@@ -23,14 +23,19 @@ export function DropZone({ onFiles, limit }: { onFiles: (files: File[]) => void;
         }}
       />
       <label for="file">
-        <span class="drop-icon"><Icon name="upload" /></span>
+        <span class="drop-icon">
+          <Icon name="upload" />
+        </span>
         <strong>Drop a profile here</strong>
         <span>
           or <u>choose a file</u>
-          <span class="keyed">, or paste one with <kbd>Ctrl</kbd> <kbd>V</kbd></span>
+          <span class="keyed">
+            , or paste one with <kbd>Ctrl</kbd> <kbd>V</kbd>
+          </span>
         </span>
         <span class="drop-formats">
-          pprof · folded stacks · perf script · Chrome .cpuprofile · speedscope{limit ? ` · up to ${formatBytes(limit)}` : ""}
+          pprof · folded stacks · perf script · Chrome .cpuprofile · speedscope
+          {limit ? ` · up to ${formatBytes(limit)}` : ""}
         </span>
       </label>
     </div>
@@ -58,11 +63,13 @@ export function useIncoming(onFiles: (files: File[]) => void): boolean {
       if (event.dataTransfer.files.length) latest.current([...event.dataTransfer.files]);
     };
     const paste = (event: ClipboardEvent) => {
-      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement) return;
+      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement)
+        return;
       const files = [...(event.clipboardData?.files ?? [])];
       const text = event.clipboardData?.getData("text/plain") ?? "";
       if (files.length) latest.current(files);
-      else if (text.includes("\n") || text.startsWith("{") || /\S[ \t]+[\d.]+$/.test(text.trim())) latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
+      else if (text.includes("\n") || text.startsWith("{") || /\S[ \t]+[\d.]+$/.test(text.trim()))
+        latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
       else if (text.trim()) say("This text is too short to be a profile");
       else return;
       event.preventDefault();
@@ -83,7 +90,13 @@ export function useIncoming(onFiles: (files: File[]) => void): boolean {
   return isOver;
 }
 
-export function FileList({ files, onRemove }: { files: File[]; onRemove: (index: number) => void }) {
+export function FileList({
+  files,
+  onRemove,
+}: {
+  files: File[];
+  onRemove: (index: number) => void;
+}) {
   return (
     <ul class="files">
       {files.map((file, i) => (
@@ -91,7 +104,11 @@ export function FileList({ files, onRemove }: { files: File[]; onRemove: (index:
           <Icon name="file" />
           <span class="file-name">{nameAmong(files, i)}</span>
           <em>{formatBytes(file.size)}</em>
-          <IconButton icon="close" label={`Remove ${nameAmong(files, i)}`} onClick={() => onRemove(i)} />
+          <IconButton
+            icon="close"
+            label={`Remove ${nameAmong(files, i)}`}
+            onClick={() => onRemove(i)}
+          />
         </li>
       ))}
     </ul>

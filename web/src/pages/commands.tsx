@@ -21,12 +21,16 @@ export function commandsFor(session: Session, origin: string) {
     /** The agent reads its token from a file of root's. */
     agent: `sudo perfolio-agent --server=${origin} --token-file=/etc/perfolio/token${isLocal ? ` --ca-file=${caFile}` : ""}`,
     /** With the token where it is wanted: the shell puts it in. */
-    curl: (rest: string) => `curl ${needsToken ? '-H "Authorization: Bearer $PERFOLIO_TOKEN" ' : ""}${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
-    pprof: (address: string) => `${isLocal ? `SSL_CERT_FILE=${caFile} ` : ""}go tool pprof ${address}`,
+    curl: (rest: string) =>
+      `curl ${needsToken ? '-H "Authorization: Bearer $PERFOLIO_TOKEN" ' : ""}${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
+    pprof: (address: string) =>
+      `${isLocal ? `SSL_CERT_FILE=${caFile} ` : ""}go tool pprof ${address}`,
     /** Keeps the server, and the token that it asks for. */
     login: `perfolio login ${needsToken ? "" : "--anonymous "}${isLocal ? `--ca-file ${caFile} ` : ""}${origin}`,
     /** Fetches the file and shows what to compare; "" where none is needed. */
-    trust: isLocal ? `curl -kfsSo ${caFile} ${origin}/ca.crt && openssl x509 -in ${caFile} -noout -fingerprint -sha256` : "",
+    trust: isLocal
+      ? `curl -kfsSo ${caFile} ${origin}/ca.crt && openssl x509 -in ${caFile} -noout -fingerprint -sha256`
+      : "",
   };
 }
 
@@ -34,7 +38,9 @@ export function Trust({ line }: { line: string }) {
   return (
     <>
       <p>
-        This server uses its own certificate authority, which tools do not trust yet. Download its CA certificate once, and compare the fingerprint with the one that the server printed at startup. The other commands use the file.
+        This server uses its own certificate authority, which tools do not trust yet. Download its
+        CA certificate once, and compare the fingerprint with the one that the server printed at
+        startup. The other commands use the file.
       </p>
       <CopyField what="Command" text={line} />
     </>

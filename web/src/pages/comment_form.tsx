@@ -17,7 +17,15 @@ interface CommentFormProps {
   children?: ComponentChildren;
 }
 
-export function CommentForm({ label, text, onText, verb, send, onCancel, children }: CommentFormProps) {
+export function CommentForm({
+  label,
+  text,
+  onText,
+  verb,
+  send,
+  onCancel,
+  children,
+}: CommentFormProps) {
   const [error, setError] = useState<Problem | null>(null);
   const [isSending, setSending] = useState(false);
   const bytes = byteCount(text);
@@ -35,7 +43,8 @@ export function CommentForm({ label, text, onText, verb, send, onCancel, childre
     setSending(false);
   };
   const press = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
+      event.currentTarget.form?.requestSubmit();
     if (event.key === "Escape") onCancel?.();
   };
   const left = maxTextBytes - bytes;
@@ -45,16 +54,31 @@ export function CommentForm({ label, text, onText, verb, send, onCancel, childre
         label={label}
         hint={
           <span class={isTooLong ? "too-long" : ""} role={isTooLong ? "alert" : undefined}>
-            {isTooLong ? `${formatCount(-left)} bytes too long` : left < 1000 ? `${formatCount(left)} bytes left` : "Markdown"}
+            {isTooLong
+              ? `${formatCount(-left)} bytes too long`
+              : left < 1000
+                ? `${formatCount(left)} bytes left`
+                : "Markdown"}
           </span>
         }
       >
-        {(id) => <textarea id={id} rows={3} value={text} autofocus={Boolean(onCancel)} onInput={(event) => onText(event.currentTarget.value)} onKeyDown={press} />}
+        {(id) => (
+          <textarea
+            id={id}
+            rows={3}
+            value={text}
+            autofocus={Boolean(onCancel)}
+            onInput={(event) => onText(event.currentTarget.value)}
+            onKeyDown={press}
+          />
+        )}
       </Field>
       {children}
       <ErrorLine error={error} />
       <div class="actions start">
-        <Button look="primary" type="submit" disabled={isSending || isTooLong || !text.trim()}>{verb}</Button>
+        <Button look="primary" type="submit" disabled={isSending || isTooLong || !text.trim()}>
+          {verb}
+        </Button>
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
       </div>
     </form>

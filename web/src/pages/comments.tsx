@@ -4,7 +4,14 @@
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem, Session, Share } from "../api/api.ts";
-import { deleteComment, editComment, listComments, writeComment, type Comment, type Pin } from "../api/comments_api.ts";
+import {
+  deleteComment,
+  editComment,
+  listComments,
+  writeComment,
+  type Comment,
+  type Pin,
+} from "../api/comments_api.ts";
 import { findByPathHash } from "../model/path.ts";
 import { keptView, pinOf, seenView, widestOf } from "../model/markdown_subset.ts";
 import { deleteTokenOf } from "../model/local_preferences.ts";
@@ -31,7 +38,9 @@ interface Listed {
 }
 
 const merged = (old: readonly Comment[], fresh: readonly Comment[]) =>
-  [...new Map([...old, ...fresh].map((comment) => [comment.n, comment])).values()].sort((a, b) => a.n - b.n);
+  [...new Map([...old, ...fresh].map((comment) => [comment.n, comment])).values()].sort(
+    (a, b) => a.n - b.n,
+  );
 
 function useComments(id: string) {
   const [listed, setListed] = useState<Listed | null>(null);
@@ -40,7 +49,11 @@ function useComments(id: string) {
   const load = (cursor: string) => {
     setProblem(null);
     listComments(id, cursor, asking.current.signal).then(
-      (page) => setListed((old) => ({ comments: merged(old?.comments ?? [], page.comments), cursor: page.next_cursor })),
+      (page) =>
+        setListed((old) => ({
+          comments: merged(old?.comments ?? [], page.comments),
+          cursor: page.next_cursor,
+        })),
       (error) => asking.current.signal.aborted || setProblem(asProblem(error)),
     );
   };
@@ -50,7 +63,8 @@ function useComments(id: string) {
     load("");
     return () => asking.current.abort();
   }, [id]);
-  const change = (edit: (comments: readonly Comment[]) => Comment[]) => setListed((old) => old && { ...old, comments: edit(old.comments) });
+  const change = (edit: (comments: readonly Comment[]) => Comment[]) =>
+    setListed((old) => old && { ...old, comments: edit(old.comments) });
   return {
     listed,
     problem,
@@ -72,7 +86,11 @@ interface RemarkProps {
 }
 
 /** The pinned function, which leads to its frame, and the author's view. */
-function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "context" | "isAlone">) {
+function Places({
+  comment,
+  context,
+  isAlone,
+}: Pick<RemarkProps, "comment" | "context" | "isAlone">) {
   const [isMissing, setMissing] = useState(false);
   const { state, update, flame } = context;
   const { pin, view } = comment;
@@ -91,12 +109,21 @@ function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "co
     <>
       <div class="talk-ways">
         {pin && (
-          <Button icon="fit" onClick={() => goTo(pin)} title="Mark the function and zoom to the frame">
+          <Button
+            icon="fit"
+            onClick={() => goTo(pin)}
+            title="Mark the function and zoom to the frame"
+          >
             <bdi>{pin.function}</bdi>
           </Button>
         )}
         {view !== null && (
-          <Button look="quiet" icon="user" onClick={() => update(seenView(view, state.extra))} title="Open the author’s view">
+          <Button
+            look="quiet"
+            icon="user"
+            onClick={() => update(seenView(view, state.extra))}
+            title="Open the author’s view"
+          >
             Author’s view
           </Button>
         )}
@@ -110,7 +137,12 @@ function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "co
   );
 }
 
-function DeleteButton({ comment, share, onDeleted, onError }: Pick<RemarkProps, "comment" | "share" | "onDeleted"> & { onError: (problem: Problem) => void }) {
+function DeleteButton({
+  comment,
+  share,
+  onDeleted,
+  onError,
+}: Pick<RemarkProps, "comment" | "share" | "onDeleted"> & { onError: (problem: Problem) => void }) {
   const remove = async () => {
     try {
       await deleteComment(share.id, comment.n, comment.can_delete ? "" : deleteTokenOf(share.id));
@@ -120,7 +152,9 @@ function DeleteButton({ comment, share, onDeleted, onError }: Pick<RemarkProps, 
       onError(asProblem(caught));
     }
   };
-  return <SureButton icon="trash" label="Delete" again="Delete forever" onSure={() => void remove()} />;
+  return (
+    <SureButton icon="trash" label="Delete" again="Delete forever" onSure={() => void remove()} />
+  );
 }
 
 function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: RemarkProps) {
@@ -142,14 +176,35 @@ function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: Rema
     <li ref={item} tabIndex={-1} id={`comment-${comment.n}`}>
       <div class="talk-head">
         <strong>{comment.author}</strong>
-        <time dateTime={comment.created_at} title={formatDate(comment.created_at)}>{formatAgo(comment.created_at)}</time>
-        {comment.edited_at && <time dateTime={comment.edited_at} title={formatDate(comment.edited_at)}>edited {formatAgo(comment.edited_at)}</time>}
+        <time dateTime={comment.created_at} title={formatDate(comment.created_at)}>
+          {formatAgo(comment.created_at)}
+        </time>
+        {comment.edited_at && (
+          <time dateTime={comment.edited_at} title={formatDate(comment.edited_at)}>
+            edited {formatAgo(comment.edited_at)}
+          </time>
+        )}
       </div>
-      {edited === null ? text : <CommentForm label="Edit the comment" text={edited} onText={setEdited} verb="Save" send={save} onCancel={stopEditing} />}
+      {edited === null ? (
+        text
+      ) : (
+        <CommentForm
+          label="Edit the comment"
+          text={edited}
+          onText={setEdited}
+          verb="Save"
+          send={save}
+          onCancel={stopEditing}
+        />
+      )}
       <Places {...{ comment, context, isAlone }} />
       {edited === null && (comment.mine || mayDelete) && (
         <div class="talk-ways">
-          {comment.mine && <Button look="quiet" onClick={() => setEdited(comment.text)}>Edit</Button>}
+          {comment.mine && (
+            <Button look="quiet" onClick={() => setEdited(comment.text)}>
+              Edit
+            </Button>
+          )}
           {mayDelete && <DeleteButton {...{ comment, share, onDeleted }} onError={setError} />}
         </div>
       )}
@@ -160,12 +215,29 @@ function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: Rema
 
 /* ---- writing ---- */
 
-function NewComment({ share, context, onWritten }: { share: Share; context: PaneContext; onWritten: (comment: Comment) => void }) {
+function NewComment({
+  share,
+  context,
+  onWritten,
+}: {
+  share: Share;
+  context: PaneContext;
+  onWritten: (comment: Comment) => void;
+}) {
   const { flame, cursor, state } = context;
   const [text, setText] = useState(drafts.get(share.id) ?? "");
   const [wantsPin, setWantsPin] = useState(true);
-  const pin = useMemo(() => pinOf(flame, cursor > 0 || !state.marked ? cursor : widestOf(flame, state.marked)), [flame, cursor, state.marked]);
-  useEffect(() => void (context.commenting > 0 && document.querySelector<HTMLElement>(".talk textarea")?.focus()), [context.commenting]);
+  const pin = useMemo(
+    () => pinOf(flame, cursor > 0 || !state.marked ? cursor : widestOf(flame, state.marked)),
+    [flame, cursor, state.marked],
+  );
+  useEffect(
+    () =>
+      void (
+        context.commenting > 0 && document.querySelector<HTMLElement>(".talk textarea")?.focus()
+      ),
+    [context.commenting],
+  );
   const type = (typed: string) => {
     drafts.set(share.id, typed);
     setText(typed);
@@ -179,13 +251,19 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
     <CommentForm label="Write a comment" text={text} onText={type} verb="Comment" send={send}>
       {pin ? (
         <label class="check">
-          <input type="checkbox" checked={wantsPin} onChange={(event) => setWantsPin(event.currentTarget.checked)} />
+          <input
+            type="checkbox"
+            checked={wantsPin}
+            onChange={(event) => setWantsPin(event.currentTarget.checked)}
+          />
           <span>
             Pin to <bdi>{pin.function}</bdi>
           </span>
         </label>
       ) : (
-        <p class="hint">To pin the comment to a function, select a frame in another view, or mark one.</p>
+        <p class="hint">
+          To pin the comment to a function, select a frame in another view, or mark one.
+        </p>
       )}
     </CommentForm>
   );
@@ -193,10 +271,17 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
 
 /** Why somebody cannot write, and what to do about it. */
 function ReaderNote({ session }: { session: Session }) {
-  if (isSignedIn(session)) return <p class="hint">Viewers can read comments. To write comments, ask an owner of your team to make you a member.</p>;
+  if (isSignedIn(session))
+    return (
+      <p class="hint">
+        Viewers can read comments. To write comments, ask an owner of your team to make you a
+        member.
+      </p>
+    );
   return (
     <p class="hint">
-      <a href={signInLink()}>Sign in</a> to write a comment. You need to be a member or an owner of a team.
+      <a href={signInLink()}>Sign in</a> to write a comment. You need to be a member or an owner of
+      a team.
     </p>
   );
 }
@@ -232,13 +317,20 @@ export function CommentsPane({ context, isAlone, share, session, onCount, onPins
       <div class="talk-body">
         {listed && (
           <h2 ref={heading} tabIndex={-1}>
-            {count === 0 ? "No comments yet" : `${count}${listed.cursor ? " or more" : ""} ${count === 1 ? "comment" : "comments"}`}
+            {count === 0
+              ? "No comments yet"
+              : `${count}${listed.cursor ? " or more" : ""} ${count === 1 ? "comment" : "comments"}`}
           </h2>
         )}
         {listed && count > 0 && (
           <ol class="talk-list">
             {listed.comments.map((comment) => (
-              <Remark key={comment.n} {...{ comment, share, context, isAlone }} onChanged={put} onDeleted={() => onDeleted(comment.n)} />
+              <Remark
+                key={comment.n}
+                {...{ comment, share, context, isAlone }}
+                onChanged={put}
+                onDeleted={() => onDeleted(comment.n)}
+              />
             ))}
           </ol>
         )}

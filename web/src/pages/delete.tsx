@@ -12,14 +12,21 @@ function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) 
     <>
       <h1>You need the delete link</h1>
       <p>
-        The delete link was shown when this profile was shared. Open that link, or open this page in the browser that shared the profile.{" "}
+        The delete link was shown when this profile was shared. Open that link, or open this page in
+        the browser that shared the profile.{" "}
         {isSignedIn(session)
           ? `You are signed in as ${session?.user?.email}, who cannot delete this profile. Only members and owners of its team can.`
           : "If the profile belongs to your team, sign in as a member or an owner."}
       </p>
       <div class="actions">
-        <a class="button plain" href={`/p/${id}`}><span>View the profile</span></a>
-        {!isSignedIn(session) && <a class="button primary" href={signInLink()}><span>Sign in</span></a>}
+        <a class="button plain" href={`/p/${id}`}>
+          <span>View the profile</span>
+        </a>
+        {!isSignedIn(session) && (
+          <a class="button primary" href={signInLink()}>
+            <span>Sign in</span>
+          </a>
+        )}
       </div>
     </>
   );
@@ -30,12 +37,26 @@ function Done() {
     <>
       <h1>Profile deleted</h1>
       <p>The link no longer works. The file is removed within a minute.</p>
-      <div class="actions"><a class="button primary" href="/"><span>Share another profile</span></a></div>
+      <div class="actions">
+        <a class="button primary" href="/">
+          <span>Share another profile</span>
+        </a>
+      </div>
     </>
   );
 }
 
-function AskOnce({ id, share, token, onDone }: { id: string; share: Share | null; token: string; onDone: () => void }) {
+function AskOnce({
+  id,
+  share,
+  token,
+  onDone,
+}: {
+  id: string;
+  share: Share | null;
+  token: string;
+  onDone: () => void;
+}) {
   const [error, setError] = useState<Problem | null>(null);
   const remove = async () => {
     try {
@@ -52,8 +73,12 @@ function AskOnce({ id, share, token, onDone }: { id: string; share: Share | null
       <p>The link stops working for everyone, and the file is removed. This cannot be undone.</p>
       <ErrorLine error={error} />
       <div class="actions">
-        <a class="button plain" href={`/p/${id}`}><span>Keep profile</span></a>
-        <Button look="danger" icon="trash" onClick={remove}>Delete forever</Button>
+        <a class="button plain" href={`/p/${id}`}>
+          <span>Keep profile</span>
+        </a>
+        <Button look="danger" icon="trash" onClick={remove}>
+          Delete forever
+        </Button>
       </div>
     </>
   );
@@ -74,12 +99,28 @@ export function DeletePage({ id, session }: { id: string; session: Session | nul
   // A delete link works for whoever may not look: with a password, or in a team.
   const mayNotLook = problem?.status === 401;
   const mayDelete = token !== "" || share?.can_edit;
-  if (problem && !mayNotLook && !isDone) return <Shell session={session}><ProblemView problem={problem} onRetry={reload} /></Shell>;
-  if (!session || !(share || problem)) return <Shell session={session}><Loading /></Shell>;
+  if (problem && !mayNotLook && !isDone)
+    return (
+      <Shell session={session}>
+        <ProblemView problem={problem} onRetry={reload} />
+      </Shell>
+    );
+  if (!session || !(share || problem))
+    return (
+      <Shell session={session}>
+        <Loading />
+      </Shell>
+    );
   return (
     <Shell session={session}>
       <section class="card narrow">
-        {isDone ? <Done /> : mayDelete ? <AskOnce id={id} share={share} token={token} onDone={() => setDone(true)} /> : <WhatIsNeeded id={id} session={session} />}
+        {isDone ? (
+          <Done />
+        ) : mayDelete ? (
+          <AskOnce id={id} share={share} token={token} onDone={() => setDone(true)} />
+        ) : (
+          <WhatIsNeeded id={id} session={session} />
+        )}
       </section>
     </Shell>
   );

@@ -18,7 +18,9 @@ import { NamesLine, nameOf, sourceLinksOf, stepping, useShare } from "./share.ts
 function totalOf(share: Share | null, flame: Flame): string {
   const { sample_type_index: index = -1, unit = "" } = flame.metadata;
   const total = share?.totals[index];
-  return total == null ? formatValue(flame.total, unit) : formatValue(total, share?.sample_types[index].unit ?? unit);
+  return total == null
+    ? formatValue(flame.total, unit)
+    : formatValue(total, share?.sample_types[index].unit ?? unit);
 }
 
 interface SideProps {
@@ -39,7 +41,13 @@ function Side({ word, share, value, query, onOpen }: SideProps) {
   return (
     <div class={`side ${word.toLowerCase()}`}>
       <span class="side-word">{word}</span>
-      {share ? <a href={`/p/${share.id}${query}`} onClick={open}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
+      {share ? (
+        <a href={`/p/${share.id}${query}`} onClick={open}>
+          {nameOf(share)}
+        </a>
+      ) : (
+        <span class="ghost ghost-line" />
+      )}
       <span class="side-value">{value}</span>
     </div>
   );
@@ -53,10 +61,13 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const [state, update] = useViewState();
   const [flame, setFlame] = useState<Flame | null>(null);
   const [nameCount, setNameCount] = useState(0); // how often names came
-  useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
+  useTitle(
+    before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison",
+  );
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
+      getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
     [a, b, treeKey(state)],
   );
   // What only a comparison has stays here.
@@ -65,7 +76,15 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   if (before.problem || after.problem)
     return (
       <Shell session={session}>
-        <sideProblem.Component ids={[a, b]} sides={[before, after]} way={(id, text) => <Button look="primary" onClick={() => open(id)}>{text}</Button>} />
+        <sideProblem.Component
+          ids={[a, b]}
+          sides={[before, after]}
+          way={(id, text) => (
+            <Button look="primary" onClick={() => open(id)}>
+              {text}
+            </Button>
+          )}
+        />
       </Shell>
     );
   const swapped = `/d/${b}..${a}${formatState(state)}`;
@@ -78,16 +97,47 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         <h1 class="unseen">Comparison of two profiles</h1>
         <div class="profile-title">
           <div class="sides">
-            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} query={query} onOpen={() => open(a)} />
-            <Side word="After" share={after.share} value={flame ? state.isNormalised ? totalOf(after.share, flame) : formatValue(flame.total, unit) : ""} query={query} onOpen={() => open(b)} />
+            <Side
+              word="Before"
+              share={before.share}
+              value={flame ? formatValue(flame.baseTotal, unit) : ""}
+              query={query}
+              onOpen={() => open(a)}
+            />
+            <Side
+              word="After"
+              share={after.share}
+              value={
+                flame
+                  ? state.isNormalised
+                    ? totalOf(after.share, flame)
+                    : formatValue(flame.total, unit)
+                  : ""
+              }
+              query={query}
+              onOpen={() => open(b)}
+            />
           </div>
-          {flame ? <Verdict flame={flame} isNormalised={state.isNormalised} /> : <p class="verdict" />}
+          {flame ? (
+            <Verdict flame={flame} isNormalised={state.isNormalised} />
+          ) : (
+            <p class="verdict" />
+          )}
           <div class="profile-tools">
-            <Button icon="copy" look="primary" onClick={copyLink}>Copy link</Button>
-            <Button icon="swap" onClick={() => location.assign(swapped)} title="Swap sides (x)">Swap</Button>
+            <Button icon="copy" look="primary" onClick={copyLink}>
+              Copy link
+            </Button>
+            <Button icon="swap" onClick={() => location.assign(swapped)} title="Swap sides (x)">
+              Swap
+            </Button>
           </div>
         </div>
-        {before.share && after.share && <NamesLine shares={[before.share, after.share]} onNames={() => setNameCount(nameCount + 1)} />}
+        {before.share && after.share && (
+          <NamesLine
+            shares={[before.share, after.share]}
+            onNames={() => setNameCount(nameCount + 1)}
+          />
+        )}
       </header>
       <Viewer
         isDiff
@@ -104,9 +154,20 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
         sources={[a, b].map(sourceLinksOf)}
-        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise, "[": () => open(a), "]": () => open(b) }}
+        extraKeys={{
+          y: copyLink,
+          x: () => location.assign(swapped),
+          "%": normalise,
+          "[": () => open(a),
+          "]": () => open(b),
+        }}
         tools={
-          <Button class="toggle" aria-pressed={state.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+          <Button
+            class="toggle"
+            aria-pressed={state.isNormalised}
+            onClick={normalise}
+            title="Scale both sides to the same total (%)"
+          >
             Normalise
           </Button>
         }

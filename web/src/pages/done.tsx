@@ -21,14 +21,29 @@ const inBrackets = (text: string) => text.replace(/[\\[\]]/g, "\\$&");
 
 export function outcomeOf(together: Together, shares: Sent[]): Outcome {
   const [first, second] = shares.map(({ created }) => created);
-  if (together !== "compare") return { together, shares, url: first.url, markdown: first.markdown, expiresAt: first.expires_at };
+  if (together !== "compare")
+    return {
+      together,
+      shares,
+      url: first.url,
+      markdown: first.markdown,
+      expiresAt: first.expires_at,
+    };
   const url = `${location.origin}/d/${first.id}..${second.id}`;
   const name = shares.map(({ title }) => inBrackets(title)).join(" → ");
   return { together, shares, url, markdown: `[${name}](${url})`, expiresAt: first.expires_at };
 }
 
 /** The link is to what the preview showed. */
-export function Done({ outcome, query, onAgain }: { outcome: Outcome; query: string; onAgain: () => void }) {
+export function Done({
+  outcome,
+  query,
+  onAgain,
+}: {
+  outcome: Outcome;
+  query: string;
+  onAgain: () => void;
+}) {
   const { together, shares, url, markdown, expiresAt } = outcome;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => link.current?.focus(), []);
@@ -43,7 +58,9 @@ export function Done({ outcome, query, onAgain }: { outcome: Outcome; query: str
         <a class="button primary" href={url + query} ref={link}>
           <span>{together === "compare" ? "Open the comparison" : "Open the profile"}</span>
         </a>
-        <Button look="quiet" onClick={onAgain}>Share another profile</Button>
+        <Button look="quiet" onClick={onAgain}>
+          Share another profile
+        </Button>
       </div>
       <details>
         <summary>Markdown for a bug report</summary>
@@ -52,13 +69,22 @@ export function Done({ outcome, query, onAgain }: { outcome: Outcome; query: str
       <details>
         <summary>{isOne ? "Delete link, shown only now" : "Delete links, shown only now"}</summary>
         <p class="hint">
-          {isOne ? "Anyone who has this link can delete the profile." : `Each link deletes one of the ${shares.length} shared profiles.`} This browser also stores {isOne ? "it" : "them"}.
-          {expiresAt ? ` Otherwise the ${isOne ? "profile expires" : "profiles expire"} ${formatAgo(expiresAt)}.` : ""}
+          {isOne
+            ? "Anyone who has this link can delete the profile."
+            : `Each link deletes one of the ${shares.length} shared profiles.`}{" "}
+          This browser also stores {isOne ? "it" : "them"}.
+          {expiresAt
+            ? ` Otherwise the ${isOne ? "profile expires" : "profiles expire"} ${formatAgo(expiresAt)}.`
+            : ""}
         </p>
         {shares.map(({ created, title }) => (
           <div key={created.id}>
             {!isOne && <p class="file-name">{title}</p>}
-            <CopyField text={created.delete_url} what={isOne ? "Delete link" : `Delete link of ${title}`} isSecret />
+            <CopyField
+              text={created.delete_url}
+              what={isOne ? "Delete link" : `Delete link of ${title}`}
+              isSecret
+            />
           </div>
         ))}
       </details>

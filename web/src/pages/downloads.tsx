@@ -9,7 +9,11 @@ const isOpen = ({ visibility }: Share) => visibility === "public" || visibility 
 
 function Files({ share, base }: { share: Share; base: string }) {
   const kinds: [string, string, string][] = [
-    [`${base}/raw`, "Original file", `${share.filename || "as uploaded"}, ${formatBytes(share.raw_bytes)}`],
+    [
+      `${base}/raw`,
+      "Original file",
+      `${share.filename || "as uploaded"}, ${formatBytes(share.raw_bytes)}`,
+    ],
     [`${base}.pb.gz`, "pprof", ".pb.gz"],
     [`${base}.folded`, "Folded stacks", ".folded"],
     [`${base}.json`, "JSON", ".json"],
@@ -24,18 +28,34 @@ function Files({ share, base }: { share: Share; base: string }) {
           {label} <em>{note}</em>
         </a>
       ))}
-      <p class="menu-note">These files contain the whole profile. To save the current view with its rules and zoom, press e or “Save this view” beside the search.</p>
+      <p class="menu-note">
+        These files contain the whole profile. To save the current view with its rules and zoom,
+        press e or “Save this view” beside the search.
+      </p>
     </>
   );
 }
 
 function Elsewhere({ share }: { share: Share }) {
-  if (!isOpen(share)) return <p class="menu-note">Other sites cannot open this profile: they can only read profiles that anyone with the link can read.</p>;
-  if (!mayBeFetched(location)) return <p class="menu-note">Other sites cannot open this profile: they use HTTPS, and browsers do not let them read from a server without HTTPS.</p>;
+  if (!isOpen(share))
+    return (
+      <p class="menu-note">
+        Other sites cannot open this profile: they can only read profiles that anyone with the link
+        can read.
+      </p>
+    );
+  if (!mayBeFetched(location))
+    return (
+      <p class="menu-note">
+        Other sites cannot open this profile: they use HTTPS, and browsers do not let them read from
+        a server without HTTPS.
+      </p>
+    );
   return (
     <>
       <p class="menu-note">
-        Open in another site. <strong>That site receives this profile’s link</strong>, and anyone with the link can read the profile.
+        Open in another site. <strong>That site receives this profile’s link</strong>, and anyone
+        with the link can read the profile.
       </p>
       {elsewhere(share, location.origin).map(({ name, address }) => (
         <a key={name} href={address} target="_blank" rel="noopener noreferrer">
@@ -44,16 +64,21 @@ function Elsewhere({ share }: { share: Share }) {
       ))}
       {isPrivateHost(location.hostname) && (
         <p class="menu-note">
-          This server has a private address. The other site runs in your browser, which must allow it to read from here: Chrome asks for access to your local network, and the browser must trust the server’s certificate.
+          This server has a private address. The other site runs in your browser, which must allow
+          it to read from here: Chrome asks for access to your local network, and the browser must
+          trust the server’s certificate.
         </p>
       )}
-      <p class="menu-note">Perfetto reads pprof but does not open links: download the .pb.gz file and open it there.</p>
+      <p class="menu-note">
+        Perfetto reads pprof but does not open links: download the .pb.gz file and open it there.
+      </p>
     </>
   );
 }
 
 /** Opened, it pushes what comes next out of the menu's sight. */
-const showNext = ({ currentTarget }: { currentTarget: HTMLElement }) => currentTarget.nextElementSibling?.scrollIntoView({ block: "nearest" });
+const showNext = ({ currentTarget }: { currentTarget: HTMLElement }) =>
+  currentTarget.nextElementSibling?.scrollIntoView({ block: "nearest" });
 
 /** It sends neither password nor token, so it is offered where none is needed. */
 function Pprof({ line, address }: { line: ReturnType<typeof commandsFor>; address: string }) {
@@ -77,7 +102,12 @@ export function Downloads({ share, session }: { share: Share; session: Session |
     <>
       <Files share={share} base={base} />
       <Elsewhere share={share} />
-      {isOpen(share) && session && <Pprof line={commandsFor(session, location.origin)} address={`${location.origin}${base}.pb.gz`} />}
+      {isOpen(share) && session && (
+        <Pprof
+          line={commandsFor(session, location.origin)}
+          address={`${location.origin}${base}.pb.gz`}
+        />
+      )}
     </>
   );
 }

@@ -14,7 +14,8 @@ function tell(): void {
 function take(event: DragEvent): void {
   if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
-  if (event.type === "drop" && event.dataTransfer.files.length > 0) hear([...event.dataTransfer.files]);
+  if (event.type === "drop" && event.dataTransfer.files.length > 0)
+    hear([...event.dataTransfer.files]);
 }
 
 export function startHearing(): void {

@@ -32,18 +32,31 @@ export function isPrivateHost(host: string): boolean {
 }
 
 /** An https page may fetch from here: over https, or from the reader's own machine. */
-export const mayBeFetched = ({ protocol, hostname }: Pick<Location, "protocol" | "hostname">): boolean =>
+export const mayBeFetched = ({
+  protocol,
+  hostname,
+}: Pick<Location, "protocol" | "hostname">): boolean =>
   protocol === "https:" || isLoopback(hostname);
 
-export function elsewhere(share: Pick<Share, "id" | "format" | "filename" | "title">, origin: string): Elsewhere[] {
+export function elsewhere(
+  share: Pick<Share, "id" | "format" | "filename" | "title">,
+  origin: string,
+): Elsewhere[] {
   const isPacked = /\.(zst|zstd)$/i.test(share.filename); // only gzip is unpacked there
   const raw = `${origin}/p/${share.id}/raw`;
   const isTimed = !isPacked && ["perf-script", "cpuprofile", "speedscope"].includes(share.format); // has an order in time that pprof loses
   const forSpeedscope = isTimed ? raw : `${origin}/p/${share.id}.pb.gz`;
   const title = share.title || share.filename;
   const sites = [
-    { name: "speedscope", address: `https://www.speedscope.app/#profileURL=${encodeURIComponent(forSpeedscope)}${title ? `&title=${encodeURIComponent(title)}` : ""}` },
+    {
+      name: "speedscope",
+      address: `https://www.speedscope.app/#profileURL=${encodeURIComponent(forSpeedscope)}${title ? `&title=${encodeURIComponent(title)}` : ""}`,
+    },
   ];
-  if (isTimed && share.format !== "speedscope") sites.push({ name: "Firefox Profiler", address: `https://profiler.firefox.com/from-url/${encodeURIComponent(raw)}` });
+  if (isTimed && share.format !== "speedscope")
+    sites.push({
+      name: "Firefox Profiler",
+      address: `https://profiler.firefox.com/from-url/${encodeURIComponent(raw)}`,
+    });
   return sites;
 }

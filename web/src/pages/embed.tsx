@@ -26,9 +26,30 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
   const broken = before.problem || after.problem;
   const question = questionOf(state);
   const key = treeKey(state);
-  const load = useCallback((signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal), [a, b, key]);
+  const load = useCallback(
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
+      getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+    [a, b, key],
+  );
   return (
-    <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken && <sideProblem.Component isFramed ids={[a, b]} sides={[before, after]} way={(id, text) => <a class="button primary" href={`/embed/${id}`}><span>{text}</span></a>} />}>
+    <Frame
+      title={title || "A comparison"}
+      href={`/d/${a}..${b}${formatState(state)}`}
+      problem={
+        broken && (
+          <sideProblem.Component
+            isFramed
+            ids={[a, b]}
+            sides={[before, after]}
+            way={(id, text) => (
+              <a class="button primary" href={`/embed/${id}`}>
+                <span>{text}</span>
+              </a>
+            )}
+          />
+        )
+      }
+    >
       <Viewer
         isDiff
         isReady={isReady}
@@ -79,11 +100,16 @@ function EmbeddedShare({ id }: { id: string }) {
   useTitle(share ? nameOf(share) : "");
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
+      getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   return (
-    <Frame title={share ? nameOf(share) : "A profile"} href={`/p/${id}${formatState(state)}`} problem={problem && <ProblemView problem={problem} onRetry={reload} />}>
+    <Frame
+      title={share ? nameOf(share) : "A profile"}
+      href={`/p/${id}${formatState(state)}`}
+      problem={problem && <ProblemView problem={problem} onRetry={reload} />}
+    >
       <Viewer
         isReady={share !== null}
         state={state}

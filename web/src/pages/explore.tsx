@@ -4,7 +4,14 @@
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../api/api.ts";
-import { getRows, getSampleLabels, getTree, listStored, type Made, type Source } from "../api/explore_api.ts";
+import {
+  getRows,
+  getSampleLabels,
+  getTree,
+  listStored,
+  type Made,
+  type Source,
+} from "../api/explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
 import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
 import { MadeLine } from "../explore/made_line.tsx";
@@ -14,7 +21,15 @@ import { ShareAnswer } from "../explore/share_answer.tsx";
 import { firstType } from "../explore/type_names.ts";
 import { useSelection, type Loaded } from "../explore/use_selection.ts";
 import style from "../explore/explore.css?text";
-import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
+import {
+  askedOf,
+  formatExplore,
+  halves,
+  parseExplore,
+  pinned,
+  type ExploreState,
+  type Selection,
+} from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
 import { labelsOfView } from "../model/labels.ts";
 import { neighbourIn, type Way } from "../model/adjacent_share.ts";
@@ -30,7 +45,6 @@ import { missingNames } from "./share.tsx";
 import { Verdict } from "../views/legend.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
-
 
 addStyle(style);
 
@@ -50,7 +64,8 @@ function useExplore() {
   const [view, update] = useViewState();
   const explore = parseExplore(view.extra);
   // What was opened below a node of one tree is not in another.
-  const change: Change = (patch, how) => update({ extra: formatExplore({ ...explore, ...patch }, view.extra), root: "" }, how);
+  const change: Change = (patch, how) =>
+    update({ extra: formatExplore({ ...explore, ...patch }, view.extra), root: "" }, how);
   return { view, update, explore, change };
 }
 
@@ -75,7 +90,12 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   const key = [nowMs, nameCount, JSON.stringify(source), treeKey(view)].join("\n");
   const load = useCallback(
     (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
-      getTree(source, { ...question, ...treeOf(view, group, root), rules }, signal, (how) => rules || group || root || setMade((old) => ({ ...old, [key]: how }))),
+      getTree(
+        source,
+        { ...question, ...treeOf(view, group, root), rules },
+        signal,
+        (how) => rules || group || root || setMade((old) => ({ ...old, [key]: how })),
+      ),
     [key],
   );
   const normalise = () => update({ isNormalised: !view.isNormalised });
@@ -89,7 +109,10 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         <MadeLine made={made[key] ?? null} />
         {lacks && (
           <div class="names-line">
-            <missingNames.Component known={[lacks]} onNames={() => setNameCount((count) => count + 1)} />
+            <missingNames.Component
+              known={[lacks]}
+              onNames={() => setNameCount((count) => count + 1)}
+            />
           </div>
         )}
       </div>
@@ -109,7 +132,12 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
         tools={
           isDiff && (
-            <Button class="toggle" aria-pressed={view.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+            <Button
+              class="toggle"
+              aria-pressed={view.isNormalised}
+              onClick={normalise}
+              title="Scale both sides to the same total (%)"
+            >
               Normalise
             </Button>
           )
@@ -130,16 +158,40 @@ interface ToolsProps {
   onShare: () => void;
 }
 
-function Tools({ explore: { selection, baseline, by }, names, change, canShare, onCompare, onSwap, onCopy, onShare }: ToolsProps) {
+function Tools({
+  explore: { selection, baseline, by },
+  names,
+  change,
+  canShare,
+  onCompare,
+  onSwap,
+  onCopy,
+  onShare,
+}: ToolsProps) {
   // A chosen series is named by the labels that told it from others.
-  const setBy = (by: string[]) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } });
+  const setBy = (by: string[]) =>
+    change({
+      by,
+      selection: { ...selection, only: [] },
+      baseline: baseline && { ...baseline, only: [] },
+    });
   return (
     <div class="profile-tools">
       <GroupMenu names={names} by={by} onChange={setBy} />
-      <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={onCompare}>Compare</Button>
-      {baseline && <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>}
-      <Button icon="copy" onClick={onCopy} title="Copy a link to this view and time range (y)">Copy link</Button>
-      <Button icon="upload" look="primary" disabled={!canShare} onClick={onShare}>Share</Button>
+      <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={onCompare}>
+        Compare
+      </Button>
+      {baseline && (
+        <Button icon="swap" onClick={onSwap} title="Swap sides (x)">
+          Swap
+        </Button>
+      )}
+      <Button icon="copy" onClick={onCopy} title="Copy a link to this view and time range (y)">
+        Copy link
+      </Button>
+      <Button icon="upload" look="primary" disabled={!canShare} onClick={onShare}>
+        Share
+      </Button>
     </div>
   );
 }
@@ -154,16 +206,26 @@ function Page({ session }: { session: Session }) {
   const before = useSelection(baseline, by, rules, nowMs);
   const names = useLabelNames(after.window);
   const refresh = () => setNow(Date.now());
-  const changeAfter = (patch: Partial<Selection>, how?: "push" | "replace") => change({ selection: { ...selection, ...patch }, profile: "" }, how);
-  const changeBefore = (patch: Partial<Selection>) => change({ baseline: { ...baseline!, ...patch } });
+  const changeAfter = (patch: Partial<Selection>, how?: "push" | "replace") =>
+    change({ selection: { ...selection, ...patch }, profile: "" }, how);
+  const changeBefore = (patch: Partial<Selection>) =>
+    change({ baseline: { ...baseline!, ...patch } });
   const first = firstType(after.types.value ?? []);
   useEffect(() => {
-    if (!selection.query && first && after.types.isCurrent) changeAfter({ query: joinQuery(first.type, "") }, "replace");
+    if (!selection.query && first && after.types.isCurrent)
+      changeAfter({ query: joinQuery(first.type, "") }, "replace");
   }, [selection.query, first, after.types.isCurrent]);
 
-  const compare = () => change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });
+  const compare = () =>
+    change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });
   const swap = () => baseline && change({ selection: baseline, baseline: selection });
-  const copyLink = () => void copyText(location.origin + location.pathname + formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }), "Link");
+  const copyLink = () =>
+    void copyText(
+      location.origin +
+        location.pathname +
+        formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }),
+      "Link",
+    );
   /** From all to the newest alone, from one to the one beside it. */
   const step = (way: Way) => {
     const load = async (after: string) => {
@@ -172,12 +234,21 @@ function Page({ session }: { session: Session }) {
     };
     if (baseline) return;
     neighbourIn(load, profile, way).then(
-      (id) => (id ? change({ profile: id }) : say(id === null ? "This profile is not in the time range" : `There is no ${way} profile in the time range`)),
+      (id) =>
+        id
+          ? change({ profile: id })
+          : say(
+              id === null
+                ? "This profile is not in the time range"
+                : `There is no ${way} profile in the time range`,
+            ),
       (error) => say(asProblem(error).message),
     );
   };
   const source = sourceOf(explore, nowMs);
-  const isEmpty = [after, before].some((known) => known?.range.isCurrent && known.range.value!.series.length === 0);
+  const isEmpty = [after, before].some(
+    (known) => known?.range.isCurrent && known.range.value!.series.length === 0,
+  );
   const isWrong = after.queryError !== "" || (before?.queryError ?? "") !== "";
   const hasNothing = after.types.isCurrent && after.types.value!.length === 0 && !baseline;
 
@@ -196,32 +267,89 @@ function Page({ session }: { session: Session }) {
           />
         </div>
         <div class={`selections ${baseline ? "two" : ""}`}>
-          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} hasLines={by.length > 0} of={describeStackRules(rules)} onChange={changeBefore} onRefresh={refresh} />}
-          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} hasLines={by.length > 0} of={describeStackRules(rules)} onChange={changeAfter} onRefresh={refresh} />
+          {baseline && before && (
+            <SelectionPanel
+              side="Before"
+              selection={baseline}
+              known={before}
+              hasLines={by.length > 0}
+              of={describeStackRules(rules)}
+              onChange={changeBefore}
+              onRefresh={refresh}
+            />
+          )}
+          <SelectionPanel
+            side={baseline ? "After" : ""}
+            selection={selection}
+            known={after}
+            hasLines={by.length > 0}
+            of={describeStackRules(rules)}
+            onChange={changeAfter}
+            onRefresh={refresh}
+          />
         </div>
         {!baseline && !hasNothing && (
-          <details class="stored-place" open={hasList} onToggle={(event) => event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")}>
+          <details
+            class="stored-place"
+            open={hasList}
+            onToggle={(event) =>
+              event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")
+            }
+          >
             <summary>Single profiles</summary>
-            {hasList && selection.query && <ProfileList key={nowMs} asked={askedOf(selection, nowMs)} opened={profile} onOpen={(id) => change({ profile: id })} />}
+            {hasList && selection.query && (
+              <ProfileList
+                key={nowMs}
+                asked={askedOf(selection, nowMs)}
+                opened={profile}
+                onOpen={(id) => change({ profile: id })}
+              />
+            )}
           </details>
         )}
         {profile && !baseline && (
           <p class="part-line">
             <span>Showing one profile.</span>
-            <Button look="quiet" onClick={() => change({ profile: "" })}>Show all profiles</Button>
+            <Button look="quiet" onClick={() => change({ profile: "" })}>
+              Show all profiles
+            </Button>
           </p>
         )}
       </header>
       {hasNothing ? (
-        <FirstProfile session={session} nowMs={nowMs} onLookBack={() => changeAfter({ from: "now-30d", until: "now", part: null })} />
+        <FirstProfile
+          session={session}
+          nowMs={nowMs}
+          onLookBack={() => changeAfter({ from: "now-30d", until: "now", part: null })}
+        />
       ) : isEmpty && !profile ? (
         <Empty title="No profile matches">
-          <p>{baseline ? "One of the sides" : "The time range"} has no profile of this type with these labels.</p>
+          <p>
+            {baseline ? "One of the sides" : "The time range"} has no profile of this type with
+            these labels.
+          </p>
         </Empty>
       ) : (
-        selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap, "[": () => step("older"), "]": () => step("newer") }} />
+        selection.query &&
+        !isWrong && (
+          <Seen
+            key={source.kind}
+            {...{ nowMs, source, view, update }}
+            labelKeys={names.value ?? []}
+            extraKeys={{ y: copyLink, x: swap, "[": () => step("older"), "]": () => step("newer") }}
+          />
+        )
       )}
-      {isSharing && <ShareAnswer view={shareView(view)} labels={labelsOfView(view.labels, view.group)} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
+      {isSharing && (
+        <ShareAnswer
+          view={shareView(view)}
+          labels={labelsOfView(view.labels, view.group)}
+          asked={
+            source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]
+          }
+          onClose={() => setSharing(false)}
+        />
+      )}
     </Shell>
   );
 }
@@ -229,5 +357,11 @@ function Page({ session }: { session: Session }) {
 export function ExplorePage({ session }: { session: Session | null }) {
   useMustSignIn(session);
   useTitle("Explore");
-  return session && isSignedIn(session) ? <Page session={session} /> : <Shell session={session} isViewer>{null}</Shell>;
+  return session && isSignedIn(session) ? (
+    <Page session={session} />
+  ) : (
+    <Shell session={session} isViewer>
+      {null}
+    </Shell>
+  );
 }

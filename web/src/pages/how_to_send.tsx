@@ -9,16 +9,31 @@ export function StartAgent({ session }: { session: Session }) {
   return (
     <>
       {commands.trust && <Trust line={commands.trust} />}
-      <p>Save the token in <code>/etc/perfolio/token</code> on each host and profile all of its processes:</p>
+      <p>
+        Save the token in <code>/etc/perfolio/token</code> on each host and profile all of its
+        processes:
+      </p>
       <CopyField what="Command" text={commands.agent} />
     </>
   );
 }
 
 function NeedToken({ session }: { session: Session }) {
-  const scopes = <>scopes <code>ingest, debuginfo</code></>;
-  if (!session.scopes.includes("ingest")) return <p>You need a token with the preset Agent ({scopes}). Ask a member of the team for one.</p>;
-  return <p>First <a href="/settings?token=agent#tokens">create a token</a> with the preset Agent ({scopes}).</p>;
+  const scopes = (
+    <>
+      scopes <code>ingest, debuginfo</code>
+    </>
+  );
+  if (!session.scopes.includes("ingest"))
+    return (
+      <p>You need a token with the preset Agent ({scopes}). Ask a member of the team for one.</p>
+    );
+  return (
+    <p>
+      First <a href="/settings?token=agent#tokens">create a token</a> with the preset Agent (
+      {scopes}).
+    </p>
+  );
 }
 
 export function HowToSend({ session, text }: { session: Session; text: string }) {
@@ -28,11 +43,25 @@ export function HowToSend({ session, text }: { session: Session; text: string })
       <p>{text}</p>
       <NeedToken session={session} />
       <StartAgent session={session} />
-      <p>Send one file, with the token in <code>PERFOLIO_TOKEN</code>:</p>
-      <CopyField what="Command" text={commands.perfolio("push --series service_name=api cpu.pb.gz")} />
+      <p>
+        Send one file, with the token in <code>PERFOLIO_TOKEN</code>:
+      </p>
+      <CopyField
+        what="Command"
+        text={commands.perfolio("push --series service_name=api cpu.pb.gz")}
+      />
       <p>The same with curl:</p>
-      <CopyField what="Command" text={commands.curl(`--data-binary @cpu.pb.gz '${location.origin}/api/v1/profiles?label=service_name%3Dapi'`)} />
-      <p>OpenTelemetry agents and collectors send to <code>{location.origin}/v1development/profiles</code>, Pyroscope SDKs to <code>{location.origin}</code>.</p>
+      <CopyField
+        what="Command"
+        text={commands.curl(
+          `--data-binary @cpu.pb.gz '${location.origin}/api/v1/profiles?label=service_name%3Dapi'`,
+        )}
+      />
+      <p>
+        OpenTelemetry agents and collectors send to{" "}
+        <code>{location.origin}/v1development/profiles</code>, Pyroscope SDKs to{" "}
+        <code>{location.origin}</code>.
+      </p>
     </Empty>
   );
 }

@@ -52,7 +52,8 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
     onLeave?.();
   };
   const sent = (made: Outcome) => {
-    if (against && made.together === "single") location.assign(`/d/${made.shares[0].created.id}..${against.id}${viewQuery()}`);
+    if (against && made.together === "single")
+      location.assign(`/d/${made.shares[0].created.id}..${against.id}${viewQuery()}`);
     else setOutcome(made);
   };
   /** What was pressed for it is gone then. */
@@ -86,28 +87,54 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
             </p>
           </div>
           {outcome ? (
-            <Done outcome={outcome} query={outcome.together === "merge" ? "" : viewQuery()} onAgain={() => (setOutcome(null), chooseFiles([]))} />
+            <Done
+              outcome={outcome}
+              query={outcome.together === "merge" ? "" : viewQuery()}
+              onAgain={() => (setOutcome(null), chooseFiles([]))}
+            />
           ) : mustSignIn ? (
             <section class="card">
               <h2>Sign in to share</h2>
               <p>This server accepts profiles from team members only.</p>
-              <div class="actions start"><a class="button primary" href={signInLink()}><span>Sign in</span></a></div>
+              <div class="actions start">
+                <a class="button primary" href={signInLink()}>
+                  <span>Sign in</span>
+                </a>
+              </div>
             </section>
           ) : isReader ? (
             <section class="card">
               <h2>You can view profiles, but not share them</h2>
               <p>
-                Your role in {session?.tenant?.name} is {session?.role}, which can view the team’s profiles. To share your own, ask an owner of the team to make you a member.
+                Your role in {session?.tenant?.name} is {session?.role}, which can view the team’s
+                profiles. To share your own, ask an owner of the team to make you a member.
               </p>
-              <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
+              <div class="actions start">
+                <a class="button primary" href="/shares">
+                  <span>The team’s profiles</span>
+                </a>
+              </div>
             </section>
           ) : files.length > 0 ? (
-            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} hopeless={hopeless} onFiles={chooseFiles} onSent={sent} against={against} readyCount={readyCount} />
+            <Ready
+              files={files}
+              wish={wish}
+              redactionProblem={redactionProblem}
+              onWish={setWish}
+              session={session}
+              hopeless={hopeless}
+              onFiles={chooseFiles}
+              onSent={sent}
+              against={against}
+              readyCount={readyCount}
+            />
           ) : (
             <DropZone onFiles={chooseFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
-        {!outcome && files.length > 2 && <Checks files={files} onFiles={goOn} onHopeless={setHopeless} />}
+        {!outcome && files.length > 2 && (
+          <Checks files={files} onFiles={goOn} onHopeless={setHopeless} />
+        )}
         {!outcome && shown && shown.length > 0 && (
           <Preview
             key={shown.map(({ name, lastModified, size }) => name + lastModified + size).join("\n")}

@@ -8,7 +8,11 @@ import { acceptInvitation, lookAtInvitation, type Invited } from "../api/team_ap
 
 /** Where to go afterwards: a path of this site, never another site. */
 function afterwards(): string {
-  return addressWithin(location.origin, new URLSearchParams(location.search).get("next") ?? "", "/shares");
+  return addressWithin(
+    location.origin,
+    new URLSearchParams(location.search).get("next") ?? "",
+    "/shares",
+  );
 }
 
 /** Another link of the same page, opened where one is open, changes only what stands behind the "#": begin anew. */
@@ -36,7 +40,18 @@ export function LoginPage({ session }: { session: Session | null }) {
       (caught) => {
         setTryingCode(false);
         const problem = asProblem(caught);
-        setError(problem.status === 401 ? new Problem(401, problem.kind, "", "This sign-in link was already used or has expired.", "", null) : problem);
+        setError(
+          problem.status === 401
+            ? new Problem(
+                401,
+                problem.kind,
+                "",
+                "This sign-in link was already used or has expired.",
+                "",
+                null,
+              )
+            : problem,
+        );
       },
     );
   }, []);
@@ -57,16 +72,40 @@ export function LoginPage({ session }: { session: Session | null }) {
         {!isTryingCode && (
           <form onSubmit={send}>
             <Field label="E-mail">
-              {(id) => <input id={id} type="email" autocomplete="username" required autofocus value={email} onInput={(event) => setEmail(event.currentTarget.value)} />}
+              {(id) => (
+                <input
+                  id={id}
+                  type="email"
+                  autocomplete="username"
+                  required
+                  autofocus
+                  value={email}
+                  onInput={(event) => setEmail(event.currentTarget.value)}
+                />
+              )}
             </Field>
             <Field label="Password">
-              {(id) => <input id={id} type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+              {(id) => (
+                <input
+                  id={id}
+                  type="password"
+                  autocomplete="current-password"
+                  required
+                  value={password}
+                  onInput={(event) => setPassword(event.currentTarget.value)}
+                />
+              )}
             </Field>
             <ErrorLine error={error} />
             <div class="actions">
-              <Button look="primary" type="submit">Sign in</Button>
+              <Button look="primary" type="submit">
+                Sign in
+              </Button>
             </div>
-            <p class="hint">No account? Ask an owner of your team for an invitation. No password? Ask the operator for a sign-in link.</p>
+            <p class="hint">
+              No account? Ask an owner of your team for an invitation. No password? Ask the operator
+              for a sign-in link.
+            </p>
           </form>
         )}
       </section>
@@ -79,7 +118,8 @@ function useInvitation(token: string): { invitation: Invited | null; problem: Pr
   const [invitation, setInvitation] = useState<Invited | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
-    if (token) lookAtInvitation(token).then(setInvitation, (caught) => setProblem(asProblem(caught)));
+    if (token)
+      lookAtInvitation(token).then(setInvitation, (caught) => setProblem(asProblem(caught)));
   }, [token]);
   return { invitation, problem };
 }
@@ -88,20 +128,33 @@ function SpentInvitation({ session }: { session: Session | null }) {
   return (
     <>
       <p>
-        This invitation was already used, was withdrawn or has expired. If you have joined with it, sign in. Otherwise ask an owner of the team for a new one.
+        This invitation was already used, was withdrawn or has expired. If you have joined with it,
+        sign in. Otherwise ask an owner of the team for a new one.
       </p>
       <div class="actions start">
         {isSignedIn(session) ? (
-          <a class="button primary" href="/shares"><span>The team’s profiles</span></a>
+          <a class="button primary" href="/shares">
+            <span>The team’s profiles</span>
+          </a>
         ) : (
-          <a class="button primary" href="/login"><span>Sign in</span></a>
+          <a class="button primary" href="/login">
+            <span>Sign in</span>
+          </a>
         )}
       </div>
     </>
   );
 }
 
-function JoinForm({ token, invitation, onSpent }: { token: string; invitation: Invited; onSpent: () => void }) {
+function JoinForm({
+  token,
+  invitation,
+  onSpent,
+}: {
+  token: string;
+  invitation: Invited;
+  onSpent: () => void;
+}) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [error, setError] = useState<Problem | null>(null);
@@ -113,29 +166,58 @@ function JoinForm({ token, invitation, onSpent }: { token: string; invitation: I
       location.replace("/shares");
     } catch (caught) {
       const problem = asProblem(caught);
-      if (problem.status === 404) onSpent(); // somebody was faster
+      if (problem.status === 404)
+        onSpent(); // somebody was faster
       else setError(problem);
     }
   };
   return (
     <form onSubmit={send}>
       <p>
-        You are invited as a {invitation.role}, and sign in as <b>{invitation.email}</b>. Choose a display name and a password.
+        You are invited as a {invitation.role}, and sign in as <b>{invitation.email}</b>. Choose a
+        display name and a password.
       </p>
       <Field label="Name">
-        {(id) => <input id={id} autocomplete="name" required maxLength={100} autofocus value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+        {(id) => (
+          <input
+            id={id}
+            autocomplete="name"
+            required
+            maxLength={100}
+            autofocus
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        )}
       </Field>
-      <Field label="Password" hint="At least 10 characters. A passphrase of several words is easier to remember.">
-        {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+      <Field
+        label="Password"
+        hint="At least 10 characters. A passphrase of several words is easier to remember."
+      >
+        {(id) => (
+          <input
+            id={id}
+            type="password"
+            autocomplete="new-password"
+            required
+            minLength={10}
+            value={password}
+            onInput={(event) => setPassword(event.currentTarget.value)}
+          />
+        )}
       </Field>
       {invitation.asks_public_debuginfod && (
         <p class="hint">
-          When a profile has addresses without names, this server looks them up on public debuginfod servers. These receive the build ids of your team’s binaries, nothing else. Owners can turn this off: <code>perfolio debuginfo upstreams off</code>.
+          When a profile has addresses without names, this server looks them up on public debuginfod
+          servers. These receive the build ids of your team’s binaries, nothing else. Owners can
+          turn this off: <code>perfolio debuginfo upstreams off</code>.
         </p>
       )}
       <ErrorLine error={error} />
       <div class="actions">
-        <Button look="primary" type="submit">Join</Button>
+        <Button look="primary" type="submit">
+          Join
+        </Button>
       </div>
     </form>
   );
@@ -153,7 +235,10 @@ export function InvitePage({ session }: { session: Session | null }) {
       <section class="card narrow">
         <h1>{isOver ? "This invitation is no longer valid" : "Join your team"}</h1>
         {!token ? (
-          <p>This link is incomplete: it must end with # and a long code. Copy it again from the invitation.</p>
+          <p>
+            This link is incomplete: it must end with # and a long code. Copy it again from the
+            invitation.
+          </p>
         ) : isOver ? (
           <SpentInvitation session={session} />
         ) : invitation ? (

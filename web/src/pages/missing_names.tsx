@@ -18,35 +18,59 @@ const longestWait = 60_000;
 const longestWaitForPending = 8_000;
 
 const baseName = (path: string) => path.replace(/\/+$/, "").replace(/^.*\//, "");
-const nameOf = ({ file, build_id }: Unnamed) => baseName(file) || build_id.slice(0, 16) || "unknown";
+const nameOf = ({ file, build_id }: Unnamed) =>
+  baseName(file) || build_id.slice(0, 16) || "unknown";
 
 /** In the quotes of a shell where it needs them. */
-const quoted = (path: string) => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+const quoted = (path: string) =>
+  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 
 /** What to type where the binaries are: those without a build id are found by nobody. */
 function command(binaries: readonly Unnamed[]): string {
-  const files = binaries.filter(({ build_id, file }) => build_id && file.startsWith("/")).map(({ file }) => quoted(file));
+  const files = binaries
+    .filter(({ build_id, file }) => build_id && file.startsWith("/"))
+    .map(({ file }) => quoted(file));
   return `perfolio debuginfo upload ${files.length > 0 ? [...new Set(files)].slice(0, 20).join(" ") : "FILE"}`;
 }
 
 async function askShares(shares: readonly string[], signal: AbortSignal): Promise<Told> {
-  const told = await Promise.all(shares.map((id) => getJson<Told>(`/api/v1/shares/${encodeURIComponent(id)}/symbolization`, signal)));
+  const told = await Promise.all(
+    shares.map((id) =>
+      getJson<Told>(`/api/v1/shares/${encodeURIComponent(id)}/symbolization`, signal),
+    ),
+  );
   return joinTold(told);
 }
 
 /** Of binaries that are known by their build ids; those without stay as they are. */
-async function askBinaries({ pending, missing, unlisted = 0 }: Symbolization, signal: AbortSignal): Promise<Told> {
+async function askBinaries(
+  { pending, missing, unlisted = 0 }: Symbolization,
+  signal: AbortSignal,
+): Promise<Told> {
   const known = new Map([...pending, ...missing].map(({ build_id, file }) => [build_id, file]));
-  const told = await askAll([...known.keys()].filter(Boolean), (ids) => getJson<Told>("/api/v1/symbolization" + queryOf({ build_id: ids }), signal));
-  const named = <T extends Unnamed>(list: T[]) => list.map((one) => ({ ...one, file: known.get(one.build_id) ?? one.file }));
+  const told = await askAll([...known.keys()].filter(Boolean), (ids) =>
+    getJson<Told>("/api/v1/symbolization" + queryOf({ build_id: ids }), signal),
+  );
+  const named = <T extends Unnamed>(list: T[]) =>
+    list.map((one) => ({ ...one, file: known.get(one.build_id) ?? one.file }));
   const others = missing.filter(({ build_id }) => !build_id);
-  return { ...told, complete: told.complete && others.length === 0 && unlisted === 0, unlisted, pending: named(told.pending), missing: [...named(told.missing), ...others] };
+  return {
+    ...told,
+    complete: told.complete && others.length === 0 && unlisted === 0,
+    unlisted,
+    pending: named(told.pending),
+    missing: [...named(told.missing), ...others],
+  };
 }
 
 const lackOf = ({ pending, missing }: Symbolization) => pending.length + missing.length;
 
 /** What the page knew, and then as the server tells it, asked again and again until it is complete. */
-function useSymbolization(known: Symbolization, shares: readonly string[], onNames: () => void): Symbolization {
+function useSymbolization(
+  known: Symbolization,
+  shares: readonly string[],
+  onNames: () => void,
+): Symbolization {
   const [state, setState] = useState<Symbolization | null>(null);
   const told = useRef(onNames);
   told.current = onNames;
@@ -56,7 +80,8 @@ function useSymbolization(known: Symbolization, shares: readonly string[], onNam
     let last: Told | null = null;
     let wait = firstWait;
     let timer = 0;
-    const canCome = shares.length > 0 || [...known.pending, ...known.missing].some(({ build_id }) => build_id);
+    const canCome =
+      shares.length > 0 || [...known.pending, ...known.missing].some(({ build_id }) => build_id);
     setState(null);
     const take = (next: Told) => {
       if (last ? last.generation !== next.generation : lackOf(next) < lackOf(known)) {
@@ -69,13 +94,20 @@ function useSymbolization(known: Symbolization, shares: readonly string[], onNam
     const ask = async () => {
       clearTimeout(timer);
       try {
-        take(await (shares.length > 0 ? askShares(shares, abort.signal) : askBinaries(known, abort.signal)));
+        take(
+          await (shares.length > 0
+            ? askShares(shares, abort.signal)
+            : askBinaries(known, abort.signal)),
+        );
       } catch {
         // The next one may be answered: nothing that is shown gets wrong by waiting.
       }
       if (abort.signal.aborted || last?.complete) return;
       timer = window.setTimeout(ask, wait);
-      wait = Math.min(wait * 1.5, last && last.pending.length > 0 ? longestWaitForPending : longestWait);
+      wait = Math.min(
+        wait * 1.5,
+        last && last.pending.length > 0 ? longestWaitForPending : longestWait,
+      );
     };
     const look = () => {
       if (document.visibilityState === "hidden") return clearTimeout(timer);
@@ -100,7 +132,12 @@ function useClosing(element: { current: HTMLDetailsElement | null }): void {
     const close = (event: Event) => {
       const { current } = element;
       if (!current?.open) return;
-      if (event instanceof KeyboardEvent ? event.key !== "Escape" : current.contains(event.target as Node)) return;
+      if (
+        event instanceof KeyboardEvent
+          ? event.key !== "Escape"
+          : current.contains(event.target as Node)
+      )
+        return;
       event.stopPropagation();
       current.open = false;
       if (event instanceof KeyboardEvent) current.querySelector("summary")?.focus();
@@ -120,33 +157,51 @@ function formatSoon(time: string): string {
   return text.split(", ")[0] === formatDate(Date.now()).split(", ")[0] ? text.slice(-5) : text;
 }
 
-const nextTry = (time: string | null) => (time ? `; next try ${Date.parse(time) > Date.now() ? formatSoon(time) : "in a moment"}` : "");
+const nextTry = (time: string | null) =>
+  time ? `; next try ${Date.parse(time) > Date.now() ? formatSoon(time) : "in a moment"}` : "";
 
 function Entry({ binary, children }: { binary: Unnamed; children?: string }) {
   return (
     <li>
-      <strong title={binary.file}><Name text={nameOf(binary)} /></strong> {children}
+      <strong title={binary.file}>
+        <Name text={nameOf(binary)} />
+      </strong>{" "}
+      {children}
       {binary.build_id && <code title="Build id">{binary.build_id}</code>}
     </li>
   );
 }
 
 /** Binaries with one text for all of them: a row, which lists them where they are several. */
-function Group({ binaries, text }: { binaries: readonly Unnamed[]; text: (are: string) => string }) {
+function Group({
+  binaries,
+  text,
+}: {
+  binaries: readonly Unnamed[];
+  text: (are: string) => string;
+}) {
   if (binaries.length === 1) return <Entry binary={binaries[0]}>{text("is")}</Entry>;
   return (
     <li>
       <strong>{counted(binaries.length)}</strong> {text("are")}
       <details>
-        <summary><Name text={[...new Set(binaries.map(nameOf))].slice(0, 4).join(", ")} />{binaries.length > 4 && ", …"}</summary>
-        <ul>{binaries.map((binary) => <Entry key={idOf(binary)} binary={binary} />)}</ul>
+        <summary>
+          <Name text={[...new Set(binaries.map(nameOf))].slice(0, 4).join(", ")} />
+          {binaries.length > 4 && ", …"}
+        </summary>
+        <ul>
+          {binaries.map((binary) => (
+            <Entry key={idOf(binary)} binary={binary} />
+          ))}
+        </ul>
       </details>
     </li>
   );
 }
 
 /** An answer has room for some hundred binaries. */
-const unlistedText = (count: number) => `At least ${count} more ${count === 1 ? "binary is" : "binaries are"} not listed here and may lack names.`;
+const unlistedText = (count: number) =>
+  `At least ${count} more ${count === 1 ? "binary is" : "binaries are"} not listed here and may lack names.`;
 const counted = (count: number) => `${count} ${count === 1 ? "binary" : "binaries"}`;
 
 export interface MissingNamesProps {
@@ -159,14 +214,20 @@ export interface MissingNamesProps {
 
 export function MissingNames({ known, shares = [], onNames }: MissingNamesProps) {
   const first = join(known.flatMap((one) => one ?? []));
-  const { complete, pending, missing, unlisted = 0 } = useSymbolization(first, shares, () => {
+  const {
+    complete,
+    pending,
+    missing,
+    unlisted = 0,
+  } = useSymbolization(first, shares, () => {
     say("New symbol names were loaded");
     onNames();
   });
   const element = useRef<HTMLDetailsElement>(null);
   useClosing(element);
   if (complete) return <span class="names-came">All binaries have names.</span>;
-  if (pending.length + missing.length === 0) return <span class="names-came">{unlistedText(unlisted)} All other binaries have names.</span>;
+  if (pending.length + missing.length === 0)
+    return <span class="names-came">{unlistedText(unlisted)} All other binaries have names.</span>;
   const mayBeSent = missing.some(({ build_id }) => build_id);
   return (
     <details class="missing-names" ref={element}>
@@ -177,7 +238,9 @@ export function MissingNames({ known, shares = [], onNames }: MissingNamesProps)
       </summary>
       <div>
         <ul>
-          {pending.length > 0 && <Group binaries={pending} text={(are) => `${are} being looked up`} />}
+          {pending.length > 0 && (
+            <Group binaries={pending} text={(are) => `${are} being looked up`} />
+          )}
           {byCause(missing).map(({ reason, nextRetry, binaries }) => (
             <Group key={reason} binaries={binaries} text={() => reason + nextTry(nextRetry)} />
           ))}
@@ -187,7 +250,10 @@ export function MissingNames({ known, shares = [], onNames }: MissingNamesProps)
           <>
             <p>Run this where these programs were built or are installed with debug information:</p>
             <CopyField text={command(missing)} what="Command" />
-            <p>It uploads only function names and line numbers. This page shows them as soon as they arrive.</p>
+            <p>
+              It uploads only function names and line numbers. This page shows them as soon as they
+              arrive.
+            </p>
           </>
         )}
       </div>

@@ -6,7 +6,8 @@ export function nameAmong(files: readonly File[], index: number): string {
   const { name, size, lastModified } = files[index];
   const others = files.filter((other, i) => i !== index && other.name === name);
   if (others.length === 0) return name;
-  const told = ({ size, lastModified }: Pick<File, "size" | "lastModified">) => `${formatBytes(size)}, ${new Date(lastModified).toLocaleString()}`;
+  const told = ({ size, lastModified }: Pick<File, "size" | "lastModified">) =>
+    `${formatBytes(size)}, ${new Date(lastModified).toLocaleString()}`;
   const own = told({ size, lastModified });
   return `${name} (${own}${others.some((other) => told(other) === own) ? `, file ${index + 1}` : ""})`;
 }

@@ -32,7 +32,9 @@ function Sides({ files, flame, isNormalised, onSwap }: SidesProps) {
         <em>Before</em> {nameAmong(files, 0)} · <em>After</em> {nameAmong(files, 1)}
       </span>
       <Verdict flame={flame} isNormalised={isNormalised} />
-      <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>
+      <Button icon="swap" onClick={onSwap} title="Swap sides (x)">
+        Swap
+      </Button>
     </header>
   );
 }
@@ -42,7 +44,12 @@ async function splitFile(file: File): Promise<File[]> {
   const local = new LocalFile([file]);
   try {
     const sides = await local.split();
-    return sides.map((side, i) => new File([side], `${i ? "after" : "before"}-${file.name.replace(/\.gz$/i, "")}`, { lastModified: file.lastModified }));
+    return sides.map(
+      (side, i) =>
+        new File([side], `${i ? "after" : "before"}-${file.name.replace(/\.gz$/i, "")}`, {
+          lastModified: file.lastModified,
+        }),
+    );
   } finally {
     local.close();
   }
@@ -62,7 +69,14 @@ interface PreviewProps {
 }
 
 /** files: one, or before and after; another list means other files. */
-export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopeless }: PreviewProps) {
+export function Preview({
+  files,
+  isRedacted,
+  onFiles,
+  onRemove,
+  onSwap,
+  onHopeless,
+}: PreviewProps) {
   const isDiff = files.length === 2;
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -93,9 +107,16 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   if (problem)
     return (
       <p class="preview-note" role="status">
-        <Icon name="alert" /> {isDiff && wrong >= 0 && <strong>{nameAmong(files, wrong)}:</strong>} {problem.detail || problem.message} {!refusal && "The server may still be able to read it."}
-        {refusal instanceof PairError && !isDiff && <Button onClick={() => void splitFile(files[0]).then(onFiles)}>Split it into before and after</Button>}
-        {isDiff && wrong >= 0 && <Button onClick={() => onRemove(wrong)}>Continue without it</Button>}
+        <Icon name="alert" /> {isDiff && wrong >= 0 && <strong>{nameAmong(files, wrong)}:</strong>}{" "}
+        {problem.detail || problem.message} {!refusal && "The server may still be able to read it."}
+        {refusal instanceof PairError && !isDiff && (
+          <Button onClick={() => void splitFile(files[0]).then(onFiles)}>
+            Split it into before and after
+          </Button>
+        )}
+        {isDiff && wrong >= 0 && (
+          <Button onClick={() => onRemove(wrong)}>Continue without it</Button>
+        )}
       </p>
     );
   if (!opened) return null;
@@ -103,7 +124,9 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   if ("unread" in summary)
     return (
       <p class="preview-note" role="status">
-        {isDiff ? `There is no preview of these files: only the server can read ${nameAmong(files, summary.unread)}.` : "There is no preview of this file: only the server can read its format."}
+        {isDiff
+          ? `There is no preview of these files: only the server can read ${nameAmong(files, summary.unread)}.`
+          : "There is no preview of this file: only the server can read its format."}
       </p>
     );
   const { sampleType, group, labels, isNormalised } = state;
@@ -111,15 +134,25 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   return (
     <section class="preview" id="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
-        <Icon name="lock" /> Shown from your browser before any upload. {isRedacted ? "This is what will be uploaded. " : ""}{summary.notes.join(" ")}
+        <Icon name="lock" /> Shown from your browser before any upload.{" "}
+        {isRedacted ? "This is what will be uploaded. " : ""}
+        {summary.notes.join(" ")}
       </p>
-      {isDiff && flame && <Sides files={files} flame={flame} isNormalised={isNormalised} onSwap={onSwap} />}
+      {isDiff && flame && (
+        <Sides files={files} flame={flame} isNormalised={isNormalised} onSwap={onSwap} />
+      )}
       <Viewer
         isReady
         isDiff={isDiff}
         state={state}
         update={update}
-        flameKey={[...files.flatMap(({ name, lastModified, size }) => [name, lastModified, size]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
+        flameKey={[
+          ...files.flatMap(({ name, lastModified, size }) => [name, lastModified, size]),
+          sampleType,
+          group,
+          isNormalised,
+          formatLabels(labels),
+        ].join("\n")}
         load={(_, __, other) =>
           local.flame(sampleType, { group: other ?? group, labels, isNormalised }).then(
             (tree) => (onHopeless(""), tree),
@@ -133,10 +166,18 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
         loadLabels={(question) => local.labels(sampleType, question, isNormalised)}
         labelKeys={summary.labelKeys}
         onFlame={setFlame}
-        extraKeys={{ y: () => say("There is no link yet: share the profile first"), ...(isDiff && { "%": normalise, x: onSwap }) }}
+        extraKeys={{
+          y: () => say("There is no link yet: share the profile first"),
+          ...(isDiff && { "%": normalise, x: onSwap }),
+        }}
         tools={
           isDiff && (
-            <Button class="toggle" aria-pressed={isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+            <Button
+              class="toggle"
+              aria-pressed={isNormalised}
+              onClick={normalise}
+              title="Scale both sides to the same total (%)"
+            >
               Normalise
             </Button>
           )

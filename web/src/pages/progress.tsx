@@ -9,7 +9,10 @@ const rateMs = 10_000;
 
 /** Bytes a second lately; 0 until that can be told. */
 function useRate({ sent, label }: Progress): number {
-  const seen = useRef<{ label: string; marks: { at: number; sent: number }[] }>({ label, marks: [] });
+  const seen = useRef<{ label: string; marks: { at: number; sent: number }[] }>({
+    label,
+    marks: [],
+  });
   if (seen.current.label !== label) seen.current = { label, marks: [] };
   const { marks } = seen.current;
   const now = performance.now();
@@ -24,10 +27,20 @@ function progressText({ sent, total, waiting }: Progress, rate: number): string 
   if (waiting) return waiting;
   if (sent >= total) return "reading the file…";
   const done = `${formatBytes(sent)} of ${formatBytes(total)}`;
-  return rate > 0 ? `${done} · ${formatBytes(rate)}/s · ${formatValue(Math.ceil((total - sent) / rate), "s")} left` : done;
+  return rate > 0
+    ? `${done} · ${formatBytes(rate)}/s · ${formatValue(Math.ceil((total - sent) / rate), "s")} left`
+    : done;
 }
 
-export function ProgressBar({ progress, isCancelled, onCancel }: { progress: Progress; isCancelled: boolean; onCancel: () => void }) {
+export function ProgressBar({
+  progress,
+  isCancelled,
+  onCancel,
+}: {
+  progress: Progress;
+  isCancelled: boolean;
+  onCancel: () => void;
+}) {
   const isSent = progress.sent >= progress.total;
   const rate = useRate(progress);
   const cancel = useRef<HTMLDivElement>(null);
@@ -38,8 +51,14 @@ export function ProgressBar({ progress, isCancelled, onCancel }: { progress: Pro
         <span class="file-name">{progress.label}</span>
         <em>{isCancelled ? "cancelling…" : progressText(progress, rate)}</em>
       </p>
-      <progress max={progress.total || 1} value={isSent ? undefined : progress.sent} aria-label="Upload" />
-      <Button look="quiet" onClick={onCancel}>Cancel</Button>
+      <progress
+        max={progress.total || 1}
+        value={isSent ? undefined : progress.sent}
+        aria-label="Upload"
+      />
+      <Button look="quiet" onClick={onCancel}>
+        Cancel
+      </Button>
     </div>
   );
 }

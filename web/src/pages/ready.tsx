@@ -23,7 +23,10 @@ function Continued({ file, name }: { file: File; name: string }) {
     let isLeft = false;
     setBytes(0);
     // Where that cannot be asked, nothing is offered: sending asks again, and says what is wrong.
-    unfinishedBytes(file).then((found) => !isLeft && setBytes(found), () => undefined);
+    unfinishedBytes(file).then(
+      (found) => !isLeft && setBytes(found),
+      () => undefined,
+    );
     return () => void (isLeft = true);
   }, [file]);
   if (bytes === 0) return null;
@@ -34,9 +37,12 @@ function Continued({ file, name }: { file: File; name: string }) {
   return (
     <p class="continued" role="status">
       <span>
-        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are already uploaded. The upload continues from there.
+        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are already uploaded. The upload
+        continues from there.
       </span>
-      <Button look="quiet" onClick={anew}>Start over</Button>
+      <Button look="quiet" onClick={anew}>
+        Start over
+      </Button>
     </p>
   );
 }
@@ -57,7 +63,18 @@ interface ReadyProps {
   readyCount: number;
 }
 
-export function Ready({ files, wish, redactionProblem, onWish, session, hopeless, onFiles, onSent, against, readyCount }: ReadyProps) {
+export function Ready({
+  files,
+  wish,
+  redactionProblem,
+  onWish,
+  session,
+  hopeless,
+  onFiles,
+  onSent,
+  against,
+  readyCount,
+}: ReadyProps) {
   const [isRedactionOpen, setRedactionOpen] = useState(false);
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
   const [progress, setProgress] = useState<Progress | null>(null);
@@ -72,9 +89,13 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
   }, [isSending, readyCount]);
   const isHeld = hopeless === "unknown";
   useEffect(() => {
-    if (!isHeld && document.activeElement === document.body) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+    if (!isHeld && document.activeElement === document.body)
+      form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
   }, [isHeld]);
-  useEffect(() => void sending.takeBack(sending.files.filter((file) => !files.includes(file))), [files]);
+  useEffect(
+    () => void sending.takeBack(sending.files.filter((file) => !files.includes(file))),
+    [files],
+  );
   useEffect(() => () => void sending.takeBack(), []);
 
   const send = async (together: Together) => {
@@ -92,11 +113,22 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
       sending.finish();
       onSent(outcomeOf(together, shares));
     } catch (caught) {
-      if (!(caught instanceof DOMException && caught.name === "AbortError")) setError(asProblem(caught));
+      if (!(caught instanceof DOMException && caught.name === "AbortError"))
+        setError(asProblem(caught));
       else if (sending.files.length > 0) {
         const left = await sending.takeBack();
         if (left.length === 0) say("Cancelled. The uploaded files were deleted.");
-        else setError(new Problem(0, "", "", `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. Delete it in the list “Shared from this browser” on the home page.`, "", null));
+        else
+          setError(
+            new Problem(
+              0,
+              "",
+              "",
+              `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. Delete it in the list “Shared from this browser” on the home page.`,
+              "",
+              null,
+            ),
+          );
       }
       setProgress(null);
     }
@@ -105,7 +137,11 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
   if (progress)
     return (
       <section class="card ready">
-        <ProgressBar progress={progress} isCancelled={isCancelled} onCancel={() => (setCancelled(true), abort?.abort())} />
+        <ProgressBar
+          progress={progress}
+          isCancelled={isCancelled}
+          onCancel={() => (setCancelled(true), abort?.abort())}
+        />
       </section>
     );
   const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";
@@ -113,7 +149,9 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
   const isDoubtful = first === "single" && hopeless === "file";
   return (
     <section class="card ready" aria-label="Share settings">
-      {against && first === "single" && <p>This file is shared and compared with {nameOf(against)}, as the profile before.</p>}
+      {against && first === "single" && (
+        <p>This file is shared and compared with {nameOf(against)}, as the profile before.</p>
+      )}
       <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
       {files.map((file, i) => (
         <Continued key={i} file={file} name={nameAmong(files, i)} />
@@ -126,15 +164,24 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
         }}
       >
         <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
-        <details class="redact" onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}>
+        <details
+          class="redact"
+          onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}
+        >
           <summary>Redact before upload</summary>
-          {isRedactionOpen && <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />}
+          {isRedactionOpen && (
+            <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />
+          )}
         </details>
         <div class="ready-errors">
           <ErrorLine error={error} />
           {error && sending.files.length > 0 && (
             <p class="hint" role="status">
-              {files.flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : [])).join(", ")} {sending.files.length > 1 ? "are" : "is"} already on the server and will not be uploaded again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
+              {files
+                .flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : []))
+                .join(", ")}{" "}
+              {sending.files.length > 1 ? "are" : "is"} already on the server and will not be
+              uploaded again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
             </p>
           )}
         </div>
@@ -144,11 +191,30 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
           </p>
         )}
         <div class="actions">
-          <a class="button quiet to-preview" href="#preview"><span>See preview</span></a>
-          <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
-          {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge profiles</Button>}
-          <Button look={isDoubtful ? undefined : "primary"} type="submit" disabled={first !== "single" && hopeless !== ""} icon={first === "compare" ? "compare" : "upload"}>
-            {first === "single" ? (against ? "Share and compare" : "Create link") : first === "compare" ? "Compare profiles" : `Merge ${files.length} profiles`}
+          <a class="button quiet to-preview" href="#preview">
+            <span>See preview</span>
+          </a>
+          <Button look="quiet" onClick={() => onFiles([])}>
+            Cancel
+          </Button>
+          {files.length === 2 && (
+            <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>
+              Merge profiles
+            </Button>
+          )}
+          <Button
+            look={isDoubtful ? undefined : "primary"}
+            type="submit"
+            disabled={first !== "single" && hopeless !== ""}
+            icon={first === "compare" ? "compare" : "upload"}
+          >
+            {first === "single"
+              ? against
+                ? "Share and compare"
+                : "Create link"
+              : first === "compare"
+                ? "Compare profiles"
+                : `Merge ${files.length} profiles`}
           </Button>
         </div>
       </form>

@@ -25,8 +25,15 @@ export async function redactedFile(file: File, wish: Redaction): Promise<File> {
 }
 
 /** The files as the preview shall show them, once they are made; the list is another when they are others. */
-export function useRedacted(files: readonly File[], wish: Redaction): { shown: readonly File[] | undefined; problem: Problem | null } {
-  const [made, setMade] = useState<{ of: readonly File[]; wish: Redaction; shown: readonly File[] } | null>(null);
+export function useRedacted(
+  files: readonly File[],
+  wish: Redaction,
+): { shown: readonly File[] | undefined; problem: Problem | null } {
+  const [made, setMade] = useState<{
+    of: readonly File[];
+    wish: Redaction;
+    shown: readonly File[];
+  } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
     setProblem(null);
@@ -49,7 +56,9 @@ function useRedactable(files: readonly File[]): Found[] | null {
   const [found, setFound] = useState<Found[] | null>(null);
   useEffect(() => {
     let isLeft = false;
-    const looked = files.map((file) => withLocal(file, (local) => local.redactable()).catch(asProblem));
+    const looked = files.map((file) =>
+      withLocal(file, (local) => local.redactable()).catch(asProblem),
+    );
     void Promise.all(looked).then((all) => !isLeft && setFound(all));
     return () => void (isLeft = true);
   }, [files]);
@@ -66,7 +75,12 @@ interface CheckProps {
 function Check({ label, isOn, isDisabled, onChange }: CheckProps) {
   return (
     <label class="check">
-      <input type="checkbox" checked={isOn} disabled={isDisabled} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <input
+        type="checkbox"
+        checked={isOn}
+        disabled={isDisabled}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
       <span>{label}</span>
     </label>
   );
@@ -75,7 +89,15 @@ function Check({ label, isOn, isDisabled, onChange }: CheckProps) {
 /** More are listed when they are asked for. */
 const firstKeys = 40;
 
-function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onChange: (wish: Redaction) => void }) {
+function Labels({
+  keys,
+  wish,
+  onChange,
+}: {
+  keys: string[];
+  wish: Redaction;
+  onChange: (wish: Redaction) => void;
+}) {
   const { labels } = wish;
   const [hasAll, setAll] = useState(false);
   const shown = hasAll ? keys : keys.slice(0, firstKeys);
@@ -89,12 +111,23 @@ function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onC
   return (
     <fieldset class="redact-labels">
       <legend>Labels to remove</legend>
-      <Check label="All" isOn={labels === "all"} onChange={(isOn) => onChange({ ...wish, labels: isOn ? "all" : [] })} />
+      <Check
+        label="All"
+        isOn={labels === "all"}
+        onChange={(isOn) => onChange({ ...wish, labels: isOn ? "all" : [] })}
+      />
       {shown.map((key) => (
-        <Check key={key} label={key} isOn={labels === "all" || labels.includes(key)} onChange={(isOn) => toggle(key, isOn)} />
+        <Check
+          key={key}
+          label={key}
+          isOn={labels === "all" || labels.includes(key)}
+          onChange={(isOn) => toggle(key, isOn)}
+        />
       ))}
       {shown.length < keys.length && (
-        <Button look="quiet" onClick={() => setAll(true)}>Show {formatCount(keys.length - shown.length)} more</Button>
+        <Button look="quiet" onClick={() => setAll(true)}>
+          Show {formatCount(keys.length - shown.length)} more
+        </Button>
       )}
     </fieldset>
   );
@@ -123,9 +156,13 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
       <div class="redaction">
         <p class="hint">
           Nothing can be redacted{whyNot(found)}
-          {isRedacting(wish) ? " Nothing is uploaded while redaction is on." : " The file would be uploaded unchanged."}
+          {isRedacting(wish)
+            ? " Nothing is uploaded while redaction is on."
+            : " The file would be uploaded unchanged."}
         </p>
-        {isRedacting(wish) && <Button onClick={() => onChange(nothingRedacted)}>Turn redaction off</Button>}
+        {isRedacting(wish) && (
+          <Button onClick={() => onChange(nothingRedacted)}>Turn redaction off</Button>
+        )}
         <ErrorLine error={problem} />
       </div>
     );
@@ -135,8 +172,11 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
   return (
     <div class="redaction">
       <p class="hint">
-        Your browser redacts the file before the upload, and the preview shows the result. Function names and all numbers are kept.
-        {hasFolded ? " Folded stacks contain only names, so only their comment lines can be removed." : ""}
+        Your browser redacts the file before the upload, and the preview shows the result. Function
+        names and all numbers are kept.
+        {hasFolded
+          ? " Folded stacks contain only names, so only their comment lines can be removed."
+          : ""}
       </p>
       {hasPprof && (
         <>
@@ -145,7 +185,11 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
               <Select
                 id={id}
                 value={wish.paths}
-                choices={[{ value: "keep", label: "keep" }, { value: "base", label: "keep the last part only" }, { value: "number", label: "replace by numbers" }]}
+                choices={[
+                  { value: "keep", label: "keep" },
+                  { value: "base", label: "keep the last part only" },
+                  { value: "number", label: "replace by numbers" },
+                ]}
                 onChange={(paths) => onChange({ ...wish, paths: paths as Redaction["paths"] })}
               />
             )}
@@ -153,8 +197,16 @@ export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
           <Labels keys={keys} wish={wish} onChange={onChange} />
         </>
       )}
-      <Check label="Remove the command line: comments and labels that contain it, and arguments of the main binary" isOn={wish.commandLine} onChange={(commandLine) => onChange({ ...wish, commandLine })} />
-      <Check label={`Remove all comments in the ${files.length > 1 ? "files" : "file"}`} isOn={wish.comments} onChange={(comments) => onChange({ ...wish, comments })} />
+      <Check
+        label="Remove the command line: comments and labels that contain it, and arguments of the main binary"
+        isOn={wish.commandLine}
+        onChange={(commandLine) => onChange({ ...wish, commandLine })}
+      />
+      <Check
+        label={`Remove all comments in the ${files.length > 1 ? "files" : "file"}`}
+        isOn={wish.comments}
+        onChange={(comments) => onChange({ ...wish, comments })}
+      />
       <ErrorLine error={problem} />
     </div>
   );

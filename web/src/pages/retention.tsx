@@ -3,14 +3,24 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
 import { keepText, keepWords, ruleWords } from "../model/retention_text.ts";
 import { placeOfError } from "../model/selector.ts";
-import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type RuleWish } from "../api/team_api.ts";
+import {
+  labelsText,
+  removeRule,
+  rulesPart,
+  setRule,
+  setSampleLabels,
+  teamPart,
+  type Rule,
+  type RuleWish,
+} from "../api/team_api.ts";
 import { Button, Field, IconButton, Loading, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { RefusalLine, usePart, type Refusal } from "./use_part.tsx";
 
 /** What the server says of one field begins with its name. */
-const isAbout = (error: Problem | null, field: string) => error?.message.startsWith(field) || undefined;
+const isAbout = (error: Problem | null, field: string) =>
+  error?.message.startsWith(field) || undefined;
 
 /** The server's sentence and, where it names a character, the selector with that marked. */
 function FormError({ id, refusal, query }: { id: string; refusal: Refusal | null; query: string }) {
@@ -65,32 +75,96 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
     if (totals.trim()) wish.totals = totals.trim();
     if (place) wish.position = Number(place);
     setAsked(query);
-    const made = await submit((version) => setRule(wish, version), ({ position }) => (rule && !isGone ? "Rule changed" : `Rule added at position ${position}`));
+    const made = await submit(
+      (version) => setRule(wish, version),
+      ({ position }) => (rule && !isGone ? "Rule changed" : `Rule added at position ${position}`),
+    );
     if (!made) return;
     if (!rule) for (const set of [setQuery, setKeep, setTotals, setPlace]) set("");
     onDone?.();
   };
-  const marks = (field: string) => ({ "aria-invalid": isAbout(error, field), "aria-describedby": error ? errorId : undefined });
-  const places = [{ value: "", label: "Last (lowest priority)" }, ...Array.from({ length: count }, (_, i) => ({ value: `${i + 1}`, label: i ? `${i + 1}` : "First (highest priority)" }))];
+  const marks = (field: string) => ({
+    "aria-invalid": isAbout(error, field),
+    "aria-describedby": error ? errorId : undefined,
+  });
+  const places = [
+    { value: "", label: "Last (lowest priority)" },
+    ...Array.from({ length: count }, (_, i) => ({
+      value: `${i + 1}`,
+      label: i ? `${i + 1}` : "First (highest priority)",
+    })),
+  ];
   return (
-    <form class="inset" onSubmit={send} aria-busy={isSending} aria-label={rule ? `Change the rule for ${rule.query}` : "New rule"}>
+    <form
+      class="inset"
+      onSubmit={send}
+      aria-busy={isSending}
+      aria-label={rule ? `Change the rule for ${rule.query}` : "New rule"}
+    >
       {!rule && (
-        <Field label="Selector of a new rule" hint="A profile type, labels in braces, or both, as in Explore.">
-          {(id) => <input id={id} ref={selector} required spellcheck={false} autocapitalize="off" autocomplete="off" maxLength={8192} placeholder='{service_name="checkout",env=~"dev|test"}' value={query} onInput={(event) => setQuery(event.currentTarget.value)} {...marks("query")} />}
+        <Field
+          label="Selector of a new rule"
+          hint="A profile type, labels in braces, or both, as in Explore."
+        >
+          {(id) => (
+            <input
+              id={id}
+              ref={selector}
+              required
+              spellcheck={false}
+              autocapitalize="off"
+              autocomplete="off"
+              maxLength={8192}
+              placeholder='{service_name="checkout",env=~"dev|test"}'
+              value={query}
+              onInput={(event) => setQuery(event.currentTarget.value)}
+              {...marks("query")}
+            />
+          )}
         </Field>
       )}
       <div class="field-row rule-times">
         <Field label="Keep profiles for" hint="For example 12h, 30d, 1y or forever.">
-          {(id) => <input id={id} required autocomplete="off" maxLength={64} placeholder="30d" value={keep} onInput={(event) => setKeep(event.currentTarget.value)} {...marks("keep")} />}
+          {(id) => (
+            <input
+              id={id}
+              required
+              autocomplete="off"
+              maxLength={64}
+              placeholder="30d"
+              value={keep}
+              onInput={(event) => setKeep(event.currentTarget.value)}
+              {...marks("keep")}
+            />
+          )}
         </Field>
-        <Field label="Keep hourly totals for" hint="Optional and longer: stacks summed by the hour.">
-          {(id) => <input id={id} autocomplete="off" maxLength={64} placeholder="1y" value={totals} onInput={(event) => setTotals(event.currentTarget.value)} {...marks("totals")} />}
+        <Field
+          label="Keep hourly totals for"
+          hint="Optional and longer: stacks summed by the hour."
+        >
+          {(id) => (
+            <input
+              id={id}
+              autocomplete="off"
+              maxLength={64}
+              placeholder="1y"
+              value={totals}
+              onInput={(event) => setTotals(event.currentTarget.value)}
+              {...marks("totals")}
+            />
+          )}
         </Field>
-        {!rule && count > 0 && <Field label="Position in the list">{(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}</Field>}
+        {!rule && count > 0 && (
+          <Field label="Position in the list">
+            {(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}
+          </Field>
+        )}
       </div>
       <FormError id={errorId} refusal={refusal} query={asked} />
       <div class="actions start">
-        <Button look="primary" type="submit" disabled={!query.trim() || !keep.trim()}>{rule ? "Save" : "Add rule"}</Button>
+        <Button look="primary" type="submit" disabled={!query.trim() || !keep.trim()}>
+          {rule ? "Save" : "Add rule"}
+        </Button>
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
       </div>
     </form>
@@ -113,21 +187,55 @@ function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowPro
   return (
     <li class={isEdited ? "edited" : ""}>
       <div class="rule-line">
-        <span class="rule-place" aria-hidden="true">{isGone ? "–" : rule.position}</span>
+        <span class="rule-place" aria-hidden="true">
+          {isGone ? "–" : rule.position}
+        </span>
         <span class="grow">
           <code class="rule-query">{rule.query}</code>
-          <span class="hint">{isGone ? "Someone removed this rule in the meantime. Save adds it again, in the last place." : ruleWords(rule.keep_s, rule.totals_s)}</span>
+          <span class="hint">
+            {isGone
+              ? "Someone removed this rule in the meantime. Save adds it again, in the last place."
+              : ruleWords(rule.keep_s, rule.totals_s)}
+          </span>
         </span>
         {!isGone && (
           <span class="rule-tools">
-            <IconButton icon="up" id={buttonId(rule, "up")} label={`Move ${rule.query} up`} disabled={rule.position === 1} onClick={() => onMove(-1)} />
-            <IconButton icon="down" id={buttonId(rule, "down")} label={`Move ${rule.query} down`} disabled={rule.position === count} onClick={() => onMove(1)} />
-            <Button id={buttonId(rule, "edit")} look="quiet" aria-label={`Change the rule for ${rule.query}`} aria-expanded={isEdited} onClick={() => onEdit(!isEdited)}>Change</Button>
+            <IconButton
+              icon="up"
+              id={buttonId(rule, "up")}
+              label={`Move ${rule.query} up`}
+              disabled={rule.position === 1}
+              onClick={() => onMove(-1)}
+            />
+            <IconButton
+              icon="down"
+              id={buttonId(rule, "down")}
+              label={`Move ${rule.query} down`}
+              disabled={rule.position === count}
+              onClick={() => onMove(1)}
+            />
+            <Button
+              id={buttonId(rule, "edit")}
+              look="quiet"
+              aria-label={`Change the rule for ${rule.query}`}
+              aria-expanded={isEdited}
+              onClick={() => onEdit(!isEdited)}
+            >
+              Change
+            </Button>
             <SureButton label="Remove" what={rule.query} again="Remove rule" onSure={onRemove} />
           </span>
         )}
       </div>
-      {isEdited && <RuleForm rule={rule} isGone={isGone} count={count} onDone={() => onEdit(false)} onCancel={() => onEdit(false)} />}
+      {isEdited && (
+        <RuleForm
+          rule={rule}
+          isGone={isGone}
+          count={count}
+          onDone={() => onEdit(false)}
+          onCancel={() => onEdit(false)}
+        />
+      )}
     </li>
   );
 }
@@ -150,14 +258,20 @@ export function RetentionRules() {
   const [edited, setEdited] = useState<Rule | null>(null);
   const focusAfter = useFocusAfter();
   const move = async (rule: Rule, by: 1 | -1) => {
-    await attempt((version, value) => {
-      const rules = value?.rules ?? [];
-      const now = rules.find(({ id }) => id === rule.id);
-      const position = now ? now.position + by : 0;
-      if (!now || position < 1 || position > rules.length) return null; // an earlier press went as far as it goes
-      const totals = now.totals_s ? { totals: keepText(now.totals_s) } : {};
-      return setRule({ query: now.query, keep: keepText(now.keep_s), ...totals, position }, version);
-    }, ({ position }) => `Moved to position ${position}`);
+    await attempt(
+      (version, value) => {
+        const rules = value?.rules ?? [];
+        const now = rules.find(({ id }) => id === rule.id);
+        const position = now ? now.position + by : 0;
+        if (!now || position < 1 || position > rules.length) return null; // an earlier press went as far as it goes
+        const totals = now.totals_s ? { totals: keepText(now.totals_s) } : {};
+        return setRule(
+          { query: now.query, keep: keepText(now.keep_s), ...totals, position },
+          version,
+        );
+      },
+      ({ position }) => `Moved to position ${position}`,
+    );
     // At the end of the list the button that was pressed is no longer one to press.
     focusAfter((by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
   };
@@ -169,12 +283,19 @@ export function RetentionRules() {
     setEdited(null);
     document.getElementById(buttonId(rule, "edit"))?.focus();
   };
-  if (!answer || !team.value) return refusal || team.refusal ? <RefusalLine refusal={refusal ?? team.refusal} /> : <Loading />;
+  if (!answer || !team.value)
+    return refusal || team.refusal ? (
+      <RefusalLine refusal={refusal ?? team.refusal} />
+    ) : (
+      <Loading />
+    );
   const { rules, default_keep_s } = answer;
   const most = team.value.quotas.rule_keep_s;
   // One that is being changed stays, with what was typed, though somebody removes it.
   const lost = edited && !rules.some(({ id }) => id === edited.id) ? edited : null;
-  const shown = lost ? [...rules.slice(0, lost.position - 1), lost, ...rules.slice(lost.position - 1)] : rules;
+  const shown = lost
+    ? [...rules.slice(0, lost.position - 1), lost, ...rules.slice(lost.position - 1)]
+    : rules;
   return (
     <>
       <RuleForm count={rules.length} />
@@ -182,7 +303,11 @@ export function RetentionRules() {
       <ol class="rows-list rules-list" aria-label="Rules in order of priority">
         {shown.map((rule) => (
           <Row
-            key={rule.id} rule={rule} count={rules.length} isEdited={edited?.id === rule.id} isGone={rule === lost}
+            key={rule.id}
+            rule={rule}
+            count={rules.length}
+            isEdited={edited?.id === rule.id}
+            isGone={rule === lost}
             onMove={(by) => void move(rule, by)}
             onEdit={(isEdited) => (isEdited ? setEdited(rule) : close(rule))}
             onRemove={() => void remove(rule)}
@@ -190,7 +315,9 @@ export function RetentionRules() {
         ))}
         <li class="rule-default">
           <div class="rule-line">
-            <span class="rule-place" aria-hidden="true">–</span>
+            <span class="rule-place" aria-hidden="true">
+              –
+            </span>
             <span class="grow">
               <strong>{rules.length ? "Everything else" : "Everything"}</strong>
               <span class="hint">{ruleWords(default_keep_s, null)} (server default)</span>
@@ -199,7 +326,10 @@ export function RetentionRules() {
         </li>
       </ol>
       <p class="hint">
-        The first rule that matches a series applies, even if a later one would keep it longer. Rules also apply to stored profiles: profiles older than their rule can no longer be read, and a longer rule may not restore them. Hourly totals keep stacks and series, summed by the hour, without single profiles, sample labels and exact times.
+        The first rule that matches a series applies, even if a later one would keep it longer.
+        Rules also apply to stored profiles: profiles older than their rule can no longer be read,
+        and a longer rule may not restore them. Hourly totals keep stacks and series, summed by the
+        hour, without single profiles, sample labels and exact times.
         {most > 0 && <> A rule can keep profiles for at most {keepWords(most)}.</>}
       </p>
     </>
@@ -218,14 +348,36 @@ export function SampleLabels() {
   return (
     <form aria-busy={isSending} onSubmit={(event) => (event.preventDefault(), void save(text))}>
       <p>
-        {kept ? <>Now: <code>{kept}</code></> : "No sample label splits series."}
+        {kept ? (
+          <>
+            Now: <code>{kept}</code>
+          </>
+        ) : (
+          "No sample label splits series."
+        )}
       </p>
-      <Field label="Labels" hint="Comma-separated, at most 16. They apply to profiles received from now on. Labels of threads and spans never split series, and neither do labels of gauges and counters.">
-        {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={refusal ? true : undefined} onInput={(event) => setTyped(event.currentTarget.value)} />}
+      <Field
+        label="Labels"
+        hint="Comma-separated, at most 16. They apply to profiles received from now on. Labels of threads and spans never split series, and neither do labels of gauges and counters."
+      >
+        {(id) => (
+          <input
+            id={id}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            placeholder="endpoint, region"
+            value={text}
+            aria-invalid={refusal ? true : undefined}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
       </Field>
       <RefusalLine refusal={refusal} />
       <div class="actions start">
-        <Button look="primary" type="submit">Save labels</Button>
+        <Button look="primary" type="submit">
+          Save labels
+        </Button>
         <Button onClick={() => void save(null)}>Use the server’s default</Button>
       </div>
     </form>

@@ -25,7 +25,13 @@ export interface Progress {
 
 /** So that the delete link outlives the page. */
 export function keep(created: Created, title: string): Sent {
-  remember({ id: created.id, title, url: created.url, deleteToken: created.delete_token, createdAt: Date.now() });
+  remember({
+    id: created.id,
+    title,
+    url: created.url,
+    deleteToken: created.delete_token,
+    createdAt: Date.now(),
+  });
   return { created, title };
 }
 
@@ -45,14 +51,30 @@ export class Sending {
   }
 
   /** In the order of the files. Throws the signal's reason when it was aborted, be it ever so late: takeBack() then deletes what was sent. */
-  async sendAll(files: readonly File[], wish: Redaction, settings: ShareSettings, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Sent[]> {
+  async sendAll(
+    files: readonly File[],
+    wish: Redaction,
+    settings: ShareSettings,
+    onProgress: (progress: Progress) => void,
+    signal: AbortSignal,
+  ): Promise<Sent[]> {
     const as = JSON.stringify([wish, settings, files.length > 1]);
     const all: Sent[] = [];
     for (const [i, chosen] of files.entries()) {
       const known = this.sent.get(chosen);
       if (known && known.as !== as) await this.takeBack([chosen]);
       const label = files.length > 1 ? `${i + 1} of ${files.length}: ${chosen.name}` : chosen.name;
-      const one = this.sent.get(chosen) ?? { ...(await this.send(chosen, wish, settings, files.length > 1, (sent, total, waiting) => onProgress({ sent, total, label, waiting }), signal)), as };
+      const one = this.sent.get(chosen) ?? {
+        ...(await this.send(
+          chosen,
+          wish,
+          settings,
+          files.length > 1,
+          (sent, total, waiting) => onProgress({ sent, total, label, waiting }),
+          signal,
+        )),
+        as,
+      };
       this.sent.set(chosen, one);
       signal.throwIfAborted();
       all.push(one);
@@ -60,14 +82,24 @@ export class Sending {
     return all;
   }
 
-  private async send(chosen: File, wish: Redaction, settings: ShareSettings, isOneOfSeveral: boolean, onProgress: (sent: number, total: number, waiting?: string) => void, signal: AbortSignal): Promise<Sent> {
+  private async send(
+    chosen: File,
+    wish: Redaction,
+    settings: ShareSettings,
+    isOneOfSeveral: boolean,
+    onProgress: (sent: number, total: number, waiting?: string) => void,
+    signal: AbortSignal,
+  ): Promise<Sent> {
     onProgress(0, chosen.size);
     try {
       const file = await redactedFile(chosen, wish);
       const own: ShareSettings = { ...settings, filename: file.name };
       if (isOneOfSeveral) delete own.title;
       signal.throwIfAborted();
-      return keep(await uploadProfile(file, { settings: own, signal, onProgress }), own.title || file.name);
+      return keep(
+        await uploadProfile(file, { settings: own, signal, onProgress }),
+        own.title || file.name,
+      );
     } catch (caught) {
       signal.throwIfAborted();
       throw problemOfFile(caught, chosen);
@@ -75,8 +107,15 @@ export class Sending {
   }
 
   /** One profile of those that were sent. Throws as sendAll does. */
-  async merge(shares: readonly Sent[], settings: ShareSettings, signal: AbortSignal): Promise<Sent> {
-    const created = await mergeShares(shares.map((one) => one.created.id), settings);
+  async merge(
+    shares: readonly Sent[],
+    settings: ShareSettings,
+    signal: AbortSignal,
+  ): Promise<Sent> {
+    const created = await mergeShares(
+      shares.map((one) => one.created.id),
+      settings,
+    );
     const merged = keep(created, settings.title || `Merge of ${shares.length} profiles`);
     this.merged.push(merged);
     signal.throwIfAborted();

@@ -4,7 +4,19 @@ import { useEffect, useState } from "preact/hooks";
 import type { Problem, Session } from "../api/api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
 import * as api from "../api/team_api.ts";
-import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, Name, say, Select, useTitle } from "../ui/kit.tsx";
+import {
+  asProblem,
+  Button,
+  CopyField,
+  ErrorLine,
+  Field,
+  IconButton,
+  Loading,
+  Name,
+  say,
+  Select,
+  useTitle,
+} from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -14,7 +26,9 @@ import { tellChanged, useChanged } from "./changed.ts";
 import { StartAgent } from "./how_to_send.tsx";
 import { RefusalLine, usePart } from "./use_part.tsx";
 
-const RetentionRules = later(async () => (await import("./retention.tsx")).RetentionRules).Component;
+const RetentionRules = later(
+  async () => (await import("./retention.tsx")).RetentionRules,
+).Component;
 const SourceLinks = later(async () => (await import("./source_links.tsx")).SourceLinks).Component;
 const SampleLabels = later(async () => (await import("./retention.tsx")).SampleLabels).Component;
 
@@ -38,7 +52,17 @@ const tokenExpiries = [
   { value: "never", label: "Never" },
 ];
 
-function Section({ id, title, text, children }: { id: string; title: string; text: string; children: ComponentChildren }) {
+function Section({
+  id,
+  title,
+  text,
+  children,
+}: {
+  id: string;
+  title: string;
+  text: string;
+  children: ComponentChildren;
+}) {
   return (
     <section class="setting" id={id} aria-labelledby={`${id}-title`}>
       <div class="setting-head">
@@ -65,13 +89,18 @@ interface NewTokenProps {
 }
 
 function NewToken({ mine, onMade }: NewTokenProps) {
-  const offered = Object.keys(tokenPresets).filter((key) => tokenPresets[key].scopes.every((scope) => mine.includes(scope)));
+  const offered = Object.keys(tokenPresets).filter((key) =>
+    tokenPresets[key].scopes.every((scope) => mine.includes(scope)),
+  );
   const [name, setName] = useState("");
   const [preset, setPreset] = useState(() => firstPreset(offered));
   const [custom, setCustom] = useState<string[]>([]);
   const [expires, setExpires] = useState("365d");
   const { refusal, submit, isSending } = usePart(api.tokensPart);
-  const toggle = (scope: string) => setCustom((old) => (old.includes(scope) ? old.filter((one) => one !== scope) : [...old, scope]));
+  const toggle = (scope: string) =>
+    setCustom((old) =>
+      old.includes(scope) ? old.filter((one) => one !== scope) : [...old, scope],
+    );
   const scopes = tokenPresets[preset]?.scopes ?? custom;
   const send = async (event: Event) => {
     event.preventDefault();
@@ -82,15 +111,33 @@ function NewToken({ mine, onMade }: NewTokenProps) {
   };
   const choice = (key: string, label: string, purpose: string, scopes: readonly string[]) => (
     <label class="check preset" key={key}>
-      <input type="radio" name="preset" value={key} checked={preset === key} onChange={() => setPreset(key)} />
-      <span><strong>{label}</strong> <span class="hint">{purpose}</span> {scopes.length > 0 && <code>{scopes.join(", ")}</code>}</span>
+      <input
+        type="radio"
+        name="preset"
+        value={key}
+        checked={preset === key}
+        onChange={() => setPreset(key)}
+      />
+      <span>
+        <strong>{label}</strong> <span class="hint">{purpose}</span>{" "}
+        {scopes.length > 0 && <code>{scopes.join(", ")}</code>}
+      </span>
     </label>
   );
   return (
     <form class="inset" aria-busy={isSending} onSubmit={send}>
       <div class="field-row">
         <Field label="Name of the new token">
-          {(id) => <input id={id} required maxLength={100} placeholder={preset} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+          {(id) => (
+            <input
+              id={id}
+              required
+              maxLength={100}
+              placeholder={preset}
+              value={name}
+              onInput={(event) => setName(event.currentTarget.value)}
+            />
+          )}
         </Field>
         <Field label="Expires">
           {(id) => <Select id={id} value={expires} choices={tokenExpiries} onChange={setExpires} />}
@@ -98,22 +145,35 @@ function NewToken({ mine, onMade }: NewTokenProps) {
       </div>
       <fieldset>
         <legend>Permissions</legend>
-        {offered.map((key) => choice(key, tokenPresets[key].name, tokenPresets[key].purpose, tokenPresets[key].scopes))}
+        {offered.map((key) =>
+          choice(key, tokenPresets[key].name, tokenPresets[key].purpose, tokenPresets[key].scopes),
+        )}
         {choice("custom", customName, "Choose the scopes", [])}
         {preset === "custom" && (
           <div class="scopes">
-            {scopeTexts.filter(([scope]) => mine.includes(scope)).map(([scope, text]) => (
-              <label class="check preset" key={scope}>
-                <input type="checkbox" value={scope} checked={custom.includes(scope)} onChange={() => toggle(scope)} />
-                <span><code>{scope}</code> <span class="hint">{text}</span></span>
-              </label>
-            ))}
+            {scopeTexts
+              .filter(([scope]) => mine.includes(scope))
+              .map(([scope, text]) => (
+                <label class="check preset" key={scope}>
+                  <input
+                    type="checkbox"
+                    value={scope}
+                    checked={custom.includes(scope)}
+                    onChange={() => toggle(scope)}
+                  />
+                  <span>
+                    <code>{scope}</code> <span class="hint">{text}</span>
+                  </span>
+                </label>
+              ))}
           </div>
         )}
       </fieldset>
       <RefusalLine refusal={refusal} />
       <div class="actions start">
-        <Button look="primary" type="submit" disabled={!name.trim() || scopes.length === 0}>Create token</Button>
+        <Button look="primary" type="submit" disabled={!name.trim() || scopes.length === 0}>
+          Create token
+        </Button>
       </div>
     </form>
   );
@@ -123,28 +183,48 @@ function Tokens({ session }: { session: Session }) {
   const { value, refusal, attempt } = usePart(api.tokensPart);
   const [made, setMade] = useState<api.Token | null>(null);
   return (
-    <Section id="tokens" title="Tokens" text="For the command line, CI and agents. A token is shown only once; the server stores only its hash.">
+    <Section
+      id="tokens"
+      title="Tokens"
+      text="For the command line, CI and agents. A token is shown only once; the server stores only its hash."
+    >
       {made?.token && (
         <div class="made">
-          <p><strong>{made.name}</strong> is ready. Copy it now: it will not be shown again.</p>
+          <p>
+            <strong>{made.name}</strong> is ready. Copy it now: it will not be shown again.
+          </p>
           <CopyField text={made.token} what="Token" isSecret />
-          {presetNameOf(made.scopes) === tokenPresets.agent.name && <StartAgent session={session} />}
+          {presetNameOf(made.scopes) === tokenPresets.agent.name && (
+            <StartAgent session={session} />
+          )}
         </div>
       )}
       <NewToken mine={session.scopes} onMade={setMade} />
       <RefusalLine refusal={refusal} />
-      {!value ? !refusal && <Loading /> : value.tokens.length === 0 ? <p class="hint">No tokens yet.</p> : (
+      {!value ? (
+        !refusal && <Loading />
+      ) : value.tokens.length === 0 ? (
+        <p class="hint">No tokens yet.</p>
+      ) : (
         <ul class="rows-list">
           {value.tokens.map((token) => (
             <li key={token.id}>
               <span class="grow">
-                <strong><Name text={token.name} /></strong>
+                <strong>
+                  <Name text={token.name} />
+                </strong>
                 <span class="hint">
-                  {presetNameOf(token.scopes)} (<code>{token.scopes.join(", ")}</code>) · {token.last_used_at ? `used ${formatAgo(token.last_used_at)}` : "never used"} ·{" "}
+                  {presetNameOf(token.scopes)} (<code>{token.scopes.join(", ")}</code>) ·{" "}
+                  {token.last_used_at ? `used ${formatAgo(token.last_used_at)}` : "never used"} ·{" "}
                   {token.expires_at ? `expires ${formatAgo(token.expires_at)}` : "does not expire"}
                 </span>
               </span>
-              <SureButton label="Revoke" what={token.name} again="Revoke forever" onSure={() => void attempt(() => api.revokeToken(token.id), "Token revoked")} />
+              <SureButton
+                label="Revoke"
+                what={token.name}
+                again="Revoke forever"
+                onSure={() => void attempt(() => api.revokeToken(token.id), "Token revoked")}
+              />
             </li>
           ))}
         </ul>
@@ -161,7 +241,10 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
   const { refusal, submit, isSending } = usePart(api.invitationsPart);
   const send = async (event: Event) => {
     event.preventDefault();
-    const made = await submit((version) => api.invite(email, role, version), "Invitation link created");
+    const made = await submit(
+      (version) => api.invite(email, role, version),
+      "Invitation link created",
+    );
     if (!made) return;
     onMade(made.answer);
     setEmail("");
@@ -170,13 +253,25 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
     <form class="inset" aria-busy={isSending} onSubmit={send}>
       <div class="field-row">
         <Field label="Invite by e-mail address">
-          {(id) => <input id={id} type="email" required value={email} onInput={(event) => setEmail(event.currentTarget.value)} />}
+          {(id) => (
+            <input
+              id={id}
+              type="email"
+              required
+              value={email}
+              onInput={(event) => setEmail(event.currentTarget.value)}
+            />
+          )}
         </Field>
-        <Field label="As">{(id) => <Select id={id} value={role} choices={roleChoices} onChange={setRole} />}</Field>
+        <Field label="As">
+          {(id) => <Select id={id} value={role} choices={roleChoices} onChange={setRole} />}
+        </Field>
       </div>
       <RefusalLine refusal={refusal} />
       <div class="actions start">
-        <Button look="primary" type="submit">Create invitation link</Button>
+        <Button look="primary" type="submit">
+          Create invitation link
+        </Button>
       </div>
     </form>
   );
@@ -190,24 +285,53 @@ function People() {
     <Section id="people" title="People" text="Owners manage, members share, viewers read.">
       {made?.url && (
         <div class="made">
-          <p>Send this link to <strong>{made.email}</strong>. It works once.</p>
+          <p>
+            Send this link to <strong>{made.email}</strong>. It works once.
+          </p>
           <CopyField text={made.url} what="Invitation link" isSecret />
         </div>
       )}
       <Invite onMade={setMade} />
       <RefusalLine refusal={people.refusal ?? invitations.refusal} />
-      {!people.value ? !people.refusal && <Loading /> : (
+      {!people.value ? (
+        !people.refusal && <Loading />
+      ) : (
         <ul class="rows-list">
           {people.value.users.map((user) => (
             <li key={user.id}>
               <span class="grow">
                 <strong>{user.name || user.email}</strong>
-                <span class="hint">{user.name ? `${user.email} · ` : ""}{user.last_sign_in_at ? `signed in ${formatAgo(user.last_sign_in_at)}` : "never signed in"}</span>
+                <span class="hint">
+                  {user.name ? `${user.email} · ` : ""}
+                  {user.last_sign_in_at
+                    ? `signed in ${formatAgo(user.last_sign_in_at)}`
+                    : "never signed in"}
+                </span>
               </span>
               {!user.is_me ? (
                 <>
-                  <Select label={`Role of ${user.email}`} value={user.role} choices={roleChoices} onChange={(role) => void people.attempt((version) => api.changeRole(user.id, role, version), "Role changed")} />
-                  <SureButton label="Remove" what={user.email} again="Remove from the team" onSure={() => void people.attempt((version) => api.removeUser(user.id, version), `${user.email} removed`)} />
+                  <Select
+                    label={`Role of ${user.email}`}
+                    value={user.role}
+                    choices={roleChoices}
+                    onChange={(role) =>
+                      void people.attempt(
+                        (version) => api.changeRole(user.id, role, version),
+                        "Role changed",
+                      )
+                    }
+                  />
+                  <SureButton
+                    label="Remove"
+                    what={user.email}
+                    again="Remove from the team"
+                    onSure={() =>
+                      void people.attempt(
+                        (version) => api.removeUser(user.id, version),
+                        `${user.email} removed`,
+                      )
+                    }
+                  />
                 </>
               ) : (
                 <em>{user.role}</em>
@@ -218,9 +342,20 @@ function People() {
             <li key={`i${invitation.id}`}>
               <span class="grow">
                 <strong>{invitation.email}</strong>
-                <span class="hint">invited as {invitation.role} · expires {formatAgo(invitation.expires_at)}</span>
+                <span class="hint">
+                  invited as {invitation.role} · expires {formatAgo(invitation.expires_at)}
+                </span>
               </span>
-              <IconButton icon="close" label={`Withdraw the invitation of ${invitation.email}`} onClick={() => void invitations.attempt(() => api.withdrawInvitation(invitation.id), "Invitation withdrawn")} />
+              <IconButton
+                icon="close"
+                label={`Withdraw the invitation of ${invitation.email}`}
+                onClick={() =>
+                  void invitations.attempt(
+                    () => api.withdrawInvitation(invitation.id),
+                    "Invitation withdrawn",
+                  )
+                }
+              />
             </li>
           ))}
         </ul>
@@ -249,18 +384,51 @@ function Password({ hasOld }: { hasOld: boolean }) {
     }
   };
   return (
-    <Section id="password" title="Password" text={hasOld ? "Changing your password ends your other sessions." : "Set a password to sign in without a one-time link."}>
+    <Section
+      id="password"
+      title="Password"
+      text={
+        hasOld
+          ? "Changing your password ends your other sessions."
+          : "Set a password to sign in without a one-time link."
+      }
+    >
       <form onSubmit={send}>
         <div class="field-row">
-          {hasOld && <Field label="Old password">
-            {(id) => <input id={id} type="password" autocomplete="current-password" required value={old} onInput={(event) => setOld(event.currentTarget.value)} />}
-          </Field>}
+          {hasOld && (
+            <Field label="Old password">
+              {(id) => (
+                <input
+                  id={id}
+                  type="password"
+                  autocomplete="current-password"
+                  required
+                  value={old}
+                  onInput={(event) => setOld(event.currentTarget.value)}
+                />
+              )}
+            </Field>
+          )}
           <Field label="New password">
-            {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={fresh} onInput={(event) => setFresh(event.currentTarget.value)} />}
+            {(id) => (
+              <input
+                id={id}
+                type="password"
+                autocomplete="new-password"
+                required
+                minLength={10}
+                value={fresh}
+                onInput={(event) => setFresh(event.currentTarget.value)}
+              />
+            )}
           </Field>
         </div>
         <ErrorLine error={error} />
-        <div class="actions start"><Button look="primary" type="submit">{hasOld ? "Change password" : "Set password"}</Button></div>
+        <div class="actions start">
+          <Button look="primary" type="submit">
+            {hasOld ? "Change password" : "Set password"}
+          </Button>
+        </div>
       </form>
     </Section>
   );
@@ -273,25 +441,46 @@ const times = (count: number) => (count === 1 ? "once" : `${formatCount(count)} 
 function FailedSignIns() {
   const [seen, setSeen] = useState<api.FailedSignIns | null>(null);
   const [error, setError] = useState<Problem | null>(null);
-  useEffect(() => void api.listFailedSignIns().then(setSeen, (caught) => setError(asProblem(caught))), []);
+  useEffect(
+    () => void api.listFailedSignIns().then(setSeen, (caught) => setError(asProblem(caught))),
+    [],
+  );
   const hidden = (seen?.addresses.length ?? 0) - shownAddresses;
   return (
-    <Section id="sign-ins" title="Failed sign-ins" text="Wrong passwords entered for your account since your last visit. If they were not yours, choose a new password that you use nowhere else.">
+    <Section
+      id="sign-ins"
+      title="Failed sign-ins"
+      text="Wrong passwords entered for your account since your last visit. If they were not yours, choose a new password that you use nowhere else."
+    >
       <ErrorLine error={error} />
-      {!seen ? !error && <Loading /> : seen.count === 0 ? <p class="hint">None{seen.since && ` since ${formatDate(seen.since)}`}.</p> : (
+      {!seen ? (
+        !error && <Loading />
+      ) : seen.count === 0 ? (
+        <p class="hint">None{seen.since && ` since ${formatDate(seen.since)}`}.</p>
+      ) : (
         <>
-          <p>{seen.is_complete ? "" : "At least "}{formatCount(seen.count)}{seen.since && ` since ${formatDate(seen.since)}`}:</p>
+          <p>
+            {seen.is_complete ? "" : "At least "}
+            {formatCount(seen.count)}
+            {seen.since && ` since ${formatDate(seen.since)}`}:
+          </p>
           <ul class="rows-list">
             {seen.addresses.slice(0, shownAddresses).map(({ address, count, last_at }) => (
               <li key={address}>
                 <span class="grow">
                   <strong>{address}</strong>
-                  <span class="hint">{times(count)}, last {formatAgo(last_at)}</span>
+                  <span class="hint">
+                    {times(count)}, last {formatAgo(last_at)}
+                  </span>
                 </span>
               </li>
             ))}
           </ul>
-          {hidden > 0 && <p class="hint">and {formatCount(hidden)} more {hidden === 1 ? "address" : "addresses"}</p>}
+          {hidden > 0 && (
+            <p class="hint">
+              and {formatCount(hidden)} more {hidden === 1 ? "address" : "addresses"}
+            </p>
+          )}
         </>
       )}
     </Section>
@@ -303,9 +492,17 @@ function Meter({ label, value, most }: { label: string; value: number; most: num
     <div class="meter">
       <p>
         <span>{label}</span>
-        <em>{formatBytes(value)} of {formatBytes(most)}</em>
+        <em>
+          {formatBytes(value)} of {formatBytes(most)}
+        </em>
       </p>
-      <meter min={0} max={most || 1} high={most * 0.85} value={Math.min(value, most)} aria-label={label} />
+      <meter
+        min={0}
+        max={most || 1}
+        high={most * 0.85}
+        value={Math.min(value, most)}
+        aria-label={label}
+      />
     </div>
   );
 }
@@ -322,17 +519,36 @@ function Use({ session }: { session: Session }) {
   return (
     <Section id="team" title="Team" text="Its name, and how much storage it uses.">
       <RefusalLine refusal={refusal} />
-      {!value ? !refusal && <Loading /> : (
+      {!value ? (
+        !refusal && <Loading />
+      ) : (
         <>
           {isOwner && (
             <form class="inline-form" aria-busy={isSending} onSubmit={rename}>
-              <Field label="Name">{(id) => <input id={id} required maxLength={100} value={name} onInput={(event) => setTyped(event.currentTarget.value)} />}</Field>
-              <Button type="submit" disabled={name === value.name || !name.trim()}>Rename</Button>
+              <Field label="Name">
+                {(id) => (
+                  <input
+                    id={id}
+                    required
+                    maxLength={100}
+                    value={name}
+                    onInput={(event) => setTyped(event.currentTarget.value)}
+                  />
+                )}
+              </Field>
+              <Button type="submit" disabled={name === value.name || !name.trim()}>
+                Rename
+              </Button>
             </form>
           )}
-          <Meter label="Stored" value={value.usage.bytes_stored} most={value.quotas.max_bytes_stored} />
+          <Meter
+            label="Stored"
+            value={value.usage.bytes_stored}
+            most={value.quotas.max_bytes_stored}
+          />
           <p class="hint">
-            Largest upload {formatBytes(value.quotas.max_upload_bytes)}; {formatCount(value.quotas.uploads_per_minute)} uploads a minute.
+            Largest upload {formatBytes(value.quotas.max_upload_bytes)};{" "}
+            {formatCount(value.quotas.uploads_per_minute)} uploads a minute.
           </p>
         </>
       )}
@@ -343,24 +559,36 @@ function Use({ session }: { session: Session }) {
 function Audit() {
   const [log, setLog] = useState<api.AuditPage | null>(null);
   const [error, setError] = useState<Problem | null>(null);
-  const ask = (cursor: string, join: (old: api.AuditPage | null, page: api.AuditPage) => api.AuditPage) =>
+  const ask = (
+    cursor: string,
+    join: (old: api.AuditPage | null, page: api.AuditPage) => api.AuditPage,
+  ) =>
     api.listAudit(cursor).then(
       (page) => (setError(null), setLog((old) => join(old, page))),
       (caught) => setError(asProblem(caught)),
     );
-  const more = (cursor: string) => ask(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
+  const more = (cursor: string) =>
+    ask(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
   /** What is new stands before what is shown. */
   const update = () =>
     ask("", (old, page) => {
       const known = page.entries.findIndex(({ id }) => id === old?.entries[0]?.id);
-      return old && known >= 0 ? { ...old, entries: [...page.entries.slice(0, known), ...old.entries] } : page;
+      return old && known >= 0
+        ? { ...old, entries: [...page.entries.slice(0, known), ...old.entries] }
+        : page;
     });
   useEffect(() => void update(), []);
   useChanged(update);
   return (
-    <Section id="audit" title="Audit log" text="Changes by team members: what, when and from where.">
+    <Section
+      id="audit"
+      title="Audit log"
+      text="Changes by team members: what, when and from where."
+    >
       <ErrorLine error={error} />
-      {!log ? !error && <Loading /> : (
+      {!log ? (
+        !error && <Loading />
+      ) : (
         <>
           <div class="scroll" tabIndex={0} role="region" aria-label="Audit log">
             <table class="list small">
@@ -377,14 +605,20 @@ function Audit() {
                   <tr key={entry.id}>
                     <td title={formatDate(entry.at)}>{formatAgo(entry.at)}</td>
                     <td>{entry.actor || "the server"}</td>
-                    <td><code>{entry.action}</code> <Name text={entry.target} /></td>
+                    <td>
+                      <code>{entry.action}</code> <Name text={entry.target} />
+                    </td>
                     <td>{entry.address}</td>
                   </tr>
                 ))}
               </tbody>
             </table>
           </div>
-          {log.next_cursor && <p class="pager"><Button onClick={() => void more(log.next_cursor!)}>Show more</Button></p>}
+          {log.next_cursor && (
+            <p class="pager">
+              <Button onClick={() => void more(log.next_cursor!)}>Show more</Button>
+            </p>
+          )}
         </>
       )}
     </Section>
@@ -394,16 +628,37 @@ function Audit() {
 export function SettingsPage({ session }: { session: Session | null }) {
   useMustSignIn(session);
   useTitle("Settings");
-  if (!session?.user) return <Shell session={session}><Loading /></Shell>;
+  if (!session?.user)
+    return (
+      <Shell session={session}>
+        <Loading />
+      </Shell>
+    );
   const isOwner = session.scopes.includes("admin");
-  const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["sign-ins", "Failed sign-ins"], ["team", "Team"]];
-  if (isOwner) places.push(["people", "People"], ["retention", "Retention"], ["series", "Series labels"], ["source", "Source code"], ["audit", "Audit log"]);
+  const places: [string, string][] = [
+    ["tokens", "Tokens"],
+    ["password", "Password"],
+    ["sign-ins", "Failed sign-ins"],
+    ["team", "Team"],
+  ];
+  if (isOwner)
+    places.push(
+      ["people", "People"],
+      ["retention", "Retention"],
+      ["series", "Series labels"],
+      ["source", "Source code"],
+      ["audit", "Audit log"],
+    );
   return (
     <Shell session={session}>
       <div class="page-head">
         <h1>Settings</h1>
         <nav class="places" aria-label="Settings">
-          {places.map(([id, label]) => <a key={id} href={`#${id}`}>{label}</a>)}
+          {places.map(([id, label]) => (
+            <a key={id} href={`#${id}`}>
+              {label}
+            </a>
+          ))}
         </nav>
       </div>
       <Tokens session={session} />
@@ -413,13 +668,25 @@ export function SettingsPage({ session }: { session: Session | null }) {
       {isOwner && <People />}
       {isOwner && (
         <>
-          <Section id="retention" title="Retention" text="How long continuous profiles are kept. If several rules match a series, the first one applies.">
+          <Section
+            id="retention"
+            title="Retention"
+            text="How long continuous profiles are kept. If several rules match a series, the first one applies."
+          >
             <RetentionRules />
           </Section>
-          <Section id="series" title="Series labels" text="Sample labels that split profiles into series, which are fast to list, filter and graph. Other labels stay with the samples; filtering by them is slower.">
+          <Section
+            id="series"
+            title="Series labels"
+            text="Sample labels that split profiles into series, which are fast to list, filter and graph. Other labels stay with the samples; filtering by them is slower."
+          >
             <SampleLabels />
           </Section>
-          <Section id="source" title="Source code" text="Links from file and line to your repositories: in the table, in the peek view and below the flame graph.">
+          <Section
+            id="source"
+            title="Source code"
+            text="Links from file and line to your repositories: in the table, in the peek view and below the flame graph."
+          >
             <SourceLinks />
           </Section>
           <Audit />

@@ -14,7 +14,10 @@ const expiryChoices: Choice[] = [
 ];
 
 function visibilityChoices(hasTeam: boolean): Choice[] {
-  const choices = Object.entries(visibilityNames).map(([value, name]) => ({ value, label: name[0].toUpperCase() + name.slice(1) }));
+  const choices = Object.entries(visibilityNames).map(([value, name]) => ({
+    value,
+    label: name[0].toUpperCase() + name.slice(1),
+  }));
   return choices.filter(({ value }) => hasTeam || value !== "team");
 }
 
@@ -28,29 +31,70 @@ export interface SettingsFormProps {
 
 export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: SettingsFormProps) {
   const set = (patch: Partial<ShareSettings>) => onChange({ ...settings, ...patch });
-  const expiries = keepExpiry ? [{ value: "", label: keepExpiry }, ...expiryChoices.slice(1)] : expiryChoices;
+  const expiries = keepExpiry
+    ? [{ value: "", label: keepExpiry }, ...expiryChoices.slice(1)]
+    : expiryChoices;
   return (
     <>
       <Field label="Title">
-        {(id) => <input id={id} value={settings.title ?? ""} maxLength={200} placeholder="What you measured" onInput={(event) => set({ title: event.currentTarget.value })} />}
+        {(id) => (
+          <input
+            id={id}
+            value={settings.title ?? ""}
+            maxLength={200}
+            placeholder="What you measured"
+            onInput={(event) => set({ title: event.currentTarget.value })}
+          />
+        )}
       </Field>
       <Field label="Description" hint="Markdown: lists, links, `code`.">
-        {(id) => <textarea id={id} rows={3} value={settings.description ?? ""} placeholder="How, where, why" onInput={(event) => set({ description: event.currentTarget.value })} />}
+        {(id) => (
+          <textarea
+            id={id}
+            rows={3}
+            value={settings.description ?? ""}
+            placeholder="How, where, why"
+            onInput={(event) => set({ description: event.currentTarget.value })}
+          />
+        )}
       </Field>
       <div class="field-row">
         <Field label="Who can see it">
           {(id) => (
-            <Select id={id} value={settings.visibility ?? "unlisted"} choices={visibilityChoices(hasTeam)} onChange={(value) => set({ visibility: value as Visibility })} />
+            <Select
+              id={id}
+              value={settings.visibility ?? "unlisted"}
+              choices={visibilityChoices(hasTeam)}
+              onChange={(value) => set({ visibility: value as Visibility })}
+            />
           )}
         </Field>
         <Field label="Expires">
-          {(id) => <Select id={id} value={settings.expires ?? ""} choices={expiries} onChange={(expires) => set({ expires })} />}
+          {(id) => (
+            <Select
+              id={id}
+              value={settings.expires ?? ""}
+              choices={expiries}
+              onChange={(expires) => set({ expires })}
+            />
+          )}
         </Field>
       </div>
       {settings.visibility === "password" && (
-        <Field label="Password" hint="Everyone who opens the link must enter it. The link does not contain it.">
+        <Field
+          label="Password"
+          hint="Everyone who opens the link must enter it. The link does not contain it."
+        >
           {(id) => (
-            <input id={id} type="password" autocomplete="new-password" minLength={6} maxLength={256} value={settings.password ?? ""} onInput={(event) => set({ password: event.currentTarget.value })} />
+            <input
+              id={id}
+              type="password"
+              autocomplete="new-password"
+              minLength={6}
+              maxLength={256}
+              value={settings.password ?? ""}
+              onInput={(event) => set({ password: event.currentTarget.value })}
+            />
           )}
         </Field>
       )}

@@ -1,7 +1,17 @@
 /* share: one profile: what it is, and the viewer. */
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { getFlame, getLabels, getShare, getTop, lostScript, type Problem, type Session, type Share, type Visibility } from "../api/api.ts";
+import {
+  getFlame,
+  getLabels,
+  getShare,
+  getTop,
+  lostScript,
+  type Problem,
+  type Session,
+  type Share,
+  type Visibility,
+} from "../api/api.ts";
 import type { Asked } from "../model/served_rules.ts";
 import type { Way } from "../model/adjacent_share.ts";
 import { deleteTokenOf } from "../model/local_preferences.ts";
@@ -15,19 +25,29 @@ import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 import { hearDrops } from "./early_drop.ts";
 
-export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
+export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string =>
+  share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
 
-export const mayComment = (session: Session | null) => isSignedIn(session) && (session!.role === "member" || session!.role === "owner");
+export const mayComment = (session: Session | null) =>
+  isSignedIn(session) && (session!.role === "member" || session!.role === "owner");
 
 /** Where the links to source code of a share are asked for. */
-export const sourceLinksOf = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}/source-links`;
+export const sourceLinksOf = (id: string) =>
+  `/api/v1/shares/${encodeURIComponent(id)}/source-links`;
 
 const formatNames: Record<string, string> = {
-  pprof: "pprof", folded: "folded stacks", "perf-script": "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
+  pprof: "pprof",
+  folded: "folded stacks",
+  "perf-script": "perf script",
+  cpuprofile: "Chrome CPU profile",
+  speedscope: "speedscope",
 };
 /** Who can see a share: the words of all pages. */
 export const visibilityNames: Record<Visibility, string> = {
-  unlisted: "anyone with the link", public: "public (indexed by search engines)", password: "anyone with the password", team: "the team only",
+  unlisted: "anyone with the link",
+  public: "public (indexed by search engines)",
+  password: "anyone with the password",
+  team: "the team only",
 };
 
 /* ---- header ---- */
@@ -35,21 +55,36 @@ export const visibilityNames: Record<Visibility, string> = {
 function Facts({ share }: { share: Share }) {
   const facts: [string, string][] = [];
   if (share.duration_ns > 0) facts.push([`over ${formatValue(share.duration_ns, "ns")}`, ""]);
-  facts.push([`${formatCount(share.sample_count)} ${share.sample_count === 1 ? "sample" : "samples"}`, ""]);
-  facts.push([`${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`, share.filename]);
+  facts.push([
+    `${formatCount(share.sample_count)} ${share.sample_count === 1 ? "sample" : "samples"}`,
+    "",
+  ]);
+  facts.push([
+    `${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`,
+    share.filename,
+  ]);
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
   facts.push([visibilityNames[share.visibility], ""]);
-  if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "Each address counts once in half an hour"]);
-  if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
+  if (share.views > 0)
+    facts.push([
+      `${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`,
+      "Each address counts once in half an hour",
+    ]);
+  if (share.expires_at)
+    facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
     <Fold label="All details">
       <ul class="facts">
         {facts.map(([text, title]) => (
-          <li key={text} title={title || undefined}>{text}</li>
+          <li key={text} title={title || undefined}>
+            {text}
+          </li>
         ))}
         {Object.entries(share.labels ?? {}).map(([key, value]) => (
-          <li key={key} class="label"><Name text={`${key}=${value}`} /></li>
+          <li key={key} class="label">
+            <Name text={`${key}=${value}`} />
+          </li>
         ))}
       </ul>
     </Fold>
@@ -57,7 +92,10 @@ function Facts({ share }: { share: Share }) {
 }
 
 const downloads = later(async () => (await import("./downloads.tsx")).Downloads);
-export const missingNames = later(async () => (await import("./missing_names.tsx")).MissingNames, () => <></>);
+export const missingNames = later(
+  async () => (await import("./missing_names.tsx")).MissingNames,
+  () => <></>,
+);
 
 /** The line that tells which binaries lack names, kept from the begin where some do, so that nothing moves. */
 export function NamesLine({ shares, onNames }: { shares: readonly Share[]; onNames: () => void }) {
@@ -88,15 +126,38 @@ function ShareHeader({ share, session, onChanged, onFiles, onNames }: ShareHeade
   return (
     <header class="profile-head">
       <div class="profile-title">
-        <h1><Name text={nameOf(share)} /></h1>
+        <h1>
+          <Name text={nameOf(share)} />
+        </h1>
         <div class="profile-tools">
-          <Button icon="copy" look="primary" onClick={copyLink} title="Copy the link to this view (y)">Copy link</Button>
-          <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>
+          <Button
+            icon="copy"
+            look="primary"
+            onClick={copyLink}
+            title="Copy the link to this view (y)"
+          >
+            Copy link
+          </Button>
+          <Button icon="compare" onClick={() => setOpened("compare")}>
+            Compare
+          </Button>
           <Menu label="Download" icon="download" isLazy>
             <downloads.Component share={share} session={session} />
           </Menu>
-          {mayEdit && <Button icon="settings" onClick={() => setOpened("edit")}>Settings</Button>}
-          {!mayEdit && <Button icon="flag" look="quiet" onClick={() => setOpened("report")} title="Report this profile" aria-label="Report" />}
+          {mayEdit && (
+            <Button icon="settings" onClick={() => setOpened("edit")}>
+              Settings
+            </Button>
+          )}
+          {!mayEdit && (
+            <Button
+              icon="flag"
+              look="quiet"
+              onClick={() => setOpened("report")}
+              title="Report this profile"
+              aria-label="Report"
+            />
+          )}
         </div>
       </div>
       <Facts share={share} />
@@ -104,11 +165,20 @@ function ShareHeader({ share, session, onChanged, onFiles, onNames }: ShareHeade
       {share.description && <Markdown text={share.description} />}
       {share.comments?.length > 0 && (
         <details class="comments">
-          <summary>{share.comments.length === 1 ? "1 comment in the file" : `${share.comments.length} comments in the file`}</summary>
+          <summary>
+            {share.comments.length === 1
+              ? "1 comment in the file"
+              : `${share.comments.length} comments in the file`}
+          </summary>
           <pre tabIndex={0}>{share.comments.join("\n")}</pre>
         </details>
       )}
-      {opened && <dialogs.Component {...{ opened, share, session, onChanged, onFiles }} onClose={() => setOpened(null)} />}
+      {opened && (
+        <dialogs.Component
+          {...{ opened, share, session, onChanged, onFiles }}
+          onClose={() => setOpened(null)}
+        />
+      )}
     </header>
   );
 }
@@ -137,7 +207,11 @@ interface ShareProblemProps {
 
 /** What is shown in place of a share that could not be read. */
 export function ShareProblem({ id, problem, ...rest }: ShareProblemProps) {
-  return problem.status === 401 ? <prompt.Component key={id} {...{ id, problem }} onOpen={rest.onRetry} /> : <ProblemView problem={problem} {...rest} />;
+  return problem.status === 401 ? (
+    <prompt.Component key={id} {...{ id, problem }} onOpen={rest.onRetry} />
+  ) : (
+    <ProblemView problem={problem} {...rest} />
+  );
 }
 
 export type Sharing = ReturnType<typeof useShare>;
@@ -181,7 +255,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   useTitle(share ? nameOf(share) : "");
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
+      getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   const step = (way: Way) => stepping(({ stepShare }) => stepShare(id, way, session));
@@ -191,10 +266,28 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         <ShareProblem id={id} problem={problem} onRetry={reload} />
       </Shell>
     );
-  if (share && chosen.length > 0) return <landing.Component session={session} against={share} first={chosen} onLeave={() => setChosen([])} />;
+  if (share && chosen.length > 0)
+    return (
+      <landing.Component
+        session={session}
+        against={share}
+        first={chosen}
+        onLeave={() => setChosen([])}
+      />
+    );
   return (
     <Shell session={session} isViewer>
-      {share ? <ShareHeader share={share} session={session} onChanged={reload} onFiles={setChosen} onNames={() => setNameCount((count) => count + 1)} /> : <HeaderLoading />}
+      {share ? (
+        <ShareHeader
+          share={share}
+          session={session}
+          onChanged={reload}
+          onFiles={setChosen}
+          onNames={() => setNameCount((count) => count + 1)}
+        />
+      ) : (
+        <HeaderLoading />
+      )}
       <Viewer
         isReady={share !== null}
         state={state}
@@ -207,7 +300,17 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
-        comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} onPins={setPins} />}
+        comments={(props) =>
+          share && (
+            <comments.Component
+              {...props}
+              share={share}
+              session={session}
+              onCount={setCommentCount}
+              onPins={setPins}
+            />
+          )
+        }
         mayComment={mayComment(session)}
         pins={pins}
         sources={[sourceLinksOf(id)]}

@@ -1,6 +1,13 @@
 /* share_dialogs: what a share's page opens: its settings, what to compare it with, a report. */
 import { useState } from "preact/hooks";
-import { editShare, reportShare, type Problem, type Session, type Share, type ShareSettings } from "../api/api.ts";
+import {
+  editShare,
+  reportShare,
+  type Problem,
+  type Session,
+  type Share,
+  type ShareSettings,
+} from "../api/api.ts";
 import { deleteTokenOf, listRemembered } from "../model/local_preferences.ts";
 import { formatAgo } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, Field, say } from "../ui/kit.tsx";
@@ -10,12 +17,30 @@ import { viewQuery } from "../views/view_address.ts";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 import type { Opened } from "./share.tsx";
 
-function EditDialog({ share, session, onSaved, onClose }: { share: Share; session: Session | null; onSaved: () => void; onClose: () => void }) {
-  const [settings, setSettings] = useState<ShareSettings>({ title: share.title, description: share.description, visibility: share.visibility });
+function EditDialog({
+  share,
+  session,
+  onSaved,
+  onClose,
+}: {
+  share: Share;
+  session: Session | null;
+  onSaved: () => void;
+  onClose: () => void;
+}) {
+  const [settings, setSettings] = useState<ShareSettings>({
+    title: share.title,
+    description: share.description,
+    visibility: share.visibility,
+  });
   const [error, setError] = useState<Problem | null>(null);
   const save = async (event: Event) => {
     event.preventDefault();
-    const patch: ShareSettings = { ...cleanSettings(settings), title: settings.title ?? "", description: settings.description ?? "" };
+    const patch: ShareSettings = {
+      ...cleanSettings(settings),
+      title: settings.title ?? "",
+      description: settings.description ?? "",
+    };
     if (patch.visibility === share.visibility && !patch.password) delete patch.visibility;
     try {
       await editShare(share.id, patch, deleteTokenOf(share.id));
@@ -31,16 +56,23 @@ function EditDialog({ share, session, onSaved, onClose }: { share: Share; sessio
         <SettingsForm
           settings={settings}
           hasTeam={isSignedIn(session)}
-          keepExpiry={share.expires_at ? `Unchanged: ${formatAgo(share.expires_at)}` : "Unchanged: never"}
+          keepExpiry={
+            share.expires_at ? `Unchanged: ${formatAgo(share.expires_at)}` : "Unchanged: never"
+          }
           onChange={setSettings}
         />
         <ErrorLine error={error} />
         <div class="actions">
-          <a class="button danger" href={`/p/${share.id}/delete${deleteTokenOf(share.id) ? "#" + deleteTokenOf(share.id) : ""}`}>
+          <a
+            class="button danger"
+            href={`/p/${share.id}/delete${deleteTokenOf(share.id) ? "#" + deleteTokenOf(share.id) : ""}`}
+          >
             <Icon name="trash" />
             <span>Delete…</span>
           </a>
-          <Button look="primary" type="submit">Save</Button>
+          <Button look="primary" type="submit">
+            Save
+          </Button>
         </div>
       </form>
     </Dialog>
@@ -55,9 +87,13 @@ export function readPasted(text: string, origin: string): Pasted {
   const trimmed = text.trim();
   if (/^[0-9A-Za-z]{22}$/.test(trimmed)) return { id: trimmed };
   if (trimmed === "") return { reason: "" };
-  if (!URL.canParse(trimmed, origin) || !/^(https?:\/\/|\/)/.test(trimmed)) return { reason: "This is neither a link nor the id of a profile." };
+  if (!URL.canParse(trimmed, origin) || !/^(https?:\/\/|\/)/.test(trimmed))
+    return { reason: "This is neither a link nor the id of a profile." };
   const url = new URL(trimmed, origin);
-  if (url.origin !== origin) return { reason: `This link leads to ${url.host}. Download the profile there and share it here first.` };
+  if (url.origin !== origin)
+    return {
+      reason: `This link leads to ${url.host}. Download the profile there and share it here first.`,
+    };
   const share = /^\/(?:p|embed)\/([0-9A-Za-z]{22})(?:[./]|$)(?!\.)/.exec(url.pathname);
   if (share) return { id: share[1] };
   const short = /^\/s\/(?:[0-9A-Za-z]{10}|[0-9A-Za-z]{22})$/.exec(url.pathname);
@@ -67,30 +103,63 @@ export function readPasted(text: string, origin: string): Pasted {
 /** Where a short link leads. */
 async function follow(short: string): Promise<Pasted> {
   const answer = await fetch(short, { method: "HEAD" });
-  return answer.ok ? readPasted(answer.url, location.origin) : { reason: "This short link does not exist." };
+  return answer.ok
+    ? readPasted(answer.url, location.origin)
+    : { reason: "This short link does not exist." };
 }
 
-function CompareDialog({ share, onFiles, onClose }: Pick<ShareDialogProps, "share" | "onFiles" | "onClose">) {
+function CompareDialog({
+  share,
+  onFiles,
+  onClose,
+}: Pick<ShareDialogProps, "share" | "onFiles" | "onClose">) {
   const [text, setText] = useState("");
-  const others = listRemembered().filter((entry) => entry.id !== share.id).slice(0, 6);
+  const others = listRemembered()
+    .filter((entry) => entry.id !== share.id)
+    .slice(0, 6);
   const [lost, setLost] = useState("");
   const pasted = readPasted(text, location.origin);
   const reason = lost || ("reason" in pasted ? pasted.reason : "");
   const addressOf = (other: string) => `/d/${other}..${share.id}${viewQuery()}`;
   const go = async (event: Event) => {
     event.preventDefault();
-    const found = "short" in pasted ? await follow(pasted.short).catch(() => ({ reason: "The server cannot be reached." })) : pasted;
+    const found =
+      "short" in pasted
+        ? await follow(pasted.short).catch(() => ({ reason: "The server cannot be reached." }))
+        : pasted;
     if ("id" in found) location.assign(addressOf(found.id));
     else if ("reason" in found) setLost(found.reason);
   };
   return (
     <Dialog title="Compare with another profile" onClose={onClose}>
       <form onSubmit={go}>
-        <Field label="Link of the profile before" hint={reason || "The current profile is the one after. You can swap them later."}>
-          {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => (setText(event.currentTarget.value), setLost(""))} />}
+        <Field
+          label="Link of the profile before"
+          hint={reason || "The current profile is the one after. You can swap them later."}
+        >
+          {(id) => (
+            <input
+              id={id}
+              value={text}
+              placeholder={`${location.origin}/p/…`}
+              onInput={(event) => (setText(event.currentTarget.value), setLost(""))}
+            />
+          )}
         </Field>
-        <Field label="Or a file on this computer" hint="Nothing is uploaded until you confirm. You can also drop a file on the page.">
-          {(id) => <input id={id} type="file" onChange={({ currentTarget }) => (onClose(), onFiles([...(currentTarget.files ?? [])]))} />}
+        <Field
+          label="Or a file on this computer"
+          hint="Nothing is uploaded until you confirm. You can also drop a file on the page."
+        >
+          {(id) => (
+            <input
+              id={id}
+              type="file"
+              onChange={({ currentTarget }) => (
+                onClose(),
+                onFiles([...(currentTarget.files ?? [])])
+              )}
+            />
+          )}
         </Field>
         {others.length > 0 && (
           <ul class="choices">
@@ -104,7 +173,9 @@ function CompareDialog({ share, onFiles, onClose }: Pick<ShareDialogProps, "shar
           </ul>
         )}
         <div class="actions">
-          <Button look="primary" type="submit" disabled={"reason" in pasted}>Compare</Button>
+          <Button look="primary" type="submit" disabled={"reason" in pasted}>
+            Compare
+          </Button>
         </div>
       </form>
     </Dialog>
@@ -128,11 +199,22 @@ function ReportDialog({ share, onClose }: { share: Share; onClose: () => void })
     <Dialog title="Report this profile" onClose={onClose}>
       <form onSubmit={send}>
         <Field label="What is wrong with it?" hint="The operator of this server reads the report.">
-          {(id) => <textarea id={id} rows={3} required maxLength={2000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}
+          {(id) => (
+            <textarea
+              id={id}
+              rows={3}
+              required
+              maxLength={2000}
+              value={reason}
+              onInput={(event) => setReason(event.currentTarget.value)}
+            />
+          )}
         </Field>
         <ErrorLine error={error} />
         <div class="actions">
-          <Button look="primary" type="submit" disabled={!reason.trim()}>Report</Button>
+          <Button look="primary" type="submit" disabled={!reason.trim()}>
+            Report
+          </Button>
         </div>
       </form>
     </Dialog>
@@ -148,8 +230,22 @@ interface ShareDialogProps {
   onClose: () => void;
 }
 
-export function ShareDialog({ opened, share, session, onChanged, onFiles, onClose }: ShareDialogProps) {
+export function ShareDialog({
+  opened,
+  share,
+  session,
+  onChanged,
+  onFiles,
+  onClose,
+}: ShareDialogProps) {
   if (opened === "compare") return <CompareDialog {...{ share, onFiles, onClose }} />;
   if (opened === "report") return <ReportDialog share={share} onClose={onClose} />;
-  return <EditDialog share={share} session={session} onClose={onClose} onSaved={() => (onClose(), onChanged())} />;
+  return (
+    <EditDialog
+      share={share}
+      session={session}
+      onClose={onClose}
+      onSaved={() => (onClose(), onChanged())}
+    />
+  );
 }

@@ -17,7 +17,18 @@ function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
       onOpen();
     } catch (caught) {
       const problem = asProblem(caught);
-      setError(problem.status === 401 || problem.status === 403 ? new Problem(problem.status, problem.kind, "", "The password is wrong. Try again.", "", null) : problem);
+      setError(
+        problem.status === 401 || problem.status === 403
+          ? new Problem(
+              problem.status,
+              problem.kind,
+              "",
+              "The password is wrong. Try again.",
+              "",
+              null,
+            )
+          : problem,
+      );
     }
   };
   return (
@@ -28,11 +39,23 @@ function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
       <p>Ask the person who sent you the link for the password.</p>
       <form onSubmit={send}>
         <Field label="Password">
-          {(field) => <input id={field} type="password" required autocomplete="off" autofocus value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+          {(field) => (
+            <input
+              id={field}
+              type="password"
+              required
+              autocomplete="off"
+              autofocus
+              value={password}
+              onInput={(event) => setPassword(event.currentTarget.value)}
+            />
+          )}
         </Field>
         <ErrorLine error={error} />
         <div class="actions">
-          <Button look="primary" type="submit">Open</Button>
+          <Button look="primary" type="submit">
+            Open
+          </Button>
         </div>
       </form>
     </section>
@@ -40,7 +63,8 @@ function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
 }
 
 /** A 401 means a password, or for a team's share, signing in; the problem's sentence says which. */
-const isForTeam = (problem: Problem) => problem.status === 401 && !problem.detail.includes("password");
+const isForTeam = (problem: Problem) =>
+  problem.status === 401 && !problem.detail.includes("password");
 
 function TeamPrompt() {
   useTitle("For a team");
@@ -59,6 +83,14 @@ function TeamPrompt() {
   );
 }
 
-export function SharePrompt({ id, problem, onOpen }: { id: string; problem: Problem; onOpen: () => void }) {
+export function SharePrompt({
+  id,
+  problem,
+  onOpen,
+}: {
+  id: string;
+  problem: Problem;
+  onOpen: () => void;
+}) {
   return isForTeam(problem) ? <TeamPrompt /> : <PasswordPrompt id={id} onOpen={onOpen} />;
 }

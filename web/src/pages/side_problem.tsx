@@ -18,7 +18,9 @@ function headingOf(sides: Pair<Sharing>): string | undefined {
   const fates = sides.map(({ problem }) => problem && fateOf(problem));
   const at = fates.findIndex((fate) => fate !== null);
   if (!fates[at]) return undefined;
-  return fates[0] === fates[1] ? `Both profiles are ${fates[0]}` : `The profile ${words[at]} is ${fates[at]}`;
+  return fates[0] === fates[1]
+    ? `Both profiles are ${fates[0]}`
+    : `The profile ${words[at]} is ${fates[at]}`;
 }
 
 export interface SideProblemProps {
@@ -34,6 +36,11 @@ export function SideProblem({ ids, sides, isFramed, way }: SideProblemProps) {
   const broken = sides.findIndex(({ problem }) => problem);
   const { share } = sides[1 - broken];
   const ways = share && way(share.id, `View the profile ${words[1 - broken]}: ${nameOf(share)}`);
-  const said = { problem: sides[broken].problem!, onRetry: sides[broken].reload, heading: headingOf(sides), ways };
+  const said = {
+    problem: sides[broken].problem!,
+    onRetry: sides[broken].reload,
+    heading: headingOf(sides),
+    ways,
+  };
   return isFramed ? <ProblemView {...said} /> : <ShareProblem id={ids[broken]} {...said} />;
 }

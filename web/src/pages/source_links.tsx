@@ -2,7 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
 import type { SourceRule } from "../model/source_link.ts";
-import { addSourceLink, listSourceLinks, removeSourceLink, type SourceRuleWish } from "../api/source_links_api.ts";
+import {
+  addSourceLink,
+  listSourceLinks,
+  removeSourceLink,
+  type SourceRuleWish,
+} from "../api/source_links_api.ts";
 import { asProblem, Button, ErrorLine, Field, Loading, say, Select } from "../ui/kit.tsx";
 import { tellChanged } from "./changed.ts";
 import { SureButton } from "../ui/sure_button.tsx";
@@ -11,39 +16,76 @@ const audiences = [
   { value: "team", label: "The team" },
   { value: "everyone", label: "Everyone who may see a share" },
 ];
-const nothing: SourceRuleWish = { url: "", path_prefix: "", build_id: "", label: "", revision: "", audience: "team" };
+const nothing: SourceRuleWish = {
+  url: "",
+  path_prefix: "",
+  build_id: "",
+  label: "",
+  revision: "",
+  audience: "team",
+};
 
 function NewRule({ onAdd }: { onAdd: (wish: SourceRuleWish) => Promise<boolean> }) {
   const [wish, setWish] = useState(nothing);
-  const field = (name: keyof SourceRuleWish, placeholder: string, maxLength: number, isRequired = false) => (id: string) => (
-    <input
-      id={id} value={wish[name]} placeholder={placeholder} maxLength={maxLength} required={isRequired}
-      spellcheck={false} autocapitalize="off" autocomplete="off"
-      onInput={(event) => setWish({ ...wish, [name]: event.currentTarget.value })}
-    />
-  );
+  const field =
+    (name: keyof SourceRuleWish, placeholder: string, maxLength: number, isRequired = false) =>
+    (id: string) => (
+      <input
+        id={id}
+        value={wish[name]}
+        placeholder={placeholder}
+        maxLength={maxLength}
+        required={isRequired}
+        spellcheck={false}
+        autocapitalize="off"
+        autocomplete="off"
+        onInput={(event) => setWish({ ...wish, [name]: event.currentTarget.value })}
+      />
+    );
   const send = async (event: Event) => {
     event.preventDefault();
     if (await onAdd(wish)) setWish(nothing);
   };
   return (
     <form class="inset" onSubmit={send} aria-label="New source link">
-      <Field label="Page of a file" hint="An https address that contains {path}, and optionally {line} and {revision}.">
+      <Field
+        label="Page of a file"
+        hint="An https address that contains {path}, and optionally {line} and {revision}."
+      >
         {field("url", "https://example.com/shop/blob/{revision}/{path}#L{line}", 2048, true)}
       </Field>
       <div class="field-row">
-        <Field label="Paths begin with" hint="Whole path components; the rest is {path}.">{field("path_prefix", "/build/shop/", 1024)}</Field>
-        <Field label="Revision" hint="A tag, commit or branch.">{field("revision", "main", 256)}</Field>
+        <Field label="Paths begin with" hint="Whole path components; the rest is {path}.">
+          {field("path_prefix", "/build/shop/", 1024)}
+        </Field>
+        <Field label="Revision" hint="A tag, commit or branch.">
+          {field("revision", "main", 256)}
+        </Field>
       </div>
       <div class="field-row">
-        <Field label="Only for the build id" hint="* matches any text.">{field("build_id", "2d6912*", 256)}</Field>
-        <Field label="Only for samples with the label" hint="Of samples.">{field("label", "service=shop", 1024)}</Field>
+        <Field label="Only for the build id" hint="* matches any text.">
+          {field("build_id", "2d6912*", 256)}
+        </Field>
+        <Field label="Only for samples with the label" hint="Of samples.">
+          {field("label", "service=shop", 1024)}
+        </Field>
         <Field label="Shown to">
-          {(id) => <Select id={id} value={wish.audience} choices={audiences} onChange={(audience) => setWish({ ...wish, audience: audience as SourceRule["audience"] })} />}
+          {(id) => (
+            <Select
+              id={id}
+              value={wish.audience}
+              choices={audiences}
+              onChange={(audience) =>
+                setWish({ ...wish, audience: audience as SourceRule["audience"] })
+              }
+            />
+          )}
         </Field>
       </div>
       <div class="actions start">
-        <Button look="primary" type="submit" disabled={!wish.url.trim()}>Add link</Button>
+        <Button look="primary" type="submit" disabled={!wish.url.trim()}>
+          Add link
+        </Button>
       </div>
     </form>
   );
@@ -80,7 +122,11 @@ export function SourceLinks() {
     <>
       <NewRule onAdd={(wish) => attempt(() => addSourceLink(wish), "Link added")} />
       <ErrorLine error={error} />
-      {!rules ? !error && <Loading /> : rules.length === 0 ? <p class="hint">No source links yet.</p> : (
+      {!rules ? (
+        !error && <Loading />
+      ) : rules.length === 0 ? (
+        <p class="hint">No source links yet.</p>
+      ) : (
         <ul class="rows-list" aria-label="Source links">
           {rules.map((rule) => (
             <li key={rule.id}>
@@ -88,12 +134,19 @@ export function SourceLinks() {
                 <code class="rule-query">{rule.url}</code>
                 <span class="hint">{wordsOf(rule)}</span>
               </span>
-              <SureButton label="Remove" again="Remove link" onSure={() => void attempt(() => removeSourceLink(rule.id), "Link removed")} />
+              <SureButton
+                label="Remove"
+                again="Remove link"
+                onSure={() => void attempt(() => removeSourceLink(rule.id), "Link removed")}
+              />
             </li>
           ))}
         </ul>
       )}
-      <p class="hint">A link for a build id takes precedence over one for a label, and that over the longest path prefix.</p>
+      <p class="hint">
+        A link for a build id takes precedence over one for a label, and that over the longest path
+        prefix.
+      </p>
     </>
   );
 }

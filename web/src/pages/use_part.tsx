@@ -31,7 +31,9 @@ class Held<T> {
   async catchUp(): Promise<string[]> {
     const before = this.value;
     await this.load();
-    return before && this.value ? changesOf(this.part.tell(before), this.part.tell(this.value)) : [];
+    return before && this.value
+      ? changesOf(this.part.tell(before), this.part.tell(this.value))
+      : [];
   }
 }
 
@@ -58,7 +60,8 @@ export function usePart<T>(part: Part<T>) {
   const own = heldOf(part);
   const [, setDrawn] = useState(0);
   const [refusal, setRefusal] = useState<Refusal | null>(null);
-  const refuse = (caught: unknown, changes: string[] = []) => setRefusal({ problem: asProblem(caught), changes });
+  const refuse = (caught: unknown, changes: string[] = []) =>
+    setRefusal({ problem: asProblem(caught), changes });
   useEffect(() => {
     const redraw = () => setDrawn((count) => count + 1);
     own.watchers.add(redraw);
@@ -70,7 +73,10 @@ export function usePart<T>(part: Part<T>) {
     });
     return () => void own.watchers.delete(redraw);
   }, []);
-  const change = async <R,>(ask: Change<T, R>, done: string | ((answer: R) => string)): Promise<{ answer: R } | undefined> => {
+  const change = async <R,>(
+    ask: Change<T, R>,
+    done: string | ((answer: R) => string),
+  ): Promise<{ answer: R } | undefined> => {
     setRefusal(null);
     try {
       const asked = ask(own.version, own.value);
@@ -88,7 +94,10 @@ export function usePart<T>(part: Part<T>) {
     }
   };
   /** Once those before it are done. What the server answered; undefined when it refused, which is then told. */
-  const attempt = <R,>(ask: Change<T, R>, done: string | ((answer: R) => string)): Promise<{ answer: R } | undefined> => {
+  const attempt = <R,>(
+    ask: Change<T, R>,
+    done: string | ((answer: R) => string),
+  ): Promise<{ answer: R } | undefined> => {
     const seen = own.refusals;
     const turn = own.turn.then(() => (seen === own.refusals ? change(ask, done) : undefined));
     own.turn = turn;
@@ -122,7 +131,9 @@ export function RefusalLine({ refusal, id }: { refusal: Refusal | null; id?: str
               <>
                 <p class="changes-head">Changed in the meantime:</p>
                 <ul class="changes">
-                  {refusal.changes.map((text) => <li key={text}>{text}</li>)}
+                  {refusal.changes.map((text) => (
+                    <li key={text}>{text}</li>
+                  ))}
                 </ul>
               </>
             )}

@@ -16,7 +16,9 @@ import { Viewer } from "../views/viewer.tsx";
 const textOf = (id: string) => document.getElementById(id)?.textContent ?? "";
 
 async function readFlame(at: number): Promise<Flame> {
-  const packed = Uint8Array.from(atob(textOf("flame").trim().split("\n")[at]), (letter) => letter.charCodeAt(0));
+  const packed = Uint8Array.from(atob(textOf("flame").trim().split("\n")[at]), (letter) =>
+    letter.charCodeAt(0),
+  );
   const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return decodeFlame(await new Response(bytes).arrayBuffer());
 }

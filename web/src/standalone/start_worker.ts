@@ -1,7 +1,10 @@
 /* start_worker: for the viewer in a file: the workers' texts stand in the page, and the policy allows what is made of them. */
 
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL: (url: string) => string },
+  ): { createScriptURL(url: string): string };
 }
 
 /** The element's id is the name without "perfolio-". */

@@ -25,15 +25,31 @@ function systemGround(): Ground {
   const colourOf = (name: string) => {
     probe.style.color = name;
     const channels = getComputedStyle(probe).color.match(/[\d.]+/g) ?? [];
-    return "#" + channels.slice(0, 3).map((value) => Math.round(Number(value)).toString(16).padStart(2, "0")).join("");
+    return (
+      "#" +
+      channels
+        .slice(0, 3)
+        .map((value) => Math.round(Number(value)).toString(16).padStart(2, "0"))
+        .join("")
+    );
   };
-  const ground = { background: colourOf("Canvas"), text: colourOf("CanvasText"), highlight: colourOf("Highlight") };
+  const ground = {
+    background: colourOf("Canvas"),
+    text: colourOf("CanvasText"),
+    highlight: colourOf("Highlight"),
+  };
   probe.remove();
   return ground;
 }
 
 /** Lines inside a box along its four edges; those at its sides leave some of a narrow box. */
-function strokeInside(context: CanvasRenderingContext2D, x: number, y: number, width: number, px: number): void {
+function strokeInside(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  width: number,
+  px: number,
+): void {
   const height = rowHeight - 1;
   const sidePx = width < 4 * px ? 1 : px;
   context.fillRect(x, y, width, px);
@@ -62,7 +78,10 @@ function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"]
         const width = Math.max(1, Math.round(Math.min(widthPx + wide, right)) - from);
         const isFound = marks?.rows.any(begin, end) ?? false;
         const hasInside = begin === end && width > leastWithInside;
-        context.fillStyle = hasInside || (marks && !isFound) ? colour : slivers[fillOf(picture, flame.rowNodes[begin])];
+        context.fillStyle =
+          hasInside || (marks && !isFound)
+            ? colour
+            : slivers[fillOf(picture, flame.rowNodes[begin])];
         if (hasInside) strokeInside(context, from, y, width - 1, isFound ? wide : 1);
         else if (!marks || isFound) context.fillRect(from, y, width, rowHeight - 1);
         else context.fillRect(from, y + rowHeight - 2, width, 1);

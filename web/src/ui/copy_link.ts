@@ -15,7 +15,11 @@ export async function copyLink(): Promise<void> {
   );
   try {
     // Clipboards open only while a key or button is pressed, in some browsers: the text is promised at once.
-    await navigator.clipboard.write([new ClipboardItem({ "text/plain": link.then((text) => new Blob([text], { type: "text/plain" })) })]);
+    await navigator.clipboard.write([
+      new ClipboardItem({
+        "text/plain": link.then((text) => new Blob([text], { type: "text/plain" })),
+      }),
+    ]);
     say(`${what} copied`);
   } catch {
     await copyText(await link, what); // others know no promised text and wait a few seconds instead

@@ -9,7 +9,8 @@
 
 const focusable = "a[href], button, input, select, textarea, summary, [tabindex]";
 
-const canTake = (element: HTMLElement) => element.tabIndex >= 0 && !element.matches(":disabled") && element.checkVisibility?.() !== false;
+const canTake = (element: HTMLElement) =>
+  element.tabIndex >= 0 && !element.matches(":disabled") && element.checkVisibility?.() !== false;
 
 interface Step {
   parent: Element;
@@ -28,7 +29,11 @@ function remember(element: HTMLElement): void {
   last = element;
   way = [];
   for (let child: Element = element; child.parentElement; child = child.parentElement)
-    way.push({ parent: child.parentElement, index: [...child.parentElement.children].indexOf(child), at: Math.max(0, allIn(child).indexOf(element)) });
+    way.push({
+      parent: child.parentElement,
+      index: [...child.parentElement.children].indexOf(child),
+      at: Math.max(0, allIn(child).indexOf(element)),
+    });
 }
 
 /** Of one element: the focusable thing at that place in it, or the nearest before. */
@@ -42,7 +47,10 @@ function within(element: Element | undefined, at: number): HTMLElement | undefin
 function findPlace(): HTMLElement | undefined {
   for (const { parent, index, at } of way) {
     if (!parent.isConnected || parent === document.body) continue;
-    const found = within(parent.children[index], at) ?? within(parent.children[index - 1], at) ?? within(parent, 0);
+    const found =
+      within(parent.children[index], at) ??
+      within(parent.children[index - 1], at) ??
+      within(parent, 0);
     if (found) return found;
   }
   return document.getElementById("main") ?? undefined;
@@ -68,9 +76,16 @@ function soon(): void {
 
 addEventListener("focusin", (event) => remember(event.target as HTMLElement));
 // Left by a press on what takes no focus, it was not lost.
-addEventListener("pointerdown", () => setTimeout(() => {
-  if (last?.isConnected && canTake(last) && document.activeElement === document.body) last = null;
-}));
-new MutationObserver(soon).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled", "open"] });
+addEventListener("pointerdown", () =>
+  setTimeout(() => {
+    if (last?.isConnected && canTake(last) && document.activeElement === document.body) last = null;
+  }),
+);
+new MutationObserver(soon).observe(document.body, {
+  subtree: true,
+  childList: true,
+  attributes: true,
+  attributeFilter: ["hidden", "disabled", "open"],
+});
 
 export {};

@@ -81,7 +81,10 @@ export const Name = ({ text }: { text: string }) => <bdi>{shownName(text)}</bdi>
 
 /* ---- buttons ---- */
 
-type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon"> & { icon?: IconName; look?: "plain" | "primary" | "danger" | "quiet" };
+type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon"> & {
+  icon?: IconName;
+  look?: "plain" | "primary" | "danger" | "quiet";
+};
 
 export function Button({ icon, look = "plain", children, class: extra, ...rest }: ButtonProps) {
   return (
@@ -92,9 +95,19 @@ export function Button({ icon, look = "plain", children, class: extra, ...rest }
   );
 }
 
-export function IconButton({ icon, label, ...rest }: Omit<ButtonProps, "label"> & { icon: IconName; label: string }) {
+export function IconButton({
+  icon,
+  label,
+  ...rest
+}: Omit<ButtonProps, "label"> & { icon: IconName; label: string }) {
   return (
-    <button type="button" {...rest} class={`icon-button ${rest.class ?? ""}`} aria-label={label} title={label}>
+    <button
+      type="button"
+      {...rest}
+      class={`icon-button ${rest.class ?? ""}`}
+      aria-label={label}
+      title={label}
+    >
       <Icon name={icon} />
     </button>
   );
@@ -104,7 +117,15 @@ export function IconButton({ icon, label, ...rest }: Omit<ButtonProps, "label"> 
  * A text that one wants to copy whole: a command, a link, a token. Lines break between words, and within one that is longer
  * than a line where an address has a slash.
  */
-export function CopyField({ text, what, isSecret = false }: { text: string; what: string; isSecret?: boolean }) {
+export function CopyField({
+  text,
+  what,
+  isSecret = false,
+}: {
+  text: string;
+  what: string;
+  isSecret?: boolean;
+}) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
     await copyText(text, what);
@@ -115,10 +136,16 @@ export function CopyField({ text, what, isSecret = false }: { text: string; what
     <div class={`copy-field ${isSecret ? "secret" : ""}`}>
       <code tabIndex={0} aria-label={what}>
         {text.split(/(?<= )/).map((word) => (
-          <span>{word.split(/(?<=[^/]\/)/).flatMap((part, i) => (i ? [<wbr />, part] : part))}</span>
+          <span>
+            {word.split(/(?<=[^/]\/)/).flatMap((part, i) => (i ? [<wbr />, part] : part))}
+          </span>
         ))}
       </code>
-      <IconButton icon={isCopied ? "check" : "copy"} label={`Copy ${what.toLowerCase()}`} onClick={copy} />
+      <IconButton
+        icon={isCopied ? "check" : "copy"}
+        label={`Copy ${what.toLowerCase()}`}
+        onClick={copy}
+      />
     </div>
   );
 }
@@ -147,10 +174,27 @@ export interface Choice {
   label: string;
 }
 
-export function Select({ id, value, choices, onChange, label }: { id?: string; value: string; choices: Choice[]; onChange: (value: string) => void; label?: string }) {
+export function Select({
+  id,
+  value,
+  choices,
+  onChange,
+  label,
+}: {
+  id?: string;
+  value: string;
+  choices: Choice[];
+  onChange: (value: string) => void;
+  label?: string;
+}) {
   return (
     <span class="select">
-      <select id={id} value={value} aria-label={label} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select
+        id={id}
+        value={value}
+        aria-label={label}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
         {choices.map((choice) => (
           <option key={choice.value} value={choice.value} selected={choice.value === value}>
             {choice.label}
@@ -163,11 +207,27 @@ export function Select({ id, value, choices, onChange, label }: { id?: string; v
 }
 
 /** A row of which one is pressed. */
-export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName; count?: number }[]; onChange: (value: T) => void; /** Words on the pressed one only. */ isCompact?: boolean }) {
+export function Segments<T extends string>(props: {
+  label: string;
+  value: T;
+  choices: { value: T; label: string; icon?: IconName; count?: number }[];
+  onChange: (value: T) => void;
+  /** Words on the pressed one only. */ isCompact?: boolean;
+}) {
   return (
-    <div class={`segments ${props.isCompact ? "compact" : ""}`} role="group" aria-label={props.label}>
+    <div
+      class={`segments ${props.isCompact ? "compact" : ""}`}
+      role="group"
+      aria-label={props.label}
+    >
       {props.choices.map((choice) => (
-        <button type="button" key={choice.value} aria-pressed={choice.value === props.value} onClick={() => props.onChange(choice.value)} title={choice.label}>
+        <button
+          type="button"
+          key={choice.value}
+          aria-pressed={choice.value === props.value}
+          onClick={() => props.onChange(choice.value)}
+          title={choice.label}
+        >
           {choice.icon && <Icon name={choice.icon} />}
           <span>{choice.label}</span>
           {choice.count ? <b class="count">{choice.count}</b> : null}
@@ -179,7 +239,8 @@ export function Segments<T extends string>(props: { label: string; value: T; cho
 
 /** Keys pressed there are text, not orders. */
 export const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /* ---- what opens ---- */
 
@@ -189,7 +250,13 @@ export function Fold({ label, children }: { label: string; children: ComponentCh
   return (
     <div class={`fold ${isOpen ? "open" : ""}`}>
       {children}
-      <IconButton icon="down" class="unfold" label={label} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+      <IconButton
+        icon="down"
+        class="unfold"
+        label={label}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      />
     </div>
   );
 }
@@ -241,7 +308,13 @@ export function Menu({ label, icon, class: extra = "", isLazy = false, children 
   }, [isOpen]);
   return (
     <div class={`menu ${extra}`} ref={root}>
-      <button type="button" class="button plain" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
+      <button
+        type="button"
+        class="button plain"
+        aria-expanded={isOpen}
+        aria-controls={id}
+        onClick={() => setOpen(!isOpen)}
+      >
         {icon && <Icon name={icon} />}
         <span>{label}</span>
         <Icon name="down" />
@@ -253,7 +326,17 @@ export function Menu({ label, icon, class: extra = "", isLazy = false, children 
   );
 }
 
-export function Dialog({ title, onClose, children, isWide = false }: { title: string; onClose: () => void; children: ComponentChildren; isWide?: boolean }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+  isWide = false,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  isWide?: boolean;
+}) {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -340,19 +423,35 @@ export function Empty({ title, children }: { title: string; children?: Component
 
 /** By kind: a heading, and one sentence that says what happened and what to do. */
 const problemTexts: Record<string, [string, string]> = {
-  gone: ["This profile is gone", "It was deleted or has expired and cannot be restored. Ask its owner for the file."],
-  not_found: ["Not found", "Check that the link is complete, and sign in if the profile belongs to your team."],
-  damaged: ["This profile is damaged", "Its stored data failed a check. The server’s operator can restore it from a backup."],
-  lost: ["The data of this profile is lost", "It is missing from storage although it was not deleted. The server’s operator can restore it from a backup."],
+  gone: [
+    "This profile is gone",
+    "It was deleted or has expired and cannot be restored. Ask its owner for the file.",
+  ],
+  not_found: [
+    "Not found",
+    "Check that the link is complete, and sign in if the profile belongs to your team.",
+  ],
+  damaged: [
+    "This profile is damaged",
+    "Its stored data failed a check. The server’s operator can restore it from a backup.",
+  ],
+  lost: [
+    "The data of this profile is lost",
+    "It is missing from storage although it was not deleted. The server’s operator can restore it from a backup.",
+  ],
   forbidden: ["Not allowed", "Your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many requests", "Wait a moment, then try again."],
   offline: ["The server cannot be reached", "Check the connection and try again."],
-  updated: ["Perfolio was probably updated", "This page is from another version of the server. Reload it to continue."],
+  updated: [
+    "Perfolio was probably updated",
+    "This page is from another version of the server. Reload it to continue.",
+  ],
   busy: ["The server is overloaded", "Try again in a moment."],
 };
 
 /** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
-const mayPass = ({ kind, status }: Problem) => kind !== "damaged" && kind !== "lost" && (!status || status === 429 || status >= 500);
+const mayPass = ({ kind, status }: Problem) =>
+  kind !== "damaged" && kind !== "lost" && (!status || status === 429 || status >= 500);
 
 interface ProblemViewProps {
   problem: Problem;
@@ -365,7 +464,8 @@ interface ProblemViewProps {
 }
 
 export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProps) {
-  const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
+  const kind =
+    problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
   const detail = problem.detail !== text && problem.detail;
   return (
@@ -379,7 +479,8 @@ export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProp
             Reload the page
           </Button>
         ) : (
-          onRetry && mayPass(problem) && (
+          onRetry &&
+          mayPass(problem) && (
             <Button look="primary" onClick={onRetry}>
               Try again
             </Button>

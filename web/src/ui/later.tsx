@@ -35,7 +35,10 @@ export function later<Props extends object>(
       get().then((made) => setMade(() => made), setProblem);
     }, [problem]);
     if (Made) return <Made {...props} />;
-    return around(problem ? <ProblemView problem={problem} onRetry={() => setProblem(null)} /> : <Loading />, props);
+    return around(
+      problem ? <ProblemView problem={problem} onRetry={() => setProblem(null)} /> : <Loading />,
+      props,
+    );
   }
   return { Component, preload: () => void get().catch(() => undefined) };
 }

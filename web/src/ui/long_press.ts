@@ -13,8 +13,10 @@ export function hearLongPresses(): () => void {
   /** The press that is under way made one. */
   let isMenu = false;
   const stop = () => clearTimeout(timer);
-  const on = <K extends keyof DocumentEventMap>(kind: K, hear: (event: DocumentEventMap[K]) => void) =>
-    document.addEventListener(kind, hear, { capture: true, signal: ended.signal });
+  const on = <K extends keyof DocumentEventMap>(
+    kind: K,
+    hear: (event: DocumentEventMap[K]) => void,
+  ) => document.addEventListener(kind, hear, { capture: true, signal: ended.signal });
   on("pointerdown", (event) => {
     stop();
     pressed = event;
@@ -22,10 +24,18 @@ export function hearLongPresses(): () => void {
     if (event.pointerType !== "touch" || !event.isPrimary) return;
     timer = window.setTimeout(() => {
       const { clientX, clientY } = event;
-      isMenu = !event.target!.dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true, clientX, clientY }));
+      isMenu = !event.target!.dispatchEvent(
+        new MouseEvent("contextmenu", { bubbles: true, cancelable: true, clientX, clientY }),
+      );
     }, stayMs);
   });
-  on("pointermove", ({ clientX, clientY }) => pressed && Math.hypot(clientX - pressed.clientX, clientY - pressed.clientY) > slackPx && stop());
+  on(
+    "pointermove",
+    ({ clientX, clientY }) =>
+      pressed &&
+      Math.hypot(clientX - pressed.clientX, clientY - pressed.clientY) > slackPx &&
+      stop(),
+  );
   for (const kind of ["pointerup", "pointercancel", "contextmenu"] as const) on(kind, stop);
   // The finger goes up where a menu is now: that presses nothing, and takes the focus nowhere, as a browser's mouse that follows would.
   on("mousedown", (event) => isMenu && event.preventDefault());

@@ -5,7 +5,8 @@
  */
 import type { ComponentChildren, VNode } from "preact";
 
-const inline = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*(?!\s)(.+?)\*|\[([^\]]+)\]\(([^()\s]+)\)|(https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,:;!?])/;
+const inline =
+  /(`+)(.+?)\1|\*\*(.+?)\*\*|\*(?!\s)(.+?)\*|\[([^\]]+)\]\(([^()\s]+)\)|(https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,:;!?])/;
 
 const safeLink = (address: string) => /^(https?:\/\/|mailto:|\/(?!\/))/i.test(address);
 
@@ -46,14 +47,24 @@ function takeWhile(lines: string[], at: number, test: (line: string) => boolean)
 }
 
 const startsBlock = (line: string) =>
-  line.trim() === "" || fence.test(line) || heading.test(line) || line.startsWith(">") || bullet.test(line) || number.test(line);
+  line.trim() === "" ||
+  fence.test(line) ||
+  heading.test(line) ||
+  line.startsWith(">") ||
+  bullet.test(line) ||
+  number.test(line);
 
 /** The block at `at`, and the line after it. */
 function block(lines: string[], at: number): [VNode, number] {
   const line = lines[at];
   if (fence.test(line)) {
     const end = takeWhile(lines, at + 1, (next) => !fence.test(next));
-    return [<pre tabIndex={0}><code>{lines.slice(at + 1, end).join("\n")}</code></pre>, end + 1];
+    return [
+      <pre tabIndex={0}>
+        <code>{lines.slice(at + 1, end).join("\n")}</code>
+      </pre>,
+      end + 1,
+    ];
   }
   const head = heading.exec(line);
   if (head) {
@@ -66,20 +77,28 @@ function block(lines: string[], at: number): [VNode, number] {
     const text = lines.slice(at, end).map((next) => next.replace(/^>\s?/, ""));
     return [<blockquote>{inlineMarkdown(text.join(" "))}</blockquote>, end];
   }
-  for (const [mark, Tag] of [[bullet, "ul"], [number, "ol"]] as const) {
+  for (const [mark, Tag] of [
+    [bullet, "ul"],
+    [number, "ol"],
+  ] as const) {
     if (!mark.test(line)) continue;
     const end = takeWhile(lines, at, (next) => mark.test(next));
-    const items = lines.slice(at, end).map((next) => <li>{inlineMarkdown(next.replace(mark, ""))}</li>);
+    const items = lines
+      .slice(at, end)
+      .map((next) => <li>{inlineMarkdown(next.replace(mark, ""))}</li>);
     return [<Tag>{items}</Tag>, end];
   }
-  const end = Math.max(at + 1, takeWhile(lines, at, (next) => !startsBlock(next)));
+  const end = Math.max(
+    at + 1,
+    takeWhile(lines, at, (next) => !startsBlock(next)),
+  );
   return [<p>{inlineMarkdown(lines.slice(at, end).join("\n"))}</p>, end];
 }
 
 export function Markdown({ text }: { text: string }) {
   const lines = text.replace(/\r\n?/g, "\n").split("\n");
   const blocks: VNode[] = [];
-  for (let at = 0; at < lines.length; ) {
+  for (let at = 0; at < lines.length;) {
     if (lines[at].trim() === "") {
       at++;
       continue;

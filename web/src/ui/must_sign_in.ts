@@ -5,6 +5,7 @@ import { isSignedIn } from "./shell.tsx";
 
 export function useMustSignIn(session: Session | null): void {
   useEffect(() => {
-    if (session && !isSignedIn(session)) location.replace("/login?next=" + encodeURIComponent(location.pathname + location.search));
+    if (session && !isSignedIn(session))
+      location.replace("/login?next=" + encodeURIComponent(location.pathname + location.search));
   }, [session]);
 }

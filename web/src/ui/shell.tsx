@@ -38,7 +38,15 @@ function AccountMenu({ session }: { session: Session }) {
   );
 }
 
-export function Shell({ children, session, isViewer = false }: { children: ComponentChildren; session: Session | null; isViewer?: boolean }) {
+export function Shell({
+  children,
+  session,
+  isViewer = false,
+}: {
+  children: ComponentChildren;
+  session: Session | null;
+  isViewer?: boolean;
+}) {
   const { isDark } = usePalette();
   const path = location.pathname;
   return (
@@ -53,7 +61,10 @@ export function Shell({ children, session, isViewer = false }: { children: Compo
         </a>
         <nav aria-label="Main">
           {isSignedIn(session) &&
-            [["/shares", "Profiles"], ["/explore", "Explore"]].map(([href, name]) => (
+            [
+              ["/shares", "Profiles"],
+              ["/explore", "Explore"],
+            ].map(([href, name]) => (
               <a key={href} href={href} aria-current={path === href ? "page" : undefined}>
                 {name}
               </a>
@@ -61,8 +72,19 @@ export function Shell({ children, session, isViewer = false }: { children: Compo
           {path !== "/" && <a href="/">New</a>}
         </nav>
         <div class="top-end">
-          {session && (isSignedIn(session) ? <AccountMenu session={session} /> : <a class="button quiet" href={signInLink()}><span>Sign in</span></a>)}
-          <IconButton icon={isDark ? "sun" : "moon"} label={isDark ? "Light colours" : "Dark colours"} onClick={toggleTheme} />
+          {session &&
+            (isSignedIn(session) ? (
+              <AccountMenu session={session} />
+            ) : (
+              <a class="button quiet" href={signInLink()}>
+                <span>Sign in</span>
+              </a>
+            ))}
+          <IconButton
+            icon={isDark ? "sun" : "moon"}
+            label={isDark ? "Light colours" : "Dark colours"}
+            onClick={toggleTheme}
+          />
         </div>
       </header>
       <main id="main" tabIndex={-1}>
@@ -76,5 +98,7 @@ export function Shell({ children, session, isViewer = false }: { children: Compo
 /** Where to sign in and come back from. */
 export function signInLink(): string {
   const here = location.pathname + location.search;
-  return here === "/" || here.startsWith("/login") ? "/login" : "/login?next=" + encodeURIComponent(here);
+  return here === "/" || here.startsWith("/login")
+    ? "/login"
+    : "/login?next=" + encodeURIComponent(here);
 }

@@ -14,5 +14,7 @@ export function addStyle(text: string, isLast = false): void {
   sheet.replaceSync(text);
   const others = document.adoptedStyleSheets.filter((one) => one !== last);
   if (isLast) last = sheet;
-  document.adoptedStyleSheets = isLast ? [...others, sheet] : [...others, sheet, ...(last ? [last] : [])];
+  document.adoptedStyleSheets = isLast
+    ? [...others, sheet]
+    : [...others, sheet, ...(last ? [last] : [])];
 }

@@ -19,7 +19,13 @@ export function SureButton({ icon, label, again, what, onSure }: SureButtonProps
     if (isSure) onSure();
   };
   return (
-    <Button look={isSure ? "danger" : "quiet"} icon={icon} aria-label={what && `${isSure ? again : label}: ${what}`} onClick={press} onBlur={() => setSure(false)}>
+    <Button
+      look={isSure ? "danger" : "quiet"}
+      icon={icon}
+      aria-label={what && `${isSure ? again : label}: ${what}`}
+      onClick={press}
+      onBlur={() => setSure(false)}
+    >
       {isSure ? again : label}
     </Button>
   );

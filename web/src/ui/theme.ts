@@ -8,7 +8,11 @@ import type { Look } from "../views/icicle_draw.ts";
 
 const storageKey = "perfolio:theme";
 const changed = new EventTarget();
-const queries = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"];
+const queries = [
+  "(prefers-color-scheme: dark)",
+  "(prefers-contrast: more)",
+  "(forced-colors: active)",
+];
 const [system, contrast, forced] = queries.map((query) => () => matchMedia(query));
 let strengthen: typeof import("./contrast.ts").strengthen | undefined;
 let palette: Look | undefined;
@@ -34,7 +38,8 @@ function paletteNow(): Look {
 
 /** Made, and kept up to date, from the first time on that it is asked for. */
 function shownPalette(): Look {
-  if (!palette) for (const wish of [system, contrast, forced]) wish().addEventListener("change", renew);
+  if (!palette)
+    for (const wish of [system, contrast, forced]) wish().addEventListener("change", renew);
   return (palette ??= paletteNow());
 }
 

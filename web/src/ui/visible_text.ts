@@ -14,7 +14,10 @@ const cleaned = (child: unknown): unknown =>
 const before = options.vnode;
 options.vnode = (vnode) => {
   const props = vnode.props as Props;
-  if (typeof vnode.type === "string") for (const name of named) if (typeof props[name] === "string") props[name] = visible(props[name]);
-  if ((typeof vnode.type === "string" || vnode.type === Fragment) && props.children !== undefined) props.children = cleaned(props.children);
+  if (typeof vnode.type === "string")
+    for (const name of named)
+      if (typeof props[name] === "string") props[name] = visible(props[name]);
+  if ((typeof vnode.type === "string" || vnode.type === Fragment) && props.children !== undefined)
+    props.children = cleaned(props.children);
   before?.(vnode);
 };

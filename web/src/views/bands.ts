@@ -67,7 +67,11 @@ export class Bands implements Ground {
   private line = new Uint32Array(0);
   private background = 0;
   private ratio = 1;
-  private row: { top: number; heightPx: number; fills: Uint32Array } = { top: 0, heightPx: 0, fills: new Uint32Array(0) };
+  private row: { top: number; heightPx: number; fills: Uint32Array } = {
+    top: 0,
+    heightPx: 0,
+    fills: new Uint32Array(0),
+  };
 
   constructor(private readonly context: CanvasRenderingContext2D) {}
 
@@ -121,7 +125,9 @@ export class Bands implements Ground {
     for (let y = from >> 8; y << 8 < to; y++) {
       const share = Math.min(to, (y + 1) << 8) - Math.max(from, y << 8);
       if (share === 256) pixels.set(line, y * width);
-      else for (let x = 0; x < width; x++) pixels[y * width + x] = mixed(this.background, line[x], share);
+      else
+        for (let x = 0; x < width; x++)
+          pixels[y * width + x] = mixed(this.background, line[x], share);
     }
   }
 

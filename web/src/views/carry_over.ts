@@ -30,11 +30,17 @@ export function carryOver({ flame, zoom, part, marked }: Stood, to: Flame): Carr
     const { nodes, isFound, isSame } = findRegrouped(flame, zoom, to);
     node = nodes[0];
     if (isSame && nodes.length === 1) seen = part;
-    if (!isFound) told.push(`“${nameOf(flame, zoom)}” is not in this tree, so ${node > 0 ? `“${nameOf(to, node)}”, its nearest caller, is shown` : "all of it is shown"}.`);
-    else if (nodes.length > 1) told.push(`“${nameOf(flame, zoom)}” is ${nodes.length} frames here; the largest is shown.`);
+    if (!isFound)
+      told.push(
+        `“${nameOf(flame, zoom)}” is not in this tree, so ${node > 0 ? `“${nameOf(to, node)}”, its nearest caller, is shown` : "all of it is shown"}.`,
+      );
+    else if (nodes.length > 1)
+      told.push(`“${nameOf(flame, zoom)}” is ${nodes.length} frames here; the largest is shown.`);
   }
   const names = marked ? renamed(flame, marked, to) : [];
-  if (names.length > 1) told.push(`“${marked}” has ${names.length} names here; “${names[0]}”, the largest, is marked.`);
-  else if (marked && names.length === 0) told.push(`The marked function “${marked}” is not in this tree.`);
+  if (names.length > 1)
+    told.push(`“${marked}” has ${names.length} names here; “${names[0]}”, the largest, is marked.`);
+  else if (marked && names.length === 0)
+    told.push(`The marked function “${marked}” is not in this tree.`);
   return { zoom: node, part: seen, marked: names[0] ?? marked, told: told.join(" ") };
 }

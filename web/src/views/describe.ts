@@ -1,6 +1,12 @@
 /* describe: what is said about one node: in the tooltip, in the line below, to a screen reader. */
 import { FrameFlag, type Flame } from "../model/flame.ts";
-import { changeOf, formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import {
+  changeOf,
+  formatChange,
+  formatPercent,
+  formatSigned,
+  formatValue,
+} from "../model/units.ts";
 import { shownName } from "../model/visible_text_model.ts";
 
 export interface Description {
@@ -35,7 +41,8 @@ function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
   const cum = flame.cum[node];
   const self = flame.self[node];
   const bound = node === 0 ? flame.bounds.whole : flame.bounds.node;
-  const withShare = (value: number, total: number) => `${bound}${formatValue(value, unit)} (${formatPercent(value, total)})`;
+  const withShare = (value: number, total: number) =>
+    `${bound}${formatValue(value, unit)} (${formatPercent(value, total)})`;
   if (!flame.baseCum || !flame.baseSelf)
     return [
       ["Total", withShare(cum, flame.total)],
@@ -45,14 +52,21 @@ function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
   return [
     ["Before", withShare(before, flame.baseTotal)],
     ["After", withShare(cum, flame.total)],
-    ["Self", `${bound}${formatValue(flame.baseSelf[node], unit)} → ${bound}${formatValue(self, unit)}`],
-    ["Change", `${bound && "≈ "}${formatSigned(changeOf(before, cum), unit)} (${formatChange(before, cum)})`],
+    [
+      "Self",
+      `${bound}${formatValue(flame.baseSelf[node], unit)} → ${bound}${formatValue(self, unit)}`,
+    ],
+    [
+      "Change",
+      `${bound && "≈ "}${formatSigned(changeOf(before, cum), unit)} (${formatChange(before, cum)})`,
+    ],
   ];
 }
 
 export function describeNode(flame: Flame, node: number, unit: string): Description {
   const frame = flame.frame[node];
-  if (node === 0) return { name: "all", place: "", notes: ["the whole profile"], facts: factsOf(flame, 0, unit) };
+  if (node === 0)
+    return { name: "all", place: "", notes: ["the whole profile"], facts: factsOf(flame, 0, unit) };
   return {
     name: shownName(flame.frames.name(frame)),
     place: placeOf(flame, frame),

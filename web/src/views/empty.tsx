@@ -14,7 +14,8 @@ interface EmptyProps {
 /** Which side cannot be normalised, or by. Of the one after only its share of the one before is known, which is 0 then. */
 function shareless({ baseTotal, metadata }: Flame): string {
   if (baseTotal > 0) return "The total of this type in the profile after is not above zero.";
-  if (baseTotal < 0) return `The total of the profile before is ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
+  if (baseTotal < 0)
+    return `The total of the profile before is ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
   return "The profile before has no values of this type.";
 }
 
@@ -27,23 +28,31 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
           <h2>Cannot normalise</h2>
           <p>{shareless(flame)}</p>
           <p>
-            <Button look="primary" onClick={onAbsolute}>Turn normalising off</Button>
+            <Button look="primary" onClick={onAbsolute}>
+              Turn normalising off
+            </Button>
           </p>
         </div>
       ) : hasRules ? (
         <div class="empty">
           <h2>No stack matches the rules</h2>
-          <p>No stack of {flame.isDiff ? "either profile" : "this profile"} passes all of them. Switch one off by pressing it, or start over.</p>
           <p>
-            <Button look="primary" onClick={onClear}>Clear the rules</Button>
+            No stack of {flame.isDiff ? "either profile" : "this profile"} passes all of them.
+            Switch one off by pressing it, or start over.
+          </p>
+          <p>
+            <Button look="primary" onClick={onClear}>
+              Clear the rules
+            </Button>
           </p>
         </div>
       ) : (
         <div class="empty">
           <h2>No samples of this type</h2>
           <p>
-            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample
-            types, if there are any, are in the menu above.
+            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"}{" "}
+            value{unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample types, if there are any,
+            are in the menu above.
           </p>
         </div>
       )}

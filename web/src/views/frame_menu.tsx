@@ -33,7 +33,15 @@ interface FrameAction {
   run: () => void;
 }
 
-const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround, stack, onComment }: FrameMenuProps): FrameAction[] => [
+const actionsOn = ({
+  place: { name },
+  isMarked,
+  addRule,
+  mark,
+  onAround,
+  stack,
+  onComment,
+}: FrameMenuProps): FrameAction[] => [
   { label: "Focus on stacks with this function", key: "f", run: () => addRule("focus", name) },
   { label: "Ignore stacks with this function", key: "i", run: () => addRule("ignore", name) },
   { label: "Hide this function", key: "h", run: () => addRule("hide", name) },
@@ -41,10 +49,16 @@ const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround, stack, 
   { label: "Fold callees", key: "m", run: () => addRule("merge", name) },
   { label: "Collapse recursion", key: "r", run: () => addRule("recursion", name) },
   { label: "Callers and callees", key: "3", run: () => onAround(name) },
-  { label: isMarked ? "Unmark function" : "Mark function in all views", key: "l", run: () => mark(name) },
+  {
+    label: isMarked ? "Unmark function" : "Mark function in all views",
+    key: "l",
+    run: () => mark(name),
+  },
   { label: "Copy name", key: "c", run: () => void copyText(name, "Name") },
   ...(stack ? [{ label: "Copy stack", key: "C", run: () => void copyText(stack, "Stack") }] : []),
-  ...(onComment ? [{ label: "Comment on this function", key: "", run: () => onComment(name) }] : []),
+  ...(onComment
+    ? [{ label: "Comment on this function", key: "", run: () => onComment(name) }]
+    : []),
 ];
 
 /** Opens at a place on the page; arrows move, Escape closes, and the focus goes back. */
@@ -75,10 +89,16 @@ export function FrameMenu(props: FrameMenuProps) {
   const key = (event: KeyboardEvent) => {
     const buttons = [...element.current!.querySelectorAll("button")];
     const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
-    const move: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
+    const move: Record<string, number> = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: buttons.length - 1,
+    };
     event.stopPropagation();
     if (event.key === "Escape" || event.key === "Tab") onClose();
-    else if (event.key in move) buttons[(move[event.key] + buttons.length) % buttons.length].focus();
+    else if (event.key in move)
+      buttons[(move[event.key] + buttons.length) % buttons.length].focus();
     else {
       const item = items.find((one) => one.key === event.key);
       if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -88,8 +108,17 @@ export function FrameMenu(props: FrameMenuProps) {
     event.preventDefault();
   };
   return (
-    <div class="frame-menu" role="menu" aria-label={place.name} ref={element} onKeyDown={key} onContextMenu={(event) => event.preventDefault()}>
-      <p class="frame-menu-title" aria-hidden="true">{place.name}</p>
+    <div
+      class="frame-menu"
+      role="menu"
+      aria-label={place.name}
+      ref={element}
+      onKeyDown={key}
+      onContextMenu={(event) => event.preventDefault()}
+    >
+      <p class="frame-menu-title" aria-hidden="true">
+        {place.name}
+      </p>
       {items.map((item) => (
         <button
           type="button"

@@ -39,8 +39,10 @@ export class Gestures {
   attach(): () => void {
     const { scroller } = this.stage;
     const ended = new AbortController();
-    const on = <K extends keyof HTMLElementEventMap>(kind: K, hear: (event: HTMLElementEventMap[K]) => void) =>
-      scroller.addEventListener(kind, hear, { signal: ended.signal, passive: false });
+    const on = <K extends keyof HTMLElementEventMap>(
+      kind: K,
+      hear: (event: HTMLElementEventMap[K]) => void,
+    ) => scroller.addEventListener(kind, hear, { signal: ended.signal, passive: false });
     on("wheel", (event) => this.wheel(event));
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
@@ -51,7 +53,8 @@ export class Gestures {
 
   private wheel(event: WheelEvent): void {
     const { stage } = this;
-    const unit = event.deltaMode === 0 ? 1 : event.deltaMode === 1 ? linePx : stage.scroller.clientHeight;
+    const unit =
+      event.deltaMode === 0 ? 1 : event.deltaMode === 1 ? linePx : stage.scroller.clientHeight;
     const [x, y] = [event.deltaX * unit, event.deltaY * unit];
     if (event.ctrlKey || event.metaKey) {
       const step = Math.max(-maxStepPx, Math.min(maxStepPx, y));

@@ -22,7 +22,15 @@ import { asProblem, IconButton, Loading, ProblemView, Select } from "../ui/kit.t
 import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
 import { LabelFitter } from "./fitter.ts";
-import { boxesOf, elidedText, neighboursOf, pairText, smallFontPx, spokenBox, type Box } from "./graph_box.ts";
+import {
+  boxesOf,
+  elidedText,
+  neighboursOf,
+  pairText,
+  smallFontPx,
+  spokenBox,
+  type Box,
+} from "./graph_box.ts";
 import style from "./graph.css?text";
 import { GraphCamera } from "./graph_camera.ts";
 import { placeTooltip } from "./icicle.tsx";
@@ -57,7 +65,10 @@ function pathsOf(points: readonly Point[], width: number): { line: string; arrow
   const [baseX, baseY] = [endX - dx * reach, endY - dy * reach];
   const half = 3 + width * 0.7;
   const text = (x: number, y: number) => `${x.toFixed(1)} ${y.toFixed(1)}`;
-  const bent = [...points.slice(0, -1).filter((point, i) => i === 0 || i < straight || far(point) > reach), [baseX, baseY] as Point];
+  const bent = [
+    ...points.slice(0, -1).filter((point, i) => i === 0 || i < straight || far(point) > reach),
+    [baseX, baseY] as Point,
+  ];
   let line = `M${text(...bent[0])}`;
   for (let i = 1; i < bent.length - 1; i++) {
     const [next, isLast] = [bent[i + 1], i === bent.length - 2];
@@ -76,7 +87,8 @@ interface EdgeProps {
   isDim: boolean;
 }
 
-const shareOf = ({ graph }: Picture, edge: CallEdge) => Math.min(1, sizeOf(edge.sum) / Math.max(sizeOf(graph.nodes[0].cum), 1));
+const shareOf = ({ graph }: Picture, edge: CallEdge) =>
+  Math.min(1, sizeOf(edge.sum) / Math.max(sizeOf(graph.nodes[0].cum), 1));
 const widthOf = (share: number) => 1 + 7 * share;
 
 /** Labels stand above all lines, so that none goes through a number. */
@@ -88,7 +100,12 @@ function EdgeLabel({ picture, index, unit, isLit, isDim }: EdgeProps & { unit: s
   const [x, y] = layout.labels[index] ?? layout.lines[index][layout.lines[index].length >> 1];
   const text = pairText(flame, edge.sum, unit);
   return (
-    <text class={`graph-value ${isDim ? "dim" : ""}`} x={x + widthOf(share) / 2 + 4} y={y} font-size={smallFontPx}>
+    <text
+      class={`graph-value ${isDim ? "dim" : ""}`}
+      x={x + widthOf(share) / 2 + 4}
+      y={y}
+      font-size={smallFontPx}
+    >
       {flame.isDiff ? text.replace(/^.*\((.*)\)$/, "$1") : text.replace(/ \(.*$/, "")}
     </text>
   );
@@ -102,12 +119,30 @@ function Edge({ picture, index, isLit, isDim }: EdgeProps) {
   const { line, arrow } = useMemo(() => pathsOf(layout.lines[index], width), [picture, index]);
   const change = edge.sum[0] - edge.sum[1];
   const heat = `color-mix(in oklab, var(--accent) ${Math.round(100 * Math.sqrt(share))}%, var(--muted))`;
-  const colour = !flame.isDiff ? (edge.sum[0] < 0 ? "var(--less)" : heat) : change > 0 ? "var(--more)" : change < 0 ? "var(--less)" : "var(--muted)";
+  const colour = !flame.isDiff
+    ? edge.sum[0] < 0
+      ? "var(--less)"
+      : heat
+    : change > 0
+      ? "var(--more)"
+      : change < 0
+        ? "var(--less)"
+        : "var(--muted)";
   const isDashed = elidedText(flame, edge, "") !== "" || !edge.isDirect;
   return (
-    <g class={`graph-edge ${isLit ? "lit" : ""} ${isDim ? "dim" : ""}`} style={{ color: colour }} data-edge={index}>
+    <g
+      class={`graph-edge ${isLit ? "lit" : ""} ${isDim ? "dim" : ""}`}
+      style={{ color: colour }}
+      data-edge={index}
+    >
       <path d={line} fill="none" stroke="transparent" stroke-width={width + 10} />
-      <path d={line} fill="none" stroke="currentColor" stroke-width={width} stroke-dasharray={isDashed ? `${4 + width} ${3 + width}` : undefined} />
+      <path
+        d={line}
+        fill="none"
+        stroke="currentColor"
+        stroke-width={width}
+        stroke-dasharray={isDashed ? `${4 + width} ${3 + width}` : undefined}
+      />
       <path d={arrow} fill="currentColor" />
     </g>
   );
@@ -120,7 +155,9 @@ type Pointed = { node: number } | { edge: number } | null;
 function pointedAt(target: EventTarget | null): Pointed {
   const group = (target as Element | null)?.closest<SVGGElement>("[data-node],[data-edge]");
   if (!group) return null;
-  return group.dataset.node ? { node: Number(group.dataset.node) } : { edge: Number(group.dataset.edge) };
+  return group.dataset.node
+    ? { node: Number(group.dataset.node) }
+    : { edge: Number(group.dataset.edge) };
 }
 
 function Facts({ facts }: { facts: [string, string][] }) {
@@ -136,7 +173,17 @@ function Facts({ facts }: { facts: [string, string][] }) {
   );
 }
 
-function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Around; pointed: NonNullable<Pointed>; unit: string }) {
+function Tip({
+  picture,
+  around,
+  pointed,
+  unit,
+}: {
+  picture: Picture;
+  around: Around;
+  pointed: NonNullable<Pointed>;
+  unit: string;
+}) {
   const { flame, graph, boxes } = picture;
   if ("edge" in pointed) {
     const edge = graph.edges[pointed.edge];
@@ -145,7 +192,9 @@ function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Aro
     if (elided) facts.push(["Through functions left out", elided]);
     return (
       <>
-        <strong class="tip-name">{boxes[edge.from].name} → {boxes[edge.to].name}</strong>
+        <strong class="tip-name">
+          {boxes[edge.from].name} → {boxes[edge.to].name}
+        </strong>
         <Facts facts={facts} />
       </>
     );
@@ -156,7 +205,13 @@ function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Aro
   return (
     <>
       <strong class="tip-name">{name}</strong>
-      <Facts facts={[["Total", pairText(flame, node.cum, unit)], ["Self", pairText(flame, node.flat, unit)], ["Callers and callees shown", `${callers.length}, ${callees.length}`]]} />
+      <Facts
+        facts={[
+          ["Total", pairText(flame, node.cum, unit)],
+          ["Self", pairText(flame, node.flat, unit)],
+          ["Callers and callees shown", `${callers.length}, ${callees.length}`],
+        ]}
+      />
       {placeOf(flame, frame) && <span class="tip-place">{placeOf(flame, frame)}</span>}
     </>
   );
@@ -181,8 +236,13 @@ function boxBeside({ layout }: Picture, around: Around, from: number, key: strin
   const sign = key === "ArrowLeft" ? -1 : 1;
   const [x, y] = layout.places[from];
   const distance = (i: number) => sign * (layout.places[i][0] - x);
-  const beside = layout.places.flatMap((place, i) => (Math.abs(place[1] - y) < 1 && distance(i) > 0 ? [i] : []));
-  return beside.reduce((best, i) => (best === from || distance(i) < distance(best) ? i : best), from);
+  const beside = layout.places.flatMap((place, i) =>
+    Math.abs(place[1] - y) < 1 && distance(i) > 0 ? [i] : [],
+  );
+  return beside.reduce(
+    (best, i) => (best === from || distance(i) < distance(best) ? i : best),
+    from,
+  );
 }
 
 interface PictureProps {
@@ -193,7 +253,19 @@ interface PictureProps {
 }
 
 function Drawing({ context, picture, around, camera }: PictureProps) {
-  const { state, unit, palette, colours, pattern, hovered, update, addRule, onHoverName, onCursor, openMenu } = context;
+  const {
+    state,
+    unit,
+    palette,
+    colours,
+    pattern,
+    hovered,
+    update,
+    addRule,
+    onHoverName,
+    onCursor,
+    openMenu,
+  } = context;
   const { flame, graph, boxes, layout } = picture;
   const matches = useMemo(() => matchesOf(boxes, pattern), [boxes, pattern]);
   const [cursor, setCursor] = useState(0);
@@ -220,7 +292,8 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
   };
   useLayoutEffect(() => {
     const marked = boxes.findIndex(({ name }) => name === state.marked);
-    if (marked >= 0 && marked !== at) camera.current!.reveal(layout.places[marked], boxes[marked].size);
+    if (marked >= 0 && marked !== at)
+      camera.current!.reveal(layout.places[marked], boxes[marked].size);
   }, [picture, state.marked]);
   useLayoutEffect(() => {
     context.seek.current = (by) => {
@@ -277,9 +350,16 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
 
   const isLitNode = (i: number) => boxes[i].name === state.marked || boxes[i].name === hovered;
   const isDim = (i: number) => matches !== null && !matches[i];
-  const tone = ({ from, to }: CallEdge) => ({ isLit: isLitNode(from) || isLitNode(to), isDim: isDim(from) && isDim(to) });
+  const tone = ({ from, to }: CallEdge) => ({
+    isLit: isLitNode(from) || isLitNode(to),
+    isDim: isDim(from) && isDim(to),
+  });
   const fillOf = (i: number) =>
-    isDim(i) ? dimmedFill : flame.isDiff ? diffFillOf(graph.nodes[i].cum[1], graph.nodes[i].cum[0]) : colours.fill(boxes[i].frame);
+    isDim(i)
+      ? dimmedFill
+      : flame.isDiff
+        ? diffFillOf(graph.nodes[i].cum[1], graph.nodes[i].cum[0])
+        : colours.fill(boxes[i].frame);
   return (
     <div class="graph-view">
       <svg
@@ -324,8 +404,17 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
                   <rect width={width} height={height} rx="6" fill={palette.fills[fill]} />
                 </g>
                 <g class="graph-label" aria-hidden="true" fill={palette.inks[fill]}>
-                  <text x={x} y={y - height / 2 + box.fontPx + 5} font-size={box.fontPx} font-weight="600">{box.lines[0]}</text>
-                  <text x={x} y={y + height / 2 - 9} font-size={smallFontPx}>{box.lines[1]}</text>
+                  <text
+                    x={x}
+                    y={y - height / 2 + box.fontPx + 5}
+                    font-size={box.fontPx}
+                    font-weight="600"
+                  >
+                    {box.lines[0]}
+                  </text>
+                  <text x={x} y={y + height / 2 - 9} font-size={smallFontPx}>
+                    {box.lines[1]}
+                  </text>
                 </g>
               </Fragment>
             );
@@ -341,7 +430,17 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
 
 /* ---- the same in words ---- */
 
-function Calls({ flame, edges, nameOf, unit }: { flame: Flame; edges: readonly CallEdge[]; nameOf: (edge: CallEdge) => string; unit: string }) {
+function Calls({
+  flame,
+  edges,
+  nameOf,
+  unit,
+}: {
+  flame: Flame;
+  edges: readonly CallEdge[];
+  nameOf: (edge: CallEdge) => string;
+  unit: string;
+}) {
   return (
     <ul>
       {edges.map((edge) => (
@@ -353,14 +452,26 @@ function Calls({ flame, edges, nameOf, unit }: { flame: Flame; edges: readonly C
   );
 }
 
-function List({ picture, around, unit, onChoose }: { picture: Picture; around: Around; unit: string; onChoose: (name: string) => void }) {
+function List({
+  picture,
+  around,
+  unit,
+  onChoose,
+}: {
+  picture: Picture;
+  around: Around;
+  unit: string;
+  onChoose: (name: string) => void;
+}) {
   const { flame, graph, boxes } = picture;
   return (
     <table>
       <thead>
         <tr>
           {["Function", "Total", "Self", "Callers", "Callees"].map((head) => (
-            <th scope="col" key={head}>{head}</th>
+            <th scope="col" key={head}>
+              {head}
+            </th>
           ))}
         </tr>
       </thead>
@@ -368,14 +479,30 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
         {graph.nodes.map((node, i) => (
           <tr key={i}>
             <th scope="row">
-              <button type="button" data-function={boxes[i].name} onClick={() => onChoose(boxes[i].name)}>
+              <button
+                type="button"
+                data-function={boxes[i].name}
+                onClick={() => onChoose(boxes[i].name)}
+              >
                 <bdi>{boxes[i].name}</bdi>
               </button>
             </th>
             <td>{pairText(flame, node.cum, unit)}</td>
             <td>{pairText(flame, node.flat, unit)}</td>
-            <td><Calls {...{ flame, unit }} edges={around[i].callers} nameOf={(edge) => boxes[edge.from].name} /></td>
-            <td><Calls {...{ flame, unit }} edges={around[i].callees} nameOf={(edge) => boxes[edge.to].name} /></td>
+            <td>
+              <Calls
+                {...{ flame, unit }}
+                edges={around[i].callers}
+                nameOf={(edge) => boxes[edge.from].name}
+              />
+            </td>
+            <td>
+              <Calls
+                {...{ flame, unit }}
+                edges={around[i].callees}
+                nameOf={(edge) => boxes[edge.to].name}
+              />
+            </td>
           </tr>
         ))}
       </tbody>
@@ -383,9 +510,15 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
   );
 }
 
-function whatIsShown({ flame, graph: { nodes, edges, functionCount, edgeCount, share, least } }: Picture, unit: string): string {
+function whatIsShown(
+  { flame, graph: { nodes, edges, functionCount, edgeCount, share, least } }: Picture,
+  unit: string,
+): string {
   const { part } = flame.bounds;
-  const why = least > 0 && nodes.length < functionCount ? `. The others hold less than ${formatValue(least, unit)} each` : "";
+  const why =
+    least > 0 && nodes.length < functionCount
+      ? `. The others hold less than ${formatValue(least, unit)} each`
+      : "";
   return `${nodes.length} of ${countedAs(flame, functionCount)}, ${part}${formatPercent(share, 1)} of the total shown; ${edges.length} of ${part}${formatCount(edgeCount)} calls${why}`;
 }
 
@@ -394,7 +527,13 @@ export function GraphPane({ context }: PaneProps) {
   const camera = useRef<GraphCamera | null>(null);
   const { picture, isCurrent, problem, retry } = useGraph(flame, state.graphNodes, (graph) => {
     const canvas = measurer();
-    return boxesOf(flame, graph, unit, canvas && new LabelFitter(canvas), (text) => canvas?.measureText(text).width ?? 7 * text.length);
+    return boxesOf(
+      flame,
+      graph,
+      unit,
+      canvas && new LabelFitter(canvas),
+      (text) => canvas?.measureText(text).width ?? 7 * text.length,
+    );
   });
   const around = useMemo(() => (picture ? neighboursOf(picture.graph) : []), [picture]);
   const [isListed, setListed] = useState(false);
@@ -406,20 +545,39 @@ export function GraphPane({ context }: PaneProps) {
         <Select
           label="Functions shown"
           value={String(state.graphNodes)}
-          choices={graphSizes.map((count) => ({ value: String(count), label: `up to ${count} functions` }))}
+          choices={graphSizes.map((count) => ({
+            value: String(count),
+            label: `up to ${count} functions`,
+          }))}
           onChange={(value) => update({ graphNodes: Number(value) })}
         />
         <span class="graph-zoom">
-          <IconButton icon="minus" label="Zoom out (-)" onClick={() => camera.current?.zoomBy(0.8)} />
-          <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
-          <IconButton icon="fit" label="Show everything (0)" onClick={() => camera.current?.fit()} />
+          <IconButton
+            icon="minus"
+            label="Zoom out (-)"
+            onClick={() => camera.current?.zoomBy(0.8)}
+          />
+          <IconButton
+            icon="plus"
+            label="Zoom in (+)"
+            onClick={() => camera.current?.zoomBy(1.25)}
+          />
+          <IconButton
+            icon="fit"
+            label="Show everything (0)"
+            onClick={() => camera.current?.fit()}
+          />
         </span>
-        <span class="graph-note" role="status">{whatIsShown(picture, unit)}</span>
+        <span class="graph-note" role="status">
+          {whatIsShown(picture, unit)}
+        </span>
       </div>
       <Drawing {...{ context, picture, around, camera }} />
       <details class="graph-list" onToggle={(event) => setListed(event.currentTarget.open)}>
         <summary>Show as a list</summary>
-        {isListed && <List {...{ picture, around, unit }} onChoose={(name) => update({ marked: name })} />}
+        {isListed && (
+          <List {...{ picture, around, unit }} onChoose={(name) => update({ marked: name })} />
+        )}
       </details>
     </div>
   );

@@ -27,7 +27,8 @@ export const frameOf = (flame: Flame, node: CallNode): number => flame.frame[nod
 /** "1.2 s → 3 s +150%", or a value with its share of everything. */
 export function pairText(flame: Flame, [value, base]: Pair, unit: string): string {
   const { part } = flame.bounds;
-  if (!flame.isDiff) return `${part}${formatValue(value, unit)} (${formatPercent(value, flame.total)})`;
+  if (!flame.isDiff)
+    return `${part}${formatValue(value, unit)} (${formatPercent(value, flame.total)})`;
   return `${part}${formatValue(base, unit)} → ${part}${formatValue(value, unit)} (${part && "≈ "}${formatChange(base, value)})`;
 }
 
@@ -38,7 +39,13 @@ function numbersOf(flame: Flame, node: CallNode, unit: string): string {
 }
 
 /** As in pprof a name is the larger the more its function holds itself. fitter measures text of baseFontPx. */
-export function boxesOf(flame: Flame, graph: CallGraph, unit: string, fitter: LabelFitter | null, measure: (text: string) => number): Box[] {
+export function boxesOf(
+  flame: Flame,
+  graph: CallGraph,
+  unit: string,
+  fitter: LabelFitter | null,
+  measure: (text: string) => number,
+): Box[] {
   const most = Math.max(...graph.nodes.map((node) => sizeOf(node.flat)), 1);
   const seen = new Map<string, string>();
   return graph.nodes.map((node) => {
@@ -50,7 +57,10 @@ export function boxesOf(flame: Flame, graph: CallGraph, unit: string, fitter: La
     if ((seen.get(text) ?? name) !== name) text = `${name.slice(0, 8)}…${name.slice(-14)}`;
     seen.set(text, name);
     const lines: [string, string] = [text, numbersOf(flame, node, unit)];
-    const width = Math.max((measure(lines[0]) * fontPx) / baseFontPx, (measure(lines[1]) * smallFontPx) / baseFontPx);
+    const width = Math.max(
+      (measure(lines[0]) * fontPx) / baseFontPx,
+      (measure(lines[1]) * smallFontPx) / baseFontPx,
+    );
     return { name, frame, lines, fontPx, size: [Math.ceil(width) + 22, fontPx + smallFontPx + 20] };
   });
 }
@@ -67,7 +77,13 @@ export function neighboursOf(graph: CallGraph): { callers: CallEdge[]; callees: 
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-export function spokenBox(flame: Flame, node: CallNode, name: string, around: { callers: CallEdge[]; callees: CallEdge[] }, unit: string): string {
+export function spokenBox(
+  flame: Flame,
+  node: CallNode,
+  name: string,
+  around: { callers: CallEdge[]; callees: CallEdge[] },
+  unit: string,
+): string {
   const calls = `${counted(around.callers.length, "caller")}, ${counted(around.callees.length, "callee")}`;
   return `${shownName(name)}, total ${pairText(flame, node.cum, unit)}, self ${pairText(flame, node.flat, unit)}, ${calls}`;
 }

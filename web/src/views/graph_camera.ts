@@ -39,7 +39,10 @@ export class GraphCamera {
     if (this.scale >= readableScale) return;
     this.scale = readableScale;
     const around = (at: number, length: number, seen: number) =>
-      Math.min(Math.max(0, (seen - length * this.scale) / 2), Math.max(seen - length * this.scale, seen / 2 - at * this.scale));
+      Math.min(
+        Math.max(0, (seen - length * this.scale) / 2),
+        Math.max(seen - length * this.scale, seen / 2 - at * this.scale),
+      );
     this.x = around(x, size[0], this.view.clientWidth);
     this.y = around(y, size[1], this.view.clientHeight);
     this.apply();
@@ -54,8 +57,13 @@ export class GraphCamera {
   }
 
   /** What stands at a place of the view stays there; the middle when none is given. */
-  zoomBy(factor: number, at: Point = [this.view.clientWidth / 2, this.view.clientHeight / 2]): void {
-    const smallest = 0.5 * Math.min(1, this.view.clientWidth / this.size[0], this.view.clientHeight / this.size[1]);
+  zoomBy(
+    factor: number,
+    at: Point = [this.view.clientWidth / 2, this.view.clientHeight / 2],
+  ): void {
+    const smallest =
+      0.5 *
+      Math.min(1, this.view.clientWidth / this.size[0], this.view.clientHeight / this.size[1]);
     const scale = Math.min(largestScale, Math.max(smallest, this.scale * factor));
     this.x = at[0] - ((at[0] - this.x) * scale) / this.scale;
     this.y = at[1] - ((at[1] - this.y) * scale) / this.scale;
@@ -76,23 +84,32 @@ export class GraphCamera {
       const to = (middle + length / 2) * this.scale + offset + 12;
       return from < 0 ? -from : to > seen ? seen - to : 0;
     };
-    this.panBy(needed(x, width, this.view.clientWidth, this.x), needed(y, height, this.view.clientHeight, this.y));
+    this.panBy(
+      needed(x, width, this.view.clientWidth, this.x),
+      needed(y, height, this.view.clientHeight, this.y),
+    );
   }
 
   private apply(): void {
     // Some of the picture is always seen.
     const { clientWidth, clientHeight } = this.view;
-    const within = (value: number, length: number, seen: number) => Math.max(60 - length * this.scale, Math.min(seen - 60, value));
+    const within = (value: number, length: number, seen: number) =>
+      Math.max(60 - length * this.scale, Math.min(seen - 60, value));
     this.x = within(this.x, this.size[0], clientWidth);
     this.y = within(this.y, this.size[1], clientHeight);
-    this.picture.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
+    this.picture.setAttribute(
+      "transform",
+      `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`,
+    );
   }
 
   /** Listens until what is returned is called. */
   attach(): () => void {
     const ended = new AbortController();
-    const on = <K extends keyof SVGElementEventMap>(kind: K, hear: (event: SVGElementEventMap[K]) => void) =>
-      this.view.addEventListener(kind, hear, { signal: ended.signal, passive: false });
+    const on = <K extends keyof SVGElementEventMap>(
+      kind: K,
+      hear: (event: SVGElementEventMap[K]) => void,
+    ) => this.view.addEventListener(kind, hear, { signal: ended.signal, passive: false });
     on("wheel", (event) => this.wheel(event));
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
@@ -109,8 +126,12 @@ export class GraphCamera {
   /** Moves as far as there is something to see; false where that is nowhere. */
   private scrollBy(x: number, y: number): boolean {
     const { view, scale, size } = this;
-    const moved = (from: number, by: number, length: number, seen: number) => Math.max(Math.min(from, seen - length * scale), Math.min(Math.max(from, 0), from - by));
-    const [toX, toY] = [moved(this.x, x, size[0], view.clientWidth), moved(this.y, y, size[1], view.clientHeight)];
+    const moved = (from: number, by: number, length: number, seen: number) =>
+      Math.max(Math.min(from, seen - length * scale), Math.min(Math.max(from, 0), from - by));
+    const [toX, toY] = [
+      moved(this.x, x, size[0], view.clientWidth),
+      moved(this.y, y, size[1], view.clientHeight),
+    ];
     if (toX === this.x && toY === this.y) return false;
     this.panBy(toX - this.x, toY - this.y);
     return true;
@@ -119,7 +140,11 @@ export class GraphCamera {
   private wheel(event: WheelEvent): void {
     const unit = event.deltaMode === 0 ? 1 : 18;
     const [x, y] = [event.deltaX * unit, event.deltaY * unit];
-    if (event.ctrlKey || event.metaKey) this.zoomBy(Math.exp(-Math.max(-maxStepPx, Math.min(maxStepPx, y)) * zoomPerPx), this.placeOf(event));
+    if (event.ctrlKey || event.metaKey)
+      this.zoomBy(
+        Math.exp(-Math.max(-maxStepPx, Math.min(maxStepPx, y)) * zoomPerPx),
+        this.placeOf(event),
+      );
     else if (!(event.shiftKey ? this.scrollBy(x || y, 0) : this.scrollBy(x, y))) return;
     event.preventDefault();
   }
@@ -148,7 +173,10 @@ export class GraphCamera {
     if (!other) return this.panBy(place[0] - before[0], place[1] - before[1]);
     const spread = (at: Point) => Math.max(20, Math.hypot(at[0] - other[0], at[1] - other[1]));
     this.panBy((place[0] - before[0]) / 2, (place[1] - before[1]) / 2);
-    this.zoomBy(spread(place) / spread(before), [(place[0] + other[0]) / 2, (place[1] + other[1]) / 2]);
+    this.zoomBy(spread(place) / spread(before), [
+      (place[0] + other[0]) / 2,
+      (place[1] + other[1]) / 2,
+    ]);
   }
 
   private up(event: PointerEvent): void {

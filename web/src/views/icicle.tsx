@@ -51,7 +51,11 @@ export interface IcicleProps {
 
 /** Of several on the page, the one that such a key means: it has the focus or the pointer, or is the first. */
 function keyIcicle(): Element | null {
-  return document.querySelector(".icicle:focus") ?? document.querySelector(".icicle:hover") ?? document.querySelector(".icicle");
+  return (
+    document.querySelector(".icicle:focus") ??
+    document.querySelector(".icicle:hover") ??
+    document.querySelector(".icicle")
+  );
 }
 const zoomIn = (stage: Stage, share: number) => stage.zoomBy(1 / 1.6, share, true);
 const zoomOut = (stage: Stage, share: number) => stage.zoomBy(1.6, share, true);
@@ -93,7 +97,20 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, hasRoot = true, zoom, part, marks, pinned, cursor } = props;
+  const {
+    flame,
+    colours,
+    unit,
+    palette,
+    isFlipped = false,
+    hasMinimap = true,
+    hasRoot = true,
+    zoom,
+    part,
+    marks,
+    pinned,
+    cursor,
+  } = props;
   const { cursorId = "icicle-cursor" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
@@ -113,8 +130,15 @@ export function Icicle(props: IcicleProps) {
   const scene = { flame, colours, palette, marks, pinned, isFlipped, firstRow, zoom, cursor };
 
   useLayoutEffect(() => {
-    const minimap = strip.current && new Minimap(strip.current, stripCanvas.current!, stripFrame.current!);
-    const made = new Stage(scroller.current!, pictureCanvas.current!, overlayCanvas.current!, minimap, scene);
+    const minimap =
+      strip.current && new Minimap(strip.current, stripCanvas.current!, stripFrame.current!);
+    const made = new Stage(
+      scroller.current!,
+      pictureCanvas.current!,
+      overlayCanvas.current!,
+      minimap,
+      scene,
+    );
     made.onSettled = (window) => {
       const { flame, zoom, onPart } = latest.current;
       const { node, part } = partOf(flame, zoom, window);
@@ -245,18 +269,29 @@ export function Icicle(props: IcicleProps) {
         onFocus={() => stage.current?.paintOverlaySoon()}
         onBlur={() => stage.current?.paintOverlaySoon()}
       >
-        <div class="icicle-space" style={{ height: `${(flame.rowCount - firstRow) * rowHeight}px` }}>
+        <div
+          class="icicle-space"
+          style={{ height: `${(flame.rowCount - firstRow) * rowHeight}px` }}
+        >
           <div class="icicle-canvases" aria-hidden="true">
             <canvas ref={pictureCanvas} />
             <canvas ref={overlayCanvas} hidden />
           </div>
         </div>
-        <div id={cursorId} class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1 - firstRow} aria-selected={cursor === zoom}>
+        <div
+          id={cursorId}
+          class="unseen"
+          role="treeitem"
+          aria-level={flame.depth[cursor] + 1 - firstRow}
+          aria-selected={cursor === zoom}
+        >
           {spokenNode(flame, cursor, unit)}
         </div>
       </div>
       <div class="tip" ref={tip} hidden={hover < 0} aria-hidden="true">
-        {hover >= 0 && hover < flame.nodeCount && <Tooltip flame={flame} node={hover} unit={unit} />}
+        {hover >= 0 && hover < flame.nodeCount && (
+          <Tooltip flame={flame} node={hover} unit={unit} />
+        )}
       </div>
     </div>
   );

@@ -30,7 +30,8 @@ const signShapes = [
   [FrameFlag.Interpreted, 2, 4],
   [FrameFlag.NotSymbolised, 3, rowHeight - 6],
 ] as const;
-const fontFamily = '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
+const fontFamily =
+  '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
 
 /** The colours of a picture, and what else it needs where contrast is wanted (ui/contrast.ts). */
 export interface Look extends Palette {
@@ -74,7 +75,10 @@ export class PaintedBoxes {
   }
   private grow(): void {
     const size = this.count * 2;
-    const copy = <T extends Uint32Array | Float32Array | Uint16Array>(from: T, to: T): T => (to.set(from), to);
+    const copy = <T extends Uint32Array | Float32Array | Uint16Array>(from: T, to: T): T => (
+      to.set(from),
+      to
+    );
     this.node = copy(this.node, new Uint32Array(size));
     this.row = copy(this.row, new Uint32Array(size));
     this.x = copy(this.x, new Float32Array(size));
@@ -84,12 +88,16 @@ export class PaintedBoxes {
 }
 
 /** Which of the palette's fills a node's box has. */
-export function fillOf({ flame, colours }: Pick<Picture, "flame" | "colours">, node: number): number {
+export function fillOf(
+  { flame, colours }: Pick<Picture, "flame" | "colours">,
+  node: number,
+): number {
   if (flame.baseCum) return diffFillOf(flame.baseCum[node], flame.cum[node]);
   return node === 0 ? rootFill : colours.fill(flame.frame[node]);
 }
 
-const nameOf = (flame: Flame, node: number): string => (node === 0 ? "all" : flame.frames.name(flame.frame[node]));
+const nameOf = (flame: Flame, node: number): string =>
+  node === 0 ? "all" : flame.frames.name(flame.frame[node]);
 /** Before the name in a box, where the value is below zero. */
 const minus = "− ";
 const minusPx = 11;
@@ -118,7 +126,11 @@ export class IciclePainter {
     this.boxes.count = 0;
     const [firstRow, lastRow] = rows.seen(scrollTop);
     for (let row = firstRow; row <= lastRow; row++) {
-      ground.beginRow(rows.topOf(row) - scrollTop, rowHeight - 1, row < picture.zoomDepth ? palette.faded : palette.fills);
+      ground.beginRow(
+        rows.topOf(row) - scrollTop,
+        rowHeight - 1,
+        row < picture.zoomDepth ? palette.faded : palette.fills,
+      );
       this.paintRow(picture, row);
       ground.endRow();
     }
@@ -163,7 +175,10 @@ export class IciclePainter {
     while (at <= last && marks.rows.any(at, last)) {
       // What ends within a pixel of where this sliver begins is one mark, if any of it matches.
       const left = (beginOf(flame, at) - window.from) * scale;
-      const next = Math.max(at + 1, firstEndingNear(flame, at, last + 1, window.from + (left + 1) / scale));
+      const next = Math.max(
+        at + 1,
+        firstEndingNear(flame, at, last + 1, window.from + (left + 1) / scale),
+      );
       if (marks.rows.any(at, next - 1)) {
         let matched = at;
         while (!marks.rows.any(matched, matched)) matched++;
@@ -177,7 +192,8 @@ export class IciclePainter {
   /** Stacks that are gone in a diff, values below zero, and what stands for nodes that were cut. */
   private isHatched(flame: Flame, node: number): boolean {
     if (flame.cum[node] < 0) return true;
-    if (flame.baseCum) return flame.baseCum[node] < 0 || (flame.cum[node] === 0 && flame.baseCum[node] !== 0);
+    if (flame.baseCum)
+      return flame.baseCum[node] < 0 || (flame.cum[node] === 0 && flame.baseCum[node] !== 0);
     return (flame.frames.flags(flame.frame[node]) & FrameFlag.Other) !== 0;
   }
 
@@ -208,7 +224,10 @@ export class IciclePainter {
       if (mayHatch && this.isHatched(flame, node)) this.paintHatch(picture, boxes.x[i], y, width);
       if (width < minSignPx) continue;
       const signs = node === 0 ? 0 : flame.frames.flags(flame.frame[node]) & picture.colours.signs;
-      if (signs) context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[i]];
+      if (signs)
+        context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[
+          boxes.fill[i]
+        ];
       const inset = textInset + (signs ? this.paintSigns(signs, boxes.x[i], y) : 0);
       if (width < minLabelPx) continue;
       if (this.fitter.knows(nameOf(flame, node))) this.paintName(picture, i, inset);
@@ -223,10 +242,16 @@ export class IciclePainter {
     const name = nameOf(flame, boxes.node[box]);
     const isNew = !fitter.knows(name);
     const sign = flame.cum[boxes.node[box]] < 0 ? minus : "";
-    const text = fitter.fit(name, boxes.width[box] - inset - textInset - (sign ? minusPx : 0), flame.frames.flags(flame.frame[boxes.node[box]]));
+    const text = fitter.fit(
+      name,
+      boxes.width[box] - inset - textInset - (sign ? minusPx : 0),
+      flame.frames.flags(flame.frame[boxes.node[box]]),
+    );
     if (text) {
       const y = rows.topOf(boxes.row[box]) - scrollTop;
-      context.fillStyle = (boxes.row[box] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[box]];
+      context.fillStyle = (boxes.row[box] < zoomDepth ? palette.fadedInks : palette.inks)[
+        boxes.fill[box]
+      ];
       context.fillText(sign + text, boxes.x[box] + inset, y + rowHeight / 2);
     }
     return isNew ? 1 : 0;
@@ -236,7 +261,8 @@ export class IciclePainter {
   private paintSigns(signs: number, x: number, y: number): number {
     const { context } = this;
     const draw = (at: number, length: number, step: number) => {
-      for (let top = 1; top + length < rowHeight - 1; top += step) context.fillRect(at, y + top, signPx, length);
+      for (let top = 1; top + length < rowHeight - 1; top += step)
+        context.fillRect(at, y + top, signPx, length);
     };
     let inset = 0;
     context.globalAlpha = 0.6;

@@ -61,13 +61,19 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
         <input
           type="checkbox"
           checked={areOn}
-          onChange={({ currentTarget }) => (setKeysOff(!currentTarget.checked), setOn(!areKeysOff()))}
+          onChange={({ currentTarget }) => (
+            setKeysOff(!currentTarget.checked),
+            setOn(!areKeysOff())
+          )}
         />
         <span>Single-character keys work anywhere on the page (stored in this browser)</span>
       </label>
       <h3>How to read the flame graph</h3>
       <p>
-        Each box is a function in a stack. The box above it is its caller (in the flame view, the box below). The width of a box is its share of the total; in a comparison, it is the larger of before and after. Boxes are sorted by size from left to right, not by time. A function’s callees start at its left edge; the rest of its width, at the right end, is its self value.
+        Each box is a function in a stack. The box above it is its caller (in the flame view, the
+        box below). The width of a box is its share of the total; in a comparison, it is the larger
+        of before and after. Boxes are sorted by size from left to right, not by time. A function’s
+        callees start at its left edge; the rest of its width, at the right end, is its self value.
       </p>
     </Dialog>
   );

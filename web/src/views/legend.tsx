@@ -6,7 +6,12 @@ import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
 import { Fold } from "../ui/kit.tsx";
 import { formatChange, formatPercent, formatSigned } from "../model/units.ts";
 
-export const colourNames: Record<ColourMode, string> = { package: "package", binary: "binary", runtime: "runtime", value: "own value" };
+export const colourNames: Record<ColourMode, string> = {
+  package: "package",
+  binary: "binary",
+  runtime: "runtime",
+  value: "own value",
+};
 
 /** More than these nobody reads; most are folded away. */
 const shownParts = 60;
@@ -20,7 +25,10 @@ const signNames = [
 ] as const;
 
 /** Parts with a frame of theirs and what their functions hold themselves; those first of which the picture shows most. */
-export function heaviestParts(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
+export function heaviestParts(
+  flame: Flame,
+  colours: FrameColours,
+): [string, { value: number; frame: number }][] {
   const { frame: frameOf, self, width, nodeCount } = flame;
   const own = new Float64Array(flame.frames.count);
   const painted = new Float64Array(flame.frames.count);
@@ -46,7 +54,15 @@ function Swatch({ colour }: { colour: string }) {
   return <span class="swatch" style={{ background: colour }} />;
 }
 
-function Parts({ flame, colours, palette }: { flame: Flame; colours: FrameColours; palette: Palette }) {
+function Parts({
+  flame,
+  colours,
+  palette,
+}: {
+  flame: Flame;
+  colours: FrameColours;
+  palette: Palette;
+}) {
   const [top, setTop] = useState<ReturnType<typeof heaviestParts>>([]);
   useEffect(() => {
     // Looks at every name, so it waits until the picture is there.
@@ -58,7 +74,8 @@ function Parts({ flame, colours, palette }: { flame: Flame; colours: FrameColour
       {top.map(([part, sum]) => (
         <li key={part}>
           <Swatch colour={palette.fills[colours.fill(sum.frame)]} />
-          <span class="legend-name">{part}</span> {sum.value !== 0 && <em>{formatPercent(sum.value, flame.total)}</em>}
+          <span class="legend-name">{part}</span>{" "}
+          {sum.value !== 0 && <em>{formatPercent(sum.value, flame.total)}</em>}
         </li>
       ))}
     </>
@@ -67,7 +84,13 @@ function Parts({ flame, colours, palette }: { flame: Flame; colours: FrameColour
 
 const shareName = (share: number) => `${share * 100}%`;
 const heatNames = heatShares.map((share, step) =>
-  step === 0 ? "0" : step === 1 ? `below ${shareName(heatShares[2])}` : step === heatShares.length - 1 ? `${shareName(share)} and more` : shareName(share),
+  step === 0
+    ? "0"
+    : step === 1
+      ? `below ${shareName(heatShares[2])}`
+      : step === heatShares.length - 1
+        ? `${shareName(share)} and more`
+        : shareName(share),
 );
 
 const BelowZero = () => (
@@ -99,7 +122,11 @@ function Signs({ shown, isSigned }: { shown: number; isSigned: boolean }) {
 
 function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolean }) {
   return (
-    <div class="legend diff-legend" role="img" aria-label={`Colours: blue decreased, orange increased, hatched is gone${isSigned ? " or below zero" : ""}`}>
+    <div
+      class="legend diff-legend"
+      role="img"
+      aria-label={`Colours: blue decreased, orange increased, hatched is gone${isSigned ? " or below zero" : ""}`}
+    >
       <span>gone</span>
       <span class="diff-scale">
         {diffFills(palette).map((colour, i) => (
@@ -113,12 +140,27 @@ function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolea
   );
 }
 
-export function Legend({ flame, colours, palette }: { flame: Flame; colours: FrameColours; palette: Palette }) {
+export function Legend({
+  flame,
+  colours,
+  palette,
+}: {
+  flame: Flame;
+  colours: FrameColours;
+  palette: Palette;
+}) {
   if (flame.isDiff) return <DiffColours palette={palette} isSigned={hasSigns(flame)} />;
   const isValue = colours.mode === "value";
   return (
     <Fold label="All colours">
-      <ul class="legend" aria-label={isValue ? "Colours: self share of each function" : `Colours: ${colours.mode}, with the self value of its functions`}>
+      <ul
+        class="legend"
+        aria-label={
+          isValue
+            ? "Colours: self share of each function"
+            : `Colours: ${colours.mode}, with the self value of its functions`
+        }
+      >
         <Signs shown={colours.signs} isSigned={hasSigns(flame)} />
         {isValue ? (
           heatFills(palette).map((colour, step) => (
@@ -143,12 +185,14 @@ export function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: b
   if (isNormalised)
     return (
       <p class="verdict">
-        <strong>Normalised</strong> <span>both sides have the same total, so only shares are compared</span>
+        <strong>Normalised</strong>{" "}
+        <span>both sides have the same total, so only shares are compared</span>
       </p>
     );
   return (
     <p class={`verdict ${tone}`}>
-      <strong>{formatChange(flame.baseTotal, flame.total)}</strong> <span>{formatSigned(delta, unit)} in all</span>
+      <strong>{formatChange(flame.baseTotal, flame.total)}</strong>{" "}
+      <span>{formatSigned(delta, unit)} in all</span>
     </p>
   );
 }

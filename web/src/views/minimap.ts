@@ -51,7 +51,16 @@ export class Minimap {
   }
 
   paint(scene: Scene, window: Window, rows: Rows, scrollTop: number): void {
-    const key = [scene.flame, scene.colours, scene.palette, scene.marks, scene.isFlipped, this.element.clientWidth, this.element.clientHeight, devicePixelRatio];
+    const key = [
+      scene.flame,
+      scene.colours,
+      scene.palette,
+      scene.marks,
+      scene.isFlipped,
+      this.element.clientWidth,
+      this.element.clientHeight,
+      devicePixelRatio,
+    ];
     if (key.some((value, i) => value !== this.drawn[i])) {
       this.drawn = key;
       this.draw(scene);
@@ -79,7 +88,8 @@ export class Minimap {
     const { rowCount } = scene.flame;
     // A tree deeper than the strip has pixels shows every so many rows; the marks below look at all.
     const lines = Math.min(rowCount, Math.floor(this.treePx));
-    for (let line = 0; line < lines; line++) this.drawRow(ground, scene, Math.floor((line * rowCount) / lines), line, lines);
+    for (let line = 0; line < lines; line++)
+      this.drawRow(ground, scene, Math.floor((line * rowCount) / lines), line, lines);
     ground.put();
     this.drawMarks(context, scene);
   }
@@ -90,7 +100,11 @@ export class Minimap {
     const ratio = devicePixelRatio || 1;
     const edge = (line: number) => Math.round((line * this.treePx * ratio) / lines) / ratio; // whole pixels look crisp
     const [top, bottom] = [edge(place), edge(place + 1)];
-    ground.beginRow(top, bottom - top > 3 ? bottom - top - 1 : bottom - top, palette.overview ?? palette.fills);
+    ground.beginRow(
+      top,
+      bottom - top > 3 ? bottom - top - 1 : bottom - top,
+      palette.overview ?? palette.fills,
+    );
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
       const isMarked = !marks || marks.rows.any(first, last);
       ground.box(left, right, isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill);
@@ -102,7 +116,8 @@ export class Minimap {
     if (!marks) return;
     const columns = matchedColumns(flame, marks.frameMatches, this.width);
     context.fillStyle = palette.mark;
-    for (let x = 0; x < columns.length; x++) if (columns[x]) context.fillRect(x, this.height - marksPx, 1, marksPx);
+    for (let x = 0; x < columns.length; x++)
+      if (columns[x]) context.fillRect(x, this.height - marksPx, 1, marksPx);
   }
 
   private place(seen: Seen): void {
@@ -126,8 +141,10 @@ export class Minimap {
   attach(stage: Stage): () => void {
     this.stage = stage;
     const ended = new AbortController();
-    const on = (kind: "pointerdown" | "pointermove" | "pointerup" | "pointercancel", hear: (event: PointerEvent) => void) =>
-      this.element.addEventListener(kind, hear, { signal: ended.signal });
+    const on = (
+      kind: "pointerdown" | "pointermove" | "pointerup" | "pointercancel",
+      hear: (event: PointerEvent) => void,
+    ) => this.element.addEventListener(kind, hear, { signal: ended.signal });
     on("pointerdown", (event) => this.down(event));
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.up(event));
@@ -143,7 +160,13 @@ export class Minimap {
     if (event.button !== 0 || this.width === 0) return;
     this.element.setPointerCapture(event.pointerId);
     const isMove = !this.frame.hidden && event.target === this.frame;
-    this.drag = { x: event.clientX, y: event.clientY, begun: this.shareAt(event), isMove, isFar: false };
+    this.drag = {
+      x: event.clientX,
+      y: event.clientY,
+      begun: this.shareAt(event),
+      isMove,
+      isFar: false,
+    };
   }
 
   private move(event: PointerEvent): void {

@@ -123,10 +123,41 @@ export interface PaneKind {
 }
 
 function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
-  const { flame, colours, unit, palette, zoom, part, marks, cursor, pinned, onCursor, onZoom, onPart, onHover, hovered, openMenu } = context;
+  const {
+    flame,
+    colours,
+    unit,
+    palette,
+    zoom,
+    part,
+    marks,
+    cursor,
+    pinned,
+    onCursor,
+    onZoom,
+    onPart,
+    onHover,
+    hovered,
+    openMenu,
+  } = context;
   return (
     <Icicle
-      {...{ flame, colours, unit, palette, isFlipped, zoom, part, marks, pinned, hovered, onCursor, onZoom, onPart, onHover }}
+      {...{
+        flame,
+        colours,
+        unit,
+        palette,
+        isFlipped,
+        zoom,
+        part,
+        marks,
+        pinned,
+        hovered,
+        onCursor,
+        onZoom,
+        onPart,
+        onHover,
+      }}
       cursor={Math.min(cursor, flame.nodeCount - 1)}
       cursorId={`${id}-cursor`}
       onMenu={(node, x, y) => {
@@ -144,14 +175,38 @@ const graph = later(async () => (await import("./graph.tsx")).GraphPane);
 const peek = later(async () => (await import("./peek.tsx")).PeekPane);
 
 export const panes: Record<View, PaneKind> = {
-  icicle: { label: "Icicle", icon: "icicle", key: "1", hasCursor: true, Component: (props) => IciclePane(props, false) },
-  flame: { label: "Flame", icon: "flame", key: "5", hasCursor: true, Component: (props) => IciclePane(props, true) },
+  icicle: {
+    label: "Icicle",
+    icon: "icicle",
+    key: "1",
+    hasCursor: true,
+    Component: (props) => IciclePane(props, false),
+  },
+  flame: {
+    label: "Flame",
+    icon: "flame",
+    key: "5",
+    hasCursor: true,
+    Component: (props) => IciclePane(props, true),
+  },
   table: { label: "Table", icon: "table", key: "2", wantsRows: true, ...table },
-  sandwich: { label: "Sandwich", icon: "sandwich", key: "3", wantsRows: true, wantsAround: true, ...sandwich },
+  sandwich: {
+    label: "Sandwich",
+    icon: "sandwich",
+    key: "3",
+    wantsRows: true,
+    wantsAround: true,
+    ...sandwich,
+  },
   graph: { label: "Graph", icon: "graph", key: "6", ...graph },
   peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
   labels: { label: "Labels", icon: "labels", key: "7", ...labels },
-  comments: { label: "Comments", icon: "comments", key: "9", Component: (props) => props.context.comments!(props) },
+  comments: {
+    label: "Comments",
+    icon: "comments",
+    key: "9",
+    Component: (props) => props.context.comments!(props),
+  },
 };
 
 interface PanesProps {
@@ -162,7 +217,10 @@ interface PanesProps {
 export function Panes({ context, isCurrent }: PanesProps) {
   const { view, beside } = context.state;
   const shown = beside ? [view, beside] : [view];
-  const firstTree = Math.max(0, shown.findIndex((kind) => panes[kind].hasCursor));
+  const firstTree = Math.max(
+    0,
+    shown.findIndex((kind) => panes[kind].hasCursor),
+  );
   // Who stood in a view by keyboard stands in the one that takes its place.
   const box = useRef<HTMLDivElement>(null);
   const hadFocus = box.current?.contains(document.activeElement);
@@ -178,7 +236,11 @@ export function Panes({ context, isCurrent }: PanesProps) {
         const { Component, label } = panes[kind];
         return (
           <div class={`pane pane-${kind}`} role="group" aria-label={label} tabIndex={-1} key={kind}>
-            <Component context={context} isAlone={shown.length === 1} id={i === firstTree ? "icicle" : "beside"} />
+            <Component
+              context={context}
+              isAlone={shown.length === 1}
+              id={i === firstTree ? "icicle" : "beside"}
+            />
           </div>
         );
       })}

@@ -7,7 +7,14 @@ import type { Flame } from "../model/flame.ts";
 import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
-import { changeOf, formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import {
+  changeOf,
+  formatChange,
+  formatCount,
+  formatPercent,
+  formatSigned,
+  formatValue,
+} from "../model/units.ts";
 import { shownName } from "../model/visible_text_model.ts";
 import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
@@ -32,10 +39,26 @@ interface ListProps {
 }
 
 /** A line that is no function to go to. */
-const own = (name: string, value: number, baseValue: number): PeekRow => ({ frame: -1, name, value, baseValue, isOther: true });
+const own = (name: string, value: number, baseValue: number): PeekRow => ({
+  frame: -1,
+  name,
+  value,
+  baseValue,
+  isOther: true,
+});
 
 /** The row hears the button's press too: by the time it came up from there, the row may be another's. */
-function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: PaneContext; shown: string; swatch: string }) {
+function NameCell({
+  line,
+  context,
+  shown,
+  swatch,
+}: {
+  line: PeekRow;
+  context: PaneContext;
+  shown: string;
+  swatch: string;
+}) {
   const place = line.frame < 0 ? "" : placeOf(context.flame, line.frame);
   const whole = shownName(line.name);
   const name = whole.includes(shown) ? { "aria-label": whole } : { title: whole };
@@ -67,13 +90,22 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
   return (
     <section class="peek-list">
       <h3>{label}</h3>
-      <div class={`peek-table ${flame.isDiff ? "diff" : ""}`} role="table" aria-label={label} aria-rowcount={lines.length + 1}>
+      <div
+        class={`peek-table ${flame.isDiff ? "diff" : ""}`}
+        role="table"
+        aria-label={label}
+        aria-rowcount={lines.length + 1}
+      >
         <div role="rowgroup">
           <div class="row head" role="row" aria-rowindex={1}>
             {heads.map((head) => (
-              <div class="cell value" role="columnheader" key={head}>{head}</div>
+              <div class="cell value" role="columnheader" key={head}>
+                {head}
+              </div>
             ))}
-            <div class="cell name" role="columnheader">{header}</div>
+            <div class="cell name" role="columnheader">
+              {header}
+            </div>
           </div>
         </div>
         <div class="rows" role="rowgroup" aria-label={label} {...list}>
@@ -95,10 +127,23 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
                   openMenu(line.name, event.clientX, event.clientY);
                 }}
               >
-                {flame.isDiff && <ValueCell value={line.baseValue} total={whole.baseCum} {...{ unit, bound }} tone="before" />}
+                {flame.isDiff && (
+                  <ValueCell
+                    value={line.baseValue}
+                    total={whole.baseCum}
+                    {...{ unit, bound }}
+                    tone="before"
+                  />
+                )}
                 <ValueCell value={line.value} total={whole.cum} {...{ unit, bound }} />
-                {flame.isDiff && <ChangeCell before={line.baseValue} after={line.value} {...{ unit, bound }} />}
-                <NameCell {...{ line, context }} shown={shown(line.name)} swatch={line.frame < 0 ? "transparent" : palette.fills[colours.fill(line.frame)]} />
+                {flame.isDiff && (
+                  <ChangeCell before={line.baseValue} after={line.value} {...{ unit, bound }} />
+                )}
+                <NameCell
+                  {...{ line, context }}
+                  shown={shown(line.name)}
+                  swatch={line.frame < 0 ? "transparent" : palette.fills[colours.fill(line.frame)]}
+                />
               </div>
             ))}
           </div>
@@ -112,7 +157,10 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
 /** What the function holds, itself and in all. */
 function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string }) {
   const bound = flame.bounds.part;
-  const rows: [string, number, number][] = [["Self", whole.baseFlat, whole.flat], ["Total", whole.baseCum, whole.cum]];
+  const rows: [string, number, number][] = [
+    ["Self", whole.baseFlat, whole.flat],
+    ["Total", whole.baseCum, whole.cum],
+  ];
   return (
     <table class="peek-sums">
       {flame.isDiff && (
@@ -131,14 +179,25 @@ function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string 
           return (
             <tr key={label}>
               <th scope="row">{label}</th>
-              {flame.isDiff && <td>{bound}{formatValue(before, unit)}</td>}
-              <td>{bound}{formatValue(after, unit)}</td>
+              {flame.isDiff && (
+                <td>
+                  {bound}
+                  {formatValue(before, unit)}
+                </td>
+              )}
+              <td>
+                {bound}
+                {formatValue(after, unit)}
+              </td>
               {flame.isDiff ? (
                 <td class={change > 0 ? "more" : change < 0 ? "less" : ""}>
-                  {bound && "≈ "}{formatSigned(change, unit)} <em>{formatChange(before, after)}</em>
+                  {bound && "≈ "}
+                  {formatSigned(change, unit)} <em>{formatChange(before, after)}</em>
                 </td>
               ) : (
-                <td><em>{formatPercent(after, flame.total)}</em></td>
+                <td>
+                  <em>{formatPercent(after, flame.total)}</em>
+                </td>
               )}
             </tr>
           );
@@ -160,13 +219,17 @@ function matcher(pattern: Pattern | null): (name: string) => boolean {
   };
 }
 
-const counted = (count: number, one: string) => (count === 0 ? `No ${one}s` : count === 1 ? `1 ${one}` : `${formatCount(count)} ${one}s`);
+const counted = (count: number, one: string) =>
+  count === 0 ? `No ${one}s` : count === 1 ? `1 ${one}` : `${formatCount(count)} ${one}s`;
 
 /** Without a marked function it is the table, the one that holds most itself first, to choose from. */
 export function PeekPane(props: PaneProps) {
   const { context } = props;
   const { state, flame, unit, pattern } = context;
-  const found = useMemo(() => (state.marked ? peek(flame, state.marked) : null), [flame, state.marked]);
+  const found = useMemo(
+    () => (state.marked ? peek(flame, state.marked) : null),
+    [flame, state.marked],
+  );
   const isMatch = useMemo(() => matcher(pattern), [pattern]);
   if (!state.marked)
     return (
@@ -182,20 +245,41 @@ export function PeekPane(props: PaneProps) {
       </div>
     );
   const { start, callers, callees } = found;
-  const above = start ? [own("stacks start here", start.value, start.baseValue), ...callers] : callers;
-  const below = found.flat || found.baseFlat ? [own("itself", found.flat, found.baseFlat), ...callees] : callees;
+  const above = start
+    ? [own("stacks start here", start.value, start.baseValue), ...callers]
+    : callers;
+  const below =
+    found.flat || found.baseFlat
+      ? [own("itself", found.flat, found.baseFlat), ...callees]
+      : callees;
   const place = placeOf(flame, found.frame);
   return (
     <div class="peek-frame">
       <div class="peek">
-        <List {...{ context, isMatch }} whole={found} label={counted(callers.length, "caller")} header="Caller" lines={above} />
+        <List
+          {...{ context, isMatch }}
+          whole={found}
+          label={counted(callers.length, "caller")}
+          header="Caller"
+          lines={above}
+        />
         <section class="peek-self" aria-live="polite">
-          <h3><bdi>{state.marked}</bdi></h3>
+          <h3>
+            <bdi>{state.marked}</bdi>
+          </h3>
           {place && <p class="hint">{context.placed(found.frame, place)}</p>}
           <Sums flame={flame} whole={found} unit={unit} />
-          {flame.isCut && <p class="hint">Small stacks are merged, so the numbers here may be too low.</p>}
+          {flame.isCut && (
+            <p class="hint">Small stacks are merged, so the numbers here may be too low.</p>
+          )}
         </section>
-        <List {...{ context, isMatch }} whole={found} label={counted(callees.length, "callee")} header="Callee" lines={below} />
+        <List
+          {...{ context, isMatch }}
+          whole={found}
+          label={counted(callees.length, "callee")}
+          header="Callee"
+          lines={below}
+        />
       </div>
     </div>
   );

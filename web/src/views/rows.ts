@@ -28,7 +28,10 @@ export class Rows {
   }
   /** The row at a height; less than the first or past the last one where no row is. */
   rowAt(y: number): number {
-    return this.first + (this.isFlipped ? Math.ceil((this.spacePx - y) / rowHeight) - 1 : Math.floor(y / rowHeight));
+    return (
+      this.first +
+      (this.isFlipped ? Math.ceil((this.spacePx - y) / rowHeight) - 1 : Math.floor(y / rowHeight))
+    );
   }
   /** First and last row, by depth, of those seen. */
   seen(scrollTop: number): [number, number] {
@@ -44,7 +47,8 @@ export class Rows {
     const top = this.topOf(row);
     const most = this.spacePx - this.viewPx;
     if (top < scrollTop) return Math.max(0, top - 2 * rowHeight);
-    if (top + rowHeight > scrollTop + this.viewPx) return Math.min(most, top - this.viewPx + 3 * rowHeight);
+    if (top + rowHeight > scrollTop + this.viewPx)
+      return Math.min(most, top - this.viewPx + 3 * rowHeight);
     return scrollTop;
   }
 }
@@ -56,7 +60,11 @@ const maxSpacePx = 16_000_000;
  * A list of so many pixels in a scroller that is as high as elements can be: how high the space is, what of the list is at
  * the view's upper edge, and by how much what stands there is moved to be seen.
  */
-export function listSpace(wholePx: number, viewPx: number, scrollTop: number): { spacePx: number; top: number; shift: number } {
+export function listSpace(
+  wholePx: number,
+  viewPx: number,
+  scrollTop: number,
+): { spacePx: number; top: number; shift: number } {
   if (wholePx <= maxSpacePx) return { spacePx: wholePx, top: scrollTop, shift: 0 };
   const top = Math.round((scrollTop / (maxSpacePx - viewPx)) * (wholePx - viewPx));
   return { spacePx: maxSpacePx, top, shift: scrollTop - top };
@@ -81,9 +89,10 @@ export function neighbour(flame: Flame, node: number, key: string, isFlipped = f
 
 /** Where a node of a tree stands in another, by names: itself, or the nearest of its callers that is there; else 0. */
 export function sameNode(from: Flame, node: number, to: Flame): number {
-  const isSame = from.frames === to.frames
-    ? (a: number, b: number) => a === b
-    : (a: number, b: number) => from.frames.name(a) === to.frames.name(b);
+  const isSame =
+    from.frames === to.frames
+      ? (a: number, b: number) => a === b
+      : (a: number, b: number) => from.frames.name(a) === to.frames.name(b);
   let at = 0;
   for (const step of pathOf(from, Math.min(node, from.nodeCount - 1)).slice(1)) {
     let child = at + 1;

@@ -18,7 +18,8 @@ const actionHints: Record<Exclude<Action, "only">, string> = {
   hide: "Remove matching frames; their values go to their callers.",
   show: "Remove all other frames.",
   merge: "Add the values of callees to matching functions.",
-  recursion: "Merge recursive calls of matching functions into one frame; an empty field means all functions.",
+  recursion:
+    "Merge recursive calls of matching functions into one frame; an empty field means all functions.",
 };
 
 function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
@@ -31,7 +32,9 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
       if (text) compileRule(text);
       else if (action !== "recursion") throw new Error("Enter a regular expression.");
     } catch (caught) {
-      return setError(caught instanceof Error ? caught.message : "This is not a valid regular expression.");
+      return setError(
+        caught instanceof Error ? caught.message : "This is not a valid regular expression.",
+      );
     }
     onAdd({ action, text, isOff: false });
     setText("");
@@ -39,7 +42,12 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
   };
   return (
     <form class="rule-form" onSubmit={add}>
-      <Select label="What the rule does" value={action} onChange={(value) => setAction(value as Exclude<Action, "only">)} choices={Object.entries(actionLabels).map(([value, label]) => ({ value, label }))} />
+      <Select
+        label="What the rule does"
+        value={action}
+        onChange={(value) => setAction(value as Exclude<Action, "only">)}
+        choices={Object.entries(actionLabels).map(([value, label]) => ({ value, label }))}
+      />
       <input
         id="rule-text"
         value={text}
@@ -50,19 +58,30 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
         spellcheck={false}
         onInput={(event) => setText(event.currentTarget.value)}
       />
-      <Button look="primary" type="submit">Add</Button>
-      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || `${actionHints[action]} Case-sensitive; start with (?i) to ignore case.`}</p>
+      <Button look="primary" type="submit">
+        Add
+      </Button>
+      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>
+        {error || `${actionHints[action]} Case-sensitive; start with (?i) to ignore case.`}
+      </p>
     </form>
   );
 }
 
-function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rules: Rule[]) => void }) {
+function SavedList({
+  rules,
+  onChoose,
+}: {
+  rules: readonly Rule[];
+  onChoose: (rules: Rule[]) => void;
+}) {
   const [saved, setSaved] = useState(listSavedRules);
   const [name, setName] = useState("");
   const save = (event: Event) => {
     event.preventDefault();
     if (!name.trim()) return;
-    if (!saveRules(name.trim(), [...rules])) say("This browser does not allow storage. Copy the link to keep the rules.");
+    if (!saveRules(name.trim(), [...rules]))
+      say("This browser does not allow storage. Copy the link to keep the rules.");
     setName("");
     setSaved(listSavedRules());
   };
@@ -72,14 +91,28 @@ function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rul
       <p class="menu-note">Saved in this browser</p>
       {saved.map((entry) => (
         <span class="saved-rules" key={entry.name}>
-          <button type="button" onClick={() => onChoose(entry.rules)}>{entry.name}</button>
-          <IconButton icon="close" label={`Forget ${entry.name}`} onClick={() => (forgetRules(entry.name), setSaved(listSavedRules()))} />
+          <button type="button" onClick={() => onChoose(entry.rules)}>
+            {entry.name}
+          </button>
+          <IconButton
+            icon="close"
+            label={`Forget ${entry.name}`}
+            onClick={() => (forgetRules(entry.name), setSaved(listSavedRules()))}
+          />
         </span>
       ))}
       {rules.length > 0 && (
         <form class="rule-form" onSubmit={save}>
-          <input value={name} aria-label="Name for these rules" placeholder="Name for these rules" maxLength={60} onInput={(event) => setName(event.currentTarget.value)} />
-          <Button type="submit" disabled={!name.trim()}>Save</Button>
+          <input
+            value={name}
+            aria-label="Name for these rules"
+            placeholder="Name for these rules"
+            maxLength={60}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+          <Button type="submit" disabled={!name.trim()}>
+            Save
+          </Button>
         </form>
       )}
     </>
@@ -99,7 +132,15 @@ export function RuleMenuContent({ rules, onChange, names, onNames }: RuleMenuPro
           const has = rules.some((rule) => rule.action === "only" && rule.text === name);
           const without = rules.filter((rule) => !(rule.action === "only" && rule.text === name));
           return (
-            <button type="button" key={name} aria-pressed={has} title={preset.label} onClick={() => onChange(has ? without : [...rules, { action: "only", text: name, isOff: false }])}>
+            <button
+              type="button"
+              key={name}
+              aria-pressed={has}
+              title={preset.label}
+              onClick={() =>
+                onChange(has ? without : [...rules, { action: "only", text: name, isOff: false }])
+              }
+            >
               {has && <Icon name="check" />}
               {preset.name}
             </button>
@@ -110,7 +151,12 @@ export function RuleMenuContent({ rules, onChange, names, onNames }: RuleMenuPro
       {onNames && (
         <>
           <p class="menu-note">C++ and Rust names, where they come from symbol tables</p>
-          <Segments label="Names" value={names} choices={nameModes.map((mode) => ({ value: mode, label: nameWords[mode] }))} onChange={onNames} />
+          <Segments
+            label="Names"
+            value={names}
+            choices={nameModes.map((mode) => ({ value: mode, label: nameWords[mode] }))}
+            onChange={onNames}
+          />
         </>
       )}
     </>

@@ -19,7 +19,6 @@ export const actionLabels: Record<Exclude<Action, "only">, string> = {
   recursion: "Collapse recursion of",
 };
 
-
 /** "^main\.run$" is how a rule names one function; a reader wants to see main.run. */
 function plainText(text: string): string {
   const inner = /^\^(.*)\$$/s.exec(text)?.[1];
@@ -30,7 +29,10 @@ function plainText(text: string): string {
 
 export function describeRule(rule: Rule): [what: string, text: string] {
   if (rule.action === "only") return ["", presets[rule.text].label];
-  return [actionLabels[rule.action], rule.action === "recursion" && !rule.text ? "all functions" : plainText(rule.text)];
+  return [
+    actionLabels[rule.action],
+    rule.action === "recursion" && !rule.text ? "all functions" : plainText(rule.text),
+  ];
 }
 
 interface RuleBarProps {
@@ -53,7 +55,12 @@ function LabelChip({ rule, onChange }: { rule: string; onChange: (rule: string |
   const [what, value] = describeLabelRule(rule);
   return (
     <li class="rule label-rule">
-      <button type="button" class="rule-text" title="Invert: is, is not" onClick={() => onChange(turnLabelRule(rule))}>
+      <button
+        type="button"
+        class="rule-text"
+        title="Invert: is, is not"
+        onClick={() => onChange(turnLabelRule(rule))}
+      >
         <em>{what} </em>
         <bdi>{value}</bdi>
       </button>
@@ -62,7 +69,18 @@ function LabelChip({ rule, onChange }: { rule: string; onChange: (rule: string |
   );
 }
 
-export function RuleBar({ rules, labels, error, failed, share, isOfFiltered, onChange, onLabels, onClear, onOfFiltered }: RuleBarProps) {
+export function RuleBar({
+  rules,
+  labels,
+  error,
+  failed,
+  share,
+  isOfFiltered,
+  onChange,
+  onLabels,
+  onClear,
+  onOfFiltered,
+}: RuleBarProps) {
   if (rules.length === 0 && labels.length === 0) return null;
   const set = (index: number, rule: Rule | null) =>
     onChange(rules.flatMap((old, i) => (i !== index ? [old] : rule ? [rule] : [])));
@@ -70,36 +88,67 @@ export function RuleBar({ rules, labels, error, failed, share, isOfFiltered, onC
     <div class="rules" role="group" aria-label="Rules, applied from left to right">
       <ol>
         {labels.map((label, i) => (
-          <LabelChip key={`label ${i}`} rule={label} onChange={(changed) => onLabels(labels.flatMap((old, at) => (at !== i ? [old] : changed ? [changed] : [])))} />
+          <LabelChip
+            key={`label ${i}`}
+            rule={label}
+            onChange={(changed) =>
+              onLabels(labels.flatMap((old, at) => (at !== i ? [old] : changed ? [changed] : [])))
+            }
+          />
         ))}
         {rules.map((rule, i) => {
           const [what, text] = describeRule(rule);
           return (
             <li key={i} class={`rule ${rule.isOff ? "off" : ""} ${rule === failed ? "wrong" : ""}`}>
-              <button type="button" class="rule-text" aria-pressed={!rule.isOff} title={rule.isOff ? "Switch on" : "Switch off"} onClick={() => set(i, { ...rule, isOff: !rule.isOff })}>
+              <button
+                type="button"
+                class="rule-text"
+                aria-pressed={!rule.isOff}
+                title={rule.isOff ? "Switch on" : "Switch off"}
+                onClick={() => set(i, { ...rule, isOff: !rule.isOff })}
+              >
                 {what && <em>{what} </em>}
                 <bdi>{text}</bdi>
               </button>
               {i > 0 && (
-                <IconButton icon="left" label={`Apply earlier: ${text}`} onClick={() => onChange([...rules.slice(0, i - 1), rule, rules[i - 1], ...rules.slice(i + 1)])} />
+                <IconButton
+                  icon="left"
+                  label={`Apply earlier: ${text}`}
+                  onClick={() =>
+                    onChange([...rules.slice(0, i - 1), rule, rules[i - 1], ...rules.slice(i + 1)])
+                  }
+                />
               )}
-              <IconButton icon="close" label={`Remove rule: ${what} ${text}`.replace("  ", " ")} onClick={() => set(i, null)} />
+              <IconButton
+                icon="close"
+                label={`Remove rule: ${what} ${text}`.replace("  ", " ")}
+                onClick={() => set(i, null)}
+              />
             </li>
           );
         })}
       </ol>
       <span class="rules-end">
         {error ? (
-          <span class="rules-error" role="alert">{error.message}</span>
+          <span class="rules-error" role="alert">
+            {error.message}
+          </span>
         ) : (
           <>
             {share && <output aria-live="polite">{share} left</output>}
             <label class="check">
-              <input type="checkbox" checked={isOfFiltered} onChange={(event) => onOfFiltered(event.currentTarget.checked)} /> as 100%
+              <input
+                type="checkbox"
+                checked={isOfFiltered}
+                onChange={(event) => onOfFiltered(event.currentTarget.checked)}
+              />{" "}
+              as 100%
             </label>
           </>
         )}
-        <Button look="quiet" onClick={onClear}>Clear</Button>
+        <Button look="quiet" onClick={onClear}>
+          Clear
+        </Button>
       </span>
     </div>
   );
@@ -120,7 +169,12 @@ export interface RuleMenuProps {
 export function RuleMenu(props: RuleMenuProps) {
   const { rules } = props;
   return (
-    <Menu isLazy label={rules.length ? `Filter · ${rules.length}` : "Filter"} icon="filter" class="rule-menu">
+    <Menu
+      isLazy
+      label={rules.length ? `Filter · ${rules.length}` : "Filter"}
+      icon="filter"
+      class="rule-menu"
+    >
       <content.Component {...props} />
     </Menu>
   );

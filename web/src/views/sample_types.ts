@@ -21,5 +21,8 @@ export function sampleTypeLabel(types: readonly SampleType[], index: number): st
 export function shownType(flame: Flame, types: readonly SampleType[]): number {
   const byIndex = flame.metadata.sample_type_index;
   if (typeof byIndex === "number" && byIndex < types.length) return byIndex;
-  return Math.max(0, types.findIndex((type) => type.type === flame.metadata.sample_type));
+  return Math.max(
+    0,
+    types.findIndex((type) => type.type === flame.metadata.sample_type),
+  );
 }

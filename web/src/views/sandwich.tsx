@@ -39,7 +39,10 @@ interface SandwichProps {
   onMenu: (name: string, x: number, y: number) => void;
 }
 
-interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees" | "failed" | "above" | "below" | "onSeen"> {
+interface HalfProps extends Omit<
+  SandwichProps,
+  "name" | "callers" | "callees" | "failed" | "above" | "below" | "onSeen"
+> {
   flame: Flame;
   /** null is the whole. */
   seen: SeenHalf | null;
@@ -57,14 +60,31 @@ function marksOf(flame: Flame, pattern: Pattern | null): SearchResult | null {
   }
 }
 
-function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, onSeen, hovered, onHover, onChoose, onMenu }: HalfProps) {
+function Half({
+  flame,
+  label,
+  colours,
+  unit,
+  palette,
+  isFlipped,
+  pattern,
+  seen,
+  onSeen,
+  hovered,
+  onHover,
+  onChoose,
+  onMenu,
+}: HalfProps) {
   const [cursor, setCursor] = useState(1);
   const marks = useMemo(() => marksOf(flame, pattern), [flame, pattern]);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
   const stand = Math.min(cursor, flame.nodeCount - 1);
   /** What was moved to by hand is that very node, and needs no search. */
   const moved = useRef<{ flame: Flame; hash: string; node: number } | null>(null);
-  const findNode = (hash: string) => (moved.current?.flame === flame && moved.current.hash === hash ? moved.current.node : findByPathHash(flame, hash));
+  const findNode = (hash: string) =>
+    moved.current?.flame === flame && moved.current.hash === hash
+      ? moved.current.node
+      : findByPathHash(flame, hash);
   // A path that is not here, of another function or grouping, means the whole.
   const found = useMemo(() => (seen ? findNode(seen.zoom) : -1), [flame, seen?.zoom]);
   const zoom = Math.max(1, found);
@@ -101,7 +121,16 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, 
   );
 }
 
-function Sandwich({ name, callers, callees, failed, above, below, onSeen, ...rest }: SandwichProps) {
+function Sandwich({
+  name,
+  callers,
+  callees,
+  failed,
+  above,
+  below,
+  onSeen,
+  ...rest
+}: SandwichProps) {
   if (!name)
     return (
       <div class="sandwich-empty">
@@ -114,21 +143,51 @@ function Sandwich({ name, callers, callees, failed, above, below, onSeen, ...res
     return (
       <div class="sandwich-empty">
         <p>
-          <bdi>{name}</bdi> is not in this view. It may be in another sample type or grouping, or a rule removes it.
+          <bdi>{name}</bdi> is not in this view. It may be in another sample type or grouping, or a
+          rule removes it.
         </p>
       </div>
     );
   return (
     <div class="sandwich">
-      <Half {...rest} key={`callers of ${name}`} flame={callers} label="Callers" isFlipped seen={above} onSeen={(seen) => onSeen("above", seen)} />
-      <Half {...rest} key={`callees of ${name}`} flame={callees} label="Callees" isFlipped={false} seen={below} onSeen={(seen) => onSeen("below", seen)} />
+      <Half
+        {...rest}
+        key={`callers of ${name}`}
+        flame={callers}
+        label="Callers"
+        isFlipped
+        seen={above}
+        onSeen={(seen) => onSeen("above", seen)}
+      />
+      <Half
+        {...rest}
+        key={`callees of ${name}`}
+        flame={callees}
+        label="Callees"
+        isFlipped={false}
+        seen={below}
+        onSeen={(seen) => onSeen("below", seen)}
+      />
     </div>
   );
 }
 
 /** Alone it has the table at its side, to choose a function from. */
 export function SandwichPane(props: PaneProps) {
-  const { state, callers, callees, failed, colours, unit, palette, pattern, hovered, onHoverName, update, openMenu } = props.context;
+  const {
+    state,
+    callers,
+    callees,
+    failed,
+    colours,
+    unit,
+    palette,
+    pattern,
+    hovered,
+    onHoverName,
+    update,
+    openMenu,
+  } = props.context;
   const sandwich = (
     <Sandwich
       {...{ callers, callees, failed, colours, unit, palette, hovered }}

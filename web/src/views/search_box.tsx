@@ -27,7 +27,11 @@ export function useSearchCode(isWanted: boolean): [Code | null, problem: string]
   useEffect(() => {
     if (!isWanted || loaded) return;
     setProblem("");
-    loadCode().then((made) => setLoaded(made), async () => setProblem((await lostScript()).detail || "Perfolio was updated. Reload the page."));
+    loadCode().then(
+      (made) => setLoaded(made),
+      async () =>
+        setProblem((await lostScript()).detail || "Perfolio was updated. Reload the page."),
+    );
   }, [isWanted]);
   return [loaded, problem];
 }
@@ -39,7 +43,11 @@ export function useSearch(code: Code | null, flame: Flame | null, text: string):
       const pattern = code.compileSearch(text);
       return { pattern, error: "", result: code.search(flame, pattern) };
     } catch (error) {
-      return { pattern: null, error: error instanceof Error ? error.message : "This is not a valid regular expression.", result: null };
+      return {
+        pattern: null,
+        error: error instanceof Error ? error.message : "This is not a valid regular expression.",
+        result: null,
+      };
     }
   }, [code, flame, text]);
 }
@@ -91,7 +99,10 @@ export function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxP
         onKeyDown={key}
       />
       <output id="search-result" class="search-result" aria-live="polite">
-        {error || (flame && result ? `${countedAs(flame, result.functionCount)} · ${shareText(flame, result)}` : "")}
+        {error ||
+          (flame && result
+            ? `${countedAs(flame, result.functionCount)} · ${shareText(flame, result)}`
+            : "")}
       </output>
     </div>
   );

@@ -2,7 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { getJson } from "../api/api.ts";
 import type { Flame } from "../model/flame.ts";
-import { linksOf, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../model/source_link.ts";
+import {
+  linksOf,
+  SIDE_BEFORE,
+  sidesOfFrames,
+  sourceUrl,
+  type SourceLink,
+  type SourceRule,
+} from "../model/source_link.ts";
 import type { SourcePlaceProps } from "./panes.tsx";
 
 /** Of a share's own links, or the team's rules. */
@@ -13,20 +20,25 @@ const asked = new Map<string, Promise<Known>>();
 function knownAt(address: string): Promise<Known> {
   let known = asked.get(address);
   if (!known) {
-    known = getJson<{ links: Known }>(address).then(({ links }) => links, () => (asked.delete(address), []));
+    known = getJson<{ links: Known }>(address).then(
+      ({ links }) => links,
+      () => (asked.delete(address), []),
+    );
     asked.set(address, known);
   }
   return known;
 }
 
-const areFilledIn = (known: Known): known is SourceLink[] => known.every((one) => "binaries" in one);
+const areFilledIn = (known: Known): known is SourceLink[] =>
+  known.every((one) => "binaries" in one);
 const treeLinks = new WeakMap<Flame, { known: Known; links: SourceLink[] }>();
 
 /** Rules by build id are of the tree's own binaries. */
 function linksIn(flame: Flame, known: Known): SourceLink[] {
   if (areFilledIn(known)) return known;
   let made = treeLinks.get(flame);
-  if (made?.known !== known) treeLinks.set(flame, (made = { known, links: linksOf(known, flame.metadata.binaries ?? []) }));
+  if (made?.known !== known)
+    treeLinks.set(flame, (made = { known, links: linksOf(known, flame.metadata.binaries ?? []) }));
   return made.links;
 }
 
@@ -48,10 +60,21 @@ export function SourcePlace({ at, text, flame, frame }: SourcePlaceProps) {
     return () => void (isSeen = false);
   }, [address]);
   const { frames } = flame;
-  const url = sourceUrl(linksIn(flame, known), { file: frames.file(frame), line: frames.line(frame), mapping: frames.mapping(frame) });
+  const url = sourceUrl(linksIn(flame, known), {
+    file: frames.file(frame),
+    line: frames.line(frame),
+    mapping: frames.mapping(frame),
+  });
   if (!url) return <>{text}</>;
   return (
-    <a class="source-link" href={url} target="_blank" rel="noopener noreferrer" title={`Open ${text}`} onClick={(event) => event.stopPropagation()}>
+    <a
+      class="source-link"
+      href={url}
+      target="_blank"
+      rel="noopener noreferrer"
+      title={`Open ${text}`}
+      onClick={(event) => event.stopPropagation()}
+    >
       {text}
     </a>
   );

@@ -6,7 +6,15 @@ import { startOf, type Flame, type FrameTable } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { layoutRow, nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
-import { between, isSameWindow, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
+import {
+  between,
+  isSameWindow,
+  minShare,
+  panned,
+  wholeOf,
+  zoomed,
+  type Window,
+} from "../model/window.ts";
 import { IciclePainter, type Look, type PaintedBoxes, type Picture } from "./icicle_draw.ts";
 import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
@@ -69,7 +77,9 @@ const stages = new WeakMap<Element, Stage>();
 
 /** What each icicle of the page shows now, from the top of the page on. */
 export function picturesShown(): Picture[] {
-  return [...document.querySelectorAll(".icicle")].flatMap((element) => stages.get(element)?.picture() ?? []);
+  return [...document.querySelectorAll(".icicle")].flatMap(
+    (element) => stages.get(element)?.picture() ?? [],
+  );
 }
 
 export class Stage {
@@ -132,7 +142,10 @@ export class Stage {
     sizeCanvas(this.pictureElement, this.width, this.rows.viewPx, this.ratio);
     this.isOverlayFit = false;
     // A software canvas: with thousands of small boxes it is several times faster than an emulated GPU.
-    const context = this.pictureElement.getContext("2d", { alpha: false, willReadFrequently: true });
+    const context = this.pictureElement.getContext("2d", {
+      alpha: false,
+      willReadFrequently: true,
+    });
     if (!context) return;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.canvas = { context, painter: new IciclePainter(context) };
@@ -199,8 +212,10 @@ export class Stage {
   /** Moves the window because the address says so; what hands were about to do is forgotten. */
   setWindow(target: Window, isAnimated: boolean): void {
     clearTimeout(this.settling);
-    const isStill = isSameWindow(this.window, target) || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (isAnimated && !isStill) this.animation = { from: this.window, to: target, begun: performance.now() };
+    const isStill =
+      isSameWindow(this.window, target) || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (isAnimated && !isStill)
+      this.animation = { from: this.window, to: target, begun: performance.now() };
     else {
       this.animation = null;
       this.window = target;
@@ -238,7 +253,10 @@ export class Stage {
     const { from, to, begun } = this.animation;
     const time = Math.min(1, (performance.now() - begun) / zoomMs);
     const eased = 1 - (1 - time) ** 3;
-    this.window = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
+    this.window = {
+      from: from.from + (to.from - from.from) * eased,
+      to: from.to + (to.to - from.to) * eased,
+    };
     if (time === 1) {
       this.window = to;
       this.animation = null;
@@ -248,7 +266,10 @@ export class Stage {
   picture(): Picture {
     const { flame, colours, palette, marks, zoom } = this.scene;
     return {
-      flame, colours, palette, marks,
+      flame,
+      colours,
+      palette,
+      marks,
       window: this.window,
       rows: this.rows,
       scrollTop: this.scroller.scrollTop,
@@ -311,12 +332,23 @@ export class Stage {
     for (let i = 0; i < painter.boxes.count; i++) {
       const node = painter.boxes.node[i];
       const isCursor = node === cursor && isFocused;
-      if (node === this.hover || isCursor) this.paintOutline(overlay, painter.boxes.row[i], painter.boxes.x[i], painter.boxes.width[i], isCursor ? 3 : 2);
+      if (node === this.hover || isCursor)
+        this.paintOutline(
+          overlay,
+          painter.boxes.row[i],
+          painter.boxes.x[i],
+          painter.boxes.width[i],
+          isCursor ? 3 : 2,
+        );
       if (pinned?.has(node)) this.paintPin(overlay, painter.boxes, i);
     }
   }
 
-  private paintPin(overlay: CanvasRenderingContext2D, { row, x, width }: PaintedBoxes, i: number): void {
+  private paintPin(
+    overlay: CanvasRenderingContext2D,
+    { row, x, width }: PaintedBoxes,
+    i: number,
+  ): void {
     const top = this.rows.topOf(row[i]) - this.scroller.scrollTop;
     const right = x[i] + width[i];
     overlay.fillStyle = this.scene.palette.outline;
@@ -328,38 +360,67 @@ export class Stage {
   }
 
   /** A box of the echoed function. What is too narrow for an edge, as the run of a few pixels that has it, gets a thick line: edges would leave nothing else of a row of them. */
-  private paintEcho(overlay: CanvasRenderingContext2D, row: number, left: number, width: number): void {
+  private paintEcho(
+    overlay: CanvasRenderingContext2D,
+    row: number,
+    left: number,
+    width: number,
+  ): void {
     const top = this.rows.topOf(row) - this.scroller.scrollTop;
     const { palette } = this.scene;
     overlay.fillStyle = width < leastEdgedPx ? palette.outline : palette.veil;
-    if (width < leastEdgedPx) return overlay.fillRect(left, top + rowHeight - 1 - sliverPx, Math.max(1, width), sliverPx);
+    if (width < leastEdgedPx)
+      return overlay.fillRect(left, top + rowHeight - 1 - sliverPx, Math.max(1, width), sliverPx);
     overlay.fillRect(left, top, width, rowHeight - 1);
     this.paintOutline(overlay, row, left, width, 2);
   }
 
   /** Of every node of the runs, of which there may be a million, the name is asked for when the picture stands still. */
   private paintEchoes(overlay: CanvasRenderingContext2D, boxes: PaintedBoxes): void {
-    const { echoed, rows, scene: { flame } } = this;
+    const {
+      echoed,
+      rows,
+      scene: { flame },
+    } = this;
     if (echoed.name === "") return;
     const isEchoed = (node: number) => echoed.has(flame.frames, flame.frame[node]);
     if (!this.isResting) {
-      for (let i = 0; i < boxes.count; i++) if (isEchoed(boxes.node[i])) this.paintEcho(overlay, boxes.row[i], boxes.x[i], boxes.width[i]);
+      for (let i = 0; i < boxes.count; i++)
+        if (isEchoed(boxes.node[i]))
+          this.paintEcho(overlay, boxes.row[i], boxes.x[i], boxes.width[i]);
       return;
     }
     const [first, last] = rows.seen(this.scroller.scrollTop);
     for (let row = first; row <= last; row++)
       layoutRow(flame, row, this.window, this.width, (from, to, left, right) => {
         for (let at = from; at <= to; at++)
-          if (isEchoed(flame.rowNodes[at])) return this.paintEcho(overlay, row, left, right - left - (from === to && right - left > 3 ? 1 : 0));
+          if (isEchoed(flame.rowNodes[at]))
+            return this.paintEcho(
+              overlay,
+              row,
+              left,
+              right - left - (from === to && right - left > 3 ? 1 : 0),
+            );
       });
   }
 
   /** Of whole pixels, within the box: spread over two of them a line has half the contrast. */
-  private paintOutline(overlay: CanvasRenderingContext2D, row: number, x: number, width: number, linePx: number): void {
+  private paintOutline(
+    overlay: CanvasRenderingContext2D,
+    row: number,
+    x: number,
+    width: number,
+    linePx: number,
+  ): void {
     const line = linePx + (this.scene.palette.paintEdges ? 1 : 0);
     const left = Math.round(x);
     overlay.lineWidth = line;
-    overlay.strokeRect(left + line / 2, this.rows.topOf(row) - this.scroller.scrollTop + line / 2, Math.max(0, Math.round(x + width) - left - line), rowHeight - 1 - line);
+    overlay.strokeRect(
+      left + line / 2,
+      this.rows.topOf(row) - this.scroller.scrollTop + line / 2,
+      Math.max(0, Math.round(x + width) - left - line),
+      rowHeight - 1 - line,
+    );
   }
 
   /* ---- places ---- */
@@ -385,14 +446,18 @@ export class Stage {
     const { from, to } = this.target;
     const left = startOf(flame, cursor);
     const right = left + flame.width[cursor];
-    if (this.hasKeys && left < to && right > from) return ((Math.max(left, from) + Math.min(right, to)) / 2 - from) / (to - from);
+    if (this.hasKeys && left < to && right > from)
+      return ((Math.max(left, from) + Math.min(right, to)) / 2 - from) / (to - from);
     return this.hover >= 0 ? this.shareAt(pointerX) : 0.5;
   }
 
   /** Scrolls as little as needed to see a node; before the first size is known, resize does it. */
   reveal(node: number): void {
     if (this.rows.viewPx === 0) return;
-    this.scroller.scrollTop = this.rows.scrollFor(this.scene.flame.depth[node], this.scroller.scrollTop);
+    this.scroller.scrollTop = this.rows.scrollFor(
+      this.scene.flame.depth[node],
+      this.scroller.scrollTop,
+    );
   }
 
   /** Moves the window as little as needed to see some of a node. */
@@ -402,7 +467,12 @@ export class Stage {
     const left = startOf(this.scene.flame, node);
     const right = left + width;
     if (left < to && right > from) return;
-    const by = width >= to - from ? (left >= to ? left - from : right - to) : (left + right) / 2 - (from + to) / 2;
+    const by =
+      width >= to - from
+        ? left >= to
+          ? left - from
+          : right - to
+        : (left + right) / 2 - (from + to) / 2;
     this.panBy(by / (to - from), true);
   }
 }

@@ -8,8 +8,21 @@ import type { Pattern } from "../model/regex.ts";
 import { filterByName } from "../model/search.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
-import { changeOf, formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import {
+  frameTitle,
+  sortFunctions,
+  type FunctionRow,
+  type Sort,
+  type SortColumn,
+} from "../model/functions.ts";
+import {
+  changeOf,
+  formatChange,
+  formatExact,
+  formatPercent,
+  formatSigned,
+  formatValue,
+} from "../model/units.ts";
 import { shownName } from "../model/visible_text_model.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Menu, ProblemView } from "../ui/kit.tsx";
@@ -62,15 +75,24 @@ const after = (label: string, className: string): Column => ({
   label,
   hint: "in the function and its callees",
   className: `value ${className}`,
-  Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.cum} total={flame.total} {...{ unit, bound }} tone={className} />,
+  Cell: ({ row, flame, unit, bound }) => (
+    <ValueCell value={row.cum} total={flame.total} {...{ unit, bound }} tone={className} />
+  ),
 });
 const own = (label: string): Column => ({
   label,
   hint: "in the function itself",
   className: "value",
-  Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.flat} total={flame.total} {...{ unit, bound }} />,
+  Cell: ({ row, flame, unit, bound }) => (
+    <ValueCell value={row.flat} total={flame.total} {...{ unit, bound }} />
+  ),
 });
-const place = (label: string, hint: string, textOf: (row: FunctionRow) => string, isSource: boolean): Column => ({
+const place = (
+  label: string,
+  hint: string,
+  textOf: (row: FunctionRow) => string,
+  isSource: boolean,
+): Column => ({
   label,
   hint,
   className: "place",
@@ -84,7 +106,12 @@ const file = place("File", "by the file of its code", (row) => row.file, true);
 const binary = place("Binary", "by the program or library", (row) => row.binary, false);
 
 /** Its cells are buttons, which the table itself makes. */
-const nameColumn: Column = { label: "Function", hint: "by name", className: "name", Cell: () => <></> };
+const nameColumn: Column = {
+  label: "Function",
+  hint: "by name",
+  className: "name",
+  Cell: () => <></>,
+};
 
 type Columns = Partial<Record<SortColumn, Column>>;
 const plainColumns: Columns = { flat: own("Self"), cum: after("Total", "cum"), file, binary };
@@ -93,28 +120,57 @@ const diffColumns: Columns = {
     label: "Before",
     hint: "total on the left side",
     className: "value before",
-    Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.baseCum} total={flame.baseTotal} {...{ unit, bound }} tone="before" />,
+    Cell: ({ row, flame, unit, bound }) => (
+      <ValueCell value={row.baseCum} total={flame.baseTotal} {...{ unit, bound }} tone="before" />
+    ),
   },
   cum: { ...after("After", "after"), hint: "total on the right side" },
-  change: { label: "Change", hint: "of the total", className: "value", Cell: ({ row, unit, bound }) => <ChangeCell before={row.baseCum} after={row.cum} {...{ unit, bound }} /> },
+  change: {
+    label: "Change",
+    hint: "of the total",
+    className: "value",
+    Cell: ({ row, unit, bound }) => (
+      <ChangeCell before={row.baseCum} after={row.cum} {...{ unit, bound }} />
+    ),
+  },
   flatbefore: {
     label: "Self before",
     hint: "in the function itself, on the left side",
     className: "value before",
-    Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.baseFlat} total={flame.baseTotal} {...{ unit, bound }} tone="before" />,
+    Cell: ({ row, flame, unit, bound }) => (
+      <ValueCell value={row.baseFlat} total={flame.baseTotal} {...{ unit, bound }} tone="before" />
+    ),
   },
   flat: { ...own("Self after"), hint: "in the function itself, on the right side" },
-  flatchange: { label: "Self change", hint: "in the function itself", className: "value", Cell: ({ row, unit, bound }) => <ChangeCell before={row.baseFlat} after={row.flat} {...{ unit, bound }} /> },
+  flatchange: {
+    label: "Self change",
+    hint: "in the function itself",
+    className: "value",
+    Cell: ({ row, unit, bound }) => (
+      <ChangeCell before={row.baseFlat} after={row.flat} {...{ unit, bound }} />
+    ),
+  },
   file,
   binary,
 };
 /** Numbers, the name, and behind it where the code was. */
-const inOrder = (ids: readonly SortColumn[]): SortColumn[] => [...ids.filter((id) => !isText(id)), "name", ...ids.filter(isText)];
+const inOrder = (ids: readonly SortColumn[]): SortColumn[] => [
+  ...ids.filter((id) => !isText(id)),
+  "name",
+  ...ids.filter(isText),
+];
 /** By line a name alone says too little. */
 const defaultColumns = ({ isDiff, metadata }: Flame): SortColumn[] =>
-  isDiff ? ["before", "cum", "change"] : metadata.group_by === "line" ? ["flat", "cum", "file"] : ["flat", "cum"];
+  isDiff
+    ? ["before", "cum", "change"]
+    : metadata.group_by === "line"
+      ? ["flat", "cum", "file"]
+      : ["flat", "cum"];
 
-const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
+const defaultSort = (isDiff: boolean): Sort => ({
+  column: isDiff ? "change" : "flat",
+  descending: true,
+});
 
 interface HeaderProps {
   columns: [SortColumn, Omit<Column, "Cell">][];
@@ -133,9 +189,17 @@ function Header({ columns, sort, onSort }: HeaderProps) {
         const order = isSorted ? (sort.descending ? "descending" : "ascending") : "none";
         return (
           <div class={`cell ${column.className}`} role="columnheader" aria-sort={order} key={id}>
-            <button type="button" title={column.hint} onClick={() => onSort({ column: id, descending: isSorted ? !sort.descending : !isText(id) })}>
+            <button
+              type="button"
+              title={column.hint}
+              onClick={() =>
+                onSort({ column: id, descending: isSorted ? !sort.descending : !isText(id) })
+              }
+            >
               {column.label}
-              <span class="sort-mark">{isSorted && <Icon name={sort.descending ? "down" : "up"} />}</span>
+              <span class="sort-mark">
+                {isSorted && <Icon name={sort.descending ? "down" : "up"} />}
+              </span>
             </button>
           </div>
         );
@@ -145,14 +209,24 @@ function Header({ columns, sort, onSort }: HeaderProps) {
 }
 
 /** Which columns there are; in their own order, however they were chosen. */
-function ColumnMenu({ known, shown, onChange }: { known: Columns; shown: readonly SortColumn[]; onChange: (columns: SortColumn[]) => void }) {
+function ColumnMenu({
+  known,
+  shown,
+  onChange,
+}: {
+  known: Columns;
+  shown: readonly SortColumn[];
+  onChange: (columns: SortColumn[]) => void;
+}) {
   const ids = Object.keys(known) as SortColumn[];
-  const toggle = (id: SortColumn) => onChange(ids.filter((other) => shown.includes(other) !== (other === id)));
+  const toggle = (id: SortColumn) =>
+    onChange(ids.filter((other) => shown.includes(other) !== (other === id)));
   return (
     <Menu label="Columns" icon="columns" class="column-menu">
       {ids.map((id) => (
         <label key={id} class="menu-check">
-          <input type="checkbox" checked={shown.includes(id)} onChange={() => toggle(id)} /> {known[id]!.label}
+          <input type="checkbox" checked={shown.includes(id)} onChange={() => toggle(id)} />{" "}
+          {known[id]!.label}
         </label>
       ))}
     </Menu>
@@ -171,7 +245,10 @@ export function ValueCell({ value, total, unit, bound, tone = "" }: ValueProps) 
   const share = total ? Math.min(1, Math.max(0, value / total)) : 0;
   return (
     <div class={`cell value ${tone}`} role="cell" title={bound + formatExact(value, unit)}>
-      <span class="amount">{bound}{formatValue(value, unit)}</span>
+      <span class="amount">
+        {bound}
+        {formatValue(value, unit)}
+      </span>
       <span class="percent">{formatPercent(value, total)}</span>
       <span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
     </div>
@@ -179,12 +256,25 @@ export function ValueCell({ value, total, unit, bound, tone = "" }: ValueProps) 
 }
 
 /** Of two numbers that are at least something the change is about something. */
-export function ChangeCell({ before, after, unit, bound }: { before: number; after: number; unit: string; bound: Bound }) {
+export function ChangeCell({
+  before,
+  after,
+  unit,
+  bound,
+}: {
+  before: number;
+  after: number;
+  unit: string;
+  bound: Bound;
+}) {
   const delta = changeOf(before, after);
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
   return (
     <div class={`cell value change ${tone}`} role="cell" title={formatExact(delta, unit)}>
-      <span class="amount">{bound && "≈ "}{formatSigned(delta, unit)}</span>
+      <span class="amount">
+        {bound && "≈ "}
+        {formatSigned(delta, unit)}
+      </span>
       <span class="percent">{formatChange(before, after)}</span>
     </div>
   );
@@ -192,7 +282,9 @@ export function ChangeCell({ before, after, unit, bound }: { before: number; aft
 
 /** How many rows a key goes on; pages are of so many. */
 const stepOf = (key: string, page: number): number | undefined =>
-  ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity })[key];
+  ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity })[
+    key
+  ];
 
 /**
  * Which rows are seen, where they stand and how wide their names may be, kept up to date; columns tells when others are shown.
@@ -208,14 +300,24 @@ export function useSeenRows(count: number, columns = "") {
   const update = () => {
     const element = scroller.current;
     if (!element) return;
-    const { top, shift } = listSpace(latest.current * rowPx, element.clientHeight, element.scrollTop);
+    const { top, shift } = listSpace(
+      latest.current * rowPx,
+      element.clientHeight,
+      element.scrollTop,
+    );
     const first = Math.max(0, Math.floor(top / rowPx) - spareRows);
     const last = Math.ceil((top + element.clientHeight) / rowPx) + spareRows;
     const nameWidth = element.querySelector(".cell.name")?.clientWidth ?? 0;
-    setSeen((old) => (old.first === first && old.last === last && old.shift === shift && old.nameWidth === nameWidth ? old : { first, last, shift, nameWidth }));
+    setSeen((old) =>
+      old.first === first && old.last === last && old.shift === shift && old.nameWidth === nameWidth
+        ? old
+        : { first, last, shift, nameWidth },
+    );
   };
   const focusWanted = () => {
-    const name = scroller.current?.querySelector<HTMLElement>(`[aria-rowindex="${wanted.current + 2}"] > .name > [tabindex]`);
+    const name = scroller.current?.querySelector<HTMLElement>(
+      `[aria-rowindex="${wanted.current + 2}"] > .name > [tabindex]`,
+    );
     if (!name) return;
     wanted.current = -1;
     name.focus({ preventScroll: true });
@@ -241,7 +343,8 @@ export function useSeenRows(count: number, columns = "") {
     const observer = new ResizeObserver(update);
     observer.observe(scroller.current!);
     // A table that finds its place beside another view has its width before its columns have theirs.
-    for (const head of scroller.current!.parentElement!.querySelectorAll(".head > .name")) observer.observe(head);
+    for (const head of scroller.current!.parentElement!.querySelectorAll(".head > .name"))
+      observer.observe(head);
     return () => observer.disconnect();
   }, [columns]);
   useLayoutEffect(update, [count, columns]);
@@ -261,7 +364,8 @@ export function useSeenRows(count: number, columns = "") {
 
 /** Of chosen columns: they may need more room than there is, then the table scrolls sideways. */
 function widthsOf(columns: [SortColumn, Column][]) {
-  const widthOf = ([id]: [SortColumn, unknown]) => (id === "name" ? "minmax(9rem, 2fr)" : isText(id) ? "minmax(7rem, 1fr)" : "var(--value)");
+  const widthOf = ([id]: [SortColumn, unknown]) =>
+    id === "name" ? "minmax(9rem, 2fr)" : isText(id) ? "minmax(7rem, 1fr)" : "var(--value)";
   return {
     "--columns": columns.map(widthOf).join(" "),
     "--least": `${columns.reduce((sum, [id]) => sum + (isText(id) ? 7 : 9), 4)}rem`,
@@ -275,11 +379,17 @@ function Table(props: TableProps) {
   const asked = props.columns.filter((id) => known[id]);
   const ids = asked.length ? asked : defaultColumns(flame);
   const isCustom = asked.length > 0 || ids.includes("file");
-  const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? { ...nameColumn, label: frameTitle(flame) } : known[id]!]);
+  const columns = inOrder(ids).map((id): [SortColumn, Column] => [
+    id,
+    id === "name" ? { ...nameColumn, label: frameTitle(flame) } : known[id]!,
+  ]);
   // Sorting costs more than finding, so no letter of a search sorts anew.
   const all = useMemo(() => sortFunctions(rows, sort), [rows, sort.column, sort.descending]);
   const sorted = useMemo(() => (pattern ? filterByName(all, pattern) : all), [all, pattern]);
-  const { list, scroller, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
+  const { list, scroller, nameWidth, first, last, spacePx, topOf } = useSeenRows(
+    sorted.length,
+    ids.join(),
+  );
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return shownName(name);
@@ -287,11 +397,25 @@ function Table(props: TableProps) {
     return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || shownName(name);
   };
   /** A button's spoken name must hold the text that is seen; the whole name is its description then. */
-  const spoken = (name: string) => ({ [shownName(name).includes(shown(name)) ? "aria-label" : "title"]: shownName(name) });
+  const spoken = (name: string) => ({
+    [shownName(name).includes(shown(name)) ? "aria-label" : "title"]: shownName(name),
+  });
 
   const nameCell = (row: FunctionRow) => (
-    <div class="cell name" role="cell" key="name" title={[shownName(row.name), row.file].filter(Boolean).join("\n")}>
-      {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
+    <div
+      class="cell name"
+      role="cell"
+      key="name"
+      title={[shownName(row.name), row.file].filter(Boolean).join("\n")}
+    >
+      {!flame.isDiff && (
+        <span
+          class="swatch"
+          style={{
+            background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)],
+          }}
+        />
+      )}
       <button
         type="button"
         tabIndex={-1}
@@ -319,7 +443,12 @@ function Table(props: TableProps) {
         <div role="rowgroup">
           <Header columns={columns} sort={sort} onSort={props.onSort} />
         </div>
-        <div class="rows" role="rowgroup" aria-label="Rows. Arrow keys move between them." {...list}>
+        <div
+          class="rows"
+          role="rowgroup"
+          aria-label="Rows. Arrow keys move between them."
+          {...list}
+        >
           <div class="rows-space" style={{ height: `${spacePx}px` }} role="presentation">
             {sorted.slice(first, last).map((row, i) => (
               <div
@@ -337,11 +466,25 @@ function Table(props: TableProps) {
                   props.onMenu(row.name, event.clientX, event.clientY);
                 }}
               >
-                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} {...{ row, flame, unit, bound, placed }} />))}
+                {columns.map(([id, { Cell }]) =>
+                  id === "name" ? (
+                    nameCell(row)
+                  ) : (
+                    <Cell key={id} {...{ row, flame, unit, bound, placed }} />
+                  ),
+                )}
               </div>
             ))}
           </div>
-          {sorted.length === 0 && <p class="nothing">{props.isAwaitingRows ? "Counting the table." : pattern ? "Nothing matches the search." : "No functions."}</p>}
+          {sorted.length === 0 && (
+            <p class="nothing">
+              {props.isAwaitingRows
+                ? "Counting the table."
+                : pattern
+                  ? "Nothing matches the search."
+                  : "No functions."}
+            </p>
+          )}
         </div>
       </div>
       <ColumnMenu known={known} shown={ids} onChange={props.onColumns} />
@@ -350,7 +493,24 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, isAwaitingRows, rowBound, rowsFailed, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu, placed } = context;
+  const {
+    state,
+    flame,
+    rows,
+    isAwaitingRows,
+    rowBound,
+    rowsFailed,
+    colours,
+    unit,
+    palette,
+    pattern,
+    hovered,
+    onHoverName,
+    update,
+    mark,
+    openMenu,
+    placed,
+  } = context;
   if (rowsFailed) return <ProblemView {...rowsFailed} />;
   return (
     <Table

@@ -43,8 +43,26 @@ interface ToolbarProps {
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { state, update, offered, sampleTypes, typeIndex, groupChoices, group, isDiff, isFile, canChooseNames, commentCount, tools, flame, searching, isMoved, canSave } = props;
-  const { onView, onRegroup, onBeside, onType, onRules, onMatch, onShowAll, onSave, onKeys } = props;
+  const {
+    state,
+    update,
+    offered,
+    sampleTypes,
+    typeIndex,
+    groupChoices,
+    group,
+    isDiff,
+    isFile,
+    canChooseNames,
+    commentCount,
+    tools,
+    flame,
+    searching,
+    isMoved,
+    canSave,
+  } = props;
+  const { onView, onRegroup, onBeside, onType, onRules, onMatch, onShowAll, onSave, onKeys } =
+    props;
   /** On a phone most of the toolbar is folded, so that the picture has room. */
   const [isFolded, setFolded] = useState(true);
   return (
@@ -54,14 +72,24 @@ export function Toolbar(props: ToolbarProps) {
         label="View"
         value={state.view}
         onChange={onView}
-        choices={offered.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon, count: view === "comments" ? commentCount : 0 }))}
+        choices={offered.map((view) => ({
+          value: view,
+          label: panes[view].label,
+          icon: panes[view].icon,
+          count: view === "comments" ? commentCount : 0,
+        }))}
       />
       <Select
         label="Beside it"
         value={state.beside}
         choices={[
           { value: "", label: "one view" },
-          ...offered.filter((view) => view !== state.view).map((view) => ({ value: view as string, label: `+ ${panes[view].label.toLowerCase()}` })),
+          ...offered
+            .filter((view) => view !== state.view)
+            .map((view) => ({
+              value: view as string,
+              label: `+ ${panes[view].label.toLowerCase()}`,
+            })),
         ]}
         onChange={(view) => onBeside(view as View | "")}
       />
@@ -69,20 +97,38 @@ export function Toolbar(props: ToolbarProps) {
         <Select
           label="Sample type"
           value={String(typeIndex)}
-          choices={sampleTypes.map((_, i) => ({ value: String(i), label: sampleTypeLabel(sampleTypes, i) }))}
+          choices={sampleTypes.map((_, i) => ({
+            value: String(i),
+            label: sampleTypeLabel(sampleTypes, i),
+          }))}
           onChange={(value) => onType(Number(value))}
         />
       )}
-      {groupChoices.length > 0 && <Select label="Group" value={group} choices={groupChoices} onChange={(group) => onRegroup({ group })} />}
+      {groupChoices.length > 0 && (
+        <Select
+          label="Group"
+          value={group}
+          choices={groupChoices}
+          onChange={(group) => onRegroup({ group })}
+        />
+      )}
       {!isDiff && (
         <Select
           label="Colours"
           value={state.colour}
-          choices={colourModes.map((mode) => ({ value: mode, label: `colour: ${colourNames[mode]}` }))}
+          choices={colourModes.map((mode) => ({
+            value: mode,
+            label: `colour: ${colourNames[mode]}`,
+          }))}
           onChange={(mode) => update({ colour: mode as ColourMode })}
         />
       )}
-      <RuleMenu rules={state.rules} onChange={onRules} names={state.names} onNames={canChooseNames && ((names) => onRegroup({ names }))} />
+      <RuleMenu
+        rules={state.rules}
+        onChange={onRules}
+        names={state.names}
+        onNames={canChooseNames && ((names) => onRegroup({ names }))}
+      />
       {tools}
       <SearchBox
         text={state.search}
@@ -91,11 +137,39 @@ export function Toolbar(props: ToolbarProps) {
         onText={(text) => update({ search: text }, "replace")}
         onNext={onMatch}
       />
-      <Button icon="settings" class="fold-button" aria-expanded={!isFolded} onClick={() => setFolded(!isFolded)} title="More of the view" aria-label="More of the view" />
+      <Button
+        icon="settings"
+        class="fold-button"
+        aria-expanded={!isFolded}
+        onClick={() => setFolded(!isFolded)}
+        title="More of the view"
+        aria-label="More of the view"
+      />
       <span class="toolbar-end">
-        <Button icon="zoomout" class="reset-button" disabled={!isMoved} onClick={onShowAll} title="Show everything (0)" aria-label="Reset zoom" />
-        {!isFile && <Button icon="download" disabled={!canSave} onClick={onSave} title="Save this view (e)" aria-label="Save this view" />}
-        <Button icon="keyboard" class="keys-button" onClick={onKeys} title="Keys (?)" aria-label="Keys" />
+        <Button
+          icon="zoomout"
+          class="reset-button"
+          disabled={!isMoved}
+          onClick={onShowAll}
+          title="Show everything (0)"
+          aria-label="Reset zoom"
+        />
+        {!isFile && (
+          <Button
+            icon="download"
+            disabled={!canSave}
+            onClick={onSave}
+            title="Save this view (e)"
+            aria-label="Save this view"
+          />
+        )}
+        <Button
+          icon="keyboard"
+          class="keys-button"
+          onClick={onKeys}
+          title="Keys (?)"
+          aria-label="Keys"
+        />
       </span>
     </div>
   );

@@ -23,11 +23,16 @@ export function useFilters({ rules, labels }: Filters, update: Update) {
     setRules,
     setLabels: (labels: readonly string[]) => setFilters({ labels: cleanLabelRules(labels) }),
     clear: () => setFilters({ rules: [], labels: [] }),
-    addRule: (action: Action, name: string) => name && setRules([...rules, { action, text: exactly(name), isOff: false }]),
+    addRule: (action: Action, name: string) =>
+      name && setRules([...rules, { action, text: exactly(name), isOff: false }]),
     step: (way: "undo" | "redo") => {
       const other = undone.current?.[way]();
       if (!other) return say(`There is nothing to ${way}`);
-      update(keyOf({ ...other, rules: [] }) === keyOf({ ...filters, rules: [] }) ? other : { ...other, root: "" });
+      update(
+        keyOf({ ...other, rules: [] }) === keyOf({ ...filters, rules: [] })
+          ? other
+          : { ...other, root: "" },
+      );
     },
   };
 }

@@ -42,7 +42,8 @@ class GraphWorker {
       worker.terminate();
       this.worker = null;
       this.tree = null;
-      for (const { reject } of this.jobs.values()) reject(new Error("The browser stopped drawing the graph. There may not be enough memory."));
+      for (const { reject } of this.jobs.values())
+        reject(new Error("The browser stopped drawing the graph. There may not be enough memory."));
       this.jobs.clear();
     });
     return worker;
@@ -64,7 +65,10 @@ class GraphWorker {
 
   async layout(graph: CallGraph, sizes: Size[]): Promise<Layout> {
     const most = Math.max(...graph.nodes.map((node) => sizeOf(node.cum)), 1);
-    const reply = await this.ask({ sizes, wires: graph.edges.map(({ from, to, sum }) => ({ from, to, weight: sizeOf(sum) / most })) });
+    const reply = await this.ask({
+      sizes,
+      wires: graph.edges.map(({ from, to, sum }) => ({ from, to, weight: sizeOf(sum) / most })),
+    });
     if (!("layout" in reply)) throw new Error("The browser could not draw the graph. Try again.");
     return reply.layout;
   }
@@ -73,7 +77,9 @@ class GraphWorker {
 function treeOf(flame: Flame) {
   const { frame, parentDelta, self, baseSelf } = flame;
   const { groupOf, first } = groupFrames(flame);
-  const isOther = Uint8Array.from(first, (at) => (flame.frames.flags(at) & (FrameFlag.Other | FrameFlag.Label) ? 1 : 0));
+  const isOther = Uint8Array.from(first, (at) =>
+    flame.frames.flags(at) & (FrameFlag.Other | FrameFlag.Label) ? 1 : 0,
+  );
   return { columns: { frame, parentDelta, self, baseSelf }, groups: { groupOf, isOther } };
 }
 
@@ -87,7 +93,11 @@ export interface GraphPicture<Box extends { size: Size }> {
 }
 
 /** The last picture stays while the next is made. */
-export function useGraph<Box extends { size: Size }>(flame: Flame, mostNodes: number, makeBoxes: (graph: CallGraph) => Box[]) {
+export function useGraph<Box extends { size: Size }>(
+  flame: Flame,
+  mostNodes: number,
+  makeBoxes: (graph: CallGraph) => Box[],
+) {
   const [made, setMade] = useState<{ picture: GraphPicture<Box>; mostNodes: number } | null>(null);
   const [problem, setProblem] = useState<unknown>(null);
   const [attempt, setAttempt] = useState(0);
@@ -98,11 +108,19 @@ export function useGraph<Box extends { size: Size }>(flame: Flame, mostNodes: nu
       const graph = await worker.count(flame, mostNodes);
       if (isLeft) return;
       const boxes = makeBoxes(graph);
-      const layout = await worker.layout(graph, boxes.map((box) => box.size));
+      const layout = await worker.layout(
+        graph,
+        boxes.map((box) => box.size),
+      );
       if (!isLeft) setMade({ picture: { flame, graph, boxes, layout }, mostNodes });
     };
     make().catch((error) => isLeft || setProblem(error));
     return () => void (isLeft = true);
   }, [flame, mostNodes, attempt]);
-  return { picture: made?.picture ?? null, isCurrent: made?.picture.flame === flame && made.mostNodes === mostNodes, problem, retry: () => setAttempt(attempt + 1) };
+  return {
+    picture: made?.picture ?? null,
+    isCurrent: made?.picture.flame === flame && made.mostNodes === mostNodes,
+    problem,
+    retry: () => setAttempt(attempt + 1),
+  };
 }

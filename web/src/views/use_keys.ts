@@ -9,15 +9,33 @@ export const setKeysOff = (isOff: boolean): boolean => keepList("keys-off", isOf
 
 /** Nobody else means this key: it is the page's. */
 export const isPageKey = (event: KeyboardEvent): boolean =>
-  !(event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]") || (event.key.length === 1 && areKeysOff()));
+  !(
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    event.defaultPrevented ||
+    isTyping(event.target) ||
+    document.querySelector("dialog[open]") ||
+    (event.key.length === 1 && areKeysOff())
+  );
 
 /** Ctrl+F goes to the page's search, from there to the browser's: a canvas holds no text that it would find. */
 export function useFindKey(search: () => HTMLInputElement | null): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      const isFind = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "f";
+      const isFind =
+        (event.ctrlKey || event.metaKey) &&
+        !event.altKey &&
+        !event.shiftKey &&
+        event.key.toLowerCase() === "f";
       const field = search();
-      if (!isFind || !field || document.activeElement === field || document.querySelector("dialog[open]")) return;
+      if (
+        !isFind ||
+        !field ||
+        document.activeElement === field ||
+        document.querySelector("dialog[open]")
+      )
+        return;
       event.preventDefault();
       field.focus();
       field.select();

@@ -15,14 +15,25 @@ interface Ways {
   hasSandwich: boolean;
 }
 
-export function usePlace(flame: Flame | null, state: ViewState, update: Update, { opensOthers, hasOwnRules, hasSandwich }: Ways) {
+export function usePlace(
+  flame: Flame | null,
+  state: ViewState,
+  update: Update,
+  { opensOthers, hasOwnRules, hasSandwich }: Ways,
+) {
   const [cursor, setCursor] = useState(0);
   /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
-  const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({ flame: null, nodes: new Map() });
+  const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({
+    flame: null,
+    nodes: new Map(),
+  });
   if (chosen.current.flame !== flame) chosen.current = { flame, nodes: new Map() };
   const [choice, setChoice] = useState(0);
   const findNode = (hash: string) => chosen.current.nodes.get(hash) ?? findByPathHash(flame!, hash);
-  const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findNode(state.zoom)) : 0), [flame, state.zoom, choice]);
+  const zoom = useMemo(
+    () => (flame && state.zoom ? Math.max(0, findNode(state.zoom)) : 0),
+    [flame, state.zoom, choice],
+  );
   // Where a link's frame is not in this tree, its part of that frame means nothing.
   const part = state.zoom && zoom === 0 ? null : state.window;
   const isMovedByHand = useRef(false);
@@ -31,8 +42,10 @@ export function usePlace(flame: Flame | null, state: ViewState, update: Update, 
   useEffect(() => {
     const before = stood.current;
     stood.current = { flame, zoom: state.zoom };
-    const isFollowed = flame && before.flame && before.flame !== flame && before.zoom === state.zoom;
-    if (!isMovedByHand.current) setCursor((isFollowed && sameNode(before.flame!, cursor, flame)) || zoom);
+    const isFollowed =
+      flame && before.flame && before.flame !== flame && before.zoom === state.zoom;
+    if (!isMovedByHand.current)
+      setCursor((isFollowed && sameNode(before.flame!, cursor, flame)) || zoom);
     isMovedByHand.current = false;
   }, [flame, zoom]);
 
@@ -47,19 +60,22 @@ export function usePlace(flame: Flame | null, state: ViewState, update: Update, 
   };
   /** What was opened below a node is closed where a frame outside of it is shown. */
   const showing = (node: number, seen: SeenPart | null = null): Partial<ViewState> => {
-    const root = flame && state.root ? findByPathHash(flame, flame.metadata.root ?? state.root) : -1;
+    const root =
+      flame && state.root ? findByPathHash(flame, flame.metadata.root ?? state.root) : -1;
     const isInside = flame !== null && root > 0 && node >= root && node < flame.end[root];
     return { zoom: hashOf(node), window: seen, root: isInside ? state.root : "" };
   };
   const hasHalves = hasSandwich && (state.above ?? state.below) !== null;
   const zoomOut = () => {
-    if (hasHalves && (document.activeElement?.closest(".sandwich-half") || (zoom === 0 && !part))) update({ above: null, below: null });
+    if (hasHalves && (document.activeElement?.closest(".sandwich-half") || (zoom === 0 && !part)))
+      update({ above: null, below: null });
     else if (flame && (zoom > 0 || part)) update(showing(part ? zoom : parentOf(flame, zoom)));
   };
   /** An "other" box is opened: the server is asked for what is below its parent. */
   const openOther = (other: number) => {
     const parent = parentOf(flame!, other);
-    if (!opensOthers || parent === 0) return say("These stacks are too small to be shown separately");
+    if (!opensOthers || parent === 0)
+      return say("These stacks are too small to be shown separately");
     if (hasOwnRules) return say("Switch the rules off to open this box");
     const hash = hashOf(parent);
     if (hash !== state.root) update({ zoom: hash, root: hash, window: null });

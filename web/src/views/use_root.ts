@@ -4,7 +4,8 @@ import type { Problem } from "../api/api.ts";
 import type { Update, ViewState } from "../state.ts";
 
 /** As the server says it of nothing else; of before the tree came, or it would have been found. */
-export const isOfRoot = ({ status, detail }: Problem) => status === 400 && detail.startsWith("root ");
+export const isOfRoot = ({ status, detail }: Problem) =>
+  status === 400 && detail.startsWith("root ");
 
 /** Was there a part that could not be opened? */
 export function useRoot(problem: Problem | null, { root }: ViewState, update: Update): boolean {

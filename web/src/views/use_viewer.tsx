@@ -24,7 +24,10 @@ import { useViewerSearch, useViewerTree } from "./use_viewer_tree.ts";
 import type { ViewerProps } from "./viewer.tsx";
 import { useViewerKeys } from "./viewer_keys.ts";
 
-const sourcePlace = later(async () => (await import("./source_place.tsx")).SourcePlace, (_, { text }) => <>{text}</>);
+const sourcePlace = later(
+  async () => (await import("./source_place.tsx")).SourcePlace,
+  (_, { text }) => <>{text}</>,
+);
 
 /** The node and the function under the pointer; -1 and "" for none. */
 function useHover(flame: Flame | null) {
@@ -56,24 +59,45 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const opensOthers = props.opensOthers === true;
   const palette = usePalette();
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
-  const tree = useViewerTree({ state, shownPanes, flameKey: props.flameKey, load: props.load, opensOthers });
+  const tree = useViewerTree({
+    state,
+    shownPanes,
+    flameKey: props.flameKey,
+    load: props.load,
+    opensOthers,
+  });
   const { loaded, link, texts, shown, isCurrent, problem } = tree;
   const { flame, source } = shown;
   const hover = useHover(flame);
   const overlays = useOverlays();
   const filters = useFilters(state, update);
   const search = useViewerSearch(flame, texts.search, state.marked);
-  const rows = useRows(flame, shownPanes.some((pane) => pane.wantsRows), loaded, props.loadRows);
+  const rows = useRows(
+    flame,
+    shownPanes.some((pane) => pane.wantsRows),
+    loaded,
+    props.loadRows,
+  );
   // From the whole profile, so that rules do not change the meaning of a colour.
   const colours = useMemo(
-    () => (source ? new FrameColours(source, isDiff ? "package" : state.colour, props.hues?.[state.colour]) : null),
+    () =>
+      source
+        ? new FrameColours(source, isDiff ? "package" : state.colour, props.hues?.[state.colour])
+        : null,
     [source, state.colour],
   );
   const hasSandwich = shownPanes.includes(panes.sandwich);
-  const place = usePlace(flame, state, update, { opensOthers, hasOwnRules: texts.rest.length > 0, hasSandwich });
+  const place = usePlace(flame, state, update, {
+    opensOthers,
+    hasOwnRules: texts.rest.length > 0,
+    hasSandwich,
+  });
   const { zoom, part, cursor } = place;
   const [commenting, setCommenting] = useState(0);
-  const pinned = useMemo(() => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()), [flame, props.pins]);
+  const pinned = useMemo(
+    () => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()),
+    [flame, props.pins],
+  );
 
   useEffect(hearLongPresses, []);
   useEffect(() => {
@@ -93,14 +117,17 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const { group, groupChoices, nextGroup } = groupChoice(props, state);
   const hasGroups = groupChoices.length > 0;
   const seen = viewChoice(state, update);
-  const offered = views.filter((view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels));
+  const offered = views.filter(
+    (view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels),
+  );
   const seek: PaneContext["seek"] = useRef(null);
   const seekMatch = (step: 1 | -1) => {
     seek.current?.(step);
     if (hasTree(shownPanes)) place.goTo(search.matchFrom(cursor, step));
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
-  const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
+  const cursorName = () =>
+    flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "";
   const openMenu = (name: string, x: number, y: number) => name && overlays.setMenu({ name, x, y });
   /** Opens the comment form, pinned to the cursor's frame if it has that name, else to the widest frame of the function. */
   const comment = (name: string) => {
@@ -109,7 +136,19 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     setCommenting(commenting + 1);
   };
   useViewerKeys({
-    flame: problem ? null : flame, state, update, place, filters, seen, type, offered, isDiff, cursorName, seekMatch, mark, openMenu,
+    flame: problem ? null : flame,
+    state,
+    update,
+    place,
+    filters,
+    seen,
+    type,
+    offered,
+    isDiff,
+    cursorName,
+    seekMatch,
+    mark,
+    openMenu,
     hasCursor: hasTree(shownPanes),
     onNextGroup: () => hasGroups && regroup({ group: nextGroup }),
     onSave: () => !isFile && overlays.setExporting(true),
@@ -121,38 +160,81 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     if (!props.sources || !flame || frame < 0) return text;
     return <sourcePlace.Component at={props.sources} text={text} flame={flame} frame={frame} />;
   };
-  const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, palette, zoom, part, cursor, mark, openMenu, placed, comments, seek, pinned, commenting,
-    unit: flame.metadata.unit ?? "",
-    marks: search.marks,
-    pattern: search.pattern,
-    rows: rows.rows,
-    isAwaitingRows: rows.isAwaiting,
-    rowBound: rows.bound,
-    rowsFailed: rows.failed,
-    callers: shown.callers,
-    callees: shown.callees,
-    failed: shown.error && { problem: asProblem(shown.error), onRetry: shown.error.rule < 0 ? shown.retry : undefined },
-    hovered: hover.name,
-    onHover: hover.onHover,
-    onHoverName: hover.onHoverName,
-    onCursor: place.setCursor,
-    onZoom: place.zoomTo,
-    onPart: place.seePart,
-    addRule: filters.addRule,
-    setRules: filters.setRules,
-    setLabels: filters.setLabels,
-    labelsKey: props.flameKey,
-    loadLabels: props.loadLabels ?? null,
-    canGroup: hasGroups,
-    regrouped: hasGroups ? { groups: groupChoices.map(({ value }) => value), canServe: opensOthers, load: props.load } : null,
-  };
+  const context: PaneContext | null = flame &&
+    source &&
+    colours && {
+      state,
+      update,
+      flame,
+      source,
+      colours,
+      palette,
+      zoom,
+      part,
+      cursor,
+      mark,
+      openMenu,
+      placed,
+      comments,
+      seek,
+      pinned,
+      commenting,
+      unit: flame.metadata.unit ?? "",
+      marks: search.marks,
+      pattern: search.pattern,
+      rows: rows.rows,
+      isAwaitingRows: rows.isAwaiting,
+      rowBound: rows.bound,
+      rowsFailed: rows.failed,
+      callers: shown.callers,
+      callees: shown.callees,
+      failed: shown.error && {
+        problem: asProblem(shown.error),
+        onRetry: shown.error.rule < 0 ? shown.retry : undefined,
+      },
+      hovered: hover.name,
+      onHover: hover.onHover,
+      onHoverName: hover.onHoverName,
+      onCursor: place.setCursor,
+      onZoom: place.zoomTo,
+      onPart: place.seePart,
+      addRule: filters.addRule,
+      setRules: filters.setRules,
+      setLabels: filters.setLabels,
+      labelsKey: props.flameKey,
+      loadLabels: props.loadLabels ?? null,
+      canGroup: hasGroups,
+      regrouped: hasGroups
+        ? {
+            groups: groupChoices.map(({ value }) => value),
+            canServe: opensOthers,
+            load: props.load,
+          }
+        : null,
+    };
   const isShareless = isWithoutShares(flame, state);
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || flame.width[0] === 0 || isShareless);
   const pointed = flame && hover.node >= 0 && hover.node < flame.nodeCount ? hover.node : cursor;
   return {
-    tree, search, filters, place, type, seen, overlays, context, regroup, group, groupChoices, offered, seekMatch, mark, cursorName, comment,
-    isEmpty, isShareless, isRootLost,
+    tree,
+    search,
+    filters,
+    place,
+    type,
+    seen,
+    overlays,
+    context,
+    regroup,
+    group,
+    groupChoices,
+    offered,
+    seekMatch,
+    mark,
+    cursorName,
+    comment,
+    isEmpty,
+    isShareless,
+    isRootLost,
     canSave: context !== null && isCurrent && !problem && !isEmpty,
     /** The node that the foot describes; -1 if no pane shows a tree. */
     pointed: hasTree(shownPanes) ? pointed : -1,

@@ -22,10 +22,21 @@ interface TreeInput {
 }
 
 export function useViewerTree({ state, shownPanes, flameKey, load, opensOthers }: TreeInput) {
-  const { source: loaded, isCurrent: isLoaded, problem, retry } = useSource(flameKey, load, state.rules, state, opensOthers);
+  const {
+    source: loaded,
+    isCurrent: isLoaded,
+    problem,
+    retry,
+  } = useSource(flameKey, load, state.rules, state, opensOthers);
   for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
-  const link = { flame: loaded?.flame ?? null, isCurrent: isLoaded && opensOthers, state, flameKey, load };
+  const link = {
+    flame: loaded?.flame ?? null,
+    isCurrent: isLoaded && opensOthers,
+    state,
+    flameKey,
+    load,
+  };
   const texts = useOldTexts(link, loaded?.rest ?? []);
   const shown = useTransformed(link.flame, texts.rest, around, state.isOfFiltered);
   return { loaded, link, texts, shown, isCurrent: isLoaded && shown.isCurrent, problem, retry };

@@ -25,7 +25,11 @@ export function writeAddress(address: string, how: How, tries = mostTries): void
   } catch {
     // As where it is refused without a word.
   }
-  if (location.href !== href && tries > 1) refused = { how: step, timer: window.setTimeout(() => writeAddress(address, step, tries - 1), retryMs) };
+  if (location.href !== href && tries > 1)
+    refused = {
+      how: step,
+      timer: window.setTimeout(() => writeAddress(address, step, tries - 1), retryMs),
+    };
 }
 
 /** For another file in the same page: a view of one says nothing about the next. */
@@ -50,7 +54,10 @@ export function useViewState(initial = ""): [ViewState, Update] {
   const update: Update = (patch, how = "push") => {
     const halves = "marked" in patch ? { above: null, below: null } : {}; // they are of the function
     const next = { ...latest.current, ...halves, ...patch };
-    writeAddress(location.pathname + (formatState(next) || (initial && `?sv=${stateVersion}`)), how);
+    writeAddress(
+      location.pathname + (formatState(next) || (initial && `?sv=${stateVersion}`)),
+      how,
+    );
     latest.current = next;
     setState(next);
   };

@@ -23,12 +23,20 @@ import { ViewerFoot } from "./viewer_foot.tsx";
 import { stackOf } from "./viewer_keys.ts";
 
 /** The group and root to load: those of the state, or the whole tree by another group. */
-export const treeOf = ({ group, root }: Pick<ViewState, "group" | "root">, other?: string, below = root) =>
-  other ? { group: other, root: "" } : { group, root: below };
+export const treeOf = (
+  { group, root }: Pick<ViewState, "group" | "root">,
+  other?: string,
+  below = root,
+) => (other ? { group: other, root: "" } : { group, root: below });
 
 /** The part of a state that the server needs for the tree. */
-export const questionOf = ({ sampleType, group, names, labels, isNormalised }: ViewState) =>
-  ({ sampleType, group, names, labels, isNormalised });
+export const questionOf = ({ sampleType, group, names, labels, isNormalised }: ViewState) => ({
+  sampleType,
+  group,
+  names,
+  labels,
+  isNormalised,
+});
 /** Identifies the tree of a state. */
 export const treeKey = (state: ViewState) => JSON.stringify([questionOf(state), state.root]);
 
@@ -73,9 +81,19 @@ export interface ViewerProps {
 }
 
 /** The state without everything that a link from another profile may request and this profile may lack. */
-const plainTree = { sampleType: "", group: "function", labels: [], zoom: "", root: "", above: null, below: null, window: null };
+const plainTree = {
+  sampleType: "",
+  group: "function",
+  labels: [],
+  zoom: "",
+  root: "",
+  above: null,
+  below: null,
+  window: null,
+};
 const isLinkProblem = ({ status }: Problem, { sampleType, group, labels, root }: ViewState) =>
-  (status === 400 || status === 404) && (sampleType !== "" || group !== "function" || labels.length > 0 || root !== "");
+  (status === 400 || status === 404) &&
+  (sampleType !== "" || group !== "function" || labels.length > 0 || root !== "");
 /** For pages without comments: a link to the comments shows the view beside them. */
 function withoutComments(state: ViewState): ViewState {
   const { view, beside } = state;
@@ -84,7 +102,10 @@ function withoutComments(state: ViewState): ViewState {
 }
 const empty = later(async () => (await import("./empty.tsx")).EmptyView);
 const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
-const frameMenu = later(async () => (await import("./frame_menu.tsx")).FrameMenu, () => <></>);
+const frameMenu = later(
+  async () => (await import("./frame_menu.tsx")).FrameMenu,
+  () => <></>,
+);
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 type PartProps = { viewer: ReturnType<typeof useViewer>; state: ViewState; update: Update };
@@ -95,13 +116,21 @@ function ViewerBody({ viewer, state, update }: PartProps) {
   const { problem } = tree;
   if (problem) {
     const isOfLink = isLinkProblem(problem, state);
-    const heading = type.isKnown ? "The link does not fit this profile" : `This profile has no sample type “${state.sampleType}”`;
+    const heading = type.isKnown
+      ? "The link does not fit this profile"
+      : `This profile has no sample type “${state.sampleType}”`;
     return (
       <ProblemView
         problem={problem}
         onRetry={tree.retry}
         heading={isOfLink ? heading : undefined}
-        ways={isOfLink && <Button look="primary" onClick={() => update(plainTree)}>Show the whole profile</Button>}
+        ways={
+          isOfLink && (
+            <Button look="primary" onClick={() => update(plainTree)}>
+              Show the whole profile
+            </Button>
+          )
+        }
       />
     );
   }
@@ -111,7 +140,8 @@ function ViewerBody({ viewer, state, update }: PartProps) {
         <Loading label="Loading the profile" />
       </div>
     );
-  if (!isEmpty || state.view === "comments") return <Panes context={context} isCurrent={tree.isCurrent} />;
+  if (!isEmpty || state.view === "comments")
+    return <Panes context={context} isCurrent={tree.isCurrent} />;
   return (
     <empty.Component
       flame={context.flame}
@@ -123,7 +153,13 @@ function ViewerBody({ viewer, state, update }: PartProps) {
 }
 
 /** The foot below the panes, and the dialogs and menus above them. */
-function ViewerOverlays({ viewer, state, update, mayComment, hasComments }: PartProps & { mayComment?: boolean; hasComments: boolean }) {
+function ViewerOverlays({
+  viewer,
+  state,
+  update,
+  mayComment,
+  hasComments,
+}: PartProps & { mayComment?: boolean; hasComments: boolean }) {
   const { tree, context, overlays, filters, seen, place, search, canSave } = viewer;
   const { menu } = overlays;
   const flame = context?.flame;
@@ -131,7 +167,14 @@ function ViewerOverlays({ viewer, state, update, mayComment, hasComments }: Part
     <>
       {context && !tree.problem && !viewer.isEmpty && (
         <ViewerFoot
-          {...{ flame: context.flame, colours: context.colours, palette: context.palette, unit: context.unit, placed: context.placed, state }}
+          {...{
+            flame: context.flame,
+            colours: context.colours,
+            palette: context.palette,
+            unit: context.unit,
+            placed: context.placed,
+            state,
+          }}
           marked={search.marked}
           isLost={place.isLost}
           isRootLost={viewer.isRootLost}
@@ -140,8 +183,12 @@ function ViewerOverlays({ viewer, state, update, mayComment, hasComments }: Part
           onUnmark={() => update({ marked: "" })}
         />
       )}
-      {overlays.isExporting && canSave && <exporting.Component context={context!} onClose={() => overlays.setExporting(false)} />}
-      {overlays.hasSheet && <keySheet.Component hasComments={hasComments} onClose={() => overlays.setSheet(false)} />}
+      {overlays.isExporting && canSave && (
+        <exporting.Component context={context!} onClose={() => overlays.setExporting(false)} />
+      )}
+      {overlays.hasSheet && (
+        <keySheet.Component hasComments={hasComments} onClose={() => overlays.setSheet(false)} />
+      )}
       {menu && (
         <frameMenu.Component
           place={menu}
@@ -165,7 +212,11 @@ export function Viewer(props: ViewerProps) {
   const { tree, search, filters, place, seen, type, overlays, canSave } = viewer;
   const { loaded, shown } = tree;
   return (
-    <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!tree.isCurrent || search.isLoading}>
+    <section
+      class={`viewer ${props.isReady ? "" : "waiting"}`}
+      aria-label="Profile"
+      aria-busy={!tree.isCurrent || search.isLoading}
+    >
       <Toolbar
         {...{ state, update, isDiff, isFile, canSave }}
         offered={viewer.offered}
@@ -202,7 +253,11 @@ export function Viewer(props: ViewerProps) {
         onOfFiltered={(isOfFiltered) => update({ isOfFiltered })}
       />
       <ViewerBody {...{ viewer, state, update }} />
-      <ViewerOverlays {...{ viewer, state, update }} mayComment={props.mayComment} hasComments={comments !== undefined} />
+      <ViewerOverlays
+        {...{ viewer, state, update }}
+        mayComment={props.mayComment}
+        hasComments={comments !== undefined}
+      />
     </section>
   );
 }

@@ -33,12 +33,41 @@ interface KeysProps {
 }
 
 /** The names from the root to a node, a line each. */
-export const stackOf = (flame: Flame, node: number) => pathOf(flame, node).slice(1).map((one) => flame.frames.name(flame.frame[one])).join("\n");
+export const stackOf = (flame: Flame, node: number) =>
+  pathOf(flame, node)
+    .slice(1)
+    .map((one) => flame.frames.name(flame.frame[one]))
+    .join("\n");
 
 const searchField = () => document.querySelector<HTMLInputElement>("#search");
-const rulesByKey: [string, Action][] = [["f", "focus"], ["i", "ignore"], ["h", "hide"], ["m", "merge"], ["r", "recursion"]];
+const rulesByKey: [string, Action][] = [
+  ["f", "focus"],
+  ["i", "ignore"],
+  ["h", "hide"],
+  ["m", "merge"],
+  ["r", "recursion"],
+];
 
-export function useViewerKeys({ flame, state, update, place, filters, seen, type, offered, isDiff, hasCursor, cursorName, seekMatch, mark, onNextGroup, openMenu, onSave, onSheet, extraKeys }: KeysProps): void {
+export function useViewerKeys({
+  flame,
+  state,
+  update,
+  place,
+  filters,
+  seen,
+  type,
+  offered,
+  isDiff,
+  hasCursor,
+  cursorName,
+  seekMatch,
+  mark,
+  onNextGroup,
+  openMenu,
+  onSave,
+  onSheet,
+  extraKeys,
+}: KeysProps): void {
   /** The node that keys mean: the cursor's, unless the focus is in a view of functions; 0 for none. */
   const nodeMeant = () => {
     const pane = document.activeElement?.closest(".pane");
@@ -53,7 +82,8 @@ export function useViewerKeys({ flame, state, update, place, filters, seen, type
     const name = nameMeant();
     if (name) act(name);
   };
-  const openView = (view: View) => seen.setView(view, (panes[view].wantsAround && !state.marked && nameMeant()) || state.marked);
+  const openView = (view: View) =>
+    seen.setView(view, (panes[view].wantsAround && !state.marked && nameMeant()) || state.marked);
   /** Where the menu of what keys mean opens. */
   const openMenuThere = withName((name) => {
     const at = document.activeElement?.getBoundingClientRect();
@@ -71,9 +101,13 @@ export function useViewerKeys({ flame, state, update, place, filters, seen, type
     "4": seen.toggleBeside,
     t: () => type.types.length > 1 && type.chooseType((type.typeIndex + 1) % type.types.length),
     g: onNextGroup,
-    k: () => !isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
+    k: () =>
+      !isDiff &&
+      update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
     l: withName(mark),
-    ...Object.fromEntries(rulesByKey.map(([key, action]) => [key, withName((name) => filters.addRule(action, name))])),
+    ...Object.fromEntries(
+      rulesByKey.map(([key, action]) => [key, withName((name) => filters.addRule(action, name))]),
+    ),
     u: () => filters.step("undo"),
     U: () => filters.step("redo"),
     ".": openMenuThere,

@@ -12,7 +12,8 @@ export type GraphRequest =
   | { id: number; mostNodes: number; tree?: { columns: Columns; groups: FrameGroups } }
   | { id: number; sizes: Size[]; wires: Wire[] };
 
-export type GraphReply = { id: number; graph: CallGraph } | { id: number; layout: Layout } | { id: number; error: string };
+export type GraphReply =
+  { id: number; graph: CallGraph } | { id: number; layout: Layout } | { id: number; error: string };
 
 let held: { columns: Columns; groups: FrameGroups } | null = null;
 

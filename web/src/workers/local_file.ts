@@ -15,7 +15,10 @@ const errors = { "": LocalError, refused: RefusedError, pair: PairError };
 
 export class LocalFile {
   private readonly worker = startWorker("perfolio-local-worker");
-  private readonly waiting = new Map<number, { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }>();
+  private readonly waiting = new Map<
+    number,
+    { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }
+  >();
   private lastId = 0;
   /** Why the worker answers nothing any more. */
   private end: Error | null = null;
@@ -30,7 +33,9 @@ export class LocalFile {
       job?.reject(error);
     });
     this.worker.addEventListener("error", () => {
-      const end = (this.end = new Error("The browser could not read this file. There may not be enough memory."));
+      const end = (this.end = new Error(
+        "The browser could not read this file. There may not be enough memory.",
+      ));
       for (const { reject } of this.waiting.values()) reject(end);
       this.waiting.clear();
     });
@@ -53,7 +58,14 @@ export class LocalFile {
   /** sampleType: a link's word for one. A question that the file has no answer to is a problem as the server's. */
   async flame(sampleType: string, tree: TreeWish): Promise<Flame> {
     const reply = await this.ask({ sampleType, tree }).catch((error) => {
-      throw new Problem(400, "bad_request", "This profile cannot be shown", error instanceof Error ? error.message : "", "", null);
+      throw new Problem(
+        400,
+        "bad_request",
+        "This profile cannot be shown",
+        error instanceof Error ? error.message : "",
+        "",
+        null,
+      );
     });
     if (!("flame" in reply)) throw new Error("The browser returned no tree.");
     return decodeFlame(reply.flame);
@@ -79,7 +91,11 @@ export class LocalFile {
     return reply.pair;
   }
 
-  async labels(sampleType: string, question: LabelsQuestion, isNormalised: boolean): Promise<LabelsAnswer> {
+  async labels(
+    sampleType: string,
+    question: LabelsQuestion,
+    isNormalised: boolean,
+  ): Promise<LabelsAnswer> {
     const reply = await this.ask({ sampleType, question, isNormalised });
     if (!("counted" in reply)) throw new Error("The browser counted no labels.");
     return reply.counted;

@@ -51,7 +51,8 @@ export type LocalReply =
 /** "pair": it can be split into before and after. */
 export type Refusal = "" | "refused" | "pair";
 
-const refusalOf = (error: unknown): Refusal => (error instanceof PairError ? "pair" : error instanceof RefusedError ? "refused" : "");
+const refusalOf = (error: unknown): Refusal =>
+  error instanceof PairError ? "pair" : error instanceof RefusedError ? "refused" : "";
 
 let profiles: LocalProfile[] = [];
 
@@ -64,14 +65,28 @@ async function readAll(files: readonly Blob[]): Promise<LocalSummary | Unread> {
     if (!profile) return { unread: i };
     profiles.push(profile);
   }
-  return { labelKeys: [...new Set(profiles.flatMap(labelKeys))], notes: [...new Set(profiles.flatMap(({ notes }) => notes))] };
+  return {
+    labelKeys: [...new Set(profiles.flatMap(labelKeys))],
+    notes: [...new Set(profiles.flatMap(({ notes }) => notes))],
+  };
 }
 
-function count(sides: readonly Side[], question: LabelsQuestion, isNormalised: boolean): LabelsAnswer {
+function count(
+  sides: readonly Side[],
+  question: LabelsQuestion,
+  isNormalised: boolean,
+): LabelsAnswer {
   if (sides.length === 1) return countLabels(sides[0].profile, sides[0].type, question).answer;
   const keys = profiles.flatMap(labelKeys);
-  const [a, b] = sides.map(({ profile, type }) => countLabels(profile, type, { ...question, limit: 0 }, keys));
-  return joinLabels([a, b], [sides[0].factor, sides[1].factor * scaleOf(sides, isNormalised)], unitOf(sides), question.limit);
+  const [a, b] = sides.map(({ profile, type }) =>
+    countLabels(profile, type, { ...question, limit: 0 }, keys),
+  );
+  return joinLabels(
+    [a, b],
+    [sides[0].factor, sides[1].factor * scaleOf(sides, isNormalised)],
+    unitOf(sides),
+    question.limit,
+  );
 }
 
 async function answer(request: LocalRequest): Promise<LocalReply> {
@@ -80,18 +95,33 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
   if ("files" in request) return { id, summary: await readAll(request.files) };
   if ("source" in request) {
     const { source, wish } = request;
-    return wish ? { id, redacted: await redact(source, wish) } : { id, redactable: await findRedactable(source) };
+    return wish
+      ? { id, redacted: await redact(source, wish) }
+      : { id, redactable: await findRedactable(source) };
   }
-  if ("paired" in request) return { id, pair: splitPair(new TextDecoder().decode(await unpack(request.paired))).map((text) => new Blob([text])) as [Blob, Blob] };
+  if ("paired" in request)
+    return {
+      id,
+      pair: splitPair(new TextDecoder().decode(await unpack(request.paired))).map(
+        (text) => new Blob([text]),
+      ) as [Blob, Blob],
+    };
   if (profiles.length === 0) throw new LocalError("No file has been read.");
   const sides = findSides(profiles, request.sampleType);
-  if ("question" in request) return { id, counted: count(sides, request.question, request.isNormalised) };
+  if ("question" in request)
+    return { id, counted: count(sides, request.question, request.isNormalised) };
   return { id, flame: encodeFlame(sides, request.tree) };
 }
 
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {
   answer(event.data).then(
     (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
-    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), refusal: refusalOf(error), file: error instanceof LocalError ? error.file : -1 } satisfies LocalReply),
+    (error) =>
+      postMessage({
+        id: event.data.id,
+        error: error instanceof Error ? error.message : String(error),
+        refusal: refusalOf(error),
+        file: error instanceof LocalError ? error.file : -1,
+      } satisfies LocalReply),
   );
 });

@@ -11,7 +11,10 @@ const secondsOf = (error: unknown): number | null => {
 };
 
 /** A Problem of status 503 with a time to come back says that nothing was done: so ask may be called again. */
-export async function inTurn<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<void> = sleep): Promise<T> {
+export async function inTurn<T>(
+  ask: () => Promise<T>,
+  pause: (ms: number) => Promise<void> = sleep,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask();

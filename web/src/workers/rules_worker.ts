@@ -38,12 +38,16 @@ let held: { source: number; chain: AppliedChain } | null = null;
 
 const finish = (columns: Columns): TransformedTree => ({ columns, derived: derive(columns) });
 
-function answer(request: TransformRequest): { tree: TransformedTree | null; around: TransformedTree[] } {
+function answer(request: TransformRequest): {
+  tree: TransformedTree | null;
+  around: TransformedTree[];
+} {
   if (request.bytes) {
     held = null; // its memory is needed
     held = { source: request.source, chain: new AppliedChain(decodeFlame(request.bytes)) };
   }
-  if (held?.source !== request.source) throw new Error("The tree is no longer in memory. Reload the page.");
+  if (held?.source !== request.source)
+    throw new Error("The tree is no longer in memory. Reload the page.");
   const { flame } = held.chain;
   const { frame, parentDelta, self, baseSelf } = held.chain.apply(request.rules);
   const tree = { frame, parentDelta, self, baseSelf };
@@ -58,7 +62,8 @@ function answer(request: TransformRequest): { tree: TransformedTree | null; arou
 function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[] {
   const buffers = new Set<ArrayBuffer>();
   for (const tree of trees)
-    for (const value of Object.values(tree?.derived ?? {})) if (ArrayBuffer.isView(value)) buffers.add(value.buffer as ArrayBuffer);
+    for (const value of Object.values(tree?.derived ?? {}))
+      if (ArrayBuffer.isView(value)) buffers.add(value.buffer as ArrayBuffer);
   return [...buffers];
 }
 

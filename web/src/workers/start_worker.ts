@@ -1,7 +1,10 @@
 /* start_worker: starts a script of this site beside the page, under Trusted Types. */
 
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL: (url: string) => string },
+  ): { createScriptURL(url: string): string };
 }
 
 /** name is that of the meta element with the worker's address; nothing else may become a script. */

@@ -9,7 +9,10 @@ import type { Rest, TransformReply, TransformRequest } from "./rules_worker.ts";
 
 /** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
 export class TransformError extends Error {
-  constructor(message: string, readonly rule: number) {
+  constructor(
+    message: string,
+    readonly rule: number,
+  ) {
     super(message);
   }
 }
@@ -78,7 +81,9 @@ class Transformer {
   private start(): Worker {
     if (this.worker) return this.worker;
     this.worker = startWorker("perfolio-worker");
-    this.worker.addEventListener("message", (event: MessageEvent<TransformReply>) => this.finish(event.data));
+    this.worker.addEventListener("message", (event: MessageEvent<TransformReply>) =>
+      this.finish(event.data),
+    );
     this.worker.addEventListener("error", () => this.fail());
     return this.worker;
   }
@@ -90,8 +95,7 @@ class Transformer {
     if ("error" in reply) {
       if (reply.rule < 0) this.heldSource = 0; // it may not hold the tree: the next request brings it again
       job.reject(new TransformError(reply.error, reply.rule));
-    }
-    else {
+    } else {
       const { flame } = job.wanted;
       const [made, callers, callees] = [reply.tree, reply.around[0], reply.around[1]].map((tree) =>
         tree ? withTree(flame, tree.columns, tree.derived) : null,
@@ -105,7 +109,9 @@ class Transformer {
     this.worker?.terminate();
     this.worker = null;
     this.heldSource = 0;
-    this.running?.reject(new TransformError("The browser stopped the filter. There may not be enough memory.", -1));
+    this.running?.reject(
+      new TransformError("The browser stopped the filter. There may not be enough memory.", -1),
+    );
     this.running = null;
     this.send();
   }

@@ -9,11 +9,17 @@ export { decodeFlame };
 
 export function layOut(flame: ReturnType<typeof decodeFlame>, widthPx: number): number {
   let boxes = 0;
-  for (let row = 0; row < flame.rowCount; row++) layoutRow(flame, row, wholeOf(flame, 0), widthPx, () => void boxes++);
+  for (let row = 0; row < flame.rowCount; row++)
+    layoutRow(flame, row, wholeOf(flame, 0), widthPx, () => void boxes++);
   return boxes;
 }
-export const find = (flame: ReturnType<typeof decodeFlame>, text: string) => search(flame, compileSearch(text)).functionCount;
-export function transform(flame: ReturnType<typeof decodeFlame>, action: "hide" | "focus", text: string): number {
+export const find = (flame: ReturnType<typeof decodeFlame>, text: string) =>
+  search(flame, compileSearch(text)).functionCount;
+export function transform(
+  flame: ReturnType<typeof decodeFlame>,
+  action: "hide" | "focus",
+  text: string,
+): number {
   const columns = applyRule(flame, flame.frames, { action, text, isOff: false });
   derive(columns);
   return columns.frame.length;
