@@ -20,6 +20,7 @@
 #include "bpf/shared.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -305,13 +306,7 @@ static void note_binary(void *context, const struct process *process,
 {
     struct agent *agent = context;
     const struct binary *binary = binaries_get(agent->binaries, mapping->binary);
-    if (mapping->binary >= agent->told_count) {
-        const uint32_t count = 2 * mapping->binary + 64;
-        agent->told = mem_resize(agent->told, count, sizeof(*agent->told));
-        memset(agent->told + agent->told_count, 0,
-               (count - agent->told_count) * sizeof(*agent->told));
-        agent->told_count = count;
-    }
+    vec_reserve_zeroed(agent->told, agent->told_count, (size_t)mapping->binary + 1);
     if (agent->told[mapping->binary] == binary->serial)
         return;
     const struct agent_binary told = {.build_id = binary->build_id,

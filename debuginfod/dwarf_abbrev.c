@@ -3,6 +3,7 @@
 #include "debuginfod/dwarf_file.h"
 #include "debuginfod/dwarf_names.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 
@@ -66,22 +67,14 @@ static bool add_fixed_size(struct dwarf_abbrev *abbrev, uint16_t form)
 static void add_attribute(struct builder *builder, struct dwarf_attribute attribute)
 {
     struct dwarf_abbrevs *table = builder->table;
-    if (table->attribute_count == builder->attribute_capacity) {
-        builder->attribute_capacity =
-            builder->attribute_capacity ? 2 * builder->attribute_capacity : 256;
-        table->attributes = mem_resize(table->attributes, builder->attribute_capacity,
-                                       sizeof(struct dwarf_attribute));
-    }
+    vec_reserve(table->attributes, builder->attribute_capacity, table->attribute_count + 1);
     table->attributes[table->attribute_count++] = attribute;
 }
 
 static void add_abbrev(struct builder *builder, struct dwarf_abbrev abbrev)
 {
     struct dwarf_abbrevs *table = builder->table;
-    if (table->count == builder->capacity) {
-        builder->capacity = builder->capacity ? 2 * builder->capacity : 64;
-        table->abbrevs = mem_resize(table->abbrevs, builder->capacity, sizeof(struct dwarf_abbrev));
-    }
+    vec_reserve(table->abbrevs, builder->capacity, table->count + 1);
     table->is_dense = table->is_dense && abbrev.code == table->count + 1;
     table->abbrevs[table->count++] = abbrev;
 }

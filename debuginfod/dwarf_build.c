@@ -4,6 +4,7 @@
 #include "debuginfod/dwarf_line.h"
 #include "debuginfod/dwarf_scopes.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/symbols/symbol_table_write.h"
 
 struct range {
@@ -35,11 +36,7 @@ struct build {
 
 static void keep_orphan(struct build *build, const struct range *range)
 {
-    if (build->unowned_line_count == build->orphan_capacity) {
-        build->orphan_capacity = build->orphan_capacity ? 2 * build->orphan_capacity : 1024;
-        build->unowned_lines =
-            mem_resize(build->unowned_lines, build->orphan_capacity, sizeof(struct range));
-    }
+    vec_reserve(build->unowned_lines, build->orphan_capacity, build->unowned_line_count + 1);
     build->unowned_lines[build->unowned_line_count++] = *range;
 }
 

@@ -6,6 +6,7 @@
 #include "debuginfod/dwarf_package.h"
 #include "debuginfod/elf_input.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdio.h>
 
@@ -79,10 +80,7 @@ static void read_units(struct dwarf_file *file)
     struct cursor cursor = cursor_of(file->sections[DWARF_INFO]);
     uint32_t capacity = 0;
     while (cursor_left(&cursor) >= 11) {
-        if (file->unit_count == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            file->units = mem_resize(file->units, capacity, sizeof(struct dwarf_unit));
-        }
+        vec_reserve(file->units, capacity, file->unit_count + 1);
         if (file->unit_count == DWARF_MAX_UNITS ||
             !read_unit_header(file, &cursor, &file->units[file->unit_count])) {
             file->lost_units++;
@@ -137,11 +135,7 @@ static const struct dwarf_abbrevs *find_abbrevs(struct dwarf_file *file, uint64_
     uint32_t index = map_u64_find(&file->abbrevs_by_offset, offset);
     if (index != MAP_ABSENT)
         return file->abbrevs[index];
-    if (file->abbrevs_count == file->abbrevs_capacity) {
-        file->abbrevs_capacity = file->abbrevs_capacity ? 2 * file->abbrevs_capacity : 64;
-        file->abbrevs =
-            mem_resize(file->abbrevs, file->abbrevs_capacity, sizeof(struct dwarf_abbrevs *));
-    }
+    vec_reserve(file->abbrevs, file->abbrevs_capacity, file->abbrevs_count + 1);
     struct dwarf_abbrevs *table = dwarf_abbrevs_read(file->sections[DWARF_ABBREV], offset,
                                                      DWARF_MAX_ATTRIBUTES - file->attribute_count);
     if (table)

@@ -3,6 +3,7 @@
 #include "debuginfod/dwarf_file.h"
 #include "debuginfod/dwarf_names.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <stdlib.h>
@@ -43,10 +44,7 @@ static bool add_name(struct names *names, struct span name, uint64_t directory)
 {
     if (names->count == MAX_FILES)
         return false;
-    if (names->count == names->capacity) {
-        names->capacity = names->capacity ? 2 * names->capacity : 16;
-        names->entries = mem_resize(names->entries, names->capacity, sizeof(struct line_file));
-    }
+    vec_reserve(names->entries, names->capacity, names->count + 1);
     names->entries[names->count++] =
         (struct line_file){.name = name,
                            .directory = directory > UINT32_MAX ? UINT32_MAX : (uint32_t)directory,
@@ -184,10 +182,7 @@ struct dwarf_lines *dwarf_lines_of(struct dwarf_unit *unit)
     uint32_t index = map_u64_find(&file->lines_by_offset, owner->line_offset);
     if (index != MAP_ABSENT)
         return owner->lines = file->lines[index];
-    if (file->lines_count == file->lines_capacity) {
-        file->lines_capacity = file->lines_capacity ? 2 * file->lines_capacity : 64;
-        file->lines = mem_resize(file->lines, file->lines_capacity, sizeof(struct dwarf_lines *));
-    }
+    vec_reserve(file->lines, file->lines_capacity, file->lines_count + 1);
     owner->lines = read_lines(owner);
     map_u64_add(&file->lines_by_offset, owner->line_offset, file->lines_count);
     file->lines[file->lines_count++] = owner->lines;
@@ -283,10 +278,7 @@ static void advance(struct line_program *line_program, uint64_t operations)
 static void add_row(struct line_program *line_program)
 {
     struct dwarf_rows *rows = line_program->rows;
-    if (rows->count == rows->capacity) {
-        rows->capacity = rows->capacity ? 2 * rows->capacity : 4096;
-        rows->rows = mem_resize(rows->rows, rows->capacity, sizeof(struct dwarf_row));
-    }
+    vec_reserve(rows->rows, rows->capacity, rows->count + 1);
     if (rows->count > line_program->first_row) {
         struct dwarf_row *last = &rows->rows[rows->count - 1];
         line_program->is_ascending =

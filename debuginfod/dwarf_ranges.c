@@ -3,6 +3,7 @@
 #include "debuginfod/code_map.h"
 #include "debuginfod/dwarf_names.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 static bool add_range(struct dwarf_range_list *list, const struct code_map *code, uint64_t begin,
                       uint64_t end)
@@ -11,10 +12,7 @@ static bool add_range(struct dwarf_range_list *list, const struct code_map *code
         return true;
     if (list->count == DWARF_MAX_RANGES)
         return false;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 16;
-        list->ranges = mem_resize(list->ranges, list->capacity, sizeof(struct dwarf_range));
-    }
+    vec_reserve(list->ranges, list->capacity, list->count + 1);
     list->ranges[list->count++] = (struct dwarf_range){begin, end};
     return true;
 }

@@ -4,6 +4,7 @@
 #include "debuginfod/dwarf_line.h"
 #include "debuginfod/dwarf_names.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <stdlib.h>
@@ -25,12 +26,7 @@ struct entry_scan {
 static void paint_ranges(struct dwarf_scopes *scopes, uint32_t node)
 {
     for (uint32_t i = 0; i < scopes->ranges.count; i++) {
-        if (scopes->painted_count == scopes->painted_capacity) {
-            scopes->painted_capacity =
-                scopes->painted_capacity ? 2 * scopes->painted_capacity : 1024;
-            scopes->painted =
-                mem_resize(scopes->painted, scopes->painted_capacity, sizeof(struct dwarf_scope));
-        }
+        vec_reserve(scopes->painted, scopes->painted_capacity, scopes->painted_count + 1);
         scopes->painted[scopes->painted_count] =
             (struct dwarf_scope){.begin = scopes->ranges.ranges[i].begin,
                                  .end = scopes->ranges.ranges[i].end,
@@ -211,10 +207,7 @@ static void add_scope(struct dwarf_scopes *scopes, uint64_t begin, uint64_t end,
         last->end = end;
         return;
     }
-    if (scopes->count == scopes->capacity) {
-        scopes->capacity = scopes->capacity ? 2 * scopes->capacity : 1024;
-        scopes->scopes = mem_resize(scopes->scopes, scopes->capacity, sizeof(struct dwarf_scope));
-    }
+    vec_reserve(scopes->scopes, scopes->capacity, scopes->count + 1);
     scopes->scopes[scopes->count++] =
         (struct dwarf_scope){.begin = begin, .end = end, .node = node};
 }

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/batch/batch.h"
 #include "lib/profile/profile.h"
 #include "store/block/block_write.h"
@@ -145,11 +146,7 @@ static void list_series_hashes(struct store_addition *addition, const struct bat
 enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
                                  const uint8_t *batch_id, struct err *err)
 {
-    if (addition->count == addition->capacity) {
-        addition->capacity = addition->capacity ? addition->capacity * 2 : 1;
-        addition->items =
-            mem_resize(addition->items, addition->capacity, sizeof(struct flush_item));
-    }
+    vec_reserve(addition->items, addition->capacity, addition->count + 1);
     struct flush_item *item = &addition->items[addition->count];
     *item = (struct flush_item){0};
     if (batch_id)
@@ -224,13 +221,16 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
         .end_ns = end_ns,
     };
     enum err_code code = selector_parse(arena, selector, &parsed, err);
-    if (!code)
-        code = selector_check_bounded(parsed, err);
-    if (!code)
-        code = catalogue_add_deletion(connection, arena, tenant_id, &deletion, err);
-    if (!code)
-        *ret_id = deletion.id;
-    return code;
+    if (code)
+        return code;
+    code = selector_check_bounded(parsed, err);
+    if (code)
+        return code;
+    code = catalogue_add_deletion(connection, arena, tenant_id, &deletion, err);
+    if (code)
+        return code;
+    *ret_id = deletion.id;
+    return ERR_NONE;
 }
 
 static struct scan_source make_scan_source(struct store *store)

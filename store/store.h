@@ -227,13 +227,13 @@ struct store_query {
      * time.
      */
     const struct label_filter *label_filter;
-    /* Of merges: the labels of the result's samples. With wants_all_labels these are all labels
+    /* For merges: the labels of the result's samples. With wants_all_labels these are all labels
      * except ids of traces and spans, plus those named; else only those named. */
     const struct span *label_names;
     size_t label_name_count;
     bool wants_all_labels;
     bool wants_own_profile; /* a copy of the profile that the caller may change */
-    /* Of merges: called with the identity of the result before rows are read. True: the caller has
+    /* For merges: called with the identity of the result before rows are read. True: the caller has
      * that result already, and none is computed. NULL: one is computed. */
     bool (*has_result)(void *context, const char *identity);
     void *has_result_context;
@@ -284,7 +284,7 @@ struct store_series {
     uint64_t hash; /* as store_series_hash */
 };
 
-/* What a query has read. */
+/* Statistics of a query: the data that it read. */
 struct store_statistics {
     uint32_t block_count;
     uint32_t granule_count;
@@ -302,8 +302,8 @@ struct store_statistics {
      * are left out because the window or a step cuts them. */
     uint32_t totals_count;
     uint32_t cut_count;
-    /* Of totals_count: those of series that lack a label which the query names; their samples may
-     * have had it. */
+    /* The part of totals_count for series that lack a label which the query names; their samples
+     * may have had it. */
     uint32_t unlabelled_count;
     struct store_symbolization names;
 };
@@ -389,9 +389,9 @@ struct store_range_query {
      * the window are returned (ties: the first by labels), and all others as one. */
     uint32_t max_series;
     const struct filter *filter; /* only stacks that its focus and ignore keep; NULL: all stacks */
-    /* Of deltas: the value of a sample that came with timestamps is divided equally among the steps
-     * of these timestamps, in place of its profile's time. Timestamps outside the window are left
-     * out. */
+    /* For deltas: the value of a sample that came with timestamps is divided equally among the
+     * steps of these timestamps, in place of its profile's time. Timestamps outside the window are
+     * left out. */
     bool is_by_timestamps;
     /* The caller divides the values by time: gauges, which have no rate, are refused. */
     bool is_rate;
@@ -557,8 +557,8 @@ enum err_code store_verify_copy(const struct store_check *check,
                                 const struct store_catalogue *catalogue,
                                 struct store_check_result *ret_result, struct err *err) MUST_USE;
 
-/* What one tenant has on one compaction level. Level 0 are segments; each part of a segment counts
- * as a block here. */
+/* The data of one tenant on one compaction level. Level 0 are segments; each part of a segment
+ * counts as a block here. */
 struct store_measure {
     int64_t tenant_id;
     const char *tenant_name;

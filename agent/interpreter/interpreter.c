@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <inttypes.h>
 
@@ -95,13 +96,7 @@ static const struct interpreter_file *file_of(struct interpreters *interpreters,
 {
     const uint32_t number = mapping->binary;
     const struct binary *binary = binaries_get(interpreters->options.binaries, number);
-    if (number >= interpreters->file_count) {
-        const uint32_t grown = number < FILES_MIN ? FILES_MIN : 2 * number;
-        interpreters->files = mem_resize(interpreters->files, grown, sizeof(*interpreters->files));
-        memset(&interpreters->files[interpreters->file_count], 0,
-               (grown - interpreters->file_count) * sizeof(*interpreters->files));
-        interpreters->file_count = grown;
-    }
+    vec_reserve_zeroed(interpreters->files, interpreters->file_count, (size_t)number + 1);
     struct known_file *known = &interpreters->files[number];
     if (known->serial == binary->serial && (known->is_read || !is_time))
         return &known->file;

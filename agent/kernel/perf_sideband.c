@@ -7,6 +7,7 @@
 #include "bpf/shared.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -479,11 +480,7 @@ static enum err_code watch_thread(struct perf_sideband *band, uint32_t thread_id
             continue;
         if (fd < 0)
             return fail_watch(band, thread_id, err);
-        if (band->watch_count == band->watch_capacity) {
-            band->watch_capacity = band->watch_capacity ? 2 * band->watch_capacity : 64;
-            band->watch_fds =
-                mem_resize(band->watch_fds, band->watch_capacity, sizeof(*band->watch_fds));
-        }
+        vec_reserve(band->watch_fds, band->watch_capacity, band->watch_count + 1);
         band->watch_fds[band->watch_count++] = fd;
     }
     return ERR_NONE;

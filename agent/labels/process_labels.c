@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -168,13 +169,7 @@ static const struct program_info *facts_of_program(struct search *search)
     const uint32_t number = search->process->program;
     const struct binary *binary = binaries_get(source->binaries, number);
     const struct process_mapping *mapping = mapping_of_program(search->process);
-    if (number >= source->program_count) {
-        const uint32_t count = 2 * number + 64;
-        source->programs = mem_resize(source->programs, count, sizeof(*source->programs));
-        memset(source->programs + source->program_count, 0,
-               (count - source->program_count) * sizeof(*source->programs));
-        source->program_count = count;
-    }
+    vec_reserve_zeroed(source->programs, source->program_count, (size_t)number + 1);
     struct known_program *known = &source->programs[number];
     if (known->serial == binary->serial || !mapping)
         return &known->facts;

@@ -6,6 +6,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 enum {
     BINARIES_MAX = 8192,
+    FIRST_ENTRIES = 64,    /* doubles to BINARIES_MAX exactly */
     KEPT_UNUSED_MAX = 512, /* beyond that the one that is unused for longest goes */
     KEY_BYTES = 2 * ELF_FILE_BUILD_ID_MAX_BYTES + 16,
 };
@@ -145,12 +147,8 @@ static uint32_t free_place(struct binaries *binaries)
     }
     if (binaries->count == BINARIES_MAX)
         return BINARY_NONE;
-    const uint32_t grown = binaries->count ? 2 * binaries->count : 64;
-    binaries->entries = mem_resize(binaries->entries, grown, sizeof(*binaries->entries));
-    memset(&binaries->entries[binaries->count], 0,
-           (grown - binaries->count) * sizeof(*binaries->entries));
     const uint32_t place = binaries->count;
-    binaries->count = grown;
+    vec_reserve_zeroed(binaries->entries, binaries->count, place ? place + 1 : FIRST_ENTRIES);
     return place;
 }
 

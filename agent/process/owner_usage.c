@@ -1,6 +1,7 @@
 #include "agent/process/owner_usage.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <assert.h>
 
@@ -31,11 +32,8 @@ void owner_usage_add(struct owner_usage *usage, uint64_t owner, uint32_t amount)
     if (!owner || !amount)
         return;
     struct owner_usage_entry *entry = find_entry(usage, owner);
-    if (!entry && usage->count == usage->capacity) {
-        usage->capacity = usage->capacity ? usage->capacity * 2 : 16;
-        usage->list = mem_resize(usage->list, usage->capacity, sizeof *usage->list);
-    }
     if (!entry) {
+        vec_reserve(usage->list, usage->capacity, usage->count + 1);
         entry = &usage->list[usage->count++];
         *entry = (struct owner_usage_entry){.owner = owner};
     }

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/batch/batch_labels.h"
 
 enum { TIMES_MAX = 16384, BYTES_MAX = 16 << 20, WINDOWS_TOLD = 6 };
@@ -51,10 +52,7 @@ static bool add_entry(struct idle_times *times, const struct idle_time *window)
         2 * window->key.size + window->label_count * sizeof(*window->labels) + sizeof(struct entry);
     if (times->count == TIMES_MAX || times->bytes + bytes > BYTES_MAX)
         return false;
-    if (times->count == times->capacity) {
-        times->capacity = times->capacity ? 2 * times->capacity : 64;
-        times->entries = mem_resize(times->entries, times->capacity, sizeof(*times->entries));
-    }
+    vec_reserve(times->entries, times->capacity, times->count + 1);
     struct arena *arena = arena_create();
     struct batch_text_label *labels =
         arena_new(arena, struct batch_text_label, window->label_count);

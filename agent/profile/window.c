@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/profile_builder.h"
 
 #include <stdlib.h>
@@ -795,11 +796,7 @@ static void keep_tallied(struct window *window, uint64_t key, const struct talli
 {
     if (map_u64_find(&window->tallied_numbers, key) != MAP_ABSENT)
         return;
-    if (window->tallied_count == window->tallied_capacity) {
-        window->tallied_capacity = window->tallied_capacity ? 2 * window->tallied_capacity : 256;
-        window->tallied =
-            mem_resize(window->tallied, window->tallied_capacity, sizeof(*window->tallied));
-    }
+    vec_reserve(window->tallied, window->tallied_capacity, window->tallied_count + 1);
     uint32_t *stack = arena_new_raw(window->arena, uint32_t, sample->depth);
     memcpy(stack, sample->stack, sample->depth * sizeof(*stack));
     map_u64_add(&window->tallied_numbers, key, window->tallied_count);

@@ -1,6 +1,7 @@
 #include "agent/profile/window_quota.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 struct window_quota_account {
     uint64_t used_bytes;
@@ -19,10 +20,7 @@ static struct window_quota_account *find_account(struct window_quota *text, uint
     const uint32_t known = map_u64_find(&text->numbers, owner);
     if (known != MAP_ABSENT)
         return &text->accounts[known];
-    if (text->count == text->capacity) {
-        text->capacity = text->capacity ? 2 * text->capacity : 64;
-        text->accounts = mem_resize(text->accounts, text->capacity, sizeof(*text->accounts));
-    }
+    vec_reserve(text->accounts, text->capacity, text->count + 1);
     map_u64_add(&text->numbers, owner, text->count);
     text->accounts[text->count] = (struct window_quota_account){0};
     return &text->accounts[text->count++];

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,11 +113,7 @@ static void add_line(struct reading *reading, struct span line)
         module = span_of(module.data + 1, module.size - 2);
     if (reading->count == SYMBOLS_MAX)
         return;
-    if (reading->count == reading->capacity) {
-        reading->capacity = reading->capacity ? 2 * reading->capacity : 1 << 15;
-        reading->symbols =
-            mem_resize(reading->symbols, reading->capacity, sizeof(*reading->symbols));
-    }
+    vec_reserve(reading->symbols, reading->capacity, reading->count + 1);
     reading->symbols[reading->count++] =
         (struct symbol){.start = start, .text = (uint32_t)reading->text.size};
     buf_append_span(&reading->text, name);

@@ -2,6 +2,7 @@
 
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <assert.h>
 
@@ -61,10 +62,7 @@ uint32_t cfi_rules_add(struct cfi_rules *rules, const struct cfi_rule *rule)
         return *slot - 1;
     if (rules->count == rules->limit)
         return UNWIND_RULE_FULL;
-    if (rules->count == rules->capacity) {
-        rules->capacity *= 2;
-        rules->list = mem_resize(rules->list, rules->capacity, sizeof *rules->list);
-    }
+    vec_reserve(rules->list, rules->capacity, rules->count + 1);
     rules->list[rules->count++] = *rule;
     *slot = rules->count;
     if (rules->count * 2 > rules->slot_count)

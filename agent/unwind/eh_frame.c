@@ -2,6 +2,7 @@
 
 #include "agent/process/file_window.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -366,10 +367,7 @@ static void add_function(struct reader *reader, struct record *record, struct fu
         count_problem(reader, EH_FRAME_TOO_MUCH);
         return;
     }
-    if (functions->count == functions->capacity) {
-        functions->capacity = functions->capacity ? functions->capacity * 2 : 1024;
-        functions->list = mem_resize(functions->list, functions->capacity, sizeof *functions->list);
-    }
+    vec_reserve(functions->list, functions->capacity, functions->count + 1);
     functions->list[functions->count++] = (struct function){start, record->offset};
 }
 

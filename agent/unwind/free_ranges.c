@@ -1,6 +1,7 @@
 #include "agent/unwind/free_ranges.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <assert.h>
 #include <string.h>
@@ -19,10 +20,7 @@ void free_ranges_fini(struct free_ranges *ranges)
 
 static void insert_at(struct free_ranges *ranges, size_t at, struct free_range range)
 {
-    if (ranges->count == ranges->capacity) {
-        ranges->capacity = ranges->capacity ? ranges->capacity * 2 : 16;
-        ranges->list = mem_resize(ranges->list, ranges->capacity, sizeof *ranges->list);
-    }
+    vec_reserve(ranges->list, ranges->capacity, ranges->count + 1);
     memmove(&ranges->list[at + 1], &ranges->list[at], (ranges->count - at) * sizeof range);
     ranges->list[at] = range;
     ranges->count++;

@@ -5,6 +5,7 @@
 #include "agent/unwind/free_ranges.h"
 #include "agent/unwind/unwind_rules.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <assert.h>
 
@@ -207,10 +208,7 @@ static bool write_bytes(struct unwind_maps *maps, uint32_t shard, uint32_t offse
 
 static void add_removed(struct unwind_maps *maps, struct removed removed)
 {
-    if (maps->removed_count == maps->removed_capacity) {
-        maps->removed_capacity = maps->removed_capacity ? maps->removed_capacity * 2 : 64;
-        maps->removed = mem_resize(maps->removed, maps->removed_capacity, sizeof *maps->removed);
-    }
+    vec_reserve(maps->removed, maps->removed_capacity, maps->removed_count + 1);
     maps->removed[maps->removed_count++] = removed;
     if (removed.kind == REMOVED_BYTES)
         maps->waiting_bytes += removed.size;

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -298,13 +299,7 @@ static bool build_next(struct unwind_publisher *publisher)
 
 static struct table *get_slot(struct unwind_publisher *publisher, uint32_t binary)
 {
-    if (binary >= publisher->table_count) {
-        const uint32_t grown = binary < 64 ? 64 : 2 * binary;
-        publisher->tables = mem_resize(publisher->tables, grown, sizeof(*publisher->tables));
-        memset(&publisher->tables[publisher->table_count], 0,
-               (grown - publisher->table_count) * sizeof(*publisher->tables));
-        publisher->table_count = grown;
-    }
+    vec_reserve_zeroed(publisher->tables, publisher->table_count, (size_t)binary + 1);
     return &publisher->tables[binary];
 }
 

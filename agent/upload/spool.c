@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -48,10 +49,7 @@ static void list_add(struct spool *spool, const char *name, uint64_t bytes)
 {
     if (spool->max_bytes == SPOOL_NO_LIMIT) /* nobody asks, and it would grow for ever */
         return;
-    if (spool->count == spool->capacity) {
-        spool->capacity = spool->capacity ? 2 * spool->capacity : 64;
-        spool->files = mem_resize(spool->files, spool->capacity, sizeof(*spool->files));
-    }
+    vec_reserve(spool->files, spool->capacity, spool->count + 1);
     struct file *file = &spool->files[spool->count++];
     *file = (struct file){.bytes = bytes};
     snprintf(file->name, sizeof(file->name), "%s", name);

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/batch/batch.h"
 #include "lib/profile/batch/batch_labels.h"
 #include "lib/profile/batch/batch_subset.h"
@@ -424,12 +425,8 @@ static enum err_code refuse_series(const struct ingest_limits *ingest_limits, st
 
 static void note_pending(struct ingest_limits *ingest_limits, uint64_t hash)
 {
-    if (ingest_limits->pending_count == ingest_limits->pending_capacity) {
-        ingest_limits->pending_capacity =
-            ingest_limits->pending_capacity ? ingest_limits->pending_capacity * 2 : 16;
-        ingest_limits->pending = mem_resize(ingest_limits->pending, ingest_limits->pending_capacity,
-                                            sizeof(*ingest_limits->pending));
-    }
+    vec_reserve(ingest_limits->pending, ingest_limits->pending_capacity,
+                ingest_limits->pending_count + 1);
     ingest_limits->pending[ingest_limits->pending_count++] = hash;
 }
 

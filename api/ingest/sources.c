@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/io/pg.h"
 #include "lib/profile/batch/batch_labels.h"
 
@@ -186,10 +187,7 @@ static struct sender *take_place(struct sources *sources, struct team *team)
     }
     if (sources->count >= SOURCES_MAX)
         return NULL;
-    if (team->count == team->capacity) {
-        team->capacity = team->capacity ? team->capacity * 2 : 8;
-        team->sources = mem_resize(team->sources, team->capacity, sizeof(*team->sources));
-    }
+    vec_reserve(team->sources, team->capacity, team->count + 1);
     sources->count++;
     return &team->sources[team->count++];
 }

@@ -6,6 +6,7 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/symbolize.h"
 #include "lib/symbols/symbol_address.h"
 #include "lib/symbols/symbol_names.h"
@@ -85,10 +86,7 @@ static struct text_pair copy_pair(struct arena *arena, const struct text_pair *t
 
 static void text_list_add(struct text_list *list, uint32_t number, struct text_pair text)
 {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 256;
-        list->texts = mem_resize(list->texts, list->capacity, sizeof(*list->texts));
-    }
+    vec_reserve(list->texts, list->capacity, list->count + 1);
     list->texts[list->count] = text;
     map_u64_add(&list->places, number, list->count++);
 }

@@ -4,6 +4,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,13 +25,14 @@ struct view_counter {
     struct map_bytes index;
     struct view_count *pending;
     uint32_t pending_count;
+    uint32_t pending_capacity;
 };
 
 static void start_gathering(struct view_counter *views)
 {
     views->arena = arena_create();
     views->pending = NULL;
-    views->pending_count = 0;
+    views->pending_count = views->pending_capacity = 0;
     map_bytes_init(&views->index, 0);
 }
 
@@ -85,9 +87,7 @@ static void add(struct view_counter *views, struct span share_id, int64_t amount
         if (views->pending_count == VIEW_COUNTER_PENDING)
             return;
         index = views->pending_count++;
-        if ((index & (index - 1)) == 0) /* 0, 1, 2, 4, …: full */
-            views->pending =
-                mem_resize(views->pending, index ? 2 * index : 1, sizeof(*views->pending));
+        vec_reserve(views->pending, views->pending_capacity, index + 1);
         char *id = arena_strndup(views->arena, share_id.data, share_id.size);
         views->pending[index] = (struct view_count){.share_id = id};
         map_bytes_add(&views->index, span_of(id, share_id.size), index);

@@ -9,6 +9,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 #include "lib/profile/report/view.h"
 
 #include <errno.h>
@@ -71,10 +72,7 @@ static struct report_row *find_row(struct live_top *live, const struct report_ro
     const uint32_t known = map_bytes_find(&live->rows_by_name, buf_span(&key));
     if (known != MAP_ABSENT)
         return &live->rows[known];
-    if (live->row_count == live->row_capacity) {
-        live->row_capacity = live->row_capacity ? 2 * live->row_capacity : 256;
-        live->rows = mem_resize(live->rows, live->row_capacity, sizeof(*live->rows));
-    }
+    vec_reserve(live->rows, live->row_capacity, live->row_count + 1);
     const char *text = arena_strndup(arena, key.data, key.size);
     struct report_row *row = &live->rows[live->row_count];
     *row = (struct report_row){.name = span_of(text, like->name.size),

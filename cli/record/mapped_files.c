@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/vec.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -145,10 +146,7 @@ static void make_room(struct mapped_files *files)
 
 static void append(struct mapped_files *files, const struct mapped_file *file)
 {
-    if (files->count == files->capacity) {
-        files->capacity = files->capacity ? 2 * files->capacity : 64;
-        files->files = mem_resize(files->files, files->capacity, sizeof(*files->files));
-    }
+    vec_reserve(files->files, files->capacity, files->count + 1);
     struct mapped_file *kept = &files->files[files->count++];
     *kept = *file;
     kept->build_id = mem_strdup(file->build_id);

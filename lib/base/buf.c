@@ -313,10 +313,10 @@ void buf_append(struct buf *buf, const void *data, size_t size)
 {
     if (size == 0)
         return;
-    uint8_t *room = buf_reserve(buf, size);
-    if (!room)
+    uint8_t *space = buf_reserve(buf, size);
+    if (!space)
         return;
-    memcpy(room, data, size);
+    memcpy(space, data, size);
     buf->size += size;
 }
 

@@ -11,7 +11,7 @@ enum {
     GZIP_SMALLEST_BYTES = 20, /* header, one empty block, trailer */
     DEFLATE_RATIO_MAX = 1032, /* 258 bytes from two bits; a larger claim is false */
     FIRST_GUESS_RATIO = 4,
-    SMALLEST_ROOM_BYTES = 64 * 1024,
+    SMALLEST_SPACE_BYTES = 64 * 1024,
     TRUSTED_RATIO = 64 /* a zstd header may claim this ratio, and its output is reserved at once */
 };
 
@@ -73,15 +73,15 @@ static size_t claimed_gzip_size(struct span bytes)
  * attempt.
  */
 static enum err_code expand_member(struct libdeflate_decompressor *decompressor, struct span *rest,
-                                   size_t room, struct buf *output, struct err *err)
+                                   size_t space, struct buf *output, struct err *err)
 {
     for (;;) {
         size_t left = output->max_size - output->size;
-        room = smaller(room, left);
-        uint8_t *data = buf_reserve(output, room);
+        space = smaller(space, left);
+        uint8_t *data = buf_reserve(output, space);
         size_t taken = 0, made = 0;
         enum libdeflate_result result = libdeflate_gzip_decompress_ex(
-            decompressor, rest->data, rest->size, data, room, &taken, &made);
+            decompressor, rest->data, rest->size, data, space, &taken, &made);
         if (result == LIBDEFLATE_SUCCESS) {
             buf_commit(output, made);
             *rest = span_of(rest->data + taken, rest->size - taken);
@@ -89,9 +89,9 @@ static enum err_code expand_member(struct libdeflate_decompressor *decompressor,
         }
         if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
             return err_set(err, ERR_INVALID, "malformed or incomplete gzip data");
-        if (room == left)
+        if (space == left)
             return too_large(output, err);
-        room = room < SMALLEST_ROOM_BYTES ? SMALLEST_ROOM_BYTES : room * 2;
+        space = space < SMALLEST_SPACE_BYTES ? SMALLEST_SPACE_BYTES : space * 2;
     }
 }
 
@@ -105,14 +105,14 @@ static enum err_code expand_gzip(struct span bytes, struct buf *output, struct e
     if (!decompressor)
         return err_set(err, ERR_INTERNAL, "no memory for a gzip reader");
     struct span rest = bytes;
-    size_t room = claimed >= bytes.size / 2 ? claimed : bytes.size * FIRST_GUESS_RATIO;
+    size_t space = claimed >= bytes.size / 2 ? claimed : bytes.size * FIRST_GUESS_RATIO;
     enum err_code code;
     do {
-        code = expand_member(decompressor, &rest, room, output, err);
+        code = expand_member(decompressor, &rest, space, output, err);
         /* Later members first use the space that is left before the buffer grows. */
-        room = output->capacity - output->size;
-        if (room == 0)
-            room = SMALLEST_ROOM_BYTES;
+        space = output->capacity - output->size;
+        if (space == 0)
+            space = SMALLEST_SPACE_BYTES;
     } while (!code && rest.size);
     libdeflate_free_decompressor(decompressor);
     return code;
@@ -149,11 +149,11 @@ static enum err_code expand_step(ZSTD_DCtx *context, ZSTD_inBuffer *input, struc
 {
     uint8_t spare; /* at the limit a frame may still end, but must not produce another byte */
     size_t left = output->max_size - output->size;
-    size_t room = output->capacity - output->size;
-    if (room == 0)
-        room = smaller(left, output->size + SMALLEST_ROOM_BYTES);
-    ZSTD_outBuffer out = {.dst = left ? buf_reserve(output, room) : &spare,
-                          .size = left ? room : sizeof(spare)};
+    size_t space = output->capacity - output->size;
+    if (space == 0)
+        space = smaller(left, output->size + SMALLEST_SPACE_BYTES);
+    ZSTD_outBuffer out = {.dst = left ? buf_reserve(output, space) : &spare,
+                          .size = left ? space : sizeof(spare)};
     size_t result = ZSTD_decompressStream(context, &out, input);
     if (ZSTD_isError(result))
         return zstd_failure(result, err);
@@ -263,11 +263,11 @@ enum err_code compress_gzip(struct span bytes, int level, struct buf *output, st
     struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
     if (!compressor)
         return err_set(err, ERR_INTERNAL, "no gzip writer of level %d", level);
-    size_t room, made = 0;
+    size_t space, made = 0;
     uint8_t *data =
-        reserve_up_to(output, libdeflate_gzip_compress_bound(compressor, bytes.size), &room);
+        reserve_up_to(output, libdeflate_gzip_compress_bound(compressor, bytes.size), &space);
     if (data)
-        made = libdeflate_gzip_compress(compressor, bytes.data, bytes.size, data, room);
+        made = libdeflate_gzip_compress(compressor, bytes.data, bytes.size, data, space);
     libdeflate_free_compressor(compressor);
     if (!made) {
         output->has_failed = true;
@@ -299,12 +299,12 @@ void compress_zstd_writer_destroy(struct compress_zstd_writer *writer)
 enum err_code compress_zstd_with(struct compress_zstd_writer *writer, struct span bytes, int level,
                                  struct buf *output, struct err *err)
 {
-    size_t room, made = 0;
+    size_t space, made = 0;
     if (!writer->context)
         return err_set(err, ERR_INTERNAL, "no memory for a zstd writer");
-    uint8_t *data = reserve_up_to(output, ZSTD_compressBound(bytes.size), &room);
+    uint8_t *data = reserve_up_to(output, ZSTD_compressBound(bytes.size), &space);
     if (data)
-        made = ZSTD_compressCCtx(writer->context, data, room, bytes.data, bytes.size, level);
+        made = ZSTD_compressCCtx(writer->context, data, space, bytes.data, bytes.size, level);
     if (!data || ZSTD_isError(made)) {
         output->has_failed = true;
         return err_set(err, ERR_TOO_LARGE, "does not fit in %zu bytes as zstd", output->max_size);

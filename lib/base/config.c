@@ -2,6 +2,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,10 +89,7 @@ static void remove_entry(struct config *config, struct entry *entry)
 /* Inserts after the last entry of the section, so that each section is written once. */
 static struct entry *insert_entry(struct config *config, const char *section)
 {
-    if (config->entry_count == config->entry_capacity) {
-        config->entry_capacity = config->entry_capacity ? config->entry_capacity * 2 : 16;
-        config->entries = mem_resize(config->entries, config->entry_capacity, sizeof(struct entry));
-    }
+    vec_reserve(config->entries, config->entry_capacity, config->entry_count + 1);
     size_t at = config->entry_count;
     while (at > 0 && strcmp(config->entries[at - 1].section, section) != 0)
         at--;

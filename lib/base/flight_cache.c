@@ -201,7 +201,8 @@ static enum err_code wait_until_made(struct flight_cache *cache, struct flight_e
     while (entry->state == ENTRY_MAKING && clock_monotonic_ns() < last_ns) {
         const int64_t left_ms = wait_limit_left_ms(wait_limit, CHECK_MS);
         if (!left_ms)
-            return err_set(err, ERR_CANCELLED, "nobody waits any more for what others prepare");
+            return err_set(err, ERR_CANCELLED,
+                           "cancelled: no request waits for this value any more");
         const int64_t until_ns = clock_monotonic_ns() + left_ms * CLOCK_NS_PER_MS;
         const struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
         pthread_cond_timedwait(&cache->has_finished, &cache->mutex, &until);

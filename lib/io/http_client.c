@@ -111,11 +111,11 @@ static void start_curl(void)
 static bool append_file(struct buf *buf, const char *path)
 {
     FILE *file = fopen(path, "re");
-    uint8_t *room;
+    uint8_t *space;
     if (!file)
         return false;
-    while ((room = buf_reserve(buf, CA_PIECE_BYTES))) {
-        const size_t size = fread(room, 1, CA_PIECE_BYTES, file);
+    while ((space = buf_reserve(buf, CA_PIECE_BYTES))) {
+        const size_t size = fread(space, 1, CA_PIECE_BYTES, file);
         buf_commit(buf, size);
         if (size == 0)
             break;
@@ -200,7 +200,7 @@ void http_client_destroy(struct http_client *client)
     mem_free(client);
 }
 
-static size_t on_read(char *room, size_t size, size_t count, void *context)
+static size_t on_read(char *space, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     const struct http_client_request *request = transfer->request;
@@ -209,12 +209,12 @@ static size_t on_read(char *room, size_t size, size_t count, void *context)
     if (wanted == 0)
         return 0;
     if (request->body_kind == HTTP_CLIENT_BODY_BYTES) {
-        memcpy(room, request->body.data + transfer->read_at, wanted);
+        memcpy(space, request->body.data + transfer->read_at, wanted);
         transfer->read_at += wanted;
         return wanted;
     }
     ssize_t taken =
-        pread(request->body_fd, room, wanted, (off_t)(request->body_offset + transfer->read_at));
+        pread(request->body_fd, space, wanted, (off_t)(request->body_offset + transfer->read_at));
     if (taken <= 0) { /* a file that was truncated would otherwise hang the request */
         transfer->file_errno = taken < 0 ? errno : ENODATA;
         return CURL_READFUNC_ABORT;

@@ -240,10 +240,10 @@ static int write_pages(struct folder_store *store, int fd, struct span bytes, si
 }
 
 /*
- * What is put whole is synced at once and, by who wrote it, read from memory: pages of the cache
- * for it would be filled and not used, which took a ninth of the processor time of what agents
- * send. The end that fills no page, small objects and file systems that know no O_DIRECT go the
- * usual way.
+ * Writes an object that the caller has in memory as a whole. It is synced at once, and its writer
+ * reads it from memory afterwards, so filling the page cache would be wasted work: it took a ninth
+ * of the processor time of ingestion. O_DIRECT avoids that. Small objects, the end that does not
+ * fill a page, and file systems without O_DIRECT are written through the page cache.
  */
 static enum err_code write_whole(struct folder_store *store, const struct folder_writer *writer,
                                  struct span bytes, struct err *err)
@@ -343,13 +343,13 @@ static enum err_code folder_open(struct object_store *base, const char *key,
 static enum err_code read_at(int fd, const char *key, uint64_t offset, uint64_t size,
                              struct buf *buf, struct err *err)
 {
-    uint8_t *room = size <= SIZE_MAX ? buf_reserve(buf, (size_t)size) : NULL;
-    if (!room)
+    uint8_t *space = size <= SIZE_MAX ? buf_reserve(buf, (size_t)size) : NULL;
+    if (!space)
         return err_set(err, ERR_TOO_LARGE, "object %s is %llu bytes, more than is allowed here",
                        key, (unsigned long long)size);
     size_t got = 0;
     while (got < size) {
-        ssize_t count = os_pread(fd, room + got, (size_t)size - got, (off_t)(offset + got));
+        ssize_t count = os_pread(fd, space + got, (size_t)size - got, (off_t)(offset + got));
         if (count < 0)
             return object_fail_reading(err, "cannot read object", key);
         if (count == 0)

@@ -204,10 +204,10 @@ static enum err_code read_into(struct s3_store *store, struct s3_request *reques
         code = fail_larger_object(request->key, err);
     if (code)
         return read_outward(store, code, err);
-    uint8_t *room = buf_reserve(buf, answer.body.size);
-    if (!room)
+    uint8_t *space = buf_reserve(buf, answer.body.size);
+    if (!space)
         return fail_larger_object(request->key, err);
-    memcpy(room, answer.body.data, answer.body.size);
+    memcpy(space, answer.body.data, answer.body.size);
     buf_commit(buf, answer.body.size);
     return ERR_NONE;
 }

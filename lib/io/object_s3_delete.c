@@ -31,7 +31,7 @@ static enum err_code delete_one(struct s3_store *store, const char *key, struct 
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 
-/* What an answer to DeleteObjects says: in quiet mode only of those that failed. */
+/* The response to DeleteObjects; in quiet mode it lists only the keys that failed. */
 struct deletion {
     bool is_whole;
     enum err_code worst;

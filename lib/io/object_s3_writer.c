@@ -139,8 +139,8 @@ enum err_code s3_writer_append(struct object_writer *base, struct span bytes, st
                 return s3_store_write_outward(s3_store_of(base->store), code, err);
             }
         }
-        size_t room = PART_BYTES - writer->part.size;
-        size_t size = bytes.size < room ? bytes.size : room;
+        size_t space = PART_BYTES - writer->part.size;
+        size_t size = bytes.size < space ? bytes.size : space;
         buf_append(&writer->part, bytes.data, size);
         writer->size += size;
         bytes = span_of(bytes.data + size, bytes.size - size);

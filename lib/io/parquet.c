@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/io/parquet_page.h"
 
 #include <assert.h>
@@ -167,15 +168,6 @@ size_t parquet_memory(const struct parquet_writer *writer)
 
 /* ---- entries ---- */
 
-static void *grow_array(void *array, uint32_t wanted, uint32_t *capacity, size_t size)
-{
-    if (wanted <= *capacity)
-        return array;
-    while (*capacity < wanted)
-        *capacity = *capacity ? *capacity * 2 : 1024;
-    return mem_resize(array, *capacity, size);
-}
-
 static uint32_t find_entry(struct pending *pending, const struct parquet_value *values)
 {
     const uint32_t field_count = pending->column.field_count;
@@ -207,8 +199,12 @@ uint32_t parquet_add(struct parquet_writer *writer, uint32_t column,
     const uint32_t entry = find_entry(pending, values);
     if (entry != pending->entry_count)
         return entry;
-    pending->entries = grow_array(pending->entries, entry + 1, &pending->entry_capacity,
-                                  field_count * sizeof(*pending->entries));
+    if (entry == pending->entry_capacity) {
+        const size_t size = field_count * sizeof(*pending->entries);
+        const size_t grown = vec_grow_capacity(entry, entry + 1, size, UINT32_MAX);
+        pending->entries = mem_resize(pending->entries, grown, size);
+        pending->entry_capacity = (uint32_t)grown;
+    }
     struct parquet_value *kept = &pending->entries[(size_t)entry * field_count];
     for (uint32_t i = 0; i < field_count; i++) {
         kept[i] = (struct parquet_value){.number = values[i].number};
@@ -226,10 +222,8 @@ void parquet_append(struct parquet_writer *writer, uint32_t column, const uint32
     struct pending *pending = &writer->columns[column];
     assert(is_list(pending->column.shape) ||
            (count <= 1 && (count || pending->column.shape == PARQUET_OPTIONAL)));
-    pending->numbers = grow_array(pending->numbers, pending->number_count + count,
-                                  &pending->number_capacity, sizeof(*pending->numbers));
-    pending->counts = grow_array(pending->counts, pending->row_count + 1, &pending->row_capacity,
-                                 sizeof(*pending->counts));
+    vec_reserve(pending->numbers, pending->number_capacity, pending->number_count + count);
+    vec_reserve(pending->counts, pending->row_capacity, pending->row_count + 1);
     if (count)
         memcpy(pending->numbers + pending->number_count, entries, count * sizeof(*entries));
     pending->number_count += count;

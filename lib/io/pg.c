@@ -438,11 +438,12 @@ static void set_connect_limits(struct pg_pool *pool, int silence_ms)
 }
 
 /*
- * What stands in conninfo takes precedence. A peer that is gone without a word is noticed by
- * keepalives on idle connections, and by tcp_user_timeout when something was sent; connect_timeout
- * is for each of several hosts, where libpq moves on to the next one only by itself. hostaddr is
- * one of the addresses of the host's name: libpq's non-blocking calls do not leave an address that
- * is silent.
+ * Defaults; parameters that conninfo sets take precedence.
+ *
+ * keepalives_* detect a peer that vanished while the connection is idle, tcp_user_timeout one that
+ * vanished after data was sent. connect_timeout applies to each host of a list; only libpq's own
+ * blocking connect moves on to the next one. hostaddr is one address of the host's name, because
+ * libpq's non-blocking connect never gives up an address that does not respond.
  */
 static const char *const connect_keywords[] = {
     "connect_timeout",  "application_name",
@@ -767,7 +768,7 @@ struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
 
 static enum err_code fail_overloaded(struct err *err)
 {
-    err_set(err, ERR_BUSY, "The server is overloaded; try again in a moment");
+    err_set(err, ERR_BUSY, "The server is overloaded; try again in a few seconds");
     err->retry_after_s = TAKE_TIMEOUT_S;
     return ERR_BUSY;
 }

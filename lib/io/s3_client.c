@@ -453,7 +453,8 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
                                  ? ERR_CANCELLED
                                  : try_once(client, request, payload_hash, answer, err);
         if (code && wait_limit_is_over(request->wait_limit))
-            return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
+            return err_set(err, ERR_CANCELLED,
+                           "cancelled: no request waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
         const bool is_away = is_long_away(client, is_worth_another_try(code));
         if (!is_worth_another_try(code) || request->has_one_try || answer->was_too_slow ||

@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/unit.h"
 
@@ -92,10 +93,7 @@ static uint32_t add_place(struct merge *merge, struct source *source,
     struct profile_mapping mapped = *mapping;
     mapped.filename = map_string(merge, source, mapping->filename);
     mapped.build_id = map_string(merge, source, mapping->build_id);
-    if (merge->place_count == merge->place_capacity) {
-        merge->place_capacity = merge->place_capacity ? merge->place_capacity * 2 : 32;
-        merge->places = mem_resize(merge->places, merge->place_capacity, sizeof(*merge->places));
-    }
+    vec_reserve(merge->places, merge->place_capacity, merge->place_count + 1);
     merge->places[merge->place_count] = (struct place){
         .mapping = profile_builder_mapping(merge->builder, &mapped), .start = mapping->start};
     return merge->place_count++;

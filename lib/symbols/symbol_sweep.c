@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/radix_sort.h"
+#include "lib/base/vec.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <assert.h>
@@ -42,10 +43,7 @@ void symbol_sweep_fini(struct symbol_sweep *sweep)
 
 static void heap_push(struct symbol_sweep *sweep, uint32_t number)
 {
-    if (sweep->heap_count == sweep->heap_capacity) {
-        sweep->heap_capacity = sweep->heap_capacity ? sweep->heap_capacity * 2 : 64;
-        sweep->heap = mem_resize(sweep->heap, sweep->heap_capacity, sizeof(*sweep->heap));
-    }
+    vec_reserve(sweep->heap, sweep->heap_capacity, sweep->heap_count + 1);
     uint32_t at = sweep->heap_count++;
     for (; at && sweep->heap[(at - 1) / 2] > number; at = (at - 1) / 2)
         sweep->heap[at] = sweep->heap[(at - 1) / 2];

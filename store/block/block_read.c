@@ -34,10 +34,10 @@ struct block {
     uint64_t opening_bytes;
 };
 
-static enum err_code read_from_memory(void *context, uint64_t offset, size_t size, struct buf *room,
-                                      struct span *ret_bytes, struct err *err)
+static enum err_code read_from_memory(void *context, uint64_t offset, size_t size,
+                                      struct buf *buffer, struct span *ret_bytes, struct err *err)
 {
-    (void)room;
+    (void)buffer;
     (void)err;
     const struct span *bytes = context;
     *ret_bytes = span_of(bytes->data + offset, size);
@@ -57,11 +57,11 @@ struct block_source block_source_memory(const struct span *bytes, const char *na
 /* ---- opening ---- */
 
 static enum err_code read_part(const struct block *block, uint64_t offset, uint64_t size,
-                               struct buf *room, struct span *ret_bytes, struct err *err)
+                               struct buf *buffer, struct span *ret_bytes, struct err *err)
 {
     if (offset > block->source.size || size > block->source.size - offset)
         return err_set(err, ERR_CORRUPT, "%s: a part lies beyond the end", block->source.name);
-    return block->source.read(block->source.context, offset, (size_t)size, room, ret_bytes, err);
+    return block->source.read(block->source.context, offset, (size_t)size, buffer, ret_bytes, err);
 }
 
 static void read_ahead(const struct block *block, uint64_t offset, uint64_t size)
@@ -70,11 +70,11 @@ static void read_ahead(const struct block *block, uint64_t offset, uint64_t size
         block->source.read_ahead(block->source.context, offset, size);
 }
 
-static enum err_code check_header(struct block *block, struct buf *room, struct err *err)
+static enum err_code check_header(struct block *block, struct buf *buffer, struct err *err)
 {
     struct block_header header;
     struct span bytes;
-    enum err_code code = read_part(block, 0, sizeof(header), room, &bytes, err);
+    enum err_code code = read_part(block, 0, sizeof(header), buffer, &bytes, err);
     if (code)
         return code;
     memcpy(&header, bytes.data, sizeof(header));
@@ -87,7 +87,7 @@ static enum err_code check_header(struct block *block, struct buf *room, struct 
     return ERR_NONE;
 }
 
-static enum err_code read_footer(struct block *block, int64_t tenant_id, struct buf *room,
+static enum err_code read_footer(struct block *block, int64_t tenant_id, struct buf *buffer,
                                  struct err *err)
 {
     struct block_footer *footer = &block->footer;
@@ -95,8 +95,8 @@ static enum err_code read_footer(struct block *block, int64_t tenant_id, struct 
     if (block->source.size < sizeof(struct block_header) + sizeof(*footer))
         return err_set(err, ERR_CORRUPT, "%s: %" PRIu64 " bytes are no block", block->source.name,
                        block->source.size);
-    enum err_code code =
-        read_part(block, block->source.size - sizeof(*footer), sizeof(*footer), room, &bytes, err);
+    enum err_code code = read_part(block, block->source.size - sizeof(*footer), sizeof(*footer),
+                                   buffer, &bytes, err);
     if (code)
         return code;
     memcpy(footer, bytes.data, sizeof(*footer));
@@ -112,11 +112,11 @@ static enum err_code read_footer(struct block *block, int64_t tenant_id, struct 
                        block->source.name, footer->version, BLOCK_VERSION_OLDEST, BLOCK_VERSION);
     if (footer->tenant_id != tenant_id)
         return err_set(err, ERR_CORRUPT, "%s: a block of another tenant", block->source.name);
-    return check_header(block, room, err);
+    return check_header(block, buffer, err);
 }
 
 static enum err_code read_section(struct block *block, enum block_section section,
-                                  struct arena *scratch, struct buf *room, struct span *ret_flat,
+                                  struct arena *scratch, struct buf *buffer, struct span *ret_flat,
                                   struct err *err)
 {
     static const char *const names[BLOCK_SECTION_COUNT] = {"strings",    "tables", "stacks",
@@ -128,7 +128,7 @@ static enum err_code read_section(struct block *block, enum block_section sectio
         return err_set(err, ERR_CORRUPT, "%s: the %s are too large", block->source.name,
                        names[section]);
     enum err_code code =
-        read_part(block, place->offset, block_align(place->stored_bytes), room, &bytes, err);
+        read_part(block, place->offset, block_align(place->stored_bytes), buffer, &bytes, err);
     if (code)
         return code;
     if (crc32c(bytes) != place->crc)
@@ -136,7 +136,7 @@ static enum err_code read_section(struct block *block, enum block_section sectio
                        names[section]);
     const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
     const size_t flat_bytes = (size_t)place->flat_bytes;
-    if (stored.size == flat_bytes && bytes.data != room->data) { /* in memory already */
+    if (stored.size == flat_bytes && bytes.data != buffer->data) { /* in memory already */
         *ret_flat = stored;
         return ERR_NONE;
     }
@@ -236,13 +236,13 @@ static enum err_code read_sections(struct block *block, const enum block_section
                                    size_t wanted_count, struct arena *scratch,
                                    struct span sections[BLOCK_SECTION_COUNT], struct err *err)
 {
-    buf_auto room;
-    buf_init(&room, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
+    buf_auto buffer;
+    buf_init(&buffer, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; i < wanted_count; i++)
         read_section_ahead(block, wanted[i]);
     for (size_t i = 0; i < wanted_count && !code; i++) {
-        code = read_section(block, wanted[i], scratch, &room, &sections[wanted[i]], err);
+        code = read_section(block, wanted[i], scratch, &buffer, &sections[wanted[i]], err);
         block->opening_bytes += block_align(block->footer.sections[wanted[i]].stored_bytes);
     }
     return code;
@@ -302,11 +302,11 @@ static enum err_code finish_opening(struct block *block, enum err_code code,
 static enum err_code begin_opening(struct block *block, struct block_source source,
                                    int64_t tenant_id, struct err *err)
 {
-    buf_auto room;
-    buf_init(&room, BLOCK_SECTION_MAX_BYTES);
+    buf_auto buffer;
+    buf_init(&buffer, BLOCK_SECTION_MAX_BYTES);
     block->source = source;
     block->opening_bytes = sizeof(struct block_header) + sizeof(struct block_footer);
-    enum err_code code = read_footer(block, tenant_id, &room, err);
+    enum err_code code = read_footer(block, tenant_id, &buffer, err);
     return code ? code : read_series(block, err);
 }
 
@@ -420,7 +420,7 @@ size_t block_memory(const struct block *block)
 /* ---- granules ---- */
 
 /* A growing array that is reused. */
-struct room {
+struct buffer {
     void *data;
     size_t bytes;
 };
@@ -429,16 +429,16 @@ struct block_cursor {
     struct buf stored;
     struct column_reader columns;
     struct column_reader more_columns; /* for callers that need two at once */
-    struct room stacks;
-    struct room counts;
-    struct room sums;
-    struct room ordinals;
-    struct room values;
-    struct room label_sets;
-    struct room timestamp_counts;
-    struct room timestamps;
-    struct room profiles;
-    struct room column;
+    struct buffer stacks;
+    struct buffer counts;
+    struct buffer sums;
+    struct buffer ordinals;
+    struct buffer values;
+    struct buffer label_sets;
+    struct buffer timestamp_counts;
+    struct buffer timestamps;
+    struct buffer profiles;
+    struct buffer column;
 };
 
 struct block_cursor *block_cursor_create(void)
@@ -457,24 +457,24 @@ void block_cursor_destroy(struct block_cursor *cursor)
     buf_fini(&cursor->stored);
     column_reader_fini(&cursor->columns);
     column_reader_fini(&cursor->more_columns);
-    struct room *const rooms[] = {
+    struct buffer *const buffers[] = {
         &cursor->stacks, &cursor->counts,           &cursor->sums,       &cursor->ordinals,
         &cursor->values, &cursor->label_sets,       &cursor->timestamps, &cursor->profiles,
         &cursor->column, &cursor->timestamp_counts,
     };
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        mem_free(rooms[i]->data);
+    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+        mem_free(buffers[i]->data);
     mem_free(cursor);
 }
 
-static void *reserve_room(struct room *room, size_t count, size_t size)
+static void *reserve_buffer(struct buffer *buffer, size_t count, size_t size)
 {
-    if (count * size > room->bytes) {
-        mem_free(room->data);
-        room->bytes = count * size + count * size / 4;
-        room->data = mem_alloc(room->bytes, 1);
+    if (count * size > buffer->bytes) {
+        mem_free(buffer->data);
+        buffer->bytes = count * size + count * size / 4;
+        buffer->data = mem_alloc(buffer->bytes, 1);
     }
-    return room->data;
+    return buffer->data;
 }
 
 static enum err_code fail_corrupt(const struct block *block, const struct block_granule *granule,
@@ -529,8 +529,8 @@ enum err_code block_read_profiles(const struct block *block, const struct block_
         return code;
     if (!column_can_hold(rest, count))
         return fail_corrupt(block, granule, extent_names[BLOCK_PROFILES], err);
-    struct block_profile *profiles = reserve_room(&cursor->profiles, count, sizeof(*profiles));
-    uint64_t *column = reserve_room(&cursor->column, count, sizeof(*column));
+    struct block_profile *profiles = reserve_buffer(&cursor->profiles, count, sizeof(*profiles));
+    uint64_t *column = reserve_buffer(&cursor->column, count, sizeof(*column));
     struct column_reader *columns = &cursor->columns;
     bool is_whole = column_take_u64(columns, &rest, column, count);
     uint64_t before = (uint64_t)granule->begin_ns;
@@ -575,8 +575,8 @@ static enum err_code read_entries(const struct block *block, const struct block_
         return code;
     if (!column_can_hold(rest, count))
         return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
-    uint32_t *stacks = reserve_room(&cursor->stacks, count, sizeof(*stacks));
-    uint32_t *counts = reserve_room(&cursor->counts, count, sizeof(*counts));
+    uint32_t *stacks = reserve_buffer(&cursor->stacks, count, sizeof(*stacks));
+    uint32_t *counts = reserve_buffer(&cursor->counts, count, sizeof(*counts));
     if (!column_take_u32(&cursor->columns, &rest, stacks, count) ||
         !column_take_u32(&cursor->columns, &rest, counts, count))
         return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
@@ -589,7 +589,7 @@ static enum err_code read_entries(const struct block *block, const struct block_
     if (rows != granule->row_count || stack > block->dictionary.stacks.stack_count)
         return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
     if (ret_sums) {
-        *ret_sums = reserve_room(&cursor->sums, count, sizeof(**ret_sums));
+        *ret_sums = reserve_buffer(&cursor->sums, count, sizeof(**ret_sums));
         if (!column_take_u64(&cursor->columns, &rest, *ret_sums, count) || rest.size)
             return fail_corrupt(block, granule, extent_names[BLOCK_TOTALS], err);
     }
@@ -607,7 +607,7 @@ enum err_code block_read_totals(const struct block *block, const struct block_gr
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
     if (code)
         return code;
-    int64_t *sums = reserve_room(&cursor->values, granule->entry_count, sizeof(*sums));
+    int64_t *sums = reserve_buffer(&cursor->values, granule->entry_count, sizeof(*sums));
     for (uint32_t i = 0; i < granule->entry_count; i++)
         sums[i] = expand_value(granule, stored[i], counts[i]);
     *ret_totals = (struct block_totals){
@@ -678,21 +678,22 @@ static enum err_code read_timestamps(const struct block *block, const struct blo
                                      struct block_cursor *cursor, struct span *rest,
                                      struct block_rows *rows, struct err *err)
 {
-    uint32_t *counts = reserve_room(&cursor->timestamp_counts, granule->row_count, sizeof(*counts));
+    uint32_t *counts =
+        reserve_buffer(&cursor->timestamp_counts, granule->row_count, sizeof(*counts));
     if (!column_take_u32(&cursor->columns, rest, counts, granule->row_count) ||
         !column_can_hold(*rest, (size_t)granule->timestamp_count))
         return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
     uint64_t *steps =
-        reserve_room(&cursor->timestamps, (size_t)granule->timestamp_count, sizeof(*steps));
+        reserve_buffer(&cursor->timestamps, (size_t)granule->timestamp_count, sizeof(*steps));
     if (!column_take_u64(&cursor->columns, rest, steps, (size_t)granule->timestamp_count))
         return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
     uint64_t at = 0;
     for (uint32_t i = 0; i < granule->row_count; i++) {
         if (counts[i] > granule->timestamp_count - at)
             return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
-        uint64_t moment = (uint64_t)rows->profiles[rows->ordinals[i]].time_ns;
+        uint64_t time_ns = (uint64_t)rows->profiles[rows->ordinals[i]].time_ns;
         for (uint32_t j = 0; j < counts[i]; j++, at++)
-            steps[at] = moment += (uint64_t)column_unzigzag(steps[at]);
+            steps[at] = time_ns += (uint64_t)column_unzigzag(steps[at]);
     }
     rows->timestamp_counts = counts;
     rows->timestamps = (const int64_t *)steps;
@@ -708,7 +709,7 @@ static enum err_code read_details(const struct block *block, const struct block_
     if (code)
         return code;
     if (granule->flags & BLOCK_HAS_LABEL_SETS) {
-        uint32_t *sets = reserve_room(&cursor->label_sets, granule->row_count, sizeof(*sets));
+        uint32_t *sets = reserve_buffer(&cursor->label_sets, granule->row_count, sizeof(*sets));
         if (!column_take_u32(&cursor->columns, &rest, sets, granule->row_count))
             return fail_corrupt(block, granule, extent_names[BLOCK_DETAILS], err);
         for (uint32_t i = 0; i < granule->row_count; i++) {
@@ -734,8 +735,8 @@ static enum err_code read_stored_rows(const struct block *block,
     enum err_code code = read_packed_rows(block, granule, cursor, &ordinals, &values, err);
     if (code)
         return code;
-    *ret_ordinals = reserve_room(&cursor->ordinals, count, sizeof(**ret_ordinals));
-    *ret_values = reserve_room(&cursor->values, count, sizeof(**ret_values));
+    *ret_ordinals = reserve_buffer(&cursor->ordinals, count, sizeof(**ret_ordinals));
+    *ret_values = reserve_buffer(&cursor->values, count, sizeof(**ret_values));
     if (!bitpack_take_u32(&ordinals, *ret_ordinals, count) || ordinals.size ||
         !bitpack_take_u64(&values, *ret_values, count) || values.size)
         return fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
@@ -778,7 +779,7 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     if (code)
         return code;
     uint32_t *stacks_of_rows =
-        reserve_room(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
+        reserve_buffer(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
     if (!expand_rows(granule, stacks, counts, ordinals, values, stacks_of_rows))
         return fail_corrupt(block, granule, extent_names[BLOCK_ROWS], err);
     struct block_rows rows = {

@@ -21,9 +21,9 @@ struct block;
 
 /* Where the bytes of a block are read from. */
 struct block_source {
-    /* Reads size bytes at offset. They are borrowed until the next call with the same buffer, room,
+    /* Reads size bytes at offset. They are borrowed until the next call with the same buffer,
      * which is used when the bytes are not in memory already. */
-    enum err_code (*read)(void *context, uint64_t offset, size_t size, struct buf *room,
+    enum err_code (*read)(void *context, uint64_t offset, size_t size, struct buf *buffer,
                           struct span *ret_bytes, struct err *err);
     /* Announces that a range is read soon. May be NULL where reading never waits. */
     void (*read_ahead)(void *context, uint64_t offset, uint64_t size);

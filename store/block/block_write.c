@@ -378,9 +378,9 @@ static void append_timestamps(struct block_writer *writer, const struct block_ro
     for (uint32_t i = 0; i < rows->row_count; i++) {
         int64_t before = rows->profiles[rows->ordinals[i]].time_ns;
         for (uint32_t j = 0; j < rows->timestamp_counts[i]; j++, at++) {
-            const int64_t moment = rows->timestamps[at];
-            steps[at] = column_zigzag((int64_t)((uint64_t)moment - (uint64_t)before));
-            before = moment;
+            const int64_t time_ns = rows->timestamps[at];
+            steps[at] = column_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)before));
+            before = time_ns;
         }
     }
     column_append_u32(&writer->columns, &writer->pending, rows->timestamp_counts, rows->row_count);

@@ -18,7 +18,7 @@ struct subset {
     uint32_t *mappings;
     uint32_t *strings;
 
-    /* What was copied, in order of first use. */
+    /* The copied items, in order of first use. */
     struct span *new_strings;
     struct profile_location *new_locations;
     struct profile_line *new_lines;

@@ -423,8 +423,8 @@ static void read_stacks(struct reading *reading, const struct profile *tables,
     const uint32_t count = read_count(reading);
     const uint32_t stack_count = read_count(reading);
     const uint32_t *steps = read_narrow(reading, count);
-    const size_t room = count + (size_t)1;
-    uint32_t *frames = arena_new_raw(reading->arena, uint32_t, room);
+    const size_t capacity = count + (size_t)1;
+    uint32_t *frames = arena_new_raw(reading->arena, uint32_t, capacity);
     read_narrow_into(reading, frames + 1, count);
     check_indexes(reading, frames + 1, count, tables->location_count);
     if (reading->wrong)

@@ -327,11 +327,13 @@ static enum err_code take_matcher(struct parser *parser)
     if (!code)
         code = take_comparison(parser, &matcher.comparison);
     skip_space(parser);
-    if (!code)
-        code = take_value(parser, &matcher);
-    if (!code)
-        add_matcher(selector, &matcher);
-    return code;
+    if (code)
+        return code;
+    code = take_value(parser, &matcher);
+    if (code)
+        return code;
+    add_matcher(selector, &matcher);
+    return ERR_NONE;
 }
 
 static enum err_code take_matchers(struct parser *parser)

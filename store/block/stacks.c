@@ -7,6 +7,7 @@
 #include "store/block/stacks.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <string.h>
 
@@ -40,14 +41,9 @@ void stack_paths_destroy(struct stack_paths *paths)
 
 uint32_t *stack_paths_add(struct stack_paths *paths, uint32_t depth)
 {
-    if (paths->frame_count + depth > paths->frame_capacity || !paths->frames) {
-        paths->frame_capacity = (paths->frame_count + depth) * 2 + FIRST_CAPACITY;
-        paths->frames = mem_resize(paths->frames, paths->frame_capacity, sizeof(uint32_t));
-    }
-    if (paths->count + 1 == paths->capacity) {
-        paths->capacity *= 2;
-        paths->starts = mem_resize(paths->starts, paths->capacity, sizeof(uint64_t));
-    }
+    /* One more: frames is never NULL, even for stacks of depth 0. */
+    vec_reserve(paths->frames, paths->frame_capacity, paths->frame_count + depth + 1);
+    vec_reserve(paths->starts, paths->capacity, paths->count + 2);
     uint32_t *frames = paths->frames + paths->frame_count;
     paths->frame_count += depth;
     paths->starts[++paths->count] = paths->frame_count;
@@ -88,11 +84,7 @@ static void push_range(struct sorting *sorting, struct group group)
 {
     if (group.count < 2)
         return;
-    if (sorting->group_count == sorting->group_capacity) {
-        sorting->group_capacity *= 2;
-        sorting->groups =
-            mem_resize(sorting->groups, sorting->group_capacity, sizeof(struct group));
-    }
+    vec_reserve(sorting->groups, sorting->group_capacity, sorting->group_count + 1);
     sorting->groups[sorting->group_count++] = group;
 }
 

@@ -21,14 +21,16 @@ enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int6
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "INSERT INTO store_writer (name) VALUES (left($1, 300)) "
-                               "RETURNING id",
-                               arena, &result, err, PG_TEXT(name));
-    if (!code)
-        *ret_writer_id = pg_get_i64(result, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "INSERT INTO store_writer (name) VALUES (left($1, 300)) "
+                           "RETURNING id",
+                           arena, &result, err, PG_TEXT(name));
+    if (code)
+        return code;
+    *ret_writer_id = pg_get_i64(result, 0, 0);
+    return ERR_NONE;
 }
 
 enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, struct err *err)

@@ -108,7 +108,7 @@ struct catalogue_rules {
     int64_t now_ns;    /* the database's clock when the rules were read */
 };
 
-/* What a query has to read. */
+/* The blocks and segments that a query has to read. */
 struct catalogue_found {
     const struct catalogue_place *places;       /* oldest objects first */
     const struct catalogue_deletion *deletions; /* those that the places refer to, by id */
@@ -229,7 +229,7 @@ struct catalogue_claim {
     int64_t retention_key;        /* of an expiry: the key of these rules, or of older ones */
 };
 
-/* Whose turn it is. */
+/* The tenant that is served next. */
 struct catalogue_turn {
     uint64_t rotation;
     const int64_t *costly; /* ids of tenants */

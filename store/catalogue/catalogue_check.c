@@ -114,14 +114,16 @@ enum err_code catalogue_has_object(struct pg_pool *database, const char *object_
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT EXISTS (SELECT FROM block WHERE object_key = $1)"
-                               " OR EXISTS (SELECT FROM segment WHERE object_key = $1)",
-                               arena, &result, err, PG_TEXT(object_key));
-    if (!code)
-        *ret_exists = pg_get_bool(result, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT EXISTS (SELECT FROM block WHERE object_key = $1)"
+                           " OR EXISTS (SELECT FROM segment WHERE object_key = $1)",
+                           arena, &result, err, PG_TEXT(object_key));
+    if (code)
+        return code;
+    *ret_exists = pg_get_bool(result, 0, 0);
+    return ERR_NONE;
 }
 
 enum err_code store_measure(struct pg_pool *database, struct arena *arena,

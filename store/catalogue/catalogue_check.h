@@ -6,7 +6,7 @@
 #include "store/catalogue/catalogue.h"
 #include "store/store.h"
 
-/* What the catalogue records about one tenant's part of a segment, or about a block. */
+/* The catalogue's record of one tenant's part of a segment, or about a block. */
 struct catalogue_entry {
     struct catalogue_place *places;
     uint32_t place_count;

@@ -188,21 +188,23 @@ enum err_code catalogue_unmark_object(struct pg_pool *database, const char *obje
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "WITH blocks AS (UPDATE block" UNMARK
-            " WHERE object_key = $1 AND tenant_id = $2 AND swapped_at IS NULL AND is_broken"
-            " AND broken_why IS DISTINCT FROM 'too large'"
-            " RETURNING 1), parts AS (UPDATE segment_tenant" UNMARK
-            " WHERE segment_id = (SELECT id FROM segment WHERE object_key = $1)"
-            " AND tenant_id = $2 AND NOT is_swapped AND is_broken"
-            " AND broken_why IS DISTINCT FROM 'too large' RETURNING 1) "
-            "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM parts)",
-            arena, &result, err, PG_TEXT(object_key), PG_I64(tenant_id));
-    if (!code)
-        *ret_did = pg_get_i64(result, 0, 0) > 0;
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH blocks AS (UPDATE block" UNMARK
+        " WHERE object_key = $1 AND tenant_id = $2 AND swapped_at IS NULL AND is_broken"
+        " AND broken_why IS DISTINCT FROM 'too large'"
+        " RETURNING 1), parts AS (UPDATE segment_tenant" UNMARK
+        " WHERE segment_id = (SELECT id FROM segment WHERE object_key = $1)"
+        " AND tenant_id = $2 AND NOT is_swapped AND is_broken"
+        " AND broken_why IS DISTINCT FROM 'too large' RETURNING 1) "
+        "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM parts)",
+        arena, &result, err, PG_TEXT(object_key), PG_I64(tenant_id));
+    if (code)
+        return code;
+    *ret_did = pg_get_i64(result, 0, 0) > 0;
+    return ERR_NONE;
 }
 
 enum err_code catalogue_list_others(struct pg_pool *database, struct arena *arena,

@@ -9,17 +9,17 @@
 
 #include <stdlib.h>
 
-struct one {
+struct deletion {
     int64_t id;
     struct selector *selector;
     struct deletion_set_window window;
 };
 
 struct deletion_set {
-    struct one *deletions; /* by id */
+    struct deletion *deletions; /* by id */
     uint32_t count;
     const struct retention *retention; /* or NULL */
-    struct deletion_set_window *room;
+    struct deletion_set_window *windows;
 };
 
 enum err_code deletion_set_create(struct arena *arena, const struct catalogue_deletion *deletions,
@@ -27,12 +27,12 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
                                   struct deletion_set **ret_deleted, struct err *err)
 {
     struct deletion_set *deleted = arena_new(arena, struct deletion_set, 1);
-    deleted->deletions = arena_new(arena, struct one, count);
-    deleted->room = arena_new(arena, struct deletion_set_window, (size_t)count + 1);
+    deleted->deletions = arena_new(arena, struct deletion, count);
+    deleted->windows = arena_new(arena, struct deletion_set_window, (size_t)count + 1);
     deleted->count = count;
     deleted->retention = retention;
     for (uint32_t i = 0; i < count; i++) {
-        struct one *one = &deleted->deletions[i];
+        struct deletion *one = &deleted->deletions[i];
         one->id = deletions[i].id;
         one->window = (struct deletion_set_window){deletions[i].begin_ns, deletions[i].end_ns};
         enum err_code code =
@@ -46,7 +46,7 @@ enum err_code deletion_set_create(struct arena *arena, const struct catalogue_de
 
 static int compare_ids(const void *id, const void *one)
 {
-    const int64_t x = *(const int64_t *)id, y = ((const struct one *)one)->id;
+    const int64_t x = *(const int64_t *)id, y = ((const struct deletion *)one)->id;
     return (x > y) - (x < y);
 }
 
@@ -91,7 +91,8 @@ static enum err_code find_expired(const struct deletion_set *deleted,
         return code;
     *totals_before_ns = times.totals_before_ns;
     if (times.gone_before_ns > INT64_MIN)
-        deleted->room[(*count)++] = (struct deletion_set_window){INT64_MIN, times.gone_before_ns};
+        deleted->windows[(*count)++] =
+            (struct deletion_set_window){INT64_MIN, times.gone_before_ns};
     return ERR_NONE;
 }
 
@@ -101,10 +102,10 @@ enum err_code deletion_set_find(struct deletion_set *deleted, const struct delet
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ids->count; i++) {
-        const struct one *one = deleted->count
-                                    ? bsearch(&ids->ids[i], deleted->deletions, deleted->count,
-                                              sizeof(struct one), compare_ids)
-                                    : NULL;
+        const struct deletion *one = deleted->count
+                                         ? bsearch(&ids->ids[i], deleted->deletions, deleted->count,
+                                                   sizeof(struct deletion), compare_ids)
+                                         : NULL;
         bool matches = false;
         if (!one)
             return err_set(err, ERR_INTERNAL, "deletion %lld is not known", (long long)ids->ids[i]);
@@ -112,14 +113,14 @@ enum err_code deletion_set_find(struct deletion_set *deleted, const struct delet
         if (code)
             return code;
         if (matches && count < deleted->count)
-            deleted->room[count++] = one->window;
+            deleted->windows[count++] = one->window;
     }
     int64_t totals_before_ns = INT64_MIN;
     enum err_code code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
     if (code)
         return code;
-    *ret_windows = (struct deletion_set_windows){.windows = deleted->room,
-                                                 .count = unite(deleted->room, count),
+    *ret_windows = (struct deletion_set_windows){.windows = deleted->windows,
+                                                 .count = unite(deleted->windows, count),
                                                  .has_totals = totals_before_ns > INT64_MIN,
                                                  .totals_before_ns = totals_before_ns};
     return ERR_NONE;

@@ -112,8 +112,8 @@ static void collect_batches(struct flush *flush, struct waiting *first, uint32_t
 static void begin_segment(struct flush *flush, size_t bytes)
 {
     buf_clear(&flush->segment);
-    const uint8_t *room = buf_reserve(&flush->segment, bytes + PAGE_BYTES);
-    flush->padding = room ? (PAGE_BYTES - (uintptr_t)room % PAGE_BYTES) % PAGE_BYTES : 0;
+    const uint8_t *space = buf_reserve(&flush->segment, bytes + PAGE_BYTES);
+    flush->padding = space ? (PAGE_BYTES - (uintptr_t)space % PAGE_BYTES) % PAGE_BYTES : 0;
     buf_commit(&flush->segment, flush->padding);
 }
 

@@ -11,7 +11,7 @@ static int64_t round_sum(__int128 sum)
     return (int64_t)((sum + SPREAD_UNIT / 2) >> SPREAD_UNIT_BITS);
 }
 
-/* What the group lacks after this step, in 1 / SPREAD_UNIT. */
+/* The group's deficit after this step, in 1 / SPREAD_UNIT. */
 static __int128 lack_of(const struct apportion_group *group)
 {
     return group->running - (__int128)(group->given + group->value) * SPREAD_UNIT;

@@ -31,7 +31,7 @@ struct apportion_group {
 
 struct apportion {
     struct apportion_group *groups;
-    uint32_t *order; /* room for numbers of groups */
+    uint32_t *order; /* space for one number per group */
     uint32_t count;
     __int128 running; /* of all groups */
     int64_t given;

@@ -98,12 +98,12 @@ static void close_origin(void *context)
     mem_free(origin);
 }
 
-/* Reads size bytes at offset into room. */
+/* Reads size bytes at offset into buffer. */
 static enum err_code read_file(const struct origin *origin, int fd, uint64_t offset, size_t size,
-                               struct buf *room, struct err *err)
+                               struct buf *buffer, struct err *err)
 {
-    buf_clear(room);
-    uint8_t *data = buf_reserve(room, size);
+    buf_clear(buffer);
+    uint8_t *data = buf_reserve(buffer, size);
     if (!data)
         return err_set(err, ERR_TOO_LARGE, "%s: a part of %zu bytes", origin->name, size);
     for (size_t done = 0; done < size;) {
@@ -114,11 +114,11 @@ static enum err_code read_file(const struct origin *origin, int fd, uint64_t off
             return err_set(err, ERR_CORRUPT, "%s: the object ends too early", origin->name);
         done += (size_t)count;
     }
-    buf_commit(room, size);
+    buf_commit(buffer, size);
     return ERR_NONE;
 }
 
-static enum err_code read_origin(void *context, uint64_t offset, size_t size, struct buf *room,
+static enum err_code read_origin(void *context, uint64_t offset, size_t size, struct buf *buffer,
                                  struct span *ret_bytes, struct err *err)
 {
     const struct origin *origin = context;
@@ -128,9 +128,9 @@ static enum err_code read_origin(void *context, uint64_t offset, size_t size, st
         *ret_bytes = span_of(bytes->data + offset, size);
         return ERR_NONE;
     }
-    enum err_code code = read_file(origin, origin->fd, offset, size, room, err);
+    enum err_code code = read_file(origin, origin->fd, offset, size, buffer, err);
     if (!code)
-        *ret_bytes = buf_span(room);
+        *ret_bytes = buf_span(buffer);
     return code;
 }
 

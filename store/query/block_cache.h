@@ -43,8 +43,8 @@ enum err_code block_cache_ref_stacks(struct block_cache *blocks, int64_t tenant_
                                      struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *block_cache_get(const struct flight_entry *entry);
 
-/* What to open. BLOCK_CACHE_HASHES: with stacks, and their hashes are computed if the block was not
- * open. */
+/* The parts to open. BLOCK_CACHE_HASHES: with stacks, and their hashes are computed if the block
+ * was not open. */
 enum block_cache_part { BLOCK_CACHE_SERIES, BLOCK_CACHE_STACKS, BLOCK_CACHE_HASHES };
 
 /* The outcome for one of several places, as of block_cache_ref or block_cache_ref_stacks. */

@@ -1,6 +1,7 @@
 #include "store/query/counter_increase.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "store/block/block_read.h"
 #include "store/query/cadence.h"
 
@@ -30,24 +31,14 @@ void counter_increase_fini(struct counter_increase *increase)
 static void add_times(struct counter_increase *increase, const struct block_rows *rows,
                       uint32_t first, uint32_t end)
 {
-    const uint32_t most = increase->time_count + end - first;
-    if (most > increase->time_capacity) {
-        increase->time_capacity = most + most / 2;
-        increase->times_ns =
-            mem_resize(increase->times_ns, increase->time_capacity, sizeof(*increase->times_ns));
-    }
+    vec_reserve(increase->times_ns, increase->time_capacity, increase->time_count + end - first);
     for (uint32_t i = first; i < end; i++)
         increase->times_ns[increase->time_count++] = rows->profiles[i].time_ns;
 }
 
 static void reserve_rows(struct counter_increase *increase, uint32_t count)
 {
-    const uint64_t most = increase->row_count + count;
-    if (most > increase->row_capacity) {
-        increase->row_capacity = most + most / 2;
-        increase->rows =
-            mem_resize(increase->rows, increase->row_capacity, sizeof(*increase->rows));
-    }
+    vec_reserve(increase->rows, increase->row_capacity, increase->row_count + count);
     if (!increase->stacks.capacity)
         stack_hash_set_init(&increase->stacks);
 }

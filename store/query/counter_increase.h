@@ -56,7 +56,7 @@ const int64_t *counter_increase_times(const struct counter_increase *increase, u
 
 size_t counter_increase_memory(const struct counter_increase *increase);
 
-/* What a key gained from since_ns until the snapshot at time_ns. */
+/* The increase of a key from since_ns until the snapshot at time_ns. */
 struct counter_gain {
     uint32_t key;
     int64_t since_ns;

@@ -1,6 +1,7 @@
 #include "store/query/coverage.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 
@@ -18,10 +19,7 @@ void coverage_clear(struct coverage *coverage)
 
 static void append_span(struct coverage *coverage, int64_t begin_ns, int64_t end_ns)
 {
-    if (coverage->count == coverage->capacity) {
-        coverage->capacity = coverage->capacity ? coverage->capacity * 2 : 64;
-        coverage->spans = mem_resize(coverage->spans, coverage->capacity, sizeof(*coverage->spans));
-    }
+    vec_reserve(coverage->spans, coverage->capacity, coverage->count + 1);
     coverage->spans[coverage->count++] =
         (struct coverage_span){.begin_ns = begin_ns, .end_ns = end_ns};
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
 #include "store/query/export_columns.h"
 #include "store/query/frame_resolution.h"
@@ -38,13 +39,13 @@ struct export
     struct row_labels *labels;
     struct export_columns columns;
     struct parquet_writer *writer;
-    /* Of the current block: */
+    /* The current block's: */
     const struct block *block;
     struct arena *block_arena;
     struct profile tables;           /* with names */
     struct known_frame *of_line;     /* per line of the tables */
     struct known_frame *of_location; /* of those without lines */
-    /* Of the current series: */
+    /* The current series': */
     uint32_t series;
     uint32_t series_epoch;
     uint32_t type[3];                        /* whole name, sample type, unit */
@@ -52,7 +53,7 @@ struct export
     /* Per profile of the current granule: time, duration and period. */
     struct known(*of_profile)[3];
     uint32_t profile_capacity;
-    /* Of the current stack and label set: */
+    /* The current stack's and label set's: */
     uint32_t stack;
     uint32_t stack_epoch; /* 0: none */
     struct list names;
@@ -84,10 +85,7 @@ static uint32_t add_number(struct export *export, enum export_column column, int
 
 static void push(struct list *list, uint32_t entry)
 {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? list->capacity * 2 : 64;
-        list->entries = mem_resize(list->entries, list->capacity, sizeof(*list->entries));
-    }
+    vec_reserve(list->entries, list->capacity, list->count + 1);
     list->entries[list->count++] = entry;
 }
 
@@ -464,9 +462,12 @@ enum err_code export_write(const struct scan_source *source, struct arena *arena
     struct store_query walked = *query;
     walked.wants_single_profiles = true;
     enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, write_export, &job, err);
-    if (!code && !statistics.profile_count && !statistics.broken_count)
+    if (code)
+        return code;
+    if (!statistics.profile_count && !statistics.broken_count)
         code = scan_explain_nothing(source, query, arena, err);
-    if (!code)
-        *ret_statistics = statistics;
-    return code;
+    if (code)
+        return code;
+    *ret_statistics = statistics;
+    return ERR_NONE;
 }

@@ -3,6 +3,7 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/profile.h"
 #include "store/block/block_read.h"
 #include "store/block/selector.h"
@@ -451,10 +452,7 @@ static enum err_code add_means(struct merge *merge)
 static void find_keys(struct merge *merge, const struct scan_task *task,
                       const struct block_rows *rows)
 {
-    if (rows->row_count > merge->key_capacity) {
-        merge->key_capacity = rows->row_count;
-        merge->keys = mem_resize(merge->keys, merge->key_capacity, sizeof(*merge->keys));
-    }
+    vec_reserve(merge->keys, merge->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         const uint32_t group = row_labels_group(merge->labels, set);

@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
+#include "lib/base/vec.h"
 #include "store/block/block_read.h"
 #include "store/query/scan.h"
 
@@ -74,11 +75,7 @@ bool partial_sums_add_task(struct partial_sums *partials, struct scan_task *task
 
 static void record_failure(struct part *part, uint32_t task, const struct err *err)
 {
-    if (part->failure_count == part->failure_capacity) {
-        part->failure_capacity = part->failure_capacity ? part->failure_capacity * 2 : 4;
-        part->failures =
-            mem_resize(part->failures, part->failure_capacity, sizeof(*part->failures));
-    }
+    vec_reserve(part->failures, part->failure_capacity, part->failure_count + 1);
     part->failures[part->failure_count++] = (struct failure){.task = task, .err = *err};
 }
 

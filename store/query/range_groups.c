@@ -1,6 +1,7 @@
 #include "store/query/range_groups.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,12 +74,7 @@ void range_groups_destroy(struct range_groups *groups)
 
 static void reserve_groups(struct range_groups *groups, uint32_t group)
 {
-    const uint32_t before = groups->capacity;
-    if (group < before)
-        return;
-    groups->capacity = group < 32 ? 64 : group * 2;
-    groups->groups = mem_resize(groups->groups, groups->capacity, sizeof(*groups->groups));
-    memset(groups->groups + before, 0, (groups->capacity - before) * sizeof(*groups->groups));
+    vec_reserve_zeroed(groups->groups, groups->capacity, (size_t)group + 1);
 }
 
 static void begin_group(struct range_groups *groups, struct group *group)

@@ -51,7 +51,7 @@ bool range_groups_value(const struct range_groups *groups, uint32_t group, uint3
                         __int128 *ret_value);
 /* The sum of all groups, likewise. */
 bool range_groups_all(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
-/* What all other groups have: the sum of all groups without the values of the chosen ones.
+/* The value of all other groups: the sum of all groups without the values of the chosen ones.
  * False: no group has anything in this step. */
 bool range_groups_rest(const struct range_groups *groups, uint32_t step, __int128 *ret_value);
 /* The time that the series of a chosen group cover, and those of all groups. */

@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "store/block/block_read.h"
 #include "store/block/selector.h"
 
@@ -85,10 +86,7 @@ static uint32_t add_group(struct row_labels *labels, const struct label_words *w
     const uint32_t known = map_bytes_find(&labels->groups, key);
     if (known != MAP_ABSENT)
         return known;
-    if (number == labels->group_capacity) {
-        labels->group_capacity = labels->group_capacity ? labels->group_capacity * 2 : 16;
-        labels->group = mem_resize(labels->group, labels->group_capacity, sizeof(*labels->group));
-    }
+    vec_reserve(labels->group, labels->group_capacity, number + 1);
     struct label_words *kept = arena_new(labels->arena, struct label_words, count);
     for (uint32_t i = 0; i < count; i++) {
         kept[i] = words[i];

@@ -27,7 +27,7 @@ struct result_cache;
 struct block_cache;
 struct stack_filters;
 
-/* What queries read from. */
+/* The data sources of queries. */
 struct scan_source {
     struct block_cache *blocks;
     struct pg_pool *database;
@@ -61,7 +61,7 @@ struct scan_task {
     /* The profiles from `first` on, where the window cuts the granule and the query has reach_ns:
      * they were read to find the range. NULL: not read. */
     const struct block_profile *profiles;
-    /* Of series totals: the tasks that they replace. NULL: the task is a granule. */
+    /* For series totals: the tasks that they replace. NULL: the task is a granule. */
     struct scan_task *parts;
     uint32_t part_count;
 };

@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "store/block/aggregation.h"
 #include "store/catalogue/catalogue.h"
 #include "store/query/cadence.h"
@@ -15,14 +16,6 @@
 #include <string.h>
 
 enum { CLOCK_EVERY = 64 };
-
-static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    *capacity = *capacity ? *capacity * 2 : 64;
-    return mem_resize(array, *capacity, size);
-}
 
 /* ---- series ---- */
 
@@ -46,8 +39,7 @@ static uint32_t number_type(struct scan *scan, const struct dictionary *dictiona
     if (known != MAP_ABSENT)
         return known;
     name = keep_text(scan, name);
-    scan->types =
-        grow_array(scan->types, scan->type_count, &state->type_capacity, sizeof(*scan->types));
+    vec_reserve(scan->types, state->type_capacity, scan->type_count + 1);
     const uint32_t strings[STORE_TYPE_PARTS] = {type->name, type->sample_type.type,
                                                 type->sample_type.unit, type->period_type.type,
                                                 type->period_type.unit};
@@ -89,8 +81,7 @@ static uint32_t number_series(struct scan *scan, const struct dictionary *dictio
         labels[i].value = take_sized(&at);
     }
     state->text_bytes += label_count * sizeof(*labels);
-    scan->series = grow_array(scan->series, scan->series_count, &state->series_capacity,
-                              sizeof(*scan->series));
+    vec_reserve(scan->series, state->series_capacity, scan->series_count + 1);
     scan->series[scan->series_count] = (struct store_series){
         .labels = labels,
         .label_count = label_count,
@@ -151,13 +142,13 @@ static void note_time(struct scan *scan, int64_t first_ns, int64_t last_ns)
     scan->last_ns = last_ns > scan->last_ns ? last_ns : scan->last_ns;
 }
 
-/* The first ordinal whose profile begins at `moment` or later. */
-static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t count, int64_t moment)
+/* The first ordinal whose profile begins at time_ns or later. */
+static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t count, int64_t time_ns)
 {
     uint32_t low = 0, high = count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (profiles[middle].time_ns < moment)
+        if (profiles[middle].time_ns < time_ns)
             low = middle + 1;
         else
             high = middle;
@@ -361,8 +352,7 @@ static void add_task(struct scan *scan, struct series_state *series, struct scan
     if (scan->state->kind == SCAN_SERIES)
         return;
     scan->statistics.totals_count += task->are_totals;
-    scan->tasks = grow_array(scan->tasks, scan->task_count, &scan->state->task_capacity,
-                             sizeof(*scan->tasks));
+    vec_reserve(scan->tasks, scan->state->task_capacity, scan->task_count + 1);
     scan->tasks[scan->task_count++] = *task;
 }
 

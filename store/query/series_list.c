@@ -227,11 +227,14 @@ enum err_code series_list_make(const struct scan_source *source, struct arena *a
 {
     struct job job = {.may_be_of_samples = false};
     enum err_code code = scan_run(source, query, SCAN_SERIES, arena, make_list, &job, err);
-    if (!code && job.may_be_of_samples)
+    if (code)
+        return code;
+    if (job.may_be_of_samples)
         code = scan_run(source, query, SCAN_TASKS, arena, list_series_of_samples, &job, err);
-    if (!code)
-        *ret_list = job.list;
-    return code;
+    if (code)
+        return code;
+    *ret_list = job.list;
+    return ERR_NONE;
 }
 
 /* ---- names and values ---- */

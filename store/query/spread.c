@@ -1,6 +1,7 @@
 #include "store/query/spread.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "store/query/cadence.h"
 
 #include <stdlib.h>
@@ -80,14 +81,6 @@ void spread_begin_series(struct spread *spread)
     coverage_clear(&spread->covered);
 }
 
-static void *grow_array(void *array, uint32_t count, uint32_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    *capacity = *capacity ? *capacity * 2 : 256;
-    return mem_resize(array, *capacity, size);
-}
-
 /* Most series have one group: the indexes of its sums are in an array by step. */
 static uint32_t find_number(struct spread *spread, uint32_t group, uint32_t step)
 {
@@ -108,8 +101,7 @@ static void add_to_step(struct spread *spread, uint32_t group, uint32_t step, __
     if (!last || last->group != group || last->step != step)
         number = find_number(spread, group, step);
     if (number == spread->sum_count) {
-        spread->sums = grow_array(spread->sums, spread->sum_count, &spread->sum_capacity,
-                                  sizeof(*spread->sums));
+        vec_reserve(spread->sums, spread->sum_capacity, spread->sum_count + 1);
         spread->sums[spread->sum_count++] = (struct spread_sum){.group = group, .step = step};
     }
     spread->sums[number].sum += value;
@@ -223,8 +215,7 @@ void spread_add(struct spread *spread, uint32_t group, int64_t begin_ns, int64_t
         add_known(spread, group, begin_ns, duration_ns, value);
         return;
     }
-    spread->unknown = grow_array(spread->unknown, spread->unknown_sums, &spread->unknown_capacity,
-                                 sizeof(*spread->unknown));
+    vec_reserve(spread->unknown, spread->unknown_capacity, spread->unknown_sums + 1);
     spread->unknown[spread->unknown_sums++] =
         (struct spread_unknown){.time_ns = begin_ns, .value = value, .group = group};
 }
@@ -246,8 +237,7 @@ static void note_duration(struct spread *spread, int64_t duration_ns)
 void spread_cover(struct spread *spread, int64_t begin_ns, int64_t duration_ns)
 {
     if (duration_ns <= 0) {
-        spread->times_ns = grow_array(spread->times_ns, spread->time_count, &spread->time_capacity,
-                                      sizeof(*spread->times_ns));
+        vec_reserve(spread->times_ns, spread->time_capacity, spread->time_count + 1);
         spread->times_ns[spread->time_count++] = begin_ns;
         spread->unknown_count += is_in_window(&spread->steps, begin_ns);
         return;

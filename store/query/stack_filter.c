@@ -28,7 +28,7 @@ struct making {
     const struct block *block;
 };
 
-/* What the frames from the root to a node match. */
+/* The terms of the filter that the frames from the root to a node match. */
 struct node_state {
     uint32_t focus;
     bool is_ignored;

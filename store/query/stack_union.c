@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/profile_builder.h"
 #include "store/block/block_read.h"
 #include "store/query/row_labels.h"
@@ -58,10 +59,7 @@ static uint32_t number_of_block(struct stack_union *stacks, const struct block *
     stacks->last_block = map_u64_add(&stacks->block_numbers, (uintptr_t)block, stacks->block_count);
     if (stacks->last_block < stacks->block_count)
         return stacks->last_block;
-    if (stacks->block_count == stacks->block_capacity) {
-        stacks->block_capacity = stacks->block_capacity ? stacks->block_capacity * 2 : 16;
-        stacks->blocks = mem_resize(stacks->blocks, stacks->block_capacity, sizeof(struct block *));
-    }
+    vec_reserve(stacks->blocks, stacks->block_capacity, stacks->block_count + 1);
     stacks->blocks[stacks->block_count] = block;
     return stacks->block_count++;
 }
@@ -268,12 +266,8 @@ static uint32_t place_location(struct profile_build *profile_build, uint32_t blo
     const uint32_t number =
         stack_hash_set_add(&profile_build->frames, block_hashes(block)->frames[index]);
     if (number == before) {
-        if (profile_build->frames.count > profile_build->frame_capacity) {
-            profile_build->frame_capacity =
-                profile_build->frame_capacity ? profile_build->frame_capacity * 2 : 1024;
-            profile_build->location_of_frame = mem_resize(
-                profile_build->location_of_frame, profile_build->frame_capacity, sizeof(uint32_t));
-        }
+        vec_reserve(profile_build->location_of_frame, profile_build->frame_capacity,
+                    profile_build->frames.count);
         profile_build->location_of_frame[number] =
             make_location(profile_build, block_tables, block_dictionary(block)->tables, index);
     }

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/batch/batch_sample_labels.h"
 #include "lib/profile/unit.h"
 
@@ -102,11 +103,7 @@ static void want_text(struct batch_build *batch_build, struct span text)
     uint32_t next = batch_build->texts.count;
     if (text.size == 0 || map_bytes_add(&batch_build->texts, text, next) != next)
         return;
-    if (next == batch_build->text_capacity) {
-        batch_build->text_capacity = next ? next * 2 : 32;
-        batch_build->text_bytes =
-            mem_resize(batch_build->text_bytes, batch_build->text_capacity, sizeof(struct span));
-    }
+    vec_reserve(batch_build->text_bytes, batch_build->text_capacity, next + 1);
     batch_build->text_bytes[next] = text;
 }
 

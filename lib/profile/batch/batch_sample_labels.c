@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/batch/batch_labels.h"
 
 #define XXH_INLINE_ALL
@@ -101,11 +102,7 @@ static void grow_slots(struct collector *collector)
 
 static uint32_t add_list(struct collector *collector, uint32_t first, uint32_t count)
 {
-    if (collector->list_count == collector->list_capacity) {
-        collector->list_capacity = collector->list_capacity ? collector->list_capacity * 2 : 32;
-        collector->lists =
-            mem_resize(collector->lists, collector->list_capacity, sizeof(*collector->lists));
-    }
+    vec_reserve(collector->lists, collector->list_capacity, collector->list_count + 1);
     collector->lists[collector->list_count] = (struct list){.first = first, .count = count};
     return collector->list_count++;
 }

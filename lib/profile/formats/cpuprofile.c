@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/profile_builder.h"
 
@@ -59,10 +60,7 @@ static enum err_code add_node(struct reader *reader, const json_t *json, int64_t
 {
     if (map_u64_add(&reader->index_of_id, (uint64_t)id, reader->node_count) != reader->node_count)
         return err_set(err, ERR_INVALID, "cpuprofile: two nodes have the id %lld", (long long)id);
-    if (reader->node_count == reader->node_capacity) {
-        reader->node_capacity = reader->node_capacity ? reader->node_capacity * 2 : 256;
-        reader->nodes = mem_resize(reader->nodes, reader->node_capacity, sizeof(*reader->nodes));
-    }
+    vec_reserve(reader->nodes, reader->node_capacity, reader->node_count + 1);
     reader->nodes[reader->node_count++] =
         (struct node){.json = json, .id = id, .parent = parent, .location = PROFILE_NONE};
     return ERR_NONE;

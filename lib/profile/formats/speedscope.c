@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/profile_builder.h"
@@ -233,10 +234,7 @@ static void clear_tree(struct reader *reader)
 
 static void append_node(struct reader *reader, uint32_t parent, uint32_t frame)
 {
-    if (reader->node_count == reader->node_capacity) {
-        reader->node_capacity = reader->node_capacity ? reader->node_capacity * 2 : 1024;
-        reader->nodes = mem_resize(reader->nodes, reader->node_capacity, sizeof(*reader->nodes));
-    }
+    vec_reserve(reader->nodes, reader->node_capacity, reader->node_count + 1);
     reader->nodes[reader->node_count++] = (struct node){.parent = parent, .frame = frame};
 }
 
@@ -388,10 +386,7 @@ static bool whole_value(double value, const struct unit *unit, struct reader *re
 
 static void push_location(struct reader *reader, size_t depth, uint32_t location)
 {
-    if (depth == reader->stack_capacity) {
-        reader->stack_capacity = depth ? depth * 2 : 256;
-        reader->stack = mem_resize(reader->stack, reader->stack_capacity, sizeof(*reader->stack));
-    }
+    vec_reserve(reader->stack, reader->stack_capacity, depth + 1);
     reader->stack[depth] = location;
 }
 

@@ -1,6 +1,7 @@
 #include "lib/profile/report/flame_order.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <stdlib.h>
 
@@ -69,10 +70,7 @@ uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t co
             continue;
         }
         for (uint32_t child = node + 1; child < end; child += sizes[child]) {
-            if (child_count == capacity) {
-                capacity = capacity ? capacity * 2 : 256;
-                children = mem_resize(children, capacity, sizeof(*children));
-            }
+            vec_reserve(children, capacity, child_count + 1);
             children[child_count++] = (struct ranked){.rank = rank_of(cum, child), .node = child};
         }
         sort_siblings(children, child_count);

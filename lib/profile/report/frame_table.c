@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
 #include "lib/profile/report/filter.h"
 
@@ -349,11 +350,7 @@ static void add_shared_place(struct frame_table *table, uint32_t text)
         return;
     table->is_shared[text] = true;
     const uint32_t count = table->shared_place_count++;
-    if (count == table->shared_place_capacity) {
-        table->shared_place_capacity = count ? count * 2 : 16;
-        table->shared_places = mem_resize(table->shared_places, table->shared_place_capacity,
-                                          sizeof(*table->shared_places));
-    }
+    vec_reserve(table->shared_places, table->shared_place_capacity, count + 1);
     table->shared_places[count] = table->texts[text];
 }
 

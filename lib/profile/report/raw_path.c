@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
+#include "lib/base/vec.h"
 #include "lib/profile/raw_name.h"
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/frame_table.h"
@@ -236,12 +237,7 @@ struct path_search {
 
 static void add_step(struct path_search *path_search, struct step step)
 {
-    if (path_search->step_count == path_search->step_capacity) {
-        path_search->step_capacity =
-            path_search->step_capacity ? path_search->step_capacity * 2 : 256;
-        path_search->steps =
-            mem_resize(path_search->steps, path_search->step_capacity, sizeof(*path_search->steps));
-    }
+    vec_reserve(path_search->steps, path_search->step_capacity, path_search->step_count + 1);
     path_search->steps[path_search->step_count++] = step;
 }
 

@@ -1,6 +1,7 @@
 #include "lib/profile/report/stack_sort.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <sys/random.h>
 
@@ -39,10 +40,7 @@ static void push_task(struct sorter *sorter, uint32_t start, uint32_t count, uin
 {
     if (count < 2)
         return;
-    if (sorter->task_count == sorter->task_capacity) {
-        sorter->task_capacity = sorter->task_capacity ? sorter->task_capacity * 2 : 64;
-        sorter->tasks = mem_resize(sorter->tasks, sorter->task_capacity, sizeof(*sorter->tasks));
-    }
+    vec_reserve(sorter->tasks, sorter->task_capacity, sorter->task_count + 1);
     sorter->tasks[sorter->task_count++] = (struct sort_range){start, count, depth};
 }
 
