@@ -30,7 +30,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: all run deps deps-test test test-long check unit objects oracle-programs integration browser fuzz fuzz-seeds bench bench-agents bench-store bench-symbols \
         bench-unwind bench-agent bench-frames bench-web soak-hostile install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help one-test web
 
-LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
+LIBRARIES := libh2o-evloop libpq openssl expat libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib libbpf
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla \
         -Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \

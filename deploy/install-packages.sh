@@ -6,7 +6,7 @@ set -eu
 
 run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"
 build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwslay-dev libpq-dev
-    libssl-dev libzstd-dev libjansson-dev libdeflate-dev libdeflate-tools libpcre2-dev libxxhash-dev libinih-dev
+    libssl-dev libzstd-dev libjansson-dev libexpat1-dev libdeflate-dev libdeflate-tools libpcre2-dev libxxhash-dev libinih-dev
     libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core
     libiberty-dev libseccomp-dev liblzma-dev libelf-dev libbpf-dev linux-libc-dev clang-14 llvm-14"
 test="ccache g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck black

@@ -1,9 +1,9 @@
 /*
  * s3_xml: parses the small XML responses of S3 servers: listings, errors, upload ids.
  *
- * Elements and text only. Attributes, comments and the XML declaration are skipped. A document
- * type, CDATA, custom entities, trees deeper than 16 and texts over 8 KiB are rejected, so nothing
- * expands. The caller limits the size of a document. Threads: any.
+ * expat parses; only elements and text are used. Attributes, comments and the XML declaration are
+ * skipped. A document type, CDATA, custom entities, trees deeper than 16 and texts over 8 KiB are
+ * rejected, so nothing expands. The caller limits the size of a document. Threads: any.
  */
 #ifndef LIB_IO_S3_XML_H
 #define LIB_IO_S3_XML_H

@@ -4,7 +4,7 @@
 #   sh tests/kernels/arm64_root.sh FOLDER ROOT
 set -eu
 packages="libc6-dev libgcc-12-dev linux-libc-dev libbpf-dev libcurl4-openssl-dev libssl-dev libzstd-dev
-    libjansson-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev zlib1g-dev libpng-dev
+    libjansson-dev libexpat1-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev zlib1g-dev libpng-dev
     libfreetype-dev libpq-dev libh2o-evloop-dev libwslay-dev libiberty-dev libseccomp-dev liblzma-dev
     libelf-dev libdw-dev"
 folder=$1

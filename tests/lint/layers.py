@@ -104,6 +104,7 @@ WRAPPERS = {
     "libpq": r"lib/io/pg\.c",
     "postgresql/": r"lib/io/pg\.c",
     "curl/": r"lib/io/http_(client|url)\.c",
+    "expat": r"lib/io/s3_xml\.c",
     "jansson": r"lib/profile/formats/json_tree\.h|api/[\w/]+\.c|cli/[\w/]+\.[ch]",
     "openssl/": r"lib/base/digest\.c|api/http/tls_files\.c|api/server/tls\.c",
     "zstd": r"lib/base/compress\.c",

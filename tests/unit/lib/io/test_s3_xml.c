@@ -50,7 +50,7 @@ static void passes_over_what_it_does_not_need(void **state)
 {
     (void)state;
     assert_read("\xef\xbb\xbf<!-- <x> --><a:Error b:c='/>' d=\"'>\" ><!-- > -->"
-                "<Code>NoSuch<!-- - -- -->Key</Code ></a:Error>",
+                "<Code>NoSuch<!-- - - -->Key</Code ></a:Error>",
                 "Error/Code=NoSuchKey;Error=;");
     assert_read("<a><b c=''/><b c='/'></b></a>", "a/b=;a/b=;a=;");
 }
