@@ -1,11 +1,13 @@
 /*
  * parallel: runs the independent parts of one computation on several threads.
  *
- * The calling thread works too. Helper threads are added as long as the helpers of all calls
- * together are fewer than the processors minus one, so that concurrent calls do not use more
- * threads than the machine has processors, besides their callers. Without a free processor the
- * caller does all parts. Helpers are created for the call and end before it returns, so use it for
- * parts that take a millisecond or more. Threads: any.
+ * The calling thread works too. The process has one pool of helper threads, one less than the
+ * machine has processors and at most PARALLEL_MAX_THREADS - 1, so that concurrent calls do not use
+ * more threads than that, besides their callers. While all helpers are busy the caller does all
+ * parts. A wake-up costs some microseconds, so use it for parts that take a millisecond or more.
+ *
+ * Threads: any; do_part must not call parallel_for. A child of fork has no helpers: it must not
+ * call parallel_for if its parent has.
  */
 #ifndef LIB_BASE_PARALLEL_H
 #define LIB_BASE_PARALLEL_H

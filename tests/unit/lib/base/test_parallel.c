@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { PARTS = 1000, CREWS = 6, PART_NS = 50000 };
+enum { PARTS = 1000, CALLERS = 6, PART_NS = 50000 };
 
 struct counts {
     atomic_int done[PARTS];
@@ -46,33 +46,33 @@ static void does_each_part_once(void **state)
     }
 }
 
-static void *work_as_crew(void *argument)
+static void *call_parallel_for(void *argument)
 {
     parallel_for(PARTS, count_part, argument);
     return NULL;
 }
 
 /* All callers work, and no more helpers than processors besides one. */
-static void many_crews_share_the_processors(void **state)
+static void many_callers_share_the_helpers(void **state)
 {
     (void)state;
     static struct counts counts;
-    pthread_t threads[CREWS];
+    pthread_t threads[CALLERS];
     memset(&counts, 0, sizeof(counts));
-    for (int i = 0; i < CREWS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work_as_crew, &counts), 0);
-    for (int i = 0; i < CREWS; i++)
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_parallel_for, &counts), 0);
+    for (int i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < PARTS; i++)
-        assert_int_equal(counts.done[i], CREWS);
-    assert_in_range(counts.most_at_once, 1, CREWS + parallel_size() - 1);
+        assert_int_equal(counts.done[i], CALLERS);
+    assert_in_range(counts.most_at_once, 1, CALLERS + parallel_size() - 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(does_each_part_once),
-        cmocka_unit_test(many_crews_share_the_processors),
+        cmocka_unit_test(many_callers_share_the_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
