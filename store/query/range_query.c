@@ -4,12 +4,13 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 #include "lib/profile/report/label_filter.h"
-#include "store/query/apportion.h"
 #include "store/query/cadence.h"
 #include "store/query/counter_increase.h"
 #include "store/query/neighbours.h"
 #include "store/query/range_groups.h"
+#include "store/query/range_result.h"
 #include "store/query/row_labels.h"
 #include "store/query/scan.h"
 #include "store/query/spread.h"
@@ -193,14 +194,6 @@ static enum err_code read_whole(struct range *range, struct scan_task *task, uin
                           kept_stacks ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
 
-static void reserve_values(struct range *range, uint32_t count)
-{
-    if (range->value_capacity < count) {
-        range->value_capacity = count;
-        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
-    }
-}
-
 /* Sets values[i] to what the filter keeps of profile i. */
 static enum err_code read_values(struct range *range, const struct scan_task *task)
 {
@@ -213,7 +206,7 @@ static enum err_code read_values(struct range *range, const struct scan_task *ta
                                range->scan->err);
     if (code)
         return code;
-    reserve_values(range, granule->profile_count);
+    vec_reserve(range->values, range->value_capacity, granule->profile_count);
     memset(range->values, 0, granule->profile_count * sizeof(*range->values));
     for (uint32_t i = 0; i < rows.row_count; i++)
         range->values[rows.ordinals[i]] += kept_stacks[rows.stacks[i]] ? rows.values[i] : 0;
@@ -256,11 +249,7 @@ static void add_hour_sum(struct range *range, uint32_t group, int32_t hour, int6
             return;
         }
     }
-    if (range->hour_sum_count == range->hour_sum_capacity) {
-        range->hour_sum_capacity = range->hour_sum_capacity ? range->hour_sum_capacity * 2 : 64;
-        range->hour_sums =
-            mem_resize(range->hour_sums, range->hour_sum_capacity, sizeof(*range->hour_sums));
-    }
+    vec_reserve(range->hour_sums, range->hour_sum_capacity, range->hour_sum_count + 1);
     range->hour_sums[range->hour_sum_count++] =
         (struct hour_sum){.group = group, .hour = hour, .sum = sum};
 }
@@ -420,10 +409,7 @@ static uint32_t group_of_row(struct range *range, const struct block_rows *rows,
 static void add_snapshots(struct range *range, const struct scan_task *task,
                           const struct block_rows *rows, const bool *kept_stacks)
 {
-    if (rows->row_count > range->key_capacity) {
-        range->key_capacity = rows->row_count;
-        range->keys = mem_resize(range->keys, range->key_capacity, sizeof(*range->keys));
-    }
+    vec_reserve(range->keys, range->key_capacity, rows->row_count);
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t group = group_of_row(range, rows, i);
         range->keys[i] = row_labels_stays(group) ? group * 2 + keeps_row(kept_stacks, rows, i)
@@ -452,11 +438,7 @@ static void add_to_profile(struct range *range, uint32_t group, uint32_t ordinal
     const uint64_t key = (uint64_t)group << 32 | ordinal;
     const uint32_t number = map_u64_add(&range->row_numbers, key, range->row_sum_count);
     if (number == range->row_sum_count) {
-        if (range->row_sum_count == range->row_sum_capacity) {
-            range->row_sum_capacity = range->row_sum_capacity ? range->row_sum_capacity * 2 : 256;
-            range->row_sums =
-                mem_resize(range->row_sums, range->row_sum_capacity, sizeof(*range->row_sums));
-        }
+        vec_reserve(range->row_sums, range->row_sum_capacity, range->row_sum_count + 1);
         range->row_sums[range->row_sum_count++] =
             (struct row_sum){.group = group, .ordinal = ordinal};
     }
@@ -494,7 +476,7 @@ static enum err_code add_deltas(struct range *range, const struct scan_task *tas
     const int64_t *next = rows->timestamps;
     uint32_t first_group = ROW_LABELS_LEFT_OUT;
     enum err_code code = ERR_NONE;
-    reserve_values(range, task->granule->profile_count);
+    vec_reserve(range->values, range->value_capacity, task->granule->profile_count);
     memset(range->values, 0, task->granule->profile_count * sizeof(*range->values));
     for (uint32_t i = 0; i < rows->row_count && !code; i++) {
         const uint32_t ordinal = rows->ordinals[i];
@@ -641,10 +623,7 @@ static int64_t *find_gained(struct range *range, int64_t time_ns)
 {
     const uint32_t count = range->gained.count;
     const uint32_t number = map_u64_add(&range->gained, (uint64_t)time_ns, count);
-    if (range->value_capacity <= number) {
-        range->value_capacity = number < 32 ? 64 : number * 2;
-        range->values = mem_resize(range->values, range->value_capacity, sizeof(*range->values));
-    }
+    vec_reserve(range->values, range->value_capacity, number + 1);
     if (number == count)
         range->values[number] = 0;
     return &range->values[number];
@@ -831,24 +810,14 @@ static enum err_code read_pass(struct range *range)
     return code ? code : check_limits(range);
 }
 
-static struct span find_text(const struct range *range, uint32_t number, struct span name)
-{
-    uint32_t count;
-    const struct label_words *words = row_labels_get(range->labels, number, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (span_equal(words[i].key, name))
-            return words[i].text;
-    }
-    return (struct span){0};
-}
-
 static int compare_groups(void *context, uint32_t one, uint32_t other)
 {
     const struct range *range = context;
     int order = 0;
     for (size_t i = 0; !order && i < range->query->group_by_count; i++) {
         const struct span name = range->query->group_by[i];
-        order = span_compare(find_text(range, one, name), find_text(range, other, name));
+        order = span_compare(range_result_find_label(range->labels, one, name),
+                             range_result_find_label(range->labels, other, name));
     }
     return order;
 }
@@ -879,177 +848,20 @@ static enum err_code read_all(struct range *range)
     return read_again(range, opening_bytes);
 }
 
-/* ---- the result ---- */
-
-/* Average over the covered time: sums of deltas are in 1 / SPREAD_UNIT, those of gauges are value
- * times ns. */
-static double average_of(const struct range *range, __int128 sum, uint64_t covered_ns)
-{
-    const double unit = range->aggregation == STORE_MEAN ? 1 : SPREAD_UNIT;
-    return covered_ns ? (double)sum / unit / (double)covered_ns : 0;
-}
-
-/* Rounds halves away from 0. */
-static int64_t round_gauge(__int128 sum, uint64_t covered_ns)
-{
-    if (!covered_ns)
-        return 0;
-    const __int128 half = covered_ns / 2;
-    return (int64_t)((sum < 0 ? sum - half : sum + half) / (__int128)covered_ns);
-}
-
-static void add_point(const struct range *range, struct store_range_series *series,
-                      struct store_point *points, uint32_t step, int64_t value, __int128 sum,
-                      uint64_t covered_ns)
-{
-    int64_t begin_ns, end_ns;
-    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
-    const uint64_t length_ns = (uint64_t)end_ns - (uint64_t)begin_ns;
-    points[series->point_count++] = (struct store_point){
-        .step = step,
-        .value = value,
-        .average = average_of(range, sum, covered_ns ? covered_ns : length_ns),
-        .covered_ns = covered_ns,
-    };
-    series->covered_ns += covered_ns;
-}
-
-/* In place of a group: the sum of those that were not chosen. */
-#define OTHER_GROUPS UINT32_MAX
-
-/* False: the group has nothing in this step. */
-static bool find_value(const struct range *range, uint32_t group, uint32_t step, __int128 *ret_sum)
-{
-    return group == OTHER_GROUPS ? range_groups_rest(range->groups, step, ret_sum)
-                                 : range_groups_value(range->groups, group, step, ret_sum);
-}
-
-static uint64_t covered_in_step(const struct range *range, const struct coverage *covered,
-                                uint32_t *cursor, uint32_t step)
-{
-    int64_t begin_ns, end_ns;
-    spread_find_step(&range->steps, step, &begin_ns, &end_ns);
-    return coverage_within(covered, cursor, begin_ns, end_ns);
-}
-
-/* group: OTHER_GROUPS: the sum of those that were not chosen, with data where any group has it.
- * Sums get their whole numbers in apportion_values. */
-static void make_points(const struct range *range, uint32_t group,
-                        struct store_range_series *series)
-{
-    const bool are_others = group == OTHER_GROUPS;
-    const struct coverage *covered = are_others ? range_groups_all_covered(range->groups)
-                                                : range_groups_covered(range->groups, group);
-    struct store_point *points =
-        arena_new_raw(range->scan->arena, struct store_point, range->step_count);
-    const bool are_gauges = range->aggregation == STORE_MEAN;
-    __int128 total = 0;
-    uint32_t cursor = 0;
-    for (uint32_t i = 0; i < range->step_count; i++) {
-        __int128 sum = 0;
-        const uint64_t covered_ns = covered_in_step(range, covered, &cursor, i);
-        if (!find_value(range, group, i, &sum) && !covered_ns)
-            continue;
-        total += sum;
-        add_point(range, series, points, i, are_gauges ? round_gauge(sum, covered_ns) : 0, sum,
-                  covered_ns);
-    }
-    series->points = points;
-    series->average = average_of(range, total, series->covered_ns);
-}
-
-/* Whole numbers for all points; other may be NULL. Points are in order of steps. */
-static void apportion_values(const struct range *range, const uint32_t *chosen, uint32_t count,
-                             struct store_range_series *series, struct store_range_series *other)
-{
-    struct arena *arena = range->scan->arena;
-    const uint32_t all_count = count + (other ? 1 : 0);
-    struct apportion apportion = apportion_create(arena, all_count);
-    uint32_t *cursors = arena_new(arena, uint32_t, all_count);
-    for (uint32_t step = 0; step < range->step_count; step++) {
-        for (uint32_t i = 0; i < all_count; i++) {
-            apportion.groups[i].sum = 0;
-            (void)find_value(range, i < count ? chosen[i] : OTHER_GROUPS, step,
-                             &apportion.groups[i].sum);
-        }
-        apportion_step(&apportion);
-        for (uint32_t i = 0; i < all_count; i++) {
-            struct store_range_series *one = i < count ? &series[i] : other;
-            if (cursors[i] == one->point_count || one->points[cursors[i]].step != step)
-                continue;
-            one->points[cursors[i]++].value = apportion.groups[i].value;
-            one->total += apportion.groups[i].value;
-        }
-    }
-}
-
-static void make_labels(const struct range *range, uint32_t group,
-                        struct store_range_series *ret_series)
-{
-    const struct store_range_query *query = range->query;
-    struct store_label *labels =
-        arena_new(range->scan->arena, struct store_label, query->group_by_count);
-    for (size_t i = 0; i < query->group_by_count; i++)
-        labels[i] = (struct store_label){.name = query->group_by[i],
-                                         .value = find_text(range, group, query->group_by[i])};
-    ret_series->labels = labels;
-}
-
-static int compare_intervals(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median: a few series with long intervals do not make the step long for all. */
-static void describe_intervals(const struct range *range, struct store_range *result)
-{
-    const uint32_t count = range->interval_count;
-    if (!count)
-        return;
-    qsort(range->intervals_ns, count, sizeof(*range->intervals_ns), compare_intervals);
-    result->interval_ns = range->intervals_ns[(count - 1) / 2];
-    result->longest_interval_ns = range->intervals_ns[count - 1];
-    for (uint32_t i = 0; i < count; i++)
-        result->longer_count += range->intervals_ns[i] > range->steps.step_ns;
-}
-
-/* Neighbours without a profile in the window are no data. */
-static bool has_data(const struct range *range)
-{
-    const struct store_statistics *statistics = &range->scan->statistics;
-    return range->scan->type_count && (statistics->profile_count || statistics->cut_count ||
-                                       range_groups_count(range->groups));
-}
-
 static void make_result(struct range *range)
 {
-    struct scan *scan = range->scan;
-    const uint32_t *chosen;
-    const uint32_t count = range_groups_chosen(range->groups, &chosen);
-    const uint32_t other_count = range_groups_count(range->groups) - count;
-    struct store_type *type = has_data(range) ? arena_new(scan->arena, struct store_type, 1) : NULL;
-    if (type)
-        *type = scan->types[0];
-    struct store_range_series *series = arena_new(scan->arena, struct store_range_series, count);
-    for (uint32_t i = 0; i < count; i++) {
-        make_labels(range, chosen[i], &series[i]);
-        make_points(range, chosen[i], &series[i]);
-    }
-    struct store_range_series *other =
-        other_count ? arena_new(scan->arena, struct store_range_series, 1) : NULL;
-    if (other)
-        make_points(range, OTHER_GROUPS, other);
-    if (range->aggregation != STORE_MEAN)
-        apportion_values(range, chosen, count, series, other);
-    range->result = (struct store_range){.type = type,
-                                         .series = series,
-                                         .series_count = count,
-                                         .other = other,
-                                         .other_count = other_count,
-                                         .unknown_count = range->unknown_count,
-                                         .statistics = scan->statistics};
-    describe_intervals(range, &range->result);
+    const struct range_sums sums = {
+        .query = range->query,
+        .aggregation = range->aggregation,
+        .steps = &range->steps,
+        .step_count = range->step_count,
+        .groups = range->groups,
+        .labels = range->labels,
+        .intervals_ns = range->intervals_ns,
+        .interval_count = range->interval_count,
+        .unknown_count = range->unknown_count,
+    };
+    range_result_make(range->scan, &sums, &range->result);
 }
 
 static void range_fini(struct range *range)
@@ -1206,9 +1018,12 @@ enum err_code range_query_run(const struct scan_source *source, struct arena *ar
     mem_free(range.row_sums);
     mem_free(range.keys);
     mem_free(range.hour_sums);
-    if (!code && !range.result.type && !range.result.statistics.broken_count)
+    if (code)
+        return code;
+    if (!range.result.type && !range.result.statistics.broken_count)
         code = scan_explain_nothing(source, &query->query, arena, err);
-    if (!code)
-        *ret_range = range.result;
-    return code;
+    if (code)
+        return code;
+    *ret_range = range.result;
+    return ERR_NONE;
 }
