@@ -176,9 +176,10 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
     if (!code || !is_of_the_file(job, code))
         return code;
     const bool is_damaged = code == ERR_CORRUPT || code == ERR_LOST;
-    const char *reason = is_damaged          ? "the stored file is damaged or lost: upload it again"
-                         : code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
-                                             : err_public_text(err);
+    const char *reason = is_damaged ? "the stored file is damaged or lost: upload it again"
+                         : code == ERR_QUOTA
+                             ? "the team's storage quota has no space for its symbol table"
+                             : err_public_text(err);
     reason = arena_strdup(arena, reason);
     if (job->is_executable && code != ERR_QUOTA && !is_damaged &&
         strcmp(report.id, job->build_id) == 0)

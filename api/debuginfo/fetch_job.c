@@ -249,7 +249,7 @@ static void count_outcome(const struct hunt *hunt, bool is_given_up)
              hunt->is_public ? "public" : "custom",
              is_given_up ? "again" : outcomes[hunt->outcome]);
     count(hunt, "perfolio_symbol_fetches_total", labels,
-          "Binaries that debuginfod servers were asked for, by what came of it.", 1);
+          "Binaries requested from debuginfod servers, by outcome.", 1);
 }
 
 static bool is_of_the_file(enum err_code code)
@@ -273,13 +273,13 @@ static bool is_out_of_time(const struct hunt *hunt)
 static void conclude_shared(struct hunt *hunt, enum debuginfod_outcome outcome, const char *reason)
 {
     hunt->shared_outcome = outcome;
-    snprintf(hunt->shared_reason, sizeof(hunt->shared_reason), "of the shared file: %s", reason);
+    snprintf(hunt->shared_reason, sizeof(hunt->shared_reason), "the shared file: %s", reason);
 }
 
 static void count_bytes(const struct hunt *hunt, uint64_t bytes)
 {
     count(hunt, "perfolio_debuginfod_bytes_total", "",
-          "Of debug files that debuginfod servers sent.", (int64_t)bytes);
+          "Size of the debug files that debuginfod servers sent.", (int64_t)bytes);
 }
 
 /* Of all servers, whichever had the file that refers to it. That it is the right one is for the
@@ -310,7 +310,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
     hunt->retry_after_s = answer.retry_after_s;
     conclude_shared(hunt, answer.outcome, answer.reason);
     if (answer.outcome == DEBUGINFOD_FOUND) {
-        conclude_shared(hunt, DEBUGINFOD_REFUSED, "what a server sent is of no use");
+        conclude_shared(hunt, DEBUGINFOD_REFUSED, "a debuginfod server sent an unusable file");
         count_bytes(hunt, answer.bytes);
         renew(hunt, BUILD_LEASE_S);
         *ret_fd = answer.fd;
@@ -326,7 +326,7 @@ static enum err_code build(struct hunt *hunt, int input, struct err *err)
     struct symbol_builder_report report;
     renew(hunt, BUILD_LEASE_S);
     conclude_shared(hunt, DEBUGINFOD_REFUSED,
-                    "its build id is not told"); /* until it is asked for */
+                    "its build id is not sent to public servers"); /* until it is asked for */
     return debuginfo_builder_run(hunt->fetch->server, input, &wait_limit, &reader, &report, err);
 }
 
@@ -362,7 +362,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
         os_close(answer.fd);
         if (!code || !is_of_the_file(code))
             return code;
-        useless = arena_printf(hunt->arena, "what %s sent is of no use: %s",
+        useless = arena_printf(hunt->arena, "%s sent an unusable file: %s",
                                request.upstreams[answer.upstream].url, err_public_text(err));
         conclude(hunt, DEBUGINFOD_REFUSED, useless);
         first += answer.upstream + 1;
@@ -396,7 +396,7 @@ static enum err_code settle_found(struct hunt *hunt, struct pg_connection *conne
                                   struct err *err)
 {
     const char *reason =
-        hunt->lacks_shared ? hunt->shared_reason : "the servers have symbols alone, no lines";
+        hunt->lacks_shared ? hunt->shared_reason : "the servers have only symbols, no line numbers";
     const int64_t later_s =
         hunt->lacks_shared
             ? debuginfod_later_s(hunt->shared_outcome, hunt->try_count + 1, hunt->retry_after_s)
@@ -462,13 +462,12 @@ static enum err_code run(struct hunt *hunt, struct err *err)
     hunt->is_public = upstreams.is_public;
     if (!code && upstreams.count == 0) {
         conclude(hunt, DEBUGINFOD_ABSENT,
-                 "nobody has uploaded its debug information, and the team asks no debuginfod "
-                 "server");
+                 "its debug information was not uploaded, and the team uses no debuginfod server");
         return settle(hunt, true, err);
     }
     if (!code && strlen(hunt->build_id) / 2 > DEBUGINFOD_MAX_ID_BYTES) { /* Go's own */
         conclude(hunt, DEBUGINFOD_ABSENT,
-                 "debuginfod servers know GNU build ids only, and this one is none");
+                 "debuginfod servers know only GNU build ids, and this is another kind of id");
         return settle(hunt, true, err);
     }
     if (!code)
@@ -480,8 +479,8 @@ static enum err_code run(struct hunt *hunt, struct err *err)
     } else if (code) { /* of this machine, or the team's quota */
         report("fetching debug files", err);
         conclude(hunt, DEBUGINFOD_UNREACHABLE,
-                 code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
-                                   : "the server could not work on it; it tries again");
+                 code == ERR_QUOTA ? "the team's storage quota has no space for its symbol table"
+                                   : "the server failed to process it and will try again");
     }
     code = settle(hunt, false, err);
     count_outcome(hunt, code != ERR_NONE);

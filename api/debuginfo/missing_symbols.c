@@ -249,8 +249,8 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
             .state = SYMBOL_TABLES_MISSING,
             .build_id = has_id ? arena_strdup(arena, id) : "",
             .file = copy_text(arena, binaries[i].file),
-            .reason = has_id ? "nobody has uploaded its debug information"
-                             : "the profile does not say its build id"};
+            .reason = has_id ? "its debug information was not uploaded"
+                             : "the profile does not contain its build id"};
         if (has_id && asked < SYMBOL_TABLES_STATUS_MAX)
             buf_printf(&json, "%s{\"i\":%u,\"b\":\"%s\"}", asked++ ? "," : "", i, id);
     }

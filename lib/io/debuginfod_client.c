@@ -129,8 +129,8 @@ static enum err_code check_auth(const char *auth, struct err *err)
     if (!colon || !is_field_name(auth, (size_t)(colon - auth)) ||
         !colon[1 + strspn(colon + 1, " ")])
         return err_set(err, ERR_INVALID,
-                       "a header that proves who asks is written as in \"Authorization: Bearer "
-                       "…\", and is none that HTTP itself needs");
+                       "a header with credentials has the form \"Authorization: Bearer "
+                       "…\"; headers that HTTP itself uses are not allowed");
     return ERR_NONE;
 }
 
@@ -143,7 +143,8 @@ enum err_code debuginfod_check_upstream(const struct debuginfod_client *client,
         return err_set(err, ERR_INVALID, "a URL has at most %d bytes", MAX_URL_BYTES);
     enum err_code code = http_url_read(arena, upstream->url, &url, err);
     if (!code && url.has_query)
-        code = err_set(err, ERR_INVALID, "a URL with a query: /buildid/… goes behind it");
+        code = err_set(err, ERR_INVALID,
+                       "a URL with a query is not allowed, because /buildid/… is appended to it");
     if (!code && debuginfod_check_url(&client->settings, &url, err))
         code = err->code = ERR_INVALID;
     if (!code && upstream->auth)
@@ -197,7 +198,8 @@ static enum err_code pause_before_retry(const struct debuginfod_client *client,
         clock_sleep_ms(left_ms < WAIT_MS ? left_ms : WAIT_MS);
         left_ms -= WAIT_MS;
         if (request->may_go_on && !request->may_go_on(request->context))
-            return err_set(err, ERR_CANCELLED, "nobody waits for debug files any more");
+            return err_set(err, ERR_CANCELLED,
+                           "cancelled: no request waits for these debug files any more");
     }
     return ERR_NONE;
 }
@@ -287,10 +289,11 @@ static void settle(struct debuginfod_response *answer, size_t upstream_count)
     if (answer->outcome != DEBUGINFOD_ABSENT)
         return;
     if (upstream_count == 1)
-        snprintf(answer->reason, sizeof(answer->reason), "the debuginfod server does not have it");
+        snprintf(answer->reason, sizeof(answer->reason),
+                 "the debuginfod server does not have the file");
     else
-        snprintf(answer->reason, sizeof(answer->reason), "none of %zu debuginfod servers has it",
-                 upstream_count);
+        snprintf(answer->reason, sizeof(answer->reason),
+                 "none of %zu debuginfod servers has the file", upstream_count);
 }
 
 static enum err_code fetch(struct debuginfod_client *client,
@@ -428,7 +431,8 @@ static enum err_code fetch_shared(struct debuginfod_client *client, const char *
         lead(client, flight, request);
         pthread_mutex_lock(&client->lock);
     } else if (!wait_for(client, flight, request)) {
-        code = err_set(err, ERR_CANCELLED, "nobody waits for debug files any more");
+        code = err_set(err, ERR_CANCELLED,
+                       "cancelled: no request waits for these debug files any more");
         *ret_was_leader = true; /* also when it fails itself */
     }
     if (!code)
@@ -451,10 +455,10 @@ enum err_code debuginfod_fetch(struct debuginfod_client *client,
         *ret_answer = (struct debuginfod_response){
             .outcome = DEBUGINFOD_ABSENT,
             .fd = -1,
-            .reason = "debuginfod servers know GNU build ids only, and this one is none"};
+            .reason = "debuginfod servers know only GNU build ids, and this is another kind of id"};
         if (request->upstream_count == 0)
             snprintf(ret_answer->reason, sizeof(ret_answer->reason),
-                     "no debuginfod server is asked");
+                     "no debuginfod server is configured");
         return ERR_NONE;
     }
     const char *key = make_key(arena, request);

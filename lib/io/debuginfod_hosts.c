@@ -83,7 +83,7 @@ static enum err_code try_enter(struct debuginfod_hosts *hosts, const char *name,
     if (!host || host->visitor_count >= DEBUGINFOD_AT_ONCE)
         return ERR_NONE;
     if (!debuginfod_breaker_may(&host->breaker, clock_monotonic_ns()))
-        return err_set(err, ERR_BUSY, "%s failed several times and is left alone for a minute",
+        return err_set(err, ERR_BUSY, "%s failed several times and is not tried again for a minute",
                        name);
     host->visitor_count++;
     *ret_host = host;
@@ -104,7 +104,7 @@ enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, const char 
         if (code || *ret_host)
             return code;
         if (may_go_on && !may_go_on(context))
-            return err_set(err, ERR_CANCELLED, "nobody waits for %s any more", name);
+            return err_set(err, ERR_CANCELLED, "cancelled: no request waits for %s any more", name);
     }
 }
 

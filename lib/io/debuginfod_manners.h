@@ -40,7 +40,7 @@ int64_t debuginfod_pause_ms(unsigned try_number, uint32_t chance);
  * then one probe is sent; if it succeeds, requests resume. All zeros is the initial state. */
 struct debuginfod_breaker {
     unsigned failures; /* one request is a probe, the others wait for its result */
-    bool is_probing;   /* one asks, the others wait for what comes of it */
+    bool is_probing;   /* one thread sends the request, the others wait for its result */
     int64_t open_until_ns;
 };
 

@@ -68,7 +68,7 @@ enum err_code debuginfod_check_url(const struct debuginfod_client_settings *sett
         return ERR_NONE;
     if (strcmp(url->scheme, "https") != 0)
         return err_set(err, ERR_FORBIDDEN,
-                       "%s is asked over https only, unless the operator allows the host",
+                       "%s is requested over https only, unless the operator allows the host",
                        url->host);
     if (is_closed_literal(url->host) || strcmp(url->host, "localhost") == 0)
         return err_set(err, ERR_FORBIDDEN,
@@ -187,7 +187,7 @@ static enum err_code judge_stop(const struct step *step, struct debuginfod_try *
                                         " bytes are fetched",
                                         host, step->announced, step->transfer->request->max_bytes));
     }
-    return err_set(err, ERR_CANCELLED, "nobody waits for %s any more", host);
+    return err_set(err, ERR_CANCELLED, "cancelled: no request waits for %s any more", host);
 }
 
 static enum err_code judge_failure(const struct step *step, enum err_code code, struct err *err,
@@ -223,8 +223,8 @@ static enum err_code judge_file(const struct step *step, const struct http_clien
                                arena_printf(step->arena, "%s sent %" PRIu64 " of %" PRIu64 " bytes",
                                             host, answer->answer_bytes, step->announced));
     if (step->transfer->request->kind != DEBUGINFOD_SECTION && !is_elf(step->transfer->fd))
-        return set_refused(ret_try,
-                           arena_printf(step->arena, "%s sent what is not an ELF file", host));
+        return set_refused(
+            ret_try, arena_printf(step->arena, "%s sent a file that is not an ELF file", host));
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_FOUND, .bytes = answer->answer_bytes};
     return ERR_NONE;
 }
@@ -234,7 +234,7 @@ static enum err_code judge_status(const struct step *step,
                                   struct debuginfod_try *ret_try)
 {
     int status = answer->status;
-    char *reason = arena_printf(step->arena, "%s answers %d", step->url->host, status);
+    char *reason = arena_printf(step->arena, "%s responds with status %d", step->url->host, status);
     if (status == 200)
         return judge_file(step, answer, ret_try);
     if (status == 429 || status == 408 || status >= 500) {
@@ -244,9 +244,10 @@ static enum err_code judge_status(const struct step *step,
         return ERR_NONE;
     }
     if (status == 401 || status == 403)
-        return set_refused(
-            ret_try, arena_printf(step->arena, "%s answers %d: it wants another header of who asks",
-                                  step->url->host, status));
+        return set_refused(ret_try,
+                           arena_printf(step->arena,
+                                        "%s responds with status %d: it requires other credentials",
+                                        step->url->host, status));
     if (status < 400)
         return set_refused(ret_try, reason);
     *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_ABSENT, .reason = reason};
@@ -316,7 +317,7 @@ static bool resolve_redirect(const struct step *step, const struct http_client_r
     if (!code)
         code = debuginfod_check_url(step->transfer->settings, ret_next, &err);
     if (code)
-        set_refused(ret_try, arena_printf(step->arena, "%s leads to where it may not: %s",
+        set_refused(ret_try, arena_printf(step->arena, "%s redirects to a forbidden address: %s",
                                           step->url->host, err.message));
     return !code;
 }
@@ -344,7 +345,7 @@ static enum err_code take_step(const struct debuginfod_transfer *transfer, struc
     else if (!is_redirect(answer.status))
         code = judge_status(&step, &answer, ret_try);
     else if (!may_follow)
-        set_refused(ret_try, arena_printf(arena, "%s leads on more than %d times", first->host,
+        set_refused(ret_try, arena_printf(arena, "%s redirects more than %d times", first->host,
                                           MAX_REDIRECTS));
     else if (resolve_redirect(&step, &answer, &next, ret_try)) {
         *url = next;

@@ -355,7 +355,7 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     def status():
         return client.get(f"/p/{link}.json").json()["symbolization"]
 
-    said = "the debuginfod server does not have it"
+    said = "the debuginfod server does not have the file"
     wait_for(lambda: [row["reason"] for row in status()["missing"]] == [said])
     _, tries, later_s = need_of(server, mine, program.build_id)
     assert tries == 1 and 500 < later_s < 601 and status()["missing"][0]["next_retry"]
@@ -410,7 +410,7 @@ def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debugin
 
     wait_for(
         lambda: [row["reason"] for row in status()["missing"]]
-        == ["the debuginfod server does not have it"]
+        == ["the debuginfod server does not have the file"]
     )
     debuginfod.add(package(program, tmp_path), debuginfod.packages / "program.deb")
     wait_for(lambda: debuginfod.has(program.build_id))
@@ -445,7 +445,7 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
         "names are in a shared file of dwz that was not given"
     ), missing
     assert missing["reason"].endswith(
-        "; of the shared file: the debuginfod server does not have it"
+        "; the shared file: the debuginfod server does not have the file"
     ), missing
     reason, tries, later_s = need_of(server, tenant, program.build_id)
     assert (
@@ -477,7 +477,7 @@ def test_a_shared_file_of_which_nothing_is_told_is_waited_for_a_day(server, tmp_
         lambda: (row := need_of(server, tenant, build_id)) and row[0] and row
     )
     assert (
-        reason == "of the shared file: its build id is not told"
+        reason == "the shared file: its build id is not sent to public servers"
         and tries == 1
         and 86000 < later_s < 86401
     )
@@ -496,7 +496,7 @@ def test_an_id_that_servers_cannot_know_is_not_asked_for_again(server, stub):
     reason, tries, later_s = wait_for(
         lambda: (row := need_of(server, tenant, build_id)) and row[0] and row
     )
-    assert reason == "debuginfod servers know GNU build ids only, and this one is none"
+    assert reason == "debuginfod servers know only GNU build ids, and this is another kind of id"
     assert (tries, later_s) == (1, None) and stub.paths() == []
 
 
@@ -568,7 +568,7 @@ def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stu
     reason, _, later_s = wait_for(
         lambda: (row := need_of(server, quiet, build_id)) and row[0] and row
     )
-    assert "asks no debuginfod server" in reason and later_s is None
+    assert "uses no debuginfod server" in reason and later_s is None
 
 
 def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stub):
@@ -577,11 +577,11 @@ def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stu
     stub.leads_to = "https://169.254.169.254/latest/meta-data"
     wrong_id = "ab" * 20
     for behaviour, word in (
-        ("content", "of no use"),
+        ("content", "unusable file"),
         ("not_elf", "not an ELF file"),
         ("announces_much", "at most"),
-        ("leads_plainly", "leads to where it may not"),
-        ("good", "of no use"),
+        ("leads_plainly", "redirects to a forbidden address"),
+        ("good", "unusable file"),
         ("announces_little", "that it announced"),
     ):
         tenant = Tenant(server)

@@ -95,7 +95,7 @@ def test_a_file_comes_whole_also_compressed_and_after_redirects(tmp_path, stub):
 
 
 HOSTILE = [
-    ("missing", "absent", "the debuginfod server does not have it"),
+    ("missing", "absent", "the debuginfod server does not have the file"),
     ("bomb", "refused", "larger than 1048576 bytes"),
     ("lying_bomb", "refused", "more than the 1000 bytes that it announced"),
     ("twice_squeezed", "unreachable", "encoding"),
@@ -114,10 +114,10 @@ HOSTILE = [
     ("broken_chunks", "unreachable", "cannot talk to"),
     ("not_elf", "refused", "not an ELF file"),
     ("not_http", "refused", "HTTP/0.9"),
-    ("failing", "unreachable", "answers 503"),
-    ("closed", "refused", "wants another header"),
-    ("around", "refused", "leads on more than 3 times"),
-    ("four_times", "refused", "leads on more than 3 times"),
+    ("failing", "unreachable", "responds with status 503"),
+    ("closed", "refused", "requires other credentials"),
+    ("around", "refused", "redirects more than 3 times"),
+    ("four_times", "refused", "redirects more than 3 times"),
 ]
 
 
@@ -294,7 +294,7 @@ def test_a_host_that_fails_is_left_alone(tmp_path, stub):
     folder.mkdir()
     answers = fetch(folder, stub.url("failing"), rounds=4)
     assert len(stub.paths()) == 5, "five failures in a row, then none"
-    assert "left alone" in answers[-1]["reason"] and answers[-1]["later_s"] == 60
+    assert "not tried again" in answers[-1]["reason"] and answers[-1]["later_s"] == 60
 
 
 def test_ids_that_no_server_knows_are_not_asked_for(tmp_path, stub):

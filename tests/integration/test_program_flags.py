@@ -351,7 +351,7 @@ def test_a_debuginfod_servers_certificate_is_checked_with_the_file(start_server,
         )
         assert "is not trusted" in reason_of(start_server(*flags))
         assert stub.seen == []
-        assert "does not have it" in reason_of(
+        assert "does not have the file" in reason_of(
             start_server(*flags, f"--debuginfod-ca-file={certificate}")
         )
         assert stub.seen
