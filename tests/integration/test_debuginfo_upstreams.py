@@ -200,7 +200,7 @@ def test_the_invitation_says_who_learns_build_ids(server):
         ),
         (
             {"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "no header"}]},
-            "written as in",
+            "has the form",
         ),
         (
             {
