@@ -39,8 +39,8 @@ int64_t debuginfod_pause_ms(unsigned try_number, uint32_t chance);
 /* A circuit breaker for one host: after consecutive failures no requests are sent for a while,
  * then one probe is sent; if it succeeds, requests resume. All zeros is the initial state. */
 struct debuginfod_breaker {
-    unsigned failures; /* one request is a probe, the others wait for its result */
-    bool is_probing;   /* one thread sends the request, the others wait for its result */
+    unsigned failures; /* consecutive */
+    bool is_probing;   /* one thread sends a request, the others wait for its result */
     int64_t open_until_ns;
 };
 
