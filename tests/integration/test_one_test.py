@@ -1,0 +1,47 @@
+"""tests/one.py: which command a T of `make one-test` selects, and that a T without a test fails."""
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+import one  # noqa: E402
+
+KNOWN = "test_a_unit_test_is_selected_by_its_file_and_a_pattern"
+
+
+@pytest.mark.parametrize("suffix", ["", ".c"])
+def test_a_unit_test_is_selected_by_its_file_and_a_pattern(suffix):
+    path = "tests/unit/lib/base/test_compress"
+    program = f"build/{one.BUILD}/{path}"
+    assert one.unit_command(path + suffix) == (program, "")
+    assert one.unit_command(f"{path}{suffix}::*bomb*") == (program, "*bomb*")
+
+
+def test_an_integration_test_is_selected_by_its_file_and_name():
+    path = "tests/integration/test_one_test.py"
+    assert one.integration_command(path)[-1] == path
+    for name in (KNOWN, f"{KNOWN}[suffix]"):
+        assert one.integration_command(f"{path}::{name}")[-1] == f"{path}::{name}"
+
+
+@pytest.mark.parametrize(
+    "select, wanted, similar",
+    [
+        (one.unit_command, "tests/unit/lib/base/test_compres.c", "lib/base/test_compress.c"),
+        (one.unit_command, "tests/unit/lib/base/test_compress.c::*bmb*", "a_bomb_is_refused"),
+        (one.integration_command, "tests/integration/test_one_tes.py", "test_one_test.py"),
+        (one.integration_command, "tests/integration/test_one_test.py::test_a_unit_test", KNOWN),
+    ],
+)
+def test_a_name_that_matches_nothing_fails_and_shows_similar_ones(select, wanted, similar):
+    with pytest.raises(SystemExit) as stopped:
+        select(wanted)
+    assert "matches" in stopped.value.code and similar in stopped.value.code
+
+
+def test_the_names_of_browser_tests_are_known():
+    names = one.browser_names()
+    assert len(names) > 100
+    assert any("password" in name for name in one.similar("share with a pasword", names))
