@@ -1,5 +1,6 @@
-"""What failed, of all kinds of logs, in few lines: whoever reads only the end of a long output finds each failing test
-there, and why it failed. A failure is (name of the test, lines of its reason)."""
+"""Finds the failed tests in logs of all kinds and summarizes them, so that the end of a long
+output shows each failed test with its reason. A failure is (name of the test, lines of its
+reason)."""
 import re
 import xml.etree.ElementTree
 
@@ -9,13 +10,13 @@ LINE_LENGTH = 240
 
 NOT_OK = re.compile(r"^\s*not ok (?!(?:\d+ )?# SKIP)(?:\d+ )?(?:- )?(?P<name>.+)")
 NEXT = re.compile(r"^\s*(?:(?:not )?ok\b|# Subtest: |# tests \d+$|\d+\.\.\d+$|\d+ passed, )")
-# What node --test tells of every test beside its error.
+# Lines that node --test prints for every test, besides the error.
 NOISE = re.compile(r"^\s*(?:---|\.\.\.|\|-|(?:duration_ms|location|failureType|code|name): .*)?$")
 CRASH = re.compile(r"ERROR: |runtime error: |SUMMARY: |Assertion|terminated|error: ")
 
 
 def of_not_ok(log):
-    """Of lines "not ok …" and what stands below each."""
+    """Failures in TAP output: lines "not ok …" with the lines below each."""
     lines, found = log.splitlines(), []
     for at, line in enumerate(lines):
         match = NOT_OK.match(line)
@@ -32,13 +33,13 @@ def of_not_ok(log):
 
 
 def of_program(name, status, log):
-    """Of a program that tells its tests as TAP, or that ended before it could."""
+    """Failures of a program that prints TAP, or that ended before it printed any."""
     found = [(f"{name}: {test}", reason) for test, reason in of_not_ok(log)]
-    return found or [(f"{name}: exit {status}", telling_lines(log))]
+    return found or [(f"{name}: exit {status}", reason_lines(log))]
 
 
 def of_junit(path):
-    """Of the XML that pytest writes; nothing where it could not write it."""
+    """Failures in the XML file of pytest; none if pytest did not write it."""
     try:
         cases = xml.etree.ElementTree.parse(path).iter("testcase")
     except (OSError, xml.etree.ElementTree.ParseError):
@@ -55,15 +56,16 @@ def of_junit(path):
     return found
 
 
-def telling_lines(log):
-    """Of a log whose form is not known: lines that tell of errors, else the last ones."""
+def reason_lines(log):
+    """The reason of a failure in a log of unknown form: lines with errors, or else the last
+    lines."""
     lines = [line for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if CRASH.search(line)]
     return (errors or lines[-REASON_LINES:])[:REASON_LINES]
 
 
 def listed(failures):
-    """Each failure's name and the begin of its reason, in at most LIST_LINES lines; the more failures, the less of each."""
+    """The name and the first lines of the reason of each failure, in at most LIST_LINES lines."""
     shown = failures[: LIST_LINES - 1]
     each = max(1, (LIST_LINES - 1) // max(1, len(shown)))
     lines = []

@@ -1,12 +1,14 @@
-"""Runs each failed test once more, alone, after all steps, and keeps a record of the tests that pass then.
+"""Runs each failed test once more, alone, after all steps, and records the tests that pass then.
 
-A test that fails beside other tests and passes alone is flaky: it depends on time or on the machine's load. It is listed
-under FLAKY and does not fail the run, so that no change is refused because of it. It has to be rewritten all the same:
-tests/flaky.txt records it, and a test that is flaky in two runs of the last ten commits fails the second run, as do more
-than MOST_FLAKY tests in one run.
+A test that fails while other tests run and passes alone is flaky: it depends on time or on the
+load of the system. The run lists it under FLAKY and does not fail because of it, so that it blocks
+no change. It must be rewritten nevertheless: tests/flaky.txt records it, and a test that is flaky
+in two runs within ten commits fails the second run, as do more than MOST_FLAKY flaky tests in one
+run.
 
-A failure is final, and is not tried again, where the second run could only hide it: a build that fails, a report of a
-sanitizer, an input on which a fuzzer found a crash or a leak.
+A failure is final, and the test is not retried, if a second run could only hide it: a failed
+build, a report of a sanitizer, an input for which a fuzzer found a crash or a leak, lost data after
+kill -9 (step crash).
 """
 import os
 import pathlib
@@ -17,7 +19,8 @@ import time
 
 import failures
 
-# The command line and the agent with sanitizers, below build/, and the integration tests that use them.
+# Folder below build/ with command line and agent with sanitizers, and the integration tests for
+# them.
 SANITIZED_CLIENTS = "sanitized-clients"
 CLIENT_TESTS = [
     f"tests/integration/{name}"
@@ -36,35 +39,38 @@ CLIENT_TESTS = [
         ),
     )
 ]
-FULL = {"TEST_FULL": "1"}  # as many random inputs as the tests have in make test-long
+FULL = {"TEST_FULL": "1"}  # all random inputs (test_rounds in tests/unit/test.h)
 CRASH_TESTS = [f"tests/integration/test_{name}.py" for name in ("crash", "store_crash")]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
-# More than MOST_FLAKY failures fail the run whatever the second try shows: it is then only information.
+# More than MOST_FLAKY failures fail the run in any case; further retries are only information.
 MOST_RETRIED = 20
 SECONDS_ALONE = 900
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|: runtime error: ")
-HEADER = """# Tests that failed beside others and passed alone (tests/retry.py): commit, UTC time, step: test.
-# A test that is listed is rewritten so that it waits for a condition, and its lines are removed in the same commit.
+HEADER = """# Tests that failed while others ran and passed alone (tests/retry.py).
+# Columns: commit, UTC time, "step: test". Rewrite a listed test so that it waits for a condition,
+# and remove its lines in the same commit.
 """
 
 
 class Again:
-    """How a failed test of each step is run alone. root: of the source tree; build: the name of the unit tests' build."""
+    """Runs a failed test of any step alone. root: the source tree; build: the build of the unit
+    tests."""
 
     def __init__(self, root, build="release"):
         self.root = pathlib.Path(root)
         self.build = build
 
     def passes(self, step, test, reason):
-        """Whether the test passes alone; None where its failure is final."""
+        """Whether the test passes alone; None if its failure is final."""
         run = getattr(self, f"passes_{step}", None)
         if run is None or any(SANITIZER.search(line) for line in reason):
             return None
         return run(test)
 
     def execute(self, command, environment=None, cwd=None):
-        """(exit status, output); a command that takes too long has failed."""
+        """Returns (exit status, output); a command that takes more than SECONDS_ALONE has
+        failed."""
         with subprocess.Popen(
             command,
             cwd=cwd or self.root,
@@ -129,7 +135,8 @@ class Again:
         return self.passes_integration(test, {"CLIENT_BUILD": SANITIZED_CLIENTS})
 
     def passes_integration(self, test, environment=None):
-        """test: "tests.integration.test_x::test_y[z]", or only the module where it could not be imported."""
+        """test: "tests.integration.test_x::test_y[z]", or the module if it could not be
+        imported."""
         module, _, name = test.partition("::")
         path = (module or name).replace(".", "/") + ".py"
         if not (self.root / path).exists():
@@ -155,7 +162,8 @@ class Again:
         return self.passes_fuzz(test)
 
     def passes_fuzz(self, test):
-        """The inputs that took too much time or memory are run alone; crashes and leaks are findings."""
+        """Inputs that took too much time or memory run again, alone; crashes and leaks are
+        final."""
         name = test.partition(":")[0]
         found = [path for path in (self.root / "build" / "fuzz" / "findings" / name).glob("*-*")]
         if any(path.name.startswith(("crash-", "leak-")) for path in found):
@@ -172,7 +180,7 @@ class Again:
 
 
 def retried(found, again, show=print):
-    """found: [(step, test, reason)] of all steps; returns those that passed alone."""
+    """found: [(step, test, reason)] of all steps. Returns those that passed alone."""
     flaky = []
     for step, test, reason in found[:MOST_RETRIED]:
         begun = time.monotonic()
@@ -180,7 +188,7 @@ def retried(found, again, show=print):
         result = {
             True: "passed",
             False: "failed again",
-            None: "not tried again: this failure is final",
+            None: "not retried: this failure is final",
         }[passes]
         show(f"again, alone: {step}: {test}: {result} ({time.monotonic() - begun:.0f} s)")
         if passes:
@@ -189,7 +197,7 @@ def retried(found, again, show=print):
 
 
 def recent_commits(root):
-    """Ids of the last commits; None without git: every record then counts."""
+    """Ids of the last commits; None without git, and then every record counts."""
     done = subprocess.run(
         ["git", "rev-list", f"--max-count={RECENT_COMMITS}", "HEAD"],
         cwd=root,
@@ -212,7 +220,7 @@ def read_records(path):
 
 
 def record(path, commits, flaky):
-    """Appends one line for each flaky test of this run."""
+    """Appends a line for each flaky test of this run."""
     commit = commits[0] if commits else "unknown"
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = path.read_text() if path.exists() else HEADER
@@ -220,14 +228,15 @@ def record(path, commits, flaky):
 
 
 def objections(flaky, records, commits):
-    """Why these flaky tests fail the run all the same; records: of earlier runs."""
+    """Why these flaky tests fail the run nevertheless. records: those of earlier runs."""
     reasons = []
     if len(flaky) > MOST_FLAKY:
-        reasons.append(f"{len(flaky)} tests are flaky, at most {MOST_FLAKY} may be: rewrite them")
+        reasons.append(f"{len(flaky)} tests are flaky, more than {MOST_FLAKY}: rewrite them")
     earlier = {test for commit, test in records if commits is None or commit in commits}
     for step, test, _ in flaky:
         if f"{step}: {test}" in earlier:
             reasons.append(
-                f"{step}: {test} is flaky for the second time within {RECENT_COMMITS} commits (tests/flaky.txt): rewrite it"
+                f"{step}: {test} is flaky for the second time within {RECENT_COMMITS} commits "
+                "(tests/flaky.txt): rewrite it"
             )
     return reasons

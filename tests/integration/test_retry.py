@@ -1,4 +1,5 @@
-"""A failed test runs once more, alone: what passes then is flaky, is recorded, and fails the run only when it is too much."""
+"""tests/retry.py: a failed test runs once more, alone. A test that passes then is flaky and recorded, and
+only too many flaky tests fail the run."""
 import os
 import pathlib
 import subprocess
@@ -8,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-import retry  # noqa: E402  (it stands beside run.py)
+import retry  # noqa: E402
 
 FAILS_ONCE = """
 import pathlib
@@ -85,9 +86,66 @@ def test_a_crash_that_a_fuzzer_found_is_final_and_a_slow_input_is_not(tree):
     assert again.passes("fuzz", "fuzz_leak: see log", []) is None
 
 
-@pytest.mark.parametrize("step", ["build", "unknown"])
-def test_the_failure_of_a_build_is_final(tree, step):
+@pytest.mark.parametrize("step", ["build", "unknown", "crash"])
+def test_the_failure_of_a_build_and_of_kill_9_is_final(tree, step):
     assert retry.Again(tree).passes(step, "the whole step", []) is None
+
+
+def test_the_steps_of_test_long_retry_with_their_own_settings(tree):
+    folder = tree / "build" / "fuzz" / "tests" / "unit" / "store"
+    program(folder / "test_all_inputs", "test $TEST_FULL = 1\n")
+    (tree / "tests" / "integration" / "test_sanitized.py").write_text(
+        "import os\n"
+        "def test_build():\n"
+        f"    assert os.environ['CLIENT_BUILD'] == {retry.SANITIZED_CLIENTS!r}\n"
+    )
+    again = retry.Again(tree)
+    assert again.passes("full", "test_all_inputs: works", []) is True
+    assert again.passes("sanitizers", "test_all_inputs: works", []) is False
+    test = "tests.integration.test_sanitized::test_build"
+    assert again.passes("clients", test, []) is True
+    assert again.passes("agents", test, []) is False
+    log = tree / "build" / "test-logs" / "full-test_all_inputs.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("a.c:7:3: runtime error: shift exponent 64 is too large\n")
+    assert again.passes("full", "test_all_inputs: works", []) is None
+
+
+def test_a_slow_input_of_the_search_runs_again_in_the_program_of_its_fuzzer(tree):
+    folder = tree / "build" / "fuzz" / "tests" / "fuzz"
+    program(folder / "fuzz_slow", "grep -q x $1\n")
+    program(folder / "fuzz_slower", "exit 1\n")
+    for name in ("fuzz_slow", "fuzz_slower"):
+        found = tree / "build" / "fuzz" / "findings" / name
+        found.mkdir(parents=True)
+        (found / "slow-unit-1").write_bytes(b"x")
+    again = retry.Again(tree)
+    assert again.passes("search", "fuzz_slow: see log", []) is True
+    assert again.passes("search", "fuzz_slower: see log", []) is False
+
+
+@pytest.mark.parametrize(
+    "step, output, passes",
+    [
+        ("web", "ok 1 - a zoom\nnot ok 2 - a pan\n", True),
+        ("web", "ok 2 - a pan\nnot ok 1 - a zoom\n", False),
+        ("browser", "ok - a zoom (7 ms)\n1 passed, 0 failed\n", True),
+        ("browser", "ok - a zoom (7 ms)\nnot ok - a zoom twice\n", False),
+        ("browser", "0 passed, 0 failed\n", False),
+    ],
+)
+def test_a_test_of_the_pages_passes_by_its_line_in_the_output(
+    tree, monkeypatch, step, output, passes
+):
+    program(tree / "bin" / "npm", f"cat <<'END'\n{output}END\nexit 1\n")
+    monkeypatch.setenv("PATH", f"{tree / 'bin'}:{os.environ['PATH']}")
+    assert retry.Again(tree).passes(step, "a zoom", []) is passes
+
+
+def test_a_check_runs_alone(tree):
+    program(tree / "tests" / "lint" / "check.sh", "test $1 = layers\n")
+    assert retry.Again(tree).passes("check", "layers", []) is True
+    assert retry.Again(tree).passes("check", "format", []) is False
 
 
 def test_too_many_flaky_tests_fail_the_run():
