@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Runs every test of the project and ends with the line "N passed, N failed"; all failures of all steps precede it,
-each with the first lines of its reason. A test that failed is run once more, alone, at the end (retry.py).
+"""Runs the tests of the project. The last line of the output is "N passed, N failed"; the lines
+before it list the failures of all steps, each with the first lines of its reason. Each failed test
+is run once more at the end, alone (retry.py).
 
-The integration and the browser tests, which wait a good deal, run beside all other steps, which
-compute, in two lanes and with less priority: they take what the others leave of the processors. Each
-step's output goes to build/test-logs/<step>.log and is shown when the step fails.
-
-  tests/run.py [STEP …]     only these steps; without any, the steps of `make test`:
+  tests/run.py [STEP …]     these steps; by default those of `make test`:
                             check unit sanitizers web integration browser fuzz
   tests/run.py long         the steps of `make test-long`: agents full crash clients search
 
-Each test belongs to one of the two. Integration tests that are marked "long" (pytest.mark.long) run in the step agents;
-the step integration shows how many it leaves out. At the end both show the twenty most expensive tests.
+Steps run in lanes, which run at the same time (LANES). Integration and browser tests spend much
+time waiting; the other steps compute with a lower priority and so use the time that the first two
+leave. At the end the run shows the time of each lane, how long the processors were idle, and the
+twenty most expensive tests. Logs are in build/test-logs/<step>.log; the log of a failed step is
+printed.
+
+Integration tests that are marked "long" (pytest.mark.long) run in the step agents; the step
+integration shows how many it left out.
 """
 import concurrent.futures
 import os
@@ -30,28 +33,32 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
-# Parts of `make check` that a step of `make test` does anyway: gcc's and clang's warnings are errors in every build.
+# Parts of `make check` that another step of `make test` includes: warnings of gcc and clang are
+# errors in every build, and the web tests begin with the TypeScript compiler. If that step is not
+# chosen, check runs the part itself.
 CHECKS = ("format", "layers", "scoped", "commits", "shell", "openapi", "man")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
 
 class Result:
-    """left: how many tests of the step only `make test-long` runs. failures: of those that failed, as in failures.py; at
-    least one where any did."""
+    """left: number of tests that the step leaves to `make test-long`. failures: as in
+    failures.py."""
 
     def __init__(self, passed, failed, skipped=0, failures=(), left=0):
         self.passed, self.failed, self.skipped, self.left = passed, failed, skipped, left
         self.failures = list(failures)
 
 
-# (seconds, their kind, test) of all tests of which the time is known; lists are safe to append to from all threads.
+# (seconds, "CPU" or "wall", test). All threads append to it, which is safe for a list.
 TIMES = []
 MOST_EXPENSIVE = 20
+LANE_TIMES = []  # (seconds, monotonic time of the end, steps), in order of the ends
 
 
 class Costs(threading.local):
-    """Processor time of what the thread's step has run, and how it is run."""
+    """CPU seconds of the step that this thread runs, and the command prefix that sets its
+    priority."""
 
     seconds = 0.0
     priority = ()
@@ -62,11 +69,11 @@ CHOSEN = {"build"}  # and the steps of this run
 
 
 def execute(name, command, environment, priority):
-    """Runs command with its output in build/test-logs/<name>.log; returns (exit status, output,
-    seconds of processors)."""
+    """Runs command; writes its output to build/test-logs/<name>.log. Returns (exit status, output,
+    CPU seconds)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
-    # A make above this script has flags and a job server that are not for the ones below.
+    # If make started this script, its flags and job server must not reach the makes started here.
     inherited = {
         key: value
         for key, value in os.environ.items()
@@ -87,20 +94,20 @@ def execute(name, command, environment, priority):
 
 
 def run(name, command, environment=None):
-    """For the step in hand; returns (exit status, output)."""
+    """Runs command for the current step; returns (exit status, output)."""
     status, output, seconds = execute(name, command, environment or {}, COSTS.priority)
     COSTS.seconds += seconds
     return status, output
 
 
 def one(name, command):
-    """A step that counts as one test: it passes or fails as a whole."""
+    """Runs a step that counts as one test."""
     status, output = run(name, command)
     return Result(int(status == 0), int(status != 0), failures=failures.of_not_ok(output))
 
 
 def count_tap(output):
-    """(passed, failed, skipped); cmocka writes a skipped test as "not ok N # SKIP"."""
+    """Returns (passed, failed, skipped); cmocka prints a skipped test as "not ok N # SKIP"."""
     passed = len(re.findall(r"^ok \d+", output, re.M))
     failed = len(re.findall(r"^not ok \d+\b(?! # SKIP)", output, re.M))
     return passed, failed, len(re.findall(r"^not ok \d+ # SKIP", output, re.M))
@@ -110,8 +117,8 @@ def run_unit(name, build, settings=None):
     status, output = run(f"{name}-build", ["make", f"BUILD={build}", "unit-programs", "objects"])
     if status != 0:
         (LOGS / f"{name}.log").write_text(output)
-        return Result(0, 1, failures=[(f"{name}: the build", failures.telling_lines(output))])
-    # All are links to one program, which runs the tests of the file that the link is named after.
+        return Result(0, 1, failures=[(f"{name}: the build", failures.reason_lines(output))])
+    # All are links to one program, which runs the tests of the file with the link's name.
     programs = [
         ROOT / "build" / build / source.relative_to(ROOT).with_suffix("")
         for source in sorted((ROOT / "tests" / "unit").glob("**/test_*.c"))
@@ -160,7 +167,7 @@ def step_unit():
 
 
 def step_sanitizers():
-    # The fuzzers' build has both sanitizers, too, and is needed anyway.
+    # The fuzzers need this build too, and it has both sanitizers.
     return run_unit("sanitizers", "fuzz")
 
 
@@ -213,7 +220,6 @@ def run_pytest(name, arguments, environment=None):
 
 
 def step_integration():
-    # Many of these tests wait for a server; a few processes keep the machine busy.
     return run_pytest("integration", [*SIDE_BY_SIDE, "-m", "not long", "tests/integration"])
 
 
@@ -222,32 +228,32 @@ def step_agents():
 
 
 def step_crash():
-    """More rounds of kill -9 than step_integration has time for."""
+    """kill -9 with more rounds than step_integration has time for."""
     rounds = os.environ.get("PERFOLIO_CRASH_ROUNDS", "60")
     return run_pytest("crash", retry.CRASH_TESTS, {"PERFOLIO_CRASH_ROUNDS": rounds})
 
 
 def without_left(result):
-    """The other tests ran in step_integration."""
+    """The tests that are not marked long ran in step_integration."""
     result.left = 0
     return result
 
 
 def step_full():
-    """The unit tests with random inputs at full size, under the sanitizers."""
+    """The unit tests with sanitizers and all random inputs."""
     return run_unit("full", "fuzz", retry.FULL)
 
 
 def step_clients():
-    """The command line and the agent with both sanitizers, against the server of this run's build."""
+    """Command line and agent with both sanitizers, server without them."""
     programs = [f"build/fuzz/{name}" for name in ("perfolio", "perfolio-agent")]
     status, output = run("clients-build", ["make", "BUILD=fuzz", *programs])
     if status != 0:
         (LOGS / "clients.log").write_text(output)
-        return Result(0, 1, failures=[("clients: the build", failures.telling_lines(output))])
+        return Result(0, 1, failures=[("clients: the build", failures.reason_lines(output))])
     folder = ROOT / "build" / retry.SANITIZED_CLIENTS
     folder.mkdir(exist_ok=True)
-    # The sandbox of the builder of symbol tables has no room for a sanitizer's memory.
+    # perfolio-symbolize limits its address space too tightly for the shadow memory of a sanitizer.
     for program in (*programs, f"build/{BUILD}/perfolio-symbolize"):
         shutil.copy(ROOT / program, folder)
     return run_pytest("clients", retry.CLIENT_TESTS, {"CLIENT_BUILD": retry.SANITIZED_CLIENTS})
@@ -276,13 +282,13 @@ def step_fuzz():
 
 
 def step_search():
-    """Looks for new inputs."""
+    """Searches for new inputs."""
     return run_fuzzers(
         "search", ["make", "fuzz", f"FUZZ_SECONDS={os.environ.get('FUZZ_SECONDS', '10')}"]
     )
 
 
-# Many integration tests wait for a server; a few processes keep the machine busy.
+# Integration tests often wait for a server, so more of them than processors run at a time.
 SIDE_BY_SIDE = ("-n", os.environ.get("PYTEST_PROCESSES", "4"), "--dist", "loadfile")
 SHORT = {
     "check": step_check,
@@ -301,7 +307,8 @@ LONG = {
     "search": step_search,
 }
 STEPS = {**SHORT, **LONG}
-# Lanes run side by side, the steps of a lane one after the other. The sanitizers' build is the fuzzers'.
+# Lanes run at the same time, the steps of a lane one after another. Sanitizers and fuzz share a
+# build.
 LANES = (
     ("integration",),
     ("browser",),
@@ -314,8 +321,8 @@ WAITING = {"integration", "browser", "agents", "crash"}
 
 
 def failures_first(log):
-    """What a reader of a failed step looks for: each failure with the lines behind it, then the
-    end of the log."""
+    """The lines of a log that explain a failure: each failure with the 14 lines after it, then the
+    last 120 lines."""
     end = max(0, len(log) - 120)
     wanted = set(range(end, len(log)))
     for at, line in enumerate(log[:end]):
@@ -325,32 +332,62 @@ def failures_first(log):
 
 
 def run_step(name):
-    """Runs a step and shows its result when it is there; what failed, too."""
+    """Runs a step and prints its result, with its failures."""
     start, COSTS.seconds = time.monotonic(), 0
     result = STEPS[name]()
     left = f", {result.left} left for make test-long" if result.left else ""
     lines = [
         f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped{left} "
-        f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"
+        f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} CPU s)"
     ]
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace")
         lines += [f"    {line}" for line in failures_first(log.splitlines())]
         result.failures = [
             (name, test, reason)
-            for test, reason in result.failures or [("the whole step", failures.telling_lines(log))]
+            for test, reason in result.failures or [("the whole step", failures.reason_lines(log))]
         ]
     print("\n".join(lines), flush=True)
     return result
 
 
-def run_steps(names):
+def run_lane(names):
+    start = time.monotonic()
     COSTS.priority = () if set(names) & WAITING else ("nice", "-n", "10")
-    return [run_step(name) for name in names]
+    results = [run_step(name) for name in names]
+    if names:
+        LANE_TIMES.append((time.monotonic() - start, time.monotonic(), " ".join(names)))
+    return results
+
+
+def idle_seconds():
+    """Time that all processors together were idle since boot, or None if the kernel does not show
+    it."""
+    try:
+        fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    except OSError:
+        return None
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+
+
+def show_lanes(start, idle):
+    """Prints the time of each lane, and how long processors were idle since start.
+
+    start: monotonic time of the run's begin; idle: idle_seconds at that time."""
+    end = time.monotonic()
+    for seconds, ended, names in LANE_TIMES:
+        print(f"lane {names}: {seconds:.0f} s, ended {end - ended:.0f} s before the last one")
+    line = f"all: {end - start:.0f} s"
+    if idle is not None:
+        spent = os.cpu_count() * (end - start)
+        unused = idle_seconds() - idle
+        line += f"; {os.cpu_count()} processors were idle for {unused:.0f} of {spent:.0f} s"
+    print(line)
 
 
 def judge_flaky(found):
-    """Runs the failed tests alone; returns (those that passed then, why they fail the run all the same)."""
+    """Runs the failed tests alone. Returns (those that passed, why they fail the run
+    nevertheless)."""
     flaky = retry.retried(found, retry.Again(ROOT, BUILD)) if found else []
     if not flaky:
         return [], []
@@ -359,7 +396,7 @@ def judge_flaky(found):
     retry.record(FLAKY_FILE, commits, flaky)
     for step, test, reason in flaky:
         print(
-            f"FLAKY {step}: {test}: it failed beside other tests and passed alone",
+            f"FLAKY {step}: {test}: failed when other tests ran too, passed alone",
             *(f"    {line}" for line in reason),
             sep="\n",
         )
@@ -367,9 +404,10 @@ def judge_flaky(found):
 
 
 def show_times():
-    """The most expensive tests, so that each run shows where its time goes."""
+    """Prints the most expensive tests."""
     print(
-        f"the {MOST_EXPENSIVE} slowest tests, in seconds (CPU: user and kernel time with all child processes):"
+        f"the {MOST_EXPENSIVE} slowest tests, in seconds "
+        "(CPU: user and kernel time with all child processes):"
     )
     for seconds, kind, test in sorted(TIMES, reverse=True)[:MOST_EXPENSIVE]:
         print(f"  {seconds:7.1f} {kind:4} {test}")
@@ -380,25 +418,27 @@ def main():
         step for word in sys.argv[1:] or SHORT for step in (LONG if word == "long" else [word])
     ]
     CHOSEN.update(wanted)
+    start, idle = time.monotonic(), idle_seconds()
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)} and long")
-    # Programs that both lanes, or several tests of one, use are built before either starts.
+    # Several lanes use these programs, so they are built first.
     status, output = run(
         "build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"]
     )
     if status != 0:
         print(
             output,
-            *failures.listed([("build", failures.telling_lines(output))]),
+            *failures.listed([("build", failures.reason_lines(output))]),
             "0 passed, 1 failed",
             sep="\n",
         )
         sys.exit(1)
-    print(f"build: {COSTS.seconds:.0f} s of processors", flush=True)
+    print(f"build: {time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} CPU s", flush=True)
     lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
-        results = [result for lane in pool.map(run_steps, lanes) for result in lane]
+        results = [result for lane in pool.map(run_lane, lanes) for result in lane]
+    show_lanes(start, idle)
     show_times()
     passed, failed, skipped, left = (
         sum(getattr(result, key) for result in results)
@@ -410,7 +450,7 @@ def main():
     for line in failures.listed([(f"{step}: {test}", reason) for step, test, reason in final]):
         print(line)
     print(*objections, sep="\n", end="\n" if objections else "")
-    # A step may count fewer failures than it names, or more: what is left is at least what is named.
+    # A step may count more failures than it lists, or fewer.
     failed = max(failed - len(flaky), len(final))
     print(
         f"{passed + len(flaky)} passed, {failed} failed"
