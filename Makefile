@@ -1,7 +1,7 @@
-# Perfolio. `make run` sets up and starts everything; `make test` installs test needs and runs every
-# test. `make help` lists the rest. One build folder per kind of build: BUILD=release (default),
-# debug, asan, tsan, coverage or fuzz; arm64 is made for that processor, with Debian's libraries for
-# it in build/arm64-root.
+# `make run` installs what is missing, builds and starts the server. `make test` installs what the
+# tests need and runs them. `make help` lists all targets. Each kind of build has a folder below
+# build/: BUILD=release (default), debug, asan, tsan, coverage, fuzz or arm64 (cross-compiled with
+# Debian's libraries in build/arm64-root).
 BUILD    ?= release
 OUT      := build/$(BUILD)
 GEN      := build/generated$(if $(filter arm64,$(BUILD)),-arm64)
@@ -11,8 +11,8 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC_fuzz  := clang
 CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu --sysroot=$(ARM_ROOT)
-# ccache, where it is installed, makes a second build of the same tree cheap. It reads the dependencies that
-# the compiler writes, so that a first build costs no more.
+# An installed ccache makes a second build of the same tree cheap. In depend mode it uses the dependency
+# files of the compiler, so the first build costs no more than without it.
 CCACHE   := $(if $(shell command -v ccache),ccache)
 export CCACHE_DEPEND := 1
 CC       := $(strip $(CCACHE) $(or $(CC_$(BUILD)),$(if $(filter default,$(origin CC)),gcc,$(CC))))
@@ -22,7 +22,7 @@ PYTHON   ?= /usr/bin/python3
 # One short line per file; V=1 shows the whole commands.
 Q        := $(if $(V),,@)
 say       = @printf '  %-5s %s\n' $(1) $(2)
-# Every core, unless -j says otherwise.
+# All cores, unless -j is given.
 MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -48,12 +48,12 @@ MODE_asan     := -O1 $(SANITIZE_asan)
 MODE_tsan     := -O1 $(SANITIZE_tsan)
 MODE_fuzz     := -O1 $(SANITIZE_fuzz)
 MODE_coverage := -O0 --coverage
-# Third-party headers are not ours to warn about; h2o needs to be told its event loop.
+# -isystem: no warnings about third-party headers. H2O_USE_EPOLL selects the event loop of h2o.
 INCLUDES := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I $(LIBRARIES) 2>/dev/null))
 CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
             -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed $(if $(filter arm64,$(BUILD)),-fuse-ld=lld-14)
-# What only the builder of symbol tables needs; libiberty has no pkg-config file.
+# Libraries that only perfolio-symbolize needs; libiberty has no pkg-config file.
 DEBUG_LIBS := -liberty $(shell $(PKG_CONFIG) --libs libelf libseccomp liblzma 2>/dev/null)
 LDLIBS   := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null) -lm
 
@@ -80,16 +80,17 @@ $(OUT)/%.o: %.c
 build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o \
     $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
-# cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
-# and these folders compute little: the time goes into compiling and linking them.
+# cmocka's macros pass enums as ints; clang warns about that, gcc does not. Tests and the folders below
+# need little CPU time when they run, so most of the time would go into optimizing them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 build/fuzz/api/%.o build/fuzz/cli/%.o build/fuzz/debuginfod/%.o build/fuzz/lib/io/%.o \
     $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% main): CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
-# The main of each test file becomes a function of the runner (tests/unit/test.h).
+# Renames the main function of each test file, which the runner calls (tests/unit/test.h).
 $(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
 build/fuzz/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
-# gold links in half the time. What it says of the sanitizers' symbols is told only where it fails.
+# gold links in half the time. It warns about symbols of the sanitizers, so its output is shown only if
+# it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 define link_test
 	$(call say,LINK,$@)
@@ -121,8 +122,8 @@ $(OUT)/perfolio-agent: $(OUT)/agent/main.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-# What runs in the kernel: made by clang for every build alike, and carried inside the agent.
-# It needs neither BTF nor rights: places of members are found when it is loaded.
+# BPF programs, the same for every build: compiled by clang and embedded in the agent. The build needs
+# neither BTF nor privileges: offsets of kernel structures are relocated when the agent loads them.
 BPF_CLANG  ?= clang-14
 BPF_STRIP  ?= llvm-strip-14
 BPF_ARCH   := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE)))
@@ -141,8 +142,8 @@ $(OUT)/bpf.o: $(GEN)/bpf.S
 	$(call say,CC,$<)
 	$(Q)$(CC) -c $< -o $@
 
-# Web pages, migrations and the preview font travel inside the server.
-# Their folders are among what these are made of: one that loses a file is newer, too.
+# Web pages, migrations and the preview font are embedded in the server. Their folders are prerequisites
+# too, because a folder's time changes when a file in it is deleted.
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*') \
                $(shell find web/src web/public -type d)
 web: web/dist/.done
@@ -171,7 +172,7 @@ run: deps
 test: deps-test
 	$(MAKE) all
 	$(PYTHON) tests/run.py
-# What takes long by nature: CONTRIBUTING.md lists which test runs where.
+# The slow tests. CONTRIBUTING.md lists which test runs where.
 test-long: deps-test
 	$(MAKE) all
 	$(PYTHON) tests/run.py long
@@ -187,9 +188,9 @@ $(UNIT_PROGRAMS): $(OUT)/tests/unit/runner
 unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
-# What the programs are made of, not linked: a compiler's opinion of each file.
-objects: $(call objects,$(LIB_C) $(STORE_C) $(foreach room,api cli debuginfod agent,$(call sources,$(room))))
-# A thousand times kill -9, of shares and of continuous profiles; `make test` has a short form.
+# Compiles every source of the programs without linking.
+objects: $(call objects,$(LIB_C) $(STORE_C) $(foreach folder,api cli debuginfod agent,$(call sources,$(folder))))
+# kill -9, a thousand times, for shares and for continuous profiles; `make test` runs a few rounds.
 test-crash: all
 	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
 	    tests/integration/test_crash.py tests/integration/test_store_crash.py
@@ -202,14 +203,14 @@ FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
 FUZZ_ARCHIVES := $(patsubst %,build/fuzz/%.a,agent api store debuginfod lib)
 build/fuzz/tests/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
-# All fuzzers in one program, which runs the seeds.
+# All fuzzers in one program, to run the seeds.
 build/fuzz/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
 fuzz-programs: $(FUZZ_PROGRAMS)
 fuzz-seeds:
 	$(MAKE) BUILD=fuzz build/fuzz/tests/fuzz/seeds
 	sh tests/fuzz/run.sh 0
-# FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
+# Runs each fuzzer for FUZZ_SECONDS. FUZZ_KEEP=1 adds new inputs to the seeds (tests/fuzz/run.sh).
 FUZZ_SECONDS ?= 60
 fuzz:
 	$(MAKE) BUILD=fuzz fuzz-programs
@@ -224,7 +225,7 @@ bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-# Unwinding beside elfutils: rows of all ELF files of this machine, and of arm64 files of Debian.
+# Unwind rows compared to elfutils, for all ELF files of this system or for arm64 files of Debian.
 $(OUT)/tests/oracle/unwind_% $(OUT)/tests/bench/bench_unwind: LDLIBS += -ldw -lelf
 $(OUT)/tests/oracle/unwind_%: $(OUT)/tests/oracle/unwind_%.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
@@ -232,19 +233,20 @@ $(OUT)/tests/oracle/unwind_%: $(OUT)/tests/oracle/unwind_%.o $(OUT)/agent.a $(OU
 $(OUT)/tests/oracle/cpython_%: $(OUT)/tests/oracle/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-# perfoliod itself, in which a test makes calls to the file system fail.
+# perfoliod with file system calls that a test can make fail.
 $(OUT)/tests/oracle/faulty_%: $(OUT)/tests/oracle/faulty_%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 ORACLE_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/oracle/*.c))
-# Cheap password hashes for the servers of the tests; sanitizers' runtimes refuse to be preloaded after it.
+# Cheap password hashes for the servers of the tests. A sanitizer's runtime refuses to start after a
+# preloaded library, so builds with sanitizers do without.
 TEST_PRELOAD := $(if $(SANITIZE_$(BUILD)),,$(OUT)/tests/preload/cheap_scrypt.so)
 $(OUT)/tests/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(filter-out -fPIE,$(CFLAGS)) -fPIC -shared $< -o $@ -ldl
 oracle-programs: $(ORACLE_PROGRAMS) $(TEST_PRELOAD)
-# perfolio record and perfolio-agent on Debian's kernels, in QEMU: the running one is make test's.
+# perfolio record and perfolio-agent on Debian's kernels in QEMU; make test uses the running kernel.
 KERNELS ?= 5.10 6.1 6.12
 test-kernels: all
 	sh deploy/install-packages.sh run build test kernels
@@ -265,12 +267,12 @@ test-unwind-arm64: $(OUT)/tests/oracle/unwind_rows
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-# Object store and servers over a real S3 server, which is started for it and stopped again.
+# Object store and servers with a real S3 server, which run.sh starts and stops.
 test-s3:
 	sh deploy/install-packages.sh run build test s3
 	$(MAKE) all $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib/io/test_object_store
 	BUILD=$(BUILD) PYTHON=$(PYTHON) sh tests/s3/run.sh
-# Agents of other profilers, from their registries, send to a server; make test skips what they need.
+# Agents of other profilers, from their registries, send to a server.
 CLIENTS := tests/clients/node_modules/.done build/clients/profiled-go build/clients/python/.done
 tests/clients/node_modules/.done: tests/clients/package.json tests/clients/package-lock.json
 	cd tests/clients && npm ci --no-audit --no-fund
@@ -281,7 +283,7 @@ build/clients/python/.done: tests/clients/python/requirements.txt
 	$(PYTHON) -m venv build/clients/python
 	build/clients/python/bin/pip install -q -r $<
 	@touch $@
-# DuckDB reads exports. No lock file: npm would want the packages of all systems for it.
+# DuckDB reads exports. No lock file, because npm would then install the packages of all systems.
 tests/duckdb/node_modules/.done: tests/duckdb/package.json
 	cd tests/duckdb && npm install --no-package-lock --no-audit --no-fund
 	@touch $@
@@ -290,28 +292,28 @@ interop: all $(CLIENTS) tests/duckdb/node_modules/.done
 	    tests/integration/test_export.py
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
-# 500 agents and 20 questions a second for BENCH_SECONDS=600.
+# 500 agents and 20 queries per second for BENCH_SECONDS=600.
 bench-agents: all bench-programs
 	$(PYTHON) tests/bench/run.py agents
-# The store, end to end, beside DuckDB from npm. BENCH_* make it short: see tests/bench/store.py.
+# The store, end to end, compared to DuckDB from npm. tests/bench/store.py lists the BENCH_* variables.
 bench-store: all bench-programs tests/duckdb/node_modules/.done
 	$(PYTHON) tests/bench/store.py $(BENCH_PARTS)
-# Symbol tables of real files, beside llvm-gsymutil, llvm-symbolizer and gimli's addr2line.
+# Symbol tables of real files, compared to llvm-gsymutil, llvm-symbolizer and gimli's addr2line.
 bench-symbols: all $(OUT)/tests/bench/bench_symbols
 	$(PYTHON) tests/bench/symbols.py $(BENCH_FILES)
-# Unwind tables, beside elfutils.
+# Unwind tables, compared to elfutils.
 bench-unwind: $(OUT)/tests/bench/bench_unwind
 	$< $(BENCH_FILES)
-# What the agent costs, beside perf record. BENCH_SECONDS=5 is its short form.
+# Cost of the agent, compared to perf record. BENCH_SECONDS=5 makes it short.
 bench-agent: all
 	$(PYTHON) tests/bench/agent.py $(BENCH_PARTS)
-# Eight honest clients beside four attackers for SOAK_SECONDS=900.
+# Well-behaved clients and four attackers for SOAK_SECONDS=900.
 soak-hostile: all
 	$(PYTHON) tests/soak/hostile_tenant.py
-# Cost of a frame of the icicle of a million nodes, in loops that are measured beside it.
+# CPU time of one frame of a flame graph of a million nodes.
 bench-frames: web/node_modules/.done
 	cd web && npm run --silent bench
-# Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
+# The pages compared to other viewers, which npm installs into build/bench-web/.
 bench-web: all
 	node tests/bench/web/run.mjs
 
@@ -331,18 +333,18 @@ clean:
 define HELP
 Build and run
   make                      perfoliod, perfolio, perfolio-agent, perfolio-symbolize in build/$(BUILD)
-  make run                  installs what is missing, builds, starts on https://localhost:7443
+  make run                  installs missing packages, builds, starts on https://localhost:7443
   make install              DESTDIR= PREFIX=/usr/local
-  make deps | deps-test     installs the packages for building, for testing too
+  make deps | deps-test     installs the packages for building; deps-test: also for testing
   make BUILD=debug ...      another kind of build: release debug asan tsan coverage fuzz arm64
   make format | clean | compile_commands.json
 
 Test (CONTRIBUTING.md lists which test runs where)
-  make test                 everything that a change needs; make test-long runs the rest
+  make test                 all tests of a change; make test-long runs the slow ones
   make one-test T=...       one test: tests/integration/test_x.py::test_y, tests/unit/.../test_x.c[::function],
-                            or a part of a browser test's name
+                            or a part of the name of a browser test
   make check | unit | integration | browser | fuzz-seeds      one part of make test
-  make fuzz                 FUZZ_SECONDS=60 looks for new inputs
+  make fuzz                 FUZZ_SECONDS=60: searches for new inputs
   make test-crash | test-s3 | test-fresh | test-unwind | test-unwind-arm64 | interop | soak-hostile
   make test-kernels         KERNELS="5.10 6.1 6.12"; test-kernels-arm64 ARM_KERNELS=
 
