@@ -1,10 +1,10 @@
 #!/bin/sh
-# Both commands of the README in an empty Debian 12, as root: debootstrap makes a minimal system in a
-# temporary folder, a clean clone goes to /root/perfolio in it, and there
-#   1. `make run` until https://localhost:7443/readyz answers, then the upload line that it printed;
-#      SIGTERM must end all of it cleanly, and a second start take less than two seconds;
+# Runs both commands of the README in an empty Debian 12, as root: debootstrap makes a minimal system in
+# a temporary folder, a clean clone goes to /root/perfolio in it, and there
+#   1. `make run` until https://localhost:7443/readyz responds, then the upload command that it printed;
+#      SIGTERM must end all processes, and a second start must take less than two seconds;
 #   2. `make test`.
-# Uses this machine's apt mirrors, proxies and certificate authorities. Needs root and debootstrap,
+# Uses the apt mirrors, proxies and certificate authorities of this system. Needs root, debootstrap,
 # 5 GB in FRESH_DIR (/var/tmp) and port 7443. FRESH_KEEP=1 keeps the folder, FRESH_TEST=no skips 2.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 command -v debootstrap >/dev/null || sh deploy/install-packages.sh test
 
-# Everything below runs in namespaces of its own: mounts and processes end with this script.
+# Everything below runs in new namespaces, so mounts and processes end with this script.
 if [ -z "${FRESH_INSIDE:-}" ]; then
     root=$(mktemp -d "${FRESH_DIR:-/var/tmp}/perfolio-fresh.XXXXXX")
     chmod 755 "$root" # the users inside pass through it
@@ -37,7 +37,7 @@ fail() {
     exit 1
 }
 
-# This machine's Debian mirrors, as one-line sources: "site release component".
+# The Debian mirrors of this system, as one-line sources: "site release component".
 # shellcheck disable=SC2016  # apt's own variables
 sources=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     grep -E ' bookworm[^ ]* ' | sort -u || true)
@@ -53,7 +53,7 @@ if [ -n "$sources" ]; then echo "$sources" | sed 's/^/deb /' >"$root/etc/apt/sou
 apt-config dump | grep -E '^Acquire::(http|https|ftp)::' >"$root/etc/apt/apt.conf.d/99host" || true
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/hosts "$root/etc/hosts"
-# What this machine trusts, should its way to the npm registry need it.
+# The certificate authorities of this system, in case a proxy to the npm registry needs them.
 mkdir -p "$root/usr/local/share/perfolio-fresh"
 if [ -f /etc/ssl/certs/ca-certificates.crt ]; then
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/usr/local/share/perfolio-fresh/ca.crt"
@@ -65,7 +65,7 @@ mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" 2>/dev/null || true
 git clone -q --no-hardlinks . "$root/root/perfolio"
 
-# A clean environment, as after signing in; a proxy and the certificates are the exception.
+# A clean environment, as after login, except for a proxy and the certificates.
 become_inside() {
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
         LANG=C.UTF-8 ${http_proxy:+"http_proxy=$http_proxy"} \
@@ -76,7 +76,7 @@ become_inside() {
 inside() {
     (become_inside "$1")
 }
-# Make is what the README's commands start with; git is how one got here.
+# The README's commands need make, and cloning needs git.
 inside 'apt-get -q update && apt-get -q -y install --no-install-recommends make git' \
     >"$root/run.log" 2>&1 || fail "installing make"
 

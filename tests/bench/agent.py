@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""make bench-agent: what perfolio-agent costs the host that it watches, with `perf record` beside it in the same run.
+"""make bench-agent: what perfolio-agent costs its host, compared to `perf record` in the same run.
 
-  tests/bench/agent.py [PART …]   walk, busy, aggregate, depth, start, tables; without one, all
+  tests/bench/agent.py [PART …]   walk, busy, aggregate, depth, start, tables; by default all
 
-BENCH_SECONDS (20) is how long each figure is taken; BENCH_PROCESSES (150) how many processes the host has.
-The kernel's own clock of its programs (kernel.bpf_stats_enabled, put back afterwards) says what a sample costs:
-it counts some 20 ns of each run for itself. Of a sample of many frames "the walk of it" is what it costs above one of
-one frame, for as many frames as there are. A busy core is one that is not idle, whoever uses it. Memory is what is
-resident, tables of the kernel program that are mapped among it: they are counted as BPF memory, too. What perf
-costs in the kernel is not in its process's time, and is not measured.
+BENCH_SECONDS (20) is the duration of each measurement, BENCH_PROCESSES (150) the number of
+processes on the host. The cost of a sample is the CPU time that the kernel counts for BPF programs
+(kernel.bpf_stats_enabled, which is restored afterwards); the counting itself takes about 20 ns of
+each run. The cost per frame is the cost of a deep stack minus that of a stack of one frame, divided
+by the number of frames. A core is busy if it is not idle, whichever process uses it. Memory is
+resident memory, including the mapped tables of the kernel program, which also count as BPF memory.
+The cost of perf in the kernel is not part of the CPU time of its process and is not measured.
 
-"depth" samples the same processes at the same time with `perfolio record` and `perf record --call-graph dwarf`: how
-many frames of the program a stack has, how many stacks come to the program's entry, and the bytes of a sample that
-the kernel hands over. Perf's goals are perf's own figures. Frames that were inlined are counted by neither.
+"depth" samples the same processes at the same time with `perfolio record` and `perf record
+--call-graph dwarf`: number of frames of the program per stack, number of stacks that reach the
+entry of the program, and bytes per sample that the kernel transfers. The goals for perf are perf's
+own results. Neither counts inlined frames.
 
-Needs root. Goals are those of the project; a figure that misses its goal is marked, and nothing fails because of it.
+Needs root. A result that misses its goal (a goal of the project) is marked, and the run passes.
 """
 
 import contextlib
@@ -42,10 +44,10 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 PROCESSES = int(os.environ.get("BENCH_PROCESSES", "150"))
 STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
-OUTER_FRAMES = 5  # of _start, libc's two, main and spin
+OUTER_FRAMES = 5  # _start, two of libc, main and spin
 STARTS = 5
-RECORD_HEAD_BYTES = 8 + 80  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
-WARM_SECONDS = 12  # the first window was sent, and the kernel's names were read
+RECORD_HEAD_BYTES = 8 + 80  # header in the ring buffer, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
+WARM_SECONDS = 12  # the first window was sent, and the kernel's symbols were read
 ROWS = []
 
 
@@ -63,7 +65,7 @@ def row(name, figure, unit, goal=None, at_least=False):
     print(f"{name:<62} {figure:>12,.3f} {unit:<10} {text:<16} {mark}", flush=True)
 
 
-# ---- what is watched ----
+# ---- the load ----
 
 
 @contextlib.contextmanager
@@ -110,7 +112,8 @@ def known_program(folder):
     return compiled(folder, "gcc", HERE.parent / "agent" / "truth.c", "-pthread")
 
 
-ONE_FRAME = """__asm__(".globl _start\\n_start:\\n.cfi_startproc\\n.cfi_undefined rip\\n0: jmp 0b\\n.cfi_endproc");
+ONE_FRAME = """__asm__(".globl _start\\n_start:\\n.cfi_startproc\\n.cfi_undefined rip\\n"
+        "0: jmp 0b\\n.cfi_endproc");
 """
 
 
@@ -121,8 +124,11 @@ def program_of_one_frame(folder):
 
 
 def mixed_load(truth):
-    """Sixteen frames in hot code, a compressor that empties the caches, and an interpreter."""
-    script = "import json\nd = {str(i): list(range(50)) for i in range(500)}\nwhile True: json.loads(json.dumps(d))"
+    """Sixteen frames in hot code, a compressor that evicts the caches, and an interpreter."""
+    script = (
+        "import json\nd = {str(i): list(range(50)) for i in range(500)}\n"
+        "while True: json.loads(json.dumps(d))"
+    )
     kinds = [
         [truth, "deep", 16 - OUTER_FRAMES],
         ["sh", "-c", "exec xz -9 -c /dev/urandom"],
@@ -164,7 +170,7 @@ class Agent:
         self.stop()
 
     def stop(self):
-        """Its last words."""
+        """The last lines of its log."""
         if self.process.poll() is None:
             self.process.terminate()
             self.log += self.process.communicate(timeout=60)[1]
@@ -179,7 +185,7 @@ class Agent:
             )
 
     def kernel_time(self):
-        """(runs and ns of the sampler, ns of all programs)."""
+        """Returns (runs and ns of the sampler, ns of all programs)."""
         programs = {
             info["prog_id"]: info
             for info in self.descriptors()
@@ -218,7 +224,7 @@ class Agent:
 
 
 def processor_ns(pid):
-    """Of a process and its threads, to the nanosecond."""
+    """CPU seconds of a process and its threads, with a resolution of nanoseconds."""
     return sum(
         int((task / "schedstat").read_text().split()[0])
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
@@ -233,7 +239,8 @@ def busy_seconds():
 
 
 def watch(agent, seconds=SECONDS):
-    """(samples, ns of each, ns of all programs, ns of the agent, seconds of busy cores)."""
+    """Returns (samples, ns per sample, ns of all programs, ns of the agent, seconds of busy
+    cores)."""
     before = (*agent.kernel_time(), processor_ns(agent.pid), busy_seconds())
     time.sleep(seconds)
     after = (*agent.kernel_time(), processor_ns(agent.pid), busy_seconds())
@@ -243,11 +250,12 @@ def watch(agent, seconds=SECONDS):
     return runs, ns / runs, all_ns, own_ns, busy
 
 
-# ---- figures ----
+# ---- results ----
 
 
 def bench_walk(folder, truth):
-    """Before all others, so that there are no samples of anything else; the kernel leaves 5 % to others."""
+    """Runs first, without samples of other processes; the kernel leaves 5 % of the CPU to
+    others."""
     taken = {}
     commands = {frames: [truth, "deep", frames - OUTER_FRAMES] for frames in (12, 25, 95)}
     for frames, command in {1: [program_of_one_frame(folder)], **commands}.items():
@@ -327,7 +335,8 @@ def bench_busy(folder, truth):
 
 
 def bench_aggregate(folder, truth):
-    """Adding up in the agent beside counting in the kernel: where stacks repeat, and where most are new."""
+    """Compares aggregation in the agent and in the kernel, for repeating and for mostly new
+    stacks."""
     loads = {
         "one hot stack": [[truth, "deep", 16 - OUTER_FRAMES]] * CORES,
         "mixed load": mixed_load(truth),
@@ -345,7 +354,7 @@ def bench_aggregate(folder, truth):
 
 
 def entry_of(path):
-    """Where an ELF file of 64 bits begins to run, as its bytes lie in the file."""
+    """Offset of the entry point of a 64-bit ELF file in the file."""
     data = pathlib.Path(path).read_bytes()
     entry, headers = struct.unpack_from("<QQ", data, 24)
     size, count = struct.unpack_from("<HH", data, 54)
@@ -359,7 +368,7 @@ def entry_of(path):
 
 
 def our_stacks(file):
-    """[(frames of the program and its scripts, (address, file) of the outermost, how often)]"""
+    """[(frames of the program and its scripts, (address, file) of the outermost frame, count)]"""
     profile = pprof_reader.load(file)
     found = []
     for sample in profile.samples:
@@ -393,7 +402,7 @@ def stacks_of_perf(file):
 
 
 def judge(stacks, executable):
-    """(stacks, frames of one, share of those that come to the program's entry)"""
+    """Returns (stacks, frames per stack, share of the stacks that reach the program's entry)."""
     places = [range(entry, entry + 64) for entry in entry_of(executable)]
     total = sum(count for *_, count in stacks)
     if not total:
@@ -563,7 +572,8 @@ def main():
         csv.writer(file).writerows([("name", "figure", "unit", "goal", "is_met"), *ROWS])
     missed = sum(is_met is False for *_, is_met in ROWS)
     print(
-        f"{sum(is_met is True for *_, is_met in ROWS)} goals met, {missed} missed; load {os.getloadavg()[0]:.1f}"
+        f"{sum(is_met is True for *_, is_met in ROWS)} goals met, {missed} missed; "
+        f"load {os.getloadavg()[0]:.1f}"
     )
 
 

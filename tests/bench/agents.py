@@ -1,12 +1,12 @@
-"""The part "agents" of tests/bench/run.py: a fleet of agents that send OTLP, people who ask, one server.
+"""The part "agents" of tests/bench/run.py: agents that send OTLP and users who query, one server.
 
   make bench-agents               10 minutes; BENCH_SECONDS=120 for less
   BENCH_AGENTS, BENCH_SAMPLES     500 agents, 320 samples in a batch of 10 s
-  BENCH_QUERIES                   20 a second
+  BENCH_QUERIES                   20 per second
   BENCH_FLAGS                     settings of the server, such as "--block-cache-bytes 512MiB"
 
-Each batch that was acknowledged is looked for afterwards, by host, service and time, and its total
-compared; nothing else may be there. build/bench/agents-memory.csv has memory over time.
+Afterwards every acknowledged batch is looked up by host, service and time, its total is compared,
+and nothing else may be stored. build/bench/agents-memory.csv contains memory over time.
 """
 
 import collections
@@ -26,7 +26,7 @@ def descendants(server, pid):
 
 
 def pss_kib(pids):
-    """What processes that share memory take together."""
+    """Memory of a group of processes, counting shared pages once."""
     total = 0
     for pid in pids:
         try:
@@ -38,7 +38,7 @@ def pss_kib(pids):
 
 
 def cpu_with_children(pids):
-    """Of processes, those included that ended before."""
+    """CPU time of processes, including their children that ended."""
     ticks = 0
     for pid in pids:
         try:
@@ -50,7 +50,7 @@ def cpu_with_children(pids):
 
 
 class Watch(threading.Thread):
-    """Memory of server and database every few seconds."""
+    """Samples the memory of server and database every few seconds."""
 
     def __init__(self, run, server, path):
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class Watch(threading.Thread):
             writer.writerows(self.rows)
 
     def catalogue(self):
-        """What questions read, and what is kept for those that began before."""
+        """Bytes that queries may read, including objects kept for running queries."""
         with self.database.cursor() as cursor:
             cursor.execute(
                 "SELECT (SELECT coalesce(sum(cardinality(lengths)), 0) FROM segment_tenant "
@@ -106,7 +106,7 @@ class Watch(threading.Thread):
 
 
 def generate(run, server, seconds, log):
-    """Runs bench_agents: its latencies by kind, its numbers, its processor time."""
+    """Runs bench_agents. Returns its latencies by kind, its counts and its CPU time."""
     command = [
         run.BENCH / "bench_agents",
         "--url",
@@ -141,7 +141,7 @@ def generate(run, server, seconds, log):
 
 
 def stored_profiles(api, begin_s):
-    """{(host, service, time_ns): [total]} of all that the store has."""
+    """{(host, service, time_ns): [total]} of everything that is stored."""
     found, after = collections.defaultdict(list), None
     while True:
         query = {"query": QUERY, "start": begin_s, "end": "now+1h", "limit": 10000}
@@ -158,7 +158,8 @@ def stored_profiles(api, begin_s):
 
 
 def compare(log, found):
-    """How many profiles were lost, changed or are there though nobody sent them."""
+    """Returns how many profiles were lost, were changed, or are stored although no agent sent
+    them."""
     lost = wrong = 0
     for host, service, time_ns, total, is_acknowledged in csv.reader(open(log)):
         totals = found.pop((host, service, int(time_ns)), [])
@@ -168,7 +169,7 @@ def compare(log, found):
 
 
 def count_rows(server):
-    """What the catalogue has."""
+    """Number of blocks and bytes in the catalogue."""
     with server.database().cursor() as cursor:
         cursor.execute(
             "SELECT (SELECT count(*) FROM ingest_batch), (SELECT count(*) FROM segment), "
@@ -202,7 +203,7 @@ def report(run, seconds, latencies, numbers):
     run.row("agents: samples", numbers["samples"] / seconds, "/s")
     run.row("agents: bytes, compressed", numbers["bytes"] / seconds / 1e6, "MB/s")
     for name in (
-        "told to wait",
+        "refused with Retry-After",
         "sent again",
         "transport errors",
         "queries not asked",
@@ -260,5 +261,5 @@ def part(run):
         )
         run.row("agents: acknowledged profiles lost", lost, "", "0", lost == 0)
         run.row("agents: profiles changed or doubled", wrong, "", "0", wrong == 0)
-        run.row("agents: profiles that nobody sent", foreign, "", "0", foreign == 0)
+        run.row("agents: profiles that no agent sent", foreign, "", "0", foreign == 0)
         api.close()

@@ -1,7 +1,8 @@
-"""Makes CPU profiles in pprof's format, deterministic and shaped like real ones, without the C code.
+"""Generates CPU profiles in pprof's format: deterministic, with the shape of real ones, without C
+code.
 
 A call tree grows from a fixed seed: a few hot paths, a long tail, recursion, inlined lines, two
-sample types. Sizes are reached by the number of samples.
+sample types. The number of samples determines the size.
 """
 
 import gzip
@@ -104,7 +105,7 @@ def make_pprof(sample_count, function_count=2000, seed=1, max_depth=60):
 
 
 def make_gzip(compressed_bytes, seed=1):
-    """A gzip pprof of about compressed_bytes (within a tenth)."""
+    """A gzip pprof whose size is within a tenth of compressed_bytes."""
     samples = max(10, compressed_bytes // 40)
     for _ in range(6):
         data = gzip.compress(make_pprof(samples, seed=seed), 6, mtime=0)

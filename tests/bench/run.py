@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
 
-  tests/bench/run.py [PART …]     parts: decode flame formats symbols start upload slow-disk memory load; agents
-  BENCH_SECONDS=60                how long each round of "load" takes
+  tests/bench/run.py [PART …]     parts: decode flame formats symbols start upload slow-disk memory
+                                  load; agents
+  BENCH_SECONDS=60                duration of each round of "load"
 
 The part "agents" (agents.py) takes ten minutes and runs only when it is named.
 
-Goals are those of the project; a figure that misses its goal is marked, and nothing fails because
-of it: machines differ and are noisy, so figures are ratios within one run where that is possible.
+A result that misses its goal (a goal of the project) is marked, and the run passes: machines differ
+and are noisy. For the same reason results are ratios within one run where that is possible.
 """
 
 import concurrent.futures
@@ -35,7 +36,7 @@ WORK = ROOT / "build" / "bench"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 RAISED = [
     "--max-connections-per-address",
-    "2048",  # all clients of a benchmark have one address
+    "2048",  # all clients of a benchmark share an address
     "--tenant-uploads-per-minute",
     "1000000",
     "--anonymous-uploads-per-minute",
@@ -54,14 +55,14 @@ def row(name, figure, unit, goal=None, is_met=None):
 
 
 def profile_file(name, compressed_bytes):
-    """A generated profile, made once."""
+    """A generated profile, written once."""
     path = WORK / f"{name}.pb.gz"
     if not path.exists():
         path.write_bytes(profiles.make_gzip(compressed_bytes))
     return path
 
 
-# Run by itself, so that strace can slow it as it slows a server.
+# A separate program, so that strace slows it in the same way as a server.
 SYNC_PROBE = """
 import os, statistics, sys, time
 times = []
@@ -77,13 +78,13 @@ print(statistics.median(times))
 
 
 def fdatasync_p50_ms(folder, prefix=()):
-    """What one small durable write costs on the disk that holds the data folder."""
+    """CPU and wall time of one small durable write on the disk of the data folder."""
     probe = [*prefix, sys.executable, "-c", SYNC_PROBE, pathlib.Path(folder) / "fdatasync-probe"]
     return float(subprocess.run(probe, stdout=subprocess.PIPE, check=True, text=True).stdout)
 
 
 class Running:
-    """A server with a fresh data folder and raised quotas, for the length of a with statement."""
+    """A server with a new data folder and raised quotas; for a with statement."""
 
     def __init__(self, program=None, flags=()):
         self.program, self.flags = program, flags
@@ -121,7 +122,7 @@ def cpu_seconds(pid):
 
 
 def load(server, clients, files, seconds=None, count=None, ids=None):
-    """Runs bench_load and returns its figures."""
+    """Runs bench_load and returns its results."""
     command = [
         BENCH / "bench_load",
         "--url",
@@ -162,7 +163,7 @@ def part_decode():
 
 
 def go_decode(path):
-    """google/pprof's own reader on the same file, where Go is there to build it."""
+    """google/pprof's reader on the same file, if Go is installed."""
     if not shutil.which("go"):
         return print("(no Go here: google/pprof is not measured)")
     program = WORK / "go-pprof"
@@ -196,7 +197,7 @@ def part_symbols():
 
 
 def part_start():
-    """README promises a start within two seconds on a data folder that exists."""
+    """The README promises a start within two seconds with an existing data folder."""
     with Running() as server:
         seconds = []
         for _ in range(5):
@@ -228,7 +229,7 @@ def part_upload():
         row("upload to answer, 10mb in parts, worst of 15", times[-1] * 1e3, "ms")
 
 
-# 2 ms is what a sync costs on an ordinary cloud disk; the one here may not really wait for its medium.
+# An ordinary cloud disk needs 2 ms per sync; the disk of this machine may not wait for its medium.
 SLOW_SYNCS = [
     "strace",
     "-D",
@@ -245,7 +246,7 @@ SLOW_SYNCS = [
 
 
 def part_slow_disk():
-    """The upload of 100 KB where every sync of the server and of PostgreSQL takes 2 ms more."""
+    """An upload of 100 KB while every sync of the server and of PostgreSQL takes 2 ms longer."""
     if not shutil.which("strace"):
         return print("(no strace here: the slower disk is not measured)")
     wrapper = WORK / "perfoliod-on-a-slow-disk"
@@ -307,7 +308,7 @@ def real_profiles():
 
 
 def count_readable(server, ids):
-    """How many of the shares answer with their bytes."""
+    """Returns how many of the shares can be downloaded unchanged."""
     local = threading.local()
 
     def is_readable(share):
@@ -332,7 +333,7 @@ def part_load():
             row(f"{clients} clients: upload to answer, p50", figures["p50_ms"], "ms")
             row(f"{clients} clients: upload to answer, p99", figures["p99_ms"], "ms")
             row(
-                f"{clients} clients: told to wait (429, 503 with Retry-After)",
+                f"{clients} clients: refused (429, 503 with Retry-After)",
                 figures["limited"],
                 "requests",
             )

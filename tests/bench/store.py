@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """make bench-store: the store of continuous profiles, end to end (a real server over TLS, a real
-PostgreSQL), side by side with DuckDB from npm on the same samples; their answers must be equal.
+PostgreSQL), compared to DuckDB from npm with the same samples. Both must return equal results.
 
   tests/bench/store.py [PART …]   parts: ingest tail scan other fresh memory export waiting
-  BENCH_MINUTES=120               data set A: 200 targets for so long (tests/bench/fleet.h)
-  BENCH_MINUTES_C=60              data set C: 2 % of the samples from stacks that never come again
-  BENCH_HOURS=24                  data set B: as A, for the questions about a day; 0: they are asked of A
-  BENCH_ROUNDS=100                questions per figure
-  BENCH_PPROF_MINUTES=10          what is sent as gzip pprof, a profile each
-  BENCH_PACED_MINUTES=10          of 200 targets at their own pace
+  BENCH_MINUTES=120               data set A: 200 targets for this time (tests/bench/fleet.h)
+  BENCH_MINUTES_C=60              data set C: 2 % of the samples have stacks that occur only once
+  BENCH_HOURS=24                  data set B: as A, for queries over a day; 0: these queries use A
+  BENCH_ROUNDS=100                queries per result
+  BENCH_PPROF_MINUTES=10          time that is sent as gzip pprof, one profile per request
+  BENCH_PACED_MINUTES=10          duration of 200 targets that send in real time
 
 A short run: BENCH_MINUTES=10 BENCH_MINUTES_C=5 BENCH_HOURS=0 BENCH_ROUNDS=20 BENCH_PPROF_MINUTES=2
   BENCH_PACED_MINUTES=1
-Questions are reckoned anew, as DuckDB's are: the server keeps no answers until the last rows of each set, which ask the
-same again of one that does. Goals are those of the project. Processor time is that of the server's process and of all of PostgreSQL's;
-the generator's is none of it. A figure that misses its goal is marked, and nothing fails because of it;
+
+The server caches no results, since DuckDB does not either; only the last rows of each data set
+repeat the queries with a cache. CPU time is that of the server's process and of all processes of
+PostgreSQL, without the generator. A result that misses its goal (a goal of the project) is marked,
+and the run passes; a result that differs from DuckDB's ends the run.
 answers that differ from DuckDB's end the run.
 """
 
@@ -47,7 +49,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "100"))
 PPROF_MINUTES = int(os.environ.get("BENCH_PPROF_MINUTES", "10"))
 PACED_MINUTES = int(os.environ.get("BENCH_PACED_MINUTES", "10"))
 DAY_S = 86400
-BEGIN_S = 20_600 * DAY_S  # a day's begin (UTC), so that a day of data is one block
+BEGIN_S = 20_600 * DAY_S  # start of a day (UTC), so that a day of data is one block
 NS = 10**9
 FLAGS = [
     "--jobs-interval",
@@ -76,11 +78,11 @@ def start(*flags):
 NO_ANSWERS = (
     "--query-cache-bytes",
     "0",
-)  # so that every question is reckoned anew, as DuckDB's are
+)  # computes every query again, as DuckDB does
 
 
 def cpu_of(pids):
-    """Seconds of these processes and of the children they have waited for."""
+    """CPU seconds of these processes and of the children that they have waited for."""
     ticks = 0
     for pid in pids:
         try:
@@ -92,7 +94,7 @@ def cpu_of(pids):
 
 
 class Cpu:
-    """What the server and PostgreSQL spend from here on."""
+    """CPU time of the server and PostgreSQL from now on."""
 
     def __init__(self, server):
         self.server, self.before = server, self.now(server)
@@ -113,17 +115,20 @@ def sql(server, text):
 
 
 def settle(server, tenant):
-    """All is made old, until there is one block a day, and what it replaced is gone."""
+    """Ages all rows until there is one block per day, and the blocks that it replaced are
+    deleted."""
     deadline = time.monotonic() + 3600
     while time.monotonic() < deadline:
         for table in ("segment", "block"):
             sql(
                 server,
-                f"UPDATE {table} SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL",
+                f"UPDATE {table} SET created_at = created_at - interval '1 hour' "
+                "WHERE swapped_at IS NULL",
             )
             sql(
                 server,
-                f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour' WHERE swapped_at IS NOT NULL",
+                f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour' "
+                "WHERE swapped_at IS NOT NULL",
             )
         levels = {
             level
@@ -138,7 +143,7 @@ def settle(server, tenant):
 
 
 class Data:
-    """What was sent to one team, and the same samples for DuckDB."""
+    """The data of one team, and the same samples for DuckDB."""
 
     def __init__(self, server, name, kind, minutes, unique=0, keep=True, more=()):
         self.server, self.tenant, self.minutes = server, Tenant(server), minutes
@@ -207,7 +212,7 @@ def duckdb(database, runs, *statements):
 
 
 class Beside:
-    """DuckDB with the same samples, sorted by labels, stack and time: its best order."""
+    """DuckDB with the same samples, sorted by labels, stack and time, which is its best order."""
 
     def __init__(self, data, name):
         self.data, self.database = data, WORK / f"{name}.duckdb"
@@ -216,7 +221,8 @@ class Beside:
         duckdb(
             self.database,
             1,
-            f"CREATE TABLE sample AS SELECT * FROM '{data.rows_file}' ORDER BY service, pod, stack, time_ns",
+            f"CREATE TABLE sample AS SELECT * FROM '{data.rows_file}' "
+            "ORDER BY service, pod, stack, time_ns",
             f"COPY sample TO '{self.parquet}' (FORMAT parquet, COMPRESSION zstd)",
             "CREATE TABLE total AS SELECT service, pod, time_ns // 3600000000000 AS hour, stack, "
             "sum(value)::BIGINT AS value FROM sample GROUP BY ALL ORDER BY ALL",
@@ -225,7 +231,7 @@ class Beside:
         self.texts = data.stacks_file.read_text().splitlines()
 
     def sums(self, where="true"):
-        """Per stack's text, and the time and processor time of adding up."""
+        """Returns sums by the text of the stack, and wall and CPU time of the query."""
         out = WORK / "sums.csv"
         wanted = f"SELECT stack, sum(value)::BIGINT FROM sample WHERE {where} GROUP BY stack"
         duckdb(self.database, 1, f"COPY ({wanted}) TO '{out}' (FORMAT csv, HEADER false)")
@@ -244,7 +250,7 @@ class Beside:
         )[0]
 
 
-# ---- figures ----
+# ---- results ----
 
 
 def percentiles(times):
@@ -326,13 +332,13 @@ def check_equal(what, ours, theirs):
 
 
 def window_of(data):
-    """Begins and ends in the middle of hours; of short data in the middle of its only one."""
+    """Windows that begin and end in the middle of hours, or in the middle of the only hour."""
     span = data.end - data.start
     return data.start + span // 7 + 0.5, data.end - span // 9 + 0.25
 
 
 def function_of(beside):
-    """One that a few of a hundred stacks have."""
+    """A function that occurs in a few percent of the stacks."""
     names = collections.Counter(
         name for text in beside.texts[:2500] for name in set(text.split(";"))
     )
@@ -372,7 +378,8 @@ def part_ingest():
             status_kib(server.child_pid(), "VmHWM") / 1024,
             "MiB",
         )
-        # A profile each, of 200 targets: as many are on their way as the server takes at a time.
+        # One profile per request of 200 targets, with as many requests in flight as the server
+        # takes.
         profiles = Data(
             server, "p", "pprof", PPROF_MINUTES, keep=False, more=["--connections", "32"]
         )
@@ -404,7 +411,7 @@ def part_tail():
         compare("C", data, beside)
 
 
-# ---- questions ----
+# ---- queries ----
 
 
 def statistics_of(answer):
@@ -426,7 +433,7 @@ def drop_page_cache(folder):
 
 
 def sides(name, data, beside):
-    """Processor time of adding up all stacks, here and there."""
+    """CPU time of the sum over all stacks, in the server and in DuckDB."""
     low, high = window_of(data)
     inside = f"time_ns >= {int(low * NS)} AND time_ns < {int(high * NS)}"
     for what, query, table, where in (
@@ -474,7 +481,7 @@ def questions(name, server, data, beside):
         drop_page_cache(server.data_dir / "objects")
         server.start()
         data.client.close()
-        data.client.get("/api/v1/session")  # the connection and the token are no part of it
+        data.client.get("/api/v1/session")  # connects and loads the token before the measurement
         times.append(timed(lambda: data.get()))
     row(
         f"{name}, whole window, cold (server and page cache), worst of 3",
@@ -484,7 +491,7 @@ def questions(name, server, data, beside):
         max(times) <= 0.2,
     )
     server.stop()
-    server.arguments += ["--query-cache-bytes", "32MiB"]  # as it is where nobody says anything
+    server.arguments += ["--query-cache-bytes", "32MiB"]  # the default
     server.start()
     data.client.close()
     latency(
@@ -492,7 +499,7 @@ def questions(name, server, data, beside):
     )
 
 
-# ---- what else there is ----
+# ---- other measurements ----
 
 
 def small_profile(time_s, value=1):
@@ -509,7 +516,7 @@ def post(client, time_s, pod):
 
 
 def part_other():
-    """The same window beside 1, 10, 100 and 400 blocks of other days."""
+    """The same window while there are 1, 10, 100 and 400 blocks of other days."""
     with start() as server:
         data, times, known = Data(server, "o", "otlp", 5, keep=False), {}, 0
         for count in (1, 10, 100, 400):
@@ -519,14 +526,15 @@ def part_other():
             settle(server, data.tenant)
             blocks = sql(
                 server,
-                f"SELECT count(*) FROM block WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL",
+                f"SELECT count(*) FROM block WHERE tenant_id = {data.tenant.id} "
+                "AND swapped_at IS NULL",
             )
             assert blocks[0][0] == count + 1, blocks
             cpu, rounds = Cpu(server), max(30, ROUNDS)
             latency(f"5 minutes beside {count} other blocks", lambda: data.get(), rounds=rounds)
             times[count] = cpu.spent()[0] / (
                 rounds + 1
-            )  # by the clock other work on the machine counts
+            )  # wall time would include other work on the machine
             row(
                 f"5 minutes beside {count} other blocks: server's processor time",
                 times[count] * 1e3,
@@ -543,7 +551,7 @@ def part_other():
 
 
 def part_memory():
-    """200 targets at their own pace, while somebody asks for all there is."""
+    """200 targets send in real time while a client queries everything."""
     with start() as server:
         data = Data(server, "m", "otlp", PACED_MINUTES, keep=False, more=["--paced"])
         for _ in range(ROUNDS):
@@ -561,7 +569,7 @@ def part_memory():
 
 
 def download(data, path):
-    """The export into a file, piece by piece."""
+    """Downloads the export into a file in chunks."""
     connection = data.server.connect(timeout=900)
     connection.request(
         "GET",
@@ -576,7 +584,7 @@ def download(data, path):
 
 
 def part_export():
-    """All samples of A as Parquet, with their stacks; read back by DuckDB."""
+    """Exports all samples of A as Parquet with their stacks; DuckDB reads the file."""
     with start() as server:
         data, path = Data(server, "e", "otlp", MINUTES), WORK / "export.parquet"
         settle(server, data.tenant)
@@ -606,7 +614,7 @@ def part_export():
 
 
 def part_fresh():
-    """From the first byte of a profile to the last of an answer that has it."""
+    """Time from the first byte of a profile to the last byte of a result that includes it."""
     with start() as server:
         client = Tenant(server).api("ingest", "read")
         times = []
@@ -632,7 +640,7 @@ def part_fresh():
 
 
 def part_waiting():
-    """A server that starts with 1,000 segments nobody has merged."""
+    """Start of a server with 1,000 segments that were never merged."""
     with start("--jobs-interval", "1h") as server:
         client = Tenant(server).api("ingest", "read")
         for i in range(1000):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""make bench-symbols: symbol tables of real files beside what other tools make of them: llvm-gsymutil
-(build, sizes), llvm-symbolizer and, where cargo reaches its registry, gimli's addr2line (look-ups).
+"""make bench-symbols: symbol tables of real files compared to other tools: llvm-gsymutil (build
+time, sizes), llvm-symbolizer and, if cargo reaches its registry, gimli's addr2line (look-ups).
 
-  tests/bench/symbols.py [FILE …]   files with debug information; without one, those of the
-                                    distribution: libc, and, downloaded by apt-get if need be, libjvm
-                                    (240 MB), vmlinux (280 MB) and Rust's standard library (34 MB)
+  tests/bench/symbols.py [FILE …]   files with debug information; by default those of Debian: libc
+                                    and, downloaded by apt-get if necessary, libjvm (240 MB),
+                                    vmlinux (280 MB) and Rust's standard library (34 MB)
 
-Of each, every address where the answer changes, or of vmlinux each 20th, is compared with llvm-symbolizer
-(symbols_agreement.py); AGREEMENT_STEP= takes each so-manieth, 0 none.
+The results at all addresses where the result changes (vmlinux: every 20th) are compared with
+llvm-symbolizer (symbols_agreement.py). AGREEMENT_STEP=N compares every Nth address, 0 none.
 
-Processor time is that of a process and all it started; memory is the peak that was resident. Goals are
-those of the project; a figure that misses its goal is marked, and nothing fails because of it.
+CPU time is that of a process and its children; memory is peak resident memory. A result that misses
+its goal (a goal of the project) is marked, and the run passes.
 """
 
 import csv
@@ -42,7 +42,7 @@ def row(name, figure, unit, goal=None, is_met=None):
 
 
 def measured(command, **options):
-    """(CPU seconds, peak MiB, seconds); ends the run when the command fails."""
+    """Returns (CPU seconds, peak MiB, seconds); ends the run if the command fails."""
     done = subprocess.run(
         [str(word) for word in (BENCH, "--run", *command)],
         stdout=subprocess.PIPE,
@@ -66,7 +66,7 @@ def output(command, **options):
 
 
 def separate_file(binary):
-    """Where the distribution has the debug information of a binary, or None."""
+    """Path of the debug information of a binary in Debian's layout, or None."""
     notes = output(["readelf", "-nW", binary], stderr=subprocess.DEVNULL)
     found = re.search(r"Build ID: (\w\w)(\w+)", notes)
     path = DEBUG / ".build-id" / found.group(1) / f"{found.group(2)}.debug" if found else None
@@ -74,7 +74,7 @@ def separate_file(binary):
 
 
 def downloaded(package, pattern="*.debug"):
-    """The largest such file of a package, unpacked below build/bench/, or None."""
+    """The largest debug file of a package, unpacked below build/bench/, or None."""
     folder = WORK / package
     if not folder.exists():
         part = WORK / f"{package}.part"
@@ -90,7 +90,7 @@ def downloaded(package, pattern="*.debug"):
 
 
 def kernel():
-    """The package of that name depends on the newest; what is installed serves as well."""
+    """The newest version, on which the package of that name depends, or the installed one."""
     installed = sorted((DEBUG / "boot").glob("vmlinux-*"))
     depends = subprocess.run(
         ["apt-cache", "depends", "linux-image-cloud-amd64-dbg"],
@@ -105,8 +105,8 @@ def kernel():
 
 
 def rust():
-    """The distribution's programs come without debug information, its libraries for linking with it: their
-    objects make one library. What they need of others is left open."""
+    """Links the objects of Debian's Rust library, which have debug information (the programs do
+    not), into one shared library; undefined symbols stay undefined."""
     archive, library = downloaded("libstd-rust-dev", "libstd-*.rlib"), WORK / "libstd-rust.so"
     if not archive or library.exists():
         return archive and library
@@ -150,7 +150,7 @@ def zstd_bytes(path):
 
 
 def gsymutil():
-    """Debian has it with the version in its name alone."""
+    """Debian's name of this program contains the version."""
     found = shutil.which("llvm-gsymutil") or max(
         pathlib.Path("/usr/bin").glob("llvm-gsymutil*"), default=None
     )
@@ -158,7 +158,7 @@ def gsymutil():
 
 
 def bench_first_names(name, file):
-    """The best of three: what is asked is the work, not the neighbours."""
+    """The best of three runs, which other load of the machine disturbs least."""
     runs = [
         measured(
             [
@@ -193,7 +193,7 @@ def bench_agreement(name, file, table):
 def bench_build(name, file, is_cxx):
     table, gsym, flat = WORK / f"{name}.symbols", WORK / f"{name}.gsym", WORK / f"{name}.flat"
     cpu_s, peak_mib, _ = measured([BUILD / "perfolio-symbolize", "-q", "-o", table, file])
-    # It reads compressed sections badly: what inflating costs is left out of its figures.
+    # gsymutil is slow with compressed sections, so its results do not include decompression.
     subprocess.run(["objcopy", "--decompress-debug-sections", file, flat], check=True)
     gsym_s, gsym_mib, _ = measured(
         [gsymutil(), "--num-threads=1", "--quiet", f"--convert={flat}", f"--out-file={gsym}"]
@@ -231,7 +231,7 @@ def bench_build(name, file, is_cxx):
 
 
 def bench_llvm(name, flat, addresses):
-    """From its start, reading what it needs as it goes, to the last line of text."""
+    """Runs the program from its start to the last line of output."""
     some = WORK / "addresses-0x"
     texts = [f"0x{line}\n" for line in addresses.read_text().split()[:20000]]
     some.write_text("".join(texts))
@@ -270,7 +270,7 @@ def bench_lookups(name, table, flat, program, is_large):
     ours = output([BENCH, "--resolve", addresses, table])
     theirs = output([program, flat, addresses])
     ours, theirs = ([float(figure) for figure in text.split(",")] for text in (ours, theirs))
-    # What it is asked for of random ones, it does not put in order; each by itself stands beside that.
+    # gimli's addr2line does not sort the addresses, so it is also measured with random ones.
     for what, mine, other in zip(
         ("random", "random, one by one", "sorted"), ours, (theirs[0], *theirs)
     ):

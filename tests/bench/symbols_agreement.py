@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a symbol table says beside what llvm-symbolizer says, over the places where the answer changes.
+"""Compares a symbol table with llvm-symbolizer at the addresses where the result changes.
 
-  tests/bench/symbols_agreement.py FILE TABLE [STEP]    every STEPth place (1)
+  tests/bench/symbols_agreement.py FILE TABLE [STEP]    every STEPth address (1)
 
-Lines of all frames and names of all but the outermost are to be equal (there llvm has the symbol's name).
-Where they are not, the address has to be one of two pieces of code at one place: functions or line tables
-of which more than one has it, told by llvm-dwarfdump. Such ties are counted; the rest is printed.
+Lines of all frames and names of all frames but the outermost must be equal (for the outermost,
+llvm returns the symbol's name). If they differ, several functions or line tables must contain the
+address, according to llvm-dwarfdump. Such ties are counted; other differences are printed.
 """
 
 import bisect
@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from symbol_files import llvm, look_up, names_and_places, places  # noqa: E402
 
-CHUNK = 200_000  # addresses a run: answers are held in memory
+CHUNK = 200_000  # addresses per run: the results are kept in memory
 
 
 def is_equal(mine, other):
@@ -29,7 +29,8 @@ def is_equal(mine, other):
 
 
 def compare(file, table, step):
-    """(addresses compared, of those the ones that llvm finds no unit of, {address: (mine, llvm's)})"""
+    """Returns (number of addresses compared, number without a unit for llvm, {address: (our result,
+    llvm's)})."""
     addresses = places(table)[::step]
     compared, unknown, wrong = 0, 0, {}
     for first in range(0, len(addresses), CHUNK):
@@ -37,7 +38,7 @@ def compare(file, table, step):
         for address, frames, other in zip(chunk, look_up(table, chunk), llvm(file, chunk)):
             mine = names_and_places(frames)
             if not mine or mine[0][1].startswith("??"):
-                continue  # by a symbol alone: DWARF says nothing of it
+                continue  # named by a symbol only: no DWARF
             compared += 1
             if other[0][1] == "??:0":
                 unknown += 1
@@ -47,7 +48,7 @@ def compare(file, table, step):
 
 
 class Cover:
-    """Ranges, sorted; how many have an address."""
+    """Sorted ranges that answer how many of them contain an address."""
 
     def __init__(self, ranges):
         self.ranges = sorted(ranges)
@@ -72,7 +73,7 @@ def lines_of(*command):
 
 
 def line_sequences(file):
-    """[begin, end) of each sequence of each line table."""
+    """[begin, end) of each sequence in each line table."""
     first = None
     for line in lines_of("llvm-dwarfdump", "--debug-line", file):
         if not line.startswith("0x"):
@@ -86,7 +87,7 @@ def line_sequences(file):
 
 
 def function_ranges(file):
-    """[begin, end) of each function that is not an inlined one, with pieces of divided ones."""
+    """[begin, end) of each function that is not inlined, and of each part of a divided function."""
     is_function, low = False, None
     for line in lines_of("llvm-dwarfdump", "--debug-info", file):
         if "DW_TAG_" in line:
@@ -100,7 +101,7 @@ def function_ranges(file):
 
 
 def unproved(file, wrong):
-    """Those of the addresses that not more than one function and one line table have."""
+    """The addresses that at most one function and one line table contain."""
     left = dict(wrong)
     for source in (line_sequences, function_ranges):
         if left:
@@ -110,7 +111,7 @@ def unproved(file, wrong):
 
 
 def agreement(file, table, step=1):
-    """(compared, of no unit for llvm, ties, {address: both answers} that are none)"""
+    """Returns (compared, without a unit for llvm, ties, {address: both results} without ties)."""
     compared, unknown, wrong = compare(file, table, step)
     left = unproved(file, wrong)
     return compared, unknown, len(wrong) - len(left), left

@@ -1,4 +1,4 @@
-"""Writes compile_commands.json, which clangd and other tools read, from the commands that `make -n` prints.
+"""Writes compile_commands.json, which clangd and other tools read, from the output of `make -n`.
 
     make -nB V=1 ... | compile_commands.py >compile_commands.json
 """

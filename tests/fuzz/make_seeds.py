@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzzers, tests/fuzz/corpus/<fuzzer>/seed-*: small inputs that reach every
-part of a format. Deterministic; run it again after a change and commit what differs."""
+"""Writes the seeds of the fuzzers, tests/fuzz/corpus/<fuzzer>/seed-*: small inputs that cover every
+part of a format. The output is deterministic; run it after a change and commit the difference."""
 import base64
 import gzip
 import json
@@ -10,8 +10,8 @@ import sys
 import zlib
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
-# Seeds of fuzz_symbolize but its Go program are what gcc 12, clang 14 and binutils 2.40 make of a few
-# lines, and are not made here again.
+# The seeds of fuzz_symbolize, except its Go program, were built from a few lines with gcc 12,
+# clang 14 and binutils 2.40; this script does not build them.
 sys.path.insert(0, str(CORPUS.parents[1] / "oracle"))
 import go_table_maker  # noqa: E402
 
@@ -413,7 +413,7 @@ def zstd_raw(data, is_last=True):
 
 
 def zstd_run(byte, count):
-    """A frame of one run-length block: a small bomb."""
+    """A frame of one run-length block: a small decompression bomb."""
     return (
         b"\x28\xb5\x2f\xfd\xa0"
         + struct.pack("<I", count)
@@ -479,9 +479,9 @@ VIEWS = [
 ]
 
 
-# --- Pyroscope: both ways in -----------------------------------------------------------------
+# --- Pyroscope: both APIs --------------------------------------------------------------------
 def form(*parts, boundary="b"):
-    """(name, bytes) in turns, as multipart/form-data."""
+    """(name, bytes) alternating, as multipart/form-data."""
     out = b""
     for name, data in parts:
         out += (
@@ -496,7 +496,7 @@ def form(*parts, boundary="b"):
 
 
 def push(*series):
-    """(labels, profiles) in turns, as push.v1.PushRequest."""
+    """(labels, profiles) alternating, as push.v1.PushRequest."""
     out = b""
     for labels, profiles in series:
         fields = [
@@ -566,7 +566,8 @@ def write(fuzzer, name, data):
 
 S3_NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 S3_XML = {
-    "listing": f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult {S3_NAMESPACE}><IsTruncated>true'
+    "listing": '<?xml version="1.0" encoding="UTF-8"?>\n'
+    f"<ListBucketResult {S3_NAMESPACE}><IsTruncated>true"
     "</IsTruncated><Contents><Key>a/b</Key><LastModified>2026-01-02T03:04:05.678Z"
     "</LastModified><Size>12</Size></Contents><Contents><Key>c&amp;&#x41;</Key></Contents>"
     "<NextContinuationToken>t</NextContinuationToken><Prefix/></ListBucketResult>",

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs every fuzzer for SECONDS of processor time each, however busy the machine is:
+# Runs every fuzzer for SECONDS of CPU time each:
 #   tests/fuzz/run.sh SECONDS [FUZZER ...]
-# With SECONDS 0 each fuzzer only runs its seeds, all in the program "seeds", and looks for no new inputs.
-# Prints one line each, "ok" or "not ok"; findings and logs are left in build/fuzz/findings. Works on
-# a copy of the seeds; FUZZ_KEEP=1 merges what reached new code back into tests/fuzz/corpus.
-# One input may take 10 s of processor time. libFuzzer goes by the clock, and the machine may be busy:
-# what took it longer is tried once more, alone, under a limit of the system's.
+# With SECONDS 0 each fuzzer only runs its seeds, in the program "seeds" that contains all fuzzers.
+# Prints a line for each fuzzer, "ok" or "not ok". Findings and logs are in build/fuzz/findings. Fuzzers
+# use a copy of the seeds; FUZZ_KEEP=1 merges inputs that reached new code into tests/fuzz/corpus.
+# One input may take 10 s of CPU time. libFuzzer measures wall time, which depends on the load of the
+# system, so an input that took longer runs again, alone, with a limit of CPU time.
 # FUZZ_JOBS fuzzers run at a time (default: one per processor).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,7 +14,7 @@ seconds=${1:-60}
 bin=build/fuzz/tests/fuzz
 out=build/fuzz/findings
 
-# Processor time of all children so far, in whole seconds; times cannot be read through a pipe.
+# CPU time of all children so far, in whole seconds. `times` does not work in a pipe.
 cpu_seconds() {
     times >"$1"
     awk 'NR == 2 { split($1, user, /[ms]/); split($2, kernel, /[ms]/)
@@ -54,7 +54,7 @@ run_one() {
     for input in "$out/$name"/slow-unit-*; do
         [ -f "$input" ] || continue
         if ! prlimit --cpu=10 "$program" "$input" >>"$log" 2>&1; then
-            echo "not ok $name: more than 10 s of processor time for $input"
+            echo "not ok $name: more than 10 s of CPU time for $input"
             return 1
         fi
     done

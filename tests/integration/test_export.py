@@ -237,7 +237,7 @@ def test_labels_links_moments_and_frames(server, export):
                         BEGIN,
                         {("main", "work"): 2},
                         duration=10**10,
-                        moments={("main", "work"): moments},
+                        timestamps={("main", "work"): moments},
                     )
                 ],
             )

@@ -14,9 +14,9 @@ def test_the_door_to_postgresql(server):
         check=True,
     )
     with server.database("perfolio_cluster").cursor() as cursor:
-        cursor.execute("DROP DATABASE IF EXISTS door_test")
-        cursor.execute("CREATE DATABASE door_test")
-    database = f"host={server.socket_dir()} dbname=door_test user=perfolio_cluster"
+        cursor.execute("DROP DATABASE IF EXISTS pg_test")
+        cursor.execute("CREATE DATABASE pg_test")
+    database = f"host={server.socket_dir()} dbname=pg_test user=perfolio_cluster"
     result = subprocess.run(
         [program],
         env={**os.environ, "PERFOLIO_TEST_DATABASE": database},

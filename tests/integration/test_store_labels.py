@@ -388,7 +388,7 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
                 moments="true",
             ).json()
             found = [dict(map(tuple, one["points"])) for one in answer["series"]] or [{}]
-            wanted = oracle.by_moments(name, lambda labels: True, *window, step, moments)
+            wanted = oracle.by_timestamps(name, lambda labels: True, *window, step, moments)
             assert found[0] == {
                 (window[0] + number * step) // 10**6: value for number, value in wanted.items()
             }

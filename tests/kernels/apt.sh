@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# apt with lists, archives and sources of its own in $folder, of one architecture; sourced. Nothing
-# is installed or set, apt compares its hashes. From this machine's mirrors, or those that
-# DEBIAN_MIRROR and DEBIAN_SECURITY_MIRROR name.
+# Defines apt functions for one architecture with lists, archives and sources in $folder; to be sourced.
+# Nothing is installed or configured; apt verifies hashes. Uses the mirrors of this system, or
+# DEBIAN_MIRROR and DEBIAN_SECURITY_MIRROR.
 mirror_of() { # RELEASE
     # shellcheck disable=SC2016  # apt's own variables
     found=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' |
@@ -33,7 +33,7 @@ apt_of() { # ARCHITECTURE PROGRAM ARGUMENT...
         -o Acquire::Languages=none -o Acquire::Retries=2 -o pkgCacheFile= -o srcpkgcache= "$@"
 }
 
-# Its lists, once.
+# Downloads the lists once.
 apt_update() { # ARCHITECTURE
     [ -f "$folder/apt-$1/updated" ] || apt_of "$1" apt-get update
     touch "$folder/apt-$1/updated"

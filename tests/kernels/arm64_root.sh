@@ -1,6 +1,6 @@
 #!/bin/sh
-# Unpacks Debian's arm64 libraries and headers, which the agent is made of, into ROOT, for
-# make BUILD=arm64; what is downloaded stays in FOLDER:
+# Unpacks Debian's arm64 libraries and headers, which make BUILD=arm64 needs, into ROOT; downloads stay
+# in FOLDER:
 #   sh tests/kernels/arm64_root.sh FOLDER ROOT
 set -eu
 packages="libc6-dev libgcc-12-dev linux-libc-dev libbpf-dev libcurl4-openssl-dev libssl-dev libzstd-dev
@@ -20,7 +20,7 @@ apt_of arm64 apt-get install -y --download-only --no-install-recommends -t bookw
 for package in "$folder"/apt-arm64/archives/*.deb; do
     dpkg-deb -x "$package" "$root"
 done
-# Links that begin at / lead out of it.
+# Absolute symbolic links lead out of ROOT.
 find "$root" -type l -lname '/*' | while IFS= read -r link; do
     ln -snf "$root$(readlink "$link")" "$link"
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Downloads kernels of Debian and unpacks them below FOLDER, as FOLDER/NAME/{vmlinuz,config,release},
-# and a busybox for each of their architectures, FOLDER/busybox-amd64:
+# Downloads Debian's kernels and unpacks them as FOLDER/NAME/{vmlinuz,config,release}, and a busybox for
+# each architecture, FOLDER/busybox-amd64:
 #   sh tests/kernels/fetch.sh FOLDER NAME...        5.10 6.1 6.12 5.10-arm64 6.1-arm64 6.12-arm64
 set -eu
 folder=$1
@@ -10,7 +10,7 @@ folder=$(cd "$folder" && pwd)
 # shellcheck source=/dev/null
 . "$(dirname "$0")/apt.sh"
 
-# The images of a version, the newest first: those without drivers of real machines.
+# The kernel packages of a version, newest first: those without drivers for real hardware.
 images_of() { # VERSION ARCHITECTURE
     apt_of "$2" apt-cache pkgnames linux-image-"$1" |
         grep -x "linux-image-$1\.[0-9][0-9a-z.+-]*-cloud-$2" | sort -rV
@@ -34,7 +34,7 @@ fetch() { # NAME
     fetch_busybox "$architecture"
     rm -rf "${folder:?}/$1"
     mkdir -p "$folder/$1/package"
-    # A mirror may lack a file that its list has.
+    # A mirror may lack a file of its list.
     for package in $(images_of "$version" "$architecture"); do
         (cd "$folder/$1/package" && apt_of "$architecture" apt-get download "$package") && break
     done

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs `perfolio record` and `perfolio-agent` on kernels of Debian, in QEMU without help of the
-processor, and looks at the stacks of programs that have no frame pointers.
-    tests/kernels/run.py FOLDER NAME...      as tests/kernels/fetch.sh has put them: 5.10 6.1-arm64 …
-A machine that hangs or says something else than expected is started again, twice at most, and each
-time is told. Exit status 1 when a kernel failed three times."""
+"""Runs `perfolio record` and `perfolio-agent` on Debian's kernels, in QEMU without KVM, and checks
+the stacks of programs without frame pointers.
+
+  tests/kernels/run.py FOLDER NAME...      kernels from tests/kernels/fetch.sh: 5.10 6.1-arm64 …
+
+A virtual machine that hangs or returns unexpected output is started again, at most twice, and each
+failure is reported. The exit status is 1 if a kernel failed three times."""
 
 import base64
 import os
@@ -22,8 +24,8 @@ ATTEMPTS = 3
 PATIENCE_S = 600
 SAMPLES_MIN = 50
 
-# Name, options of record, arguments of truth; what has to be on the stack of the samples that have the
-# last of it, from the root to the leaf.
+# Name, options of record, arguments of truth; the expected stack from the root to the leaf, for the
+# samples that contain the leaf.
 CASES = [
     ("deep25", "", "deep 25", ["_start", "main", *["descend"] * 25, "spin"]),
     ("deep95", "", "deep 95", ["_start", "main", *["descend"] * 95, "spin"]),
@@ -36,9 +38,10 @@ CASES = [
     ("boundedwaits", "--off-cpu --bounded-loops", "waiting", ["_start", "main", "on_waiting"]),
     ("faults", "--event=page-faults", "faulting", ["_start", "main", "on_faulting", "touch"]),
 ]
-# Recorded stacks that the agent's walker and libdwfl walk in user space, on arm64; of the running kernel
-# that is make test's (test_agent_unwind.py). Return addresses are not signed: libdwfl 0.188 cannot
-# take the signature off; it ends at the signal frame of arm64, too, of which the case signal tells.
+# Recorded stacks for arm64 that both the agent's unwinder and libdwfl unwind in user space; make
+# test does this for the running kernel (test_agent_unwind.py). Return addresses are not signed,
+# because libdwfl 0.188 cannot remove the signature. It also stops at the signal frame of arm64,
+# which the case signal covers.
 REPLAYS = [
     ("spin,descend,main,_start", "deep 25"),
     ("spin,descend,main,_start", "deep 500"),
@@ -46,12 +49,13 @@ REPLAYS = [
     ("on_alloca,on_aligned,main,_start", "aligned"),
     ("compare,on_callback,main,_start", "callback"),
 ]
-WHOLE = 0.99  # of the samples begin at the root, and so many of those with the leaf are as expected
-LEAVES = 0.5  # have the leaf: the others were taken between two calls of it
-# What the kernel's log must not have.
+# Share of the samples that must reach the root, and of those with the leaf that must match.
+WHOLE = 0.99
+LEAVES = 0.5  # share that must contain the leaf: the others were taken between two calls of it
+# Lines that the kernel's log must not contain.
 COMPLAINTS = re.compile(r"WARNING:|BUG:|Oops|lockup|rcu.*stall|general protection|use-after-free")
 
-# An emulated timer may be late, which Linux takes for a broken one (no_timer_check).
+# An emulated timer may be late, which Linux would take for a broken one (no_timer_check).
 QEMU = {
     "amd64": [
         "qemu-system-x86_64",
@@ -60,8 +64,8 @@ QEMU = {
         "-append",
         "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check",
     ],
-    # QEMU's "max" has what Linux 5.10 does not start with: lpa2. The cheaper of the two algorithms
-    # for signed pointers is as good for a test.
+    # Linux 5.10 does not boot with lpa2 of QEMU's "max". The cheaper of the two algorithms for
+    # signed pointers suffices for a test.
     "arm64": [
         "qemu-system-aarch64",
         "-M",
@@ -75,7 +79,7 @@ QEMU = {
 
 
 def build_root(name, folder):
-    """What the machine starts with; returns the path of its archive."""
+    """Builds the initial file system of the virtual machine; returns the path of its archive."""
     architecture = "arm64" if name.endswith("-arm64") else "amd64"
     is_arm = architecture == "arm64"
     system = ROOT / "build" / "arm64-root" if is_arm else pathlib.Path("/")
@@ -114,7 +118,7 @@ def build_root(name, folder):
 
 
 def build_truth(path, architecture, system, protection):
-    """The programs of which the stacks are known; for arm64 signs return addresses with "standard"."""
+    """Builds the programs with known stacks; "standard" signs return addresses on arm64."""
     command = ["gcc"]
     if architecture == "arm64":
         command = [
@@ -144,7 +148,7 @@ def build_truth(path, architecture, system, protection):
 
 
 def boot(name, folder, root, log):
-    """Starts the machine and waits for its end; returns what it said."""
+    """Starts the virtual machine and waits for its end; returns its output."""
     architecture = "arm64" if name.endswith("-arm64") else "amd64"
     command = [
         *QEMU[architecture],
@@ -183,7 +187,7 @@ def boot(name, folder, root, log):
 
 
 def files_of(console):
-    """{name: bytes} of what it printed."""
+    """{name: bytes} of the files in its output."""
     return {
         name: base64.b64decode(text)
         for name, text in re.findall(r"^@file (\S+)\n(.*?)^@end \1$", console, re.M | re.S)
@@ -210,12 +214,13 @@ def stacks(profile):
 
 
 def is_as_expected(names, wanted):
-    """Nothing but the C library's own may stand between them, and nothing twice."""
+    """Only frames of the C library may be between the expected ones, and no frame may occur
+    twice."""
     return [name for name in names if name in wanted] == wanted
 
 
 def judge_case(case, files, folder):
-    """(what is wrong or None, what was seen)"""
+    """Returns (problem or None, summary)."""
     name, _, _, wanted = case
     log = files.get(f"{name}.log", b"").decode(errors="replace").strip()
     if f"{name}.pb.gz" not in files:
@@ -238,7 +243,7 @@ def judge_case(case, files, folder):
 
 
 def judge_replays(files, is_arm):
-    """What is wrong with what both walkers said of the same stacks."""
+    """Problems in the results of both unwinders for the same stacks."""
     lines = files.get("replays", b"").decode(errors="replace").splitlines()
     lines = [line for line in lines if line.startswith("samples=")]
     if not is_arm:
@@ -255,7 +260,7 @@ def judge_replays(files, is_arm):
 
 
 def judge(console, folder):
-    """([what is wrong], [what was seen])"""
+    """Returns ([problems], [summaries])."""
     files = files_of(console)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -294,7 +299,7 @@ def judge(console, folder):
 
 
 def test(name, folder):
-    """True when it is as expected."""
+    """Whether the kernel passed."""
     root = build_root(name, folder)
     release = (folder / name / "release").read_text().strip()
     for attempt in range(1, ATTEMPTS + 1):

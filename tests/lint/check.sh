@@ -22,6 +22,7 @@ list() {
 check_format() {
     list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror &&
         list '*.py' | xargs black --quiet --check &&
+        list '*.py' ':!tests/integration' | xargs "$python" tests/lint/line_length.py &&
         make -s web/node_modules/.done &&
         list '*.ts' '*.tsx' '*.mjs' 'web/*.css' |
         xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check

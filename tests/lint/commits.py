@@ -1,6 +1,6 @@
 """Checks the messages of the commits after FIRST: a subject of at most 72 characters and a body.
 
-Without git, or in a shallow clone that lacks FIRST, there is nothing to check."""
+Without git, or in a shallow clone that does not contain FIRST, nothing is checked."""
 import subprocess
 import sys
 
@@ -18,10 +18,11 @@ def problems(log):
         commit, subject, body = parts[:3]
         if len(subject) > SUBJECT_MAX:
             found.append(
-                f"{commit}: the subject has {len(subject)} characters, at most {SUBJECT_MAX} are allowed: {subject}"
+                f"{commit}: the subject has {len(subject)} characters, at most {SUBJECT_MAX} are "
+                f"allowed: {subject}"
             )
         if not body.strip():
-            found.append(f"{commit}: the message has no body that says why: {subject}")
+            found.append(f"{commit}: the message has no body with the reason: {subject}")
     return found
 
 

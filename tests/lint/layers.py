@@ -1,18 +1,18 @@
-"""Layers: which folder may use which, and which few files may include the headers of a library.
+"""Checks which folders a folder may use, and which files may include the headers of a library.
 
-    python3 tests/lint/layers.py [BUILD]     BUILD is a folder of object files, build/release by default
+    python3 tests/lint/layers.py [BUILD]     BUILD: a folder of object files (build/release)
 
-FOLDERS has a row for each folder of C code, from the lowest layer to the highest: the folders that it may use
-beside itself, all of which stand above it. A file uses another folder by including a header of it, and, where
-object files exist, by a symbol that an object file of it defines. The second check finds a function that is
-declared in one folder and defined in another.
+FOLDERS has a row for each folder of C code, from the lowest layer to the highest: the folders that
+it may use besides itself, all of which are listed before it. A file uses another folder by
+including a header of it, and, where object files exist, by a symbol that an object file of it
+defines. The second check finds a function that is declared in one folder and defined in another.
 
-INTERFACES are the headers of a folder that the folders below it may include as well, because they declare what
-its parts share and no function that its parts call. CYCLES lists what breaks the order today. It may only become
-shorter: an entry that nothing needs is an error.
+INTERFACES are the headers of a folder that the folders below it may include as well, because they
+declare what its parts share and no function that its parts call. CYCLES lists what breaks the
+order today. It may only become shorter: an entry that nothing needs is an error.
 
-WRAPPERS names, for the headers of each library, the only files that may include them. Everything else calls these
-files, so that a library can be replaced in one place.
+WRAPPERS names, for the headers of each library, the only files that may include them. Everything
+else calls these files, so that a library can be replaced in one place.
 """
 
 import pathlib
@@ -39,45 +39,51 @@ FOLDERS = {
     "store/catalogue": "lib/base lib/io store/block",
     "store/query": "lib/base lib/io lib/profile lib/profile/report store/block store/catalogue",
     "store/maintain": "lib/base lib/io store/block store/catalogue store/query",
-    "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query store/maintain",
+    "store": "lib/base lib/profile lib/profile/batch store/block store/catalogue store/query "
+    "store/maintain",
     "api/core": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats",
     "api/http": "lib/base lib/io api/core",
     "api/identity": "lib/base lib/io api/core api/http",
     "api/ops": "lib/base lib/io api/core api/http",
     "api/upload": "lib/base lib/io api/core api/http api/identity",
     "api/debuginfo": "lib/base lib/io lib/symbols api/core api/http api/identity api/upload",
-    "api/report": "lib/base lib/profile lib/profile/pprof lib/profile/report lib/profile/picture lib/symbols "
-    "api/core api/http api/debuginfo",
-    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof lib/profile/report "
-    "lib/profile/picture lib/symbols api/core api/http api/identity api/upload api/debuginfo api/report",
-    "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats lib/profile/otlp "
-    "lib/profile/pyroscope api/core api/http api/identity api/report",
+    "api/report": "lib/base lib/profile lib/profile/pprof lib/profile/report lib/profile/picture "
+    "lib/symbols api/core api/http api/debuginfo",
+    "api/share": "lib/base lib/io lib/profile lib/profile/formats lib/profile/pprof "
+    "lib/profile/report lib/profile/picture lib/symbols api/core api/http api/identity api/upload "
+    "api/debuginfo api/report",
+    "api/ingest": "lib/base lib/io lib/profile lib/profile/batch lib/profile/formats "
+    "lib/profile/otlp lib/profile/pyroscope api/core api/http api/identity api/report",
     "api/query": "lib/base lib/io lib/profile lib/profile/pprof lib/profile/report "
     "api/core api/http api/identity api/report api/share",
-    "api/server": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope api/core api/http api/identity api/ops "
-    "api/upload api/debuginfo api/report api/share api/ingest api/query",
+    "api/server": "lib/base lib/io lib/profile/otlp lib/profile/pyroscope api/core api/http "
+    "api/identity api/ops api/upload api/debuginfo api/report api/share api/ingest api/query",
     "api/supervisor": "lib/base lib/io api/core api/http api/identity api/ops api/server",
     "debuginfod": "lib/base lib/symbols",
     "agent/process": "bpf lib/base",
-    "agent/upload": "lib/base lib/io lib/symbols lib/profile/formats lib/profile/otlp agent/process",
+    "agent/upload": "lib/base lib/io lib/symbols lib/profile/formats lib/profile/otlp "
+    "agent/process",
     "agent/symbols": "lib/base agent/process",
-    "agent/labels": "lib/base lib/io lib/profile/batch lib/profile/formats agent/process agent/upload",
+    "agent/labels": "lib/base lib/io lib/profile/batch lib/profile/formats agent/process "
+    "agent/upload",
     "agent/interpreter": "bpf lib/base agent/process",
     "agent/kernel": "bpf lib/base agent/process",
     "agent/unwind": "bpf lib/base agent/process agent/interpreter agent/kernel",
-    "agent/profile": "bpf lib/base lib/profile lib/profile/batch lib/profile/otlp agent/process agent/symbols "
-    "agent/labels agent/interpreter agent/kernel",
-    "agent": "bpf lib/base lib/profile lib/profile/batch agent/process agent/symbols agent/labels agent/interpreter "
-    "agent/kernel agent/unwind agent/profile agent/upload",
-    "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel agent/unwind agent/upload agent",
+    "agent/profile": "bpf lib/base lib/profile lib/profile/batch lib/profile/otlp agent/process "
+    "agent/symbols agent/labels agent/interpreter agent/kernel",
+    "agent": "bpf lib/base lib/profile lib/profile/batch agent/process agent/symbols agent/labels "
+    "agent/interpreter agent/kernel agent/unwind agent/profile agent/upload",
+    "agent/ops": "lib/base agent/process agent/symbols agent/interpreter agent/kernel agent/unwind "
+    "agent/upload agent",
     "cli": "lib/base lib/io lib/symbols lib/profile lib/profile/formats lib/profile/report",
     "cli/admin": "lib/base cli",
-    "cli/commands": "lib/base lib/io lib/symbols lib/profile lib/profile/batch lib/profile/otlp lib/profile/pprof "
-    "lib/profile/report cli",
-    "cli/record": "lib/base lib/symbols lib/profile lib/profile/pprof lib/profile/report cli cli/commands",
+    "cli/commands": "lib/base lib/io lib/symbols lib/profile lib/profile/batch lib/profile/otlp "
+    "lib/profile/pprof lib/profile/report cli",
+    "cli/record": "lib/base lib/symbols lib/profile lib/profile/pprof lib/profile/report cli "
+    "cli/commands",
 }
 
-# Of these top folders others include one header alone.
+# Other top folders may include only this header of a folder.
 PUBLIC_HEADERS = {"store": "store/store.h", "agent": "agent/agent.h"}
 MAY_USE_PUBLIC = {"api": "store", "cli": "agent"}
 
@@ -87,7 +93,8 @@ CYCLES = {
     ("lib/profile/report", "lib/profile/picture"),
 }
 
-# Files that stand above all folders of their program: main.c and what it alone uses, and what lists all commands.
+# Files above all folders of their program: main.c, files that only main.c uses, lists of all
+# commands.
 PROGRAMS = (
     "api/main.c",
     "cli/main.c",
@@ -124,17 +131,18 @@ WRAPPERS = {
     "bpf/bpf.h": r"agent/kernel/kernel_(features|program)\.c",
     "bpf/bpf_": r"bpf/\w+\.bpf\.[ch]",
     "lzma": r"debuginfod/mini_debuginfo\.c",
-    "xxhash": r"debuginfod/elf_id\.c|lib/base/map\.c|lib/profile/[\w/]+\.c|lib/symbols/symbol_table_write\.c"
-    r"|store/block/stack_hashes\.c",
+    "xxhash": r"debuginfod/elf_id\.c|lib/base/map\.c|lib/profile/[\w/]+\.c"
+    r"|lib/symbols/symbol_table_write\.c|store/block/stack_hashes\.c",
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
-# A tenant's rows are changed with the tenant's row locked first, which tenant_begin does.
+# A change of a tenant's rows first locks the row of the tenant, which tenant_begin does.
 BEGINS = re.compile(r"\bpg_begin\((?!.*(?:PG_NO_TENANT|TENANT_DEFAULT))")
 
 
 def folder_of(path):
-    """The row of FOLDERS for a file; program files have none and may use all folders of their program."""
+    """The row of FOLDERS for a file, or None for PROGRAMS, which may use all folders of their
+    program."""
     return (
         None
         if path in PROGRAMS or path.removesuffix(".o") + ".c" in PROGRAMS
@@ -180,9 +188,7 @@ class Checker:
                 if used_top not in (top, "lib"):
                     self.report(f"{place}: {top}/ may not use {used_top}/")
             elif folder_of(name) is None:
-                self.report(
-                    f'{place}: "{name}" belongs to the program, which stands above all folders'
-                )
+                self.report(f'{place}: "{name}" belongs to the program, which is above all folders')
             else:
                 self.check_use(user, folder_of(name), place, f'"{name}"')
 
@@ -203,7 +209,8 @@ class Checker:
             for number, content in enumerate(text.splitlines(), 1):
                 if BEGINS.search(content):
                     self.report(
-                        f"{path}:{number}: pg_begin for one tenant: call tenant_begin (api/identity/tenant.h)"
+                        f"{path}:{number}: pg_begin for one tenant: call tenant_begin "
+                        "(api/identity/tenant.h)"
                     )
 
     def check_symbols(self, build):
@@ -215,9 +222,7 @@ class Checker:
                 continue
             source = (ROOT / path).with_suffix(".c")
             if source.is_file() and source.stat().st_mtime <= object_file.stat().st_mtime:
-                objects.append(
-                    path
-                )  # others are left over from files that were moved or changed since
+                objects.append(path)  # other objects are older than their source or have none
         if not objects:
             return
         listed = subprocess.run(
@@ -234,11 +239,11 @@ class Checker:
             for symbol in symbols:
                 other = defined.get(symbol)
                 user, used = folder_of(path), folder_of(other) if other else None
-                # What a public header declares may be defined in any folder behind it.
+                # Any folder behind a public header may define what it declares.
                 if other and user and MAY_USE_PUBLIC.get(user.split("/")[0]) != other.split("/")[0]:
                     if used is None:
                         self.report(
-                            f"{path}: {symbol} is defined in {other}, which stands above all folders"
+                            f"{path}: {symbol} is defined in {other}, which is above all folders"
                         )
                     else:
                         self.check_use(user, used, path, f"{symbol} of {other}")

@@ -2,7 +2,8 @@
 """Checks api/openapi.yaml: OpenAPI 3.1 in form, references that resolve, no key given twice, path
 parameters that match their paths, unique operationIds, schemas that are valid JSON Schema.
 
-    tests/lint/openapi.py [PERFOLIOD]    with the program, also: each API route is described and none
+    tests/lint/openapi.py [PERFOLIOD]    with the program, also: each API route is described and
+    none
                                          is described that the server does not have
 """
 import json

@@ -1,9 +1,10 @@
-"""Objects that are freed at the end of their scope (X_auto) are initialised before any way out.
+"""Checks that objects which are freed at the end of their scope (X_auto) are initialised before any
+statement that can leave the scope.
 
-The cleanup of an object runs on every path that leaves its scope, so one that is left before it has a
-value frees what was on the stack. A declaration passes when it has an initialiser, or when the first
-statement that names the object is an unconditional call of X_init(&object, ...) and no return, goto,
-break, continue or end of a block stands between the two.
+The cleanup of an object runs on every path that leaves its scope, so one that is left before it
+has a value frees what was on the stack. A declaration passes when it has an initialiser, or when
+the first statement that names the object is an unconditional call of X_init(&object, ...) and no
+return, goto, break, continue or end of a block stands between the two.
 
     python3 tests/lint/scoped.py [FILE ...]      without files: all C sources of the product
 """
@@ -28,7 +29,7 @@ WAY_OUT = re.compile(r"\b(?:return|goto|break|continue)\b|\}")
 
 
 def blank(match):
-    """A comment or literal as spaces, so that positions and lines stay."""
+    """Replaces a comment or literal by spaces, so that positions and lines do not change."""
     return re.sub(r"[^\n]", " ", match.group())
 
 
@@ -40,7 +41,7 @@ def declarators(text):
 
 
 def is_initialised_next(text, name):
-    """Whether text, what follows a declaration of name, initialises it before any way out."""
+    """Whether text, which follows a declaration of name, initialises it before any way out."""
     use = re.search(rf"\b{name}\b", text)
     if not use:
         return False
@@ -81,7 +82,8 @@ def main(arguments):
             is_broken = True
             shown = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
             print(
-                f"{shown}:{line}: {kind} {name} may be cleaned up before it is initialised: give it an initialiser, such as = {{0}}"
+                f"{shown}:{line}: {kind} {name} may be cleaned up before it is initialised: "
+                "give it an initialiser, such as = {0}"
             )
     return is_broken
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads arm64 packages of the running distribution and unpacks them below FOLDER:
 #   arm64_files.sh FOLDER
-# Lists of packages for arm64 are kept in FOLDER alone; nothing is installed or set.
+# The lists of arm64 packages are kept in FOLDER; nothing is installed or configured.
 set -eu
 packages="libc6 libstdc++6 libgcc-s1 libssl3 libcrypto++8 python3.11-minimal perl-base coreutils bash
     libsqlite3-0 libcurl4 libzstd1 postgresql-15 libgnutls30 libglib2.0-0"

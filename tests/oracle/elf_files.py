@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the names of all ELF files below the given folders, one a line, each file once.
+"""Prints the path of every ELF file below the given folders, one per line, each file once.
 
   elf_files.py [FOLDER ...]     default: / without /proc, /sys, /dev, /run, /tmp and home folders
 """

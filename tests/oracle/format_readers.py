@@ -1,6 +1,6 @@
-"""Independent readers of the text and JSON formats: slow, plain Python, written from the formats'
-documents alone. Each returns {sample type: [(stack from the root, value)]}; tests compare Perfolio's
-numbers with what top() makes of that.
+"""Independent readers of the text and JSON formats: slow, plain Python, written only from the
+documentation of the formats. Each returns {sample type: [(stack from the root, value)]}; tests
+compare Perfolio's numbers with top() of that.
 """
 
 import json
@@ -8,7 +8,8 @@ import re
 
 
 def top(stacks):
-    """{name: (flat, cum)}: flat of the leaf, cum once per sample however often a name recurs."""
+    """{name: (flat, cum)}: flat of the leaf; cum once per sample even if the name occurs
+    repeatedly."""
     rows = {}
     for stack, value in stacks:
         if value == 0:
@@ -39,7 +40,7 @@ EVENT = re.compile(r"\S.*?\s+[\d/]+\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:(\d+)\s+)?(\
 
 
 def perf_script(data):
-    """Of what perf prints by default with -g; other fields are for the unit tests."""
+    """The default output of perf with -g; unit tests cover other fields."""
     found, current = {}, None
     for line in text_of(data).split("\n"):
         if line.startswith("#"):
@@ -87,7 +88,7 @@ def cpuprofile(data):
 
 
 def speedscope(data):
-    """Of one unit and whole numbers, so that no rounding is a matter of taste."""
+    """Profiles with one unit and whole numbers, so that no rounding is involved."""
     document = json.loads(text_of(data))
     names = [frame["name"] for frame in document["shared"]["frames"]]
     found = {}

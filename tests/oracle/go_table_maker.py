@@ -1,4 +1,5 @@
-"""Makes small tables of Go's four layouts (.gopclntab), and a program around one. For seeds and tests."""
+"""Builds small tables in Go's four layouts (.gopclntab), and a program with one, for seeds and
+tests."""
 import struct
 
 TEXT = 0x401000
@@ -14,7 +15,7 @@ def varint(number):
 
 
 def program(*pairs):
-    """Values of addresses: (value, bytes of code) one after the other."""
+    """Encodes values of consecutive address ranges: (value, bytes of code)."""
     out, last = b"", -1
     for value, size in pairs:
         change = value - last
@@ -136,7 +137,7 @@ def table(version):
 
 
 def elf(table_bytes, code_bytes=0x100):
-    """A program whose sections are code and the table."""
+    """An ELF program with a code section and the table."""
     names = b"\0.text\0.gopclntab\0.shstrtab\0"
     table_at, names_at = 0x1000 + code_bytes, 0x1000 + code_bytes + len(table_bytes)
     headers_at = names_at + len(names)
@@ -175,7 +176,7 @@ def elf(table_bytes, code_bytes=0x100):
 
 
 def expected():
-    """(address, function, file, line) of every byte of the code."""
+    """(address, function, file, line) for every byte of the code."""
     rows, address = [], TEXT
     for name, size, files, lines in FUNCTIONS:
         file_of = [number for number, length in files for _ in range(length)]

@@ -1,11 +1,11 @@
-"""Makes OTLP export requests: one description, in the layouts of 1.9 and 1.10 and in JSON.
+"""Builds OTLP export requests from one description: in the layouts of 1.9 and 1.10 and in JSON.
 
     profile = Profile(("samples", "count"), time_ns, {("main", "work"): 3}, period=10,
                       period_type=("cpu", "nanoseconds"))
     request = Request([({"service.name": "shop"}, [profile])])
     request.protobuf("1.9"), request.protobuf("1.10"), request.json()
 
-Stacks are tuples of names, root first. Field numbers are those of the .proto files.
+Stacks are tuples of names, root first. Field numbers are from the .proto files.
 """
 
 import json
@@ -17,12 +17,19 @@ SAMPLE_FIELDS = {"1.9": {"values": 2}, "1.10": {"values": 4}}
 
 
 class Profile:
-    """moments: {stack: [ns]} of samples that say when they were seen; in protobuf alone."""
+    """timestamps: {stack: [ns]} of samples that say when they were taken; only in protobuf."""
 
     def __init__(
-        self, sample_type, time_ns, stacks, period=0, period_type=("", ""), duration=0, moments=()
+        self,
+        sample_type,
+        time_ns,
+        stacks,
+        period=0,
+        period_type=("", ""),
+        duration=0,
+        timestamps=(),
     ):
-        self.moments = dict(moments)
+        self.timestamps = dict(timestamps)
         self.sample_type, self.time_ns, self.stacks = sample_type, time_ns, stacks
         self.period, self.period_type, self.duration = period, period_type, duration
 
@@ -63,9 +70,12 @@ class Request:
                 + self.numbers(values, [value])
                 + (
                     block(
-                        5, struct.pack(f"<{len(profile.moments[stack])}Q", *profile.moments[stack])
+                        5,
+                        struct.pack(
+                            f"<{len(profile.timestamps[stack])}Q", *profile.timestamps[stack]
+                        ),
                     )
-                    if stack in profile.moments
+                    if stack in profile.timestamps
                     else b""
                 ),
             )

@@ -1,4 +1,4 @@
-"""Makes odd but valid pprof files: whatever the format allows and real writers seldom do.
+"""Builds unusual but valid pprof files, with features that the format allows and few writers use.
 
     for name, data in pprof_maker.all_profiles(): ...      # raw bytes, deterministic
 """
@@ -25,7 +25,7 @@ def block(field, data):
 
 
 class Maker:
-    """A profile's tables; ids are what id_of(index) says."""
+    """The tables of a profile; id_of(index) determines ids."""
 
     def __init__(self, types, id_of=lambda index: index + 1, is_packed=True, has_unknown=False):
         self.strings = {"": 0}
@@ -131,7 +131,8 @@ class Maker:
 
 
 def tangle(maker, rng, sample_count=120, low=1, high=10**6):
-    """Random stacks with inlined calls, recursion, labels and, where low says so, negatives."""
+    """Random stacks with inlined calls, recursion, labels and, if low is negative, negative
+    values."""
     mappings = [
         maker.mapping("/usr/bin/app", build_id="abc1"),
         maker.mapping("/lib/libc.so.6", 0x7F0000000000, 0x7F0000100000, flags=0),
@@ -203,7 +204,7 @@ def dropping():
 
 
 def nameless():
-    """Binaries that share a file name, names that are empty or repeat, locations without lines."""
+    """Binaries with the same file name, empty and repeated names, locations without lines."""
     maker = Maker([("objects", "count"), ("cpu", "nanoseconds")])
     binaries = [
         maker.mapping("/a/app"),
@@ -227,7 +228,7 @@ def nameless():
 
 
 def bytes_as_names():
-    """Names that are no UTF-8, very long, or full of what other formats use as separators."""
+    """Names that are invalid UTF-8, very long, or full of the separators of other formats."""
     maker = Maker(CPU)
     names = [
         "caf\udce9",
@@ -244,7 +245,7 @@ def bytes_as_names():
 
 
 def fields():
-    """Every single field set."""
+    """A profile with every field set."""
     maker = tangle(Maker(CPU), random.Random(3), 30)
     maker.scalars(
         comments=["one", "two"],

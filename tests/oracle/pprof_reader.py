@@ -1,5 +1,5 @@
-"""An independent reader of pprof files: slow, plain Python, written from profile.proto and the
-documents of github.com/google/pprof alone. Tests compare Perfolio's numbers with it.
+"""An independent reader of pprof files: slow, plain Python, written only from profile.proto and the
+documentation of github.com/google/pprof. Tests compare Perfolio's numbers with it.
 
     profile = pprof_reader.load("cpu.pb.gz")
     rows = profile.top(0)                      # {name: (flat, cum)}
@@ -16,7 +16,7 @@ class Malformed(Exception):
 
 
 def fields_of(data):
-    """Yields (number, value) of a message; value is an int or bytes."""
+    """Yields (number, value) for each field of a message; value is an int or bytes."""
     at = 0
 
     def varint():
@@ -54,7 +54,7 @@ def fields_of(data):
 
 
 def numbers_of(value):
-    """The numbers of a repeated field's entry, packed or not."""
+    """The numbers of one occurrence of a repeated field, packed or not."""
     if isinstance(value, int):
         return [value]
     found, number, shift = [], 0, 0
@@ -74,7 +74,7 @@ def signed(number):
 
 
 def message(data, names, repeated=()):
-    """A dict of a message's fields by the names given; all strings stay indexes."""
+    """A dict of a message's fields with the given names; strings stay indexes."""
     made = {name: [] if name in repeated else 0 for name in names.values()}
     for number, value in fields_of(data):
         name = names.get(number)
@@ -195,7 +195,7 @@ class Profile:
         )
 
     def facts(self):
-        """All that a profile says, without its ids: equal before and after a round trip."""
+        """The contents of a profile without its ids: equal before and after a round trip."""
 
         def frame(location_id):
             location = self.locations[location_id]
@@ -230,10 +230,10 @@ class Profile:
             "samples": [([frames[i] for i in s.stack], s.values, s.labels) for s in self.samples],
         }
 
-    # ---- what `go tool pprof` cuts away when it loads a file ----
+    # ---- frames that `go tool pprof` removes when it loads a file ----
 
     def pruned_stacks(self):
-        """Per sample a list of frames, leaf first; a frame is (name, file) of one line."""
+        """For each sample a list of frames, leaf first; a frame is the (name, file) of one line."""
         lines = {i: list(location["line"]) for i, location in self.locations.items()}
         whole, beneath = set(), set()
         if self.drop_frames:
@@ -280,8 +280,8 @@ class Profile:
         return f"{base}+{offset % 2**64:#x}"
 
     def top(self, index, scale=1):
-        """{name: (flat, cum)} of one sample type; names that are 0 and 0 before they are scaled are
-        left out."""
+        """{name: (flat, cum)} of one sample type, without names whose values are both 0 before
+        scaling."""
         flat, cum = {}, {}
         for sample, stack in zip(self.samples, self.pruned_stacks()):
             value = sample.values[index]
@@ -300,7 +300,8 @@ class Profile:
 
 
 def goes(name, drop, keep):
-    """Function names are compared without their argument list and without a leading dot."""
+    """Removes the argument list and a leading dot, as pprof does before it compares function
+    names."""
     name = name[1:] if name.startswith(".") else name
     found = [
         m for m in re.finditer(r"\(anonymous namespace\)|operator\(\)|\(", name) if m.group() == "("
@@ -324,8 +325,8 @@ def load(path):
 
 
 def diff_top(a, b, index, normalised=False):
-    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b's sums are scaled to a's total, and are 0
-    where a total is not above zero."""
+    """{name: (flat_a, cum_a, flat_b, cum_b)}. normalised: the sums of b are scaled to the total of
+    a, and are 0 if one total is not positive."""
     scale = 1
     if normalised:
         has_shares = a.total(index) > 0 and b.total(index) > 0

@@ -1,11 +1,12 @@
-"""What the store should answer, recomputed from all that was sent: slow, plain Python.
+"""The expected results of the store, computed from all data that was sent: slow, plain Python.
 
     oracle = Oracle()
     oracle.add(labels, type_name, time_ns, {("main", "work"): 5})
     oracle.merge(type_name, lambda labels: labels.get("pod") == "a", start_ns, end_ns)
 
-Stacks are tuples of names, root first; {(stack, (("thread", "main"),)): 5} where samples have labels
-of their own. Rules are those of store/block/aggregation.h. What a series has at one moment is one profile.
+Stacks are tuples of names, root first; {(stack, (("thread", "main"),)): 5} if samples have labels
+of their own. The rules are those of store/block/aggregation.h. All data of a series with the same
+time is one profile.
 """
 
 import collections
@@ -29,7 +30,8 @@ def rule_of(type_name):
 
 
 def is_type(type_name, value):
-    """Does "=" find it: some of its parts, from the first or the second on; all of them, with :delta or without?"""
+    """Whether "=" matches the type: by some of its parts, from the first or the second on, or by
+    all, with or without :delta."""
     parts, wanted = type_name.removesuffix(":delta").split(":"), value.split(":")
     if len(wanted) > 5:
         return type_name == value
@@ -37,19 +39,19 @@ def is_type(type_name, value):
 
 
 def matches_type(type_name, comparison, value):
-    """__profile_type__, compared: expressions match all of the name."""
+    """Matches __profile_type__; regular expressions match the whole name."""
     if comparison in ("=", "!="):
         return is_type(type_name, value) == (comparison == "=")
     return bool(re.fullmatch(value, type_name)) == (comparison == "=~")
 
 
 def rounded(number):
-    """Halves away from zero."""
+    """Rounds halves away from zero."""
     return int(math.copysign(math.floor(abs(number) + fractions.Fraction(1, 2)), number))
 
 
 def rows_of(stacks):
-    """[(stack, own labels, value)]: keys are stacks, or pairs of a stack and labels."""
+    """[(stack, own labels, value)] from keys that are stacks or pairs of a stack and labels."""
     return [
         (*(key if key and isinstance(key[0], tuple) else (key, ())), value)
         for key, value in stacks.items()
@@ -57,11 +59,11 @@ def rows_of(stacks):
 
 
 def value_of(labels, own, name):
-    """The label of its series, or else the row's own, several values with commas between; or empty."""
+    """The label of the series, or else of the row (several values joined by commas), or empty."""
     return labels.get(name) or ",".join(value for key, value in own if key == name)
 
 
-UNIT = 1 << 20  # of values in steps, as in store/query/spread.h
+UNIT = 1 << 20  # fixed-point unit of values in steps, as in store/query/spread.h
 
 
 def truncated(numerator, denominator):
@@ -77,7 +79,8 @@ NEIGHBOURS, REACH, REACH_MAX, LONE = (
 
 
 def interval_at(times, i):
-    """Around times[i]: the median of the five distances there; 0: there is none."""
+    """The interval around times[i]: the median of the five distances there, or 0 if there is
+    none."""
     found = sorted(
         b - a for a, b in zip(times[max(0, i - 2) : i + 4], times[max(0, i - 2) + 1 : i + 4])
     )
@@ -89,7 +92,7 @@ def longest_at(interval):
 
 
 def held_until(times, i):
-    """Until when a snapshot holds: the next one, but for gaps."""
+    """The time until which a snapshot is valid: the next snapshot, unless there is a gap."""
     interval = interval_at(times, i)
     if i + 1 < len(times) and times[i + 1] - times[i] <= longest_at(interval):
         return times[i + 1]
@@ -97,7 +100,7 @@ def held_until(times, i):
 
 
 class Steps:
-    """Sums of groups per step of a window, and the time in which they have data."""
+    """Sums of groups per step of a window, and the time for which they have data."""
 
     def __init__(self, start_ns, end_ns, step_ns):
         self.start_ns, self.end_ns, self.step_ns = start_ns, end_ns, step_ns
@@ -112,7 +115,7 @@ class Steps:
         self.sums[group][step] += value
 
     def spread_parts(self, begin_ns, duration_ns, values):
-        """{group: value} of one value: parts add up to those of the whole."""
+        """{group: value} of one value: the parts add up to the value."""
         before = 0
         for group, value in sorted(values.items()):
             self.spread(group, begin_ns, duration_ns, before + value)
@@ -120,18 +123,18 @@ class Steps:
             before += value
 
     def spread(self, group, begin_ns, duration_ns, value):
-        """Of the time from begin_ns on each part has the same."""
+        """Distributes a value evenly over the time from begin_ns."""
         at, end = max(begin_ns, self.start_ns), min(begin_ns + duration_ns, self.end_ns)
         while at < end:
             to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
             before, after = (
-                truncated(value * UNIT * (moment - begin_ns), duration_ns) for moment in (at, to)
+                truncated(value * UNIT * (end_ns - begin_ns), duration_ns) for end_ns in (at, to)
             )
             self.add(group, self.of(at), after - before)
             at = to
 
     def hold(self, group, begin_ns, end_ns, value):
-        """A gauge: the integral."""
+        """Adds the integral of a gauge."""
         at, end = max(begin_ns, self.start_ns), min(end_ns, self.end_ns)
         while at < end:
             to = min(end, self.start_ns + (self.of(at) + 1) * self.step_ns)
@@ -142,7 +145,7 @@ class Steps:
         self.covered[group].append((begin_ns, end_ns))
 
     def covered_ns(self, group, from_ns, to_ns):
-        """Of the union of what is covered."""
+        """Length of the union of the covered intervals."""
         done, total = from_ns, 0
         for begin_ns, end_ns in sorted(self.covered[group]):
             begin_ns, end_ns = max(begin_ns, done), min(end_ns, to_ns)
@@ -165,7 +168,8 @@ class Steps:
         return found
 
     def points(self):
-        """{group: {step: value}} of the steps with data; whole numbers that add up to the total (store/query/apportion.h)."""
+        """{group: {step: value}} of the steps with data; integers that add up to the total
+        (store/query/apportion.h)."""
         found = {}
         for group, sums in self.sums.items():
             steps = set(sums)
@@ -215,25 +219,26 @@ class Steps:
 class Oracle:
     def __init__(self):
         self.profiles = []  # (type, labels, time, rows, duration)
-        # Of hours that end by then what they have together is all that is kept.
+        # Of hours that end by this time, only the totals are kept.
         self.totals_until = lambda type_name, labels: 0
 
     def are_totals(self, name, labels, time_ns):
         return (time_ns // HOUR + 1) * HOUR <= self.totals_until(name, labels)
 
     def is_cut(self, name, labels, time_ns, start_ns, end_ns):
-        """Are its hour's totals alone kept, and is that hour not in the window as a whole?"""
+        """Whether only the totals of its hour are kept and the window contains a part of that
+        hour."""
         hour = time_ns // HOUR * HOUR
         return self.are_totals(name, labels, time_ns) and not (
             start_ns <= hour and hour + HOUR <= end_ns
         )
 
     def add(self, labels, type_name, time_ns, stacks, duration_ns=10**10):
-        """The duration is that of deltas; others have none."""
+        """duration: of deltas; gauges and counters have none."""
         self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks), duration_ns))
 
     def delete(self, matches, start_ns, end_ns):
-        """What was added so far; matches(type, labels)."""
+        """The data added so far that matches(type, labels)."""
         self.profiles = [
             one
             for one in self.profiles
@@ -241,8 +246,8 @@ class Oracle:
         ]
 
     def chosen(self, type_name, matches, start_ns, end_ns):
-        """The profiles of each series, in order of time, those of one moment as one: hours that are
-        totals whole or not at all."""
+        """The profiles of each series in order of time, those with equal times as one. Hours with
+        totals only are included as a whole or not at all."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
@@ -251,7 +256,8 @@ class Oracle:
         return [(dict(labels), sorted(profiles.items())) for labels, profiles in series.items()]
 
     def series(self, matches, start_ns, end_ns):
-        """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""
+        """(type, sorted label pairs) of every series with a profile in the window; matches(type,
+        labels)."""
         return {
             (name, tuple(sorted(labels.items())))
             for name, labels, time_ns, _, _ in self.profiles
@@ -259,12 +265,12 @@ class Oracle:
         }
 
     def lacks(self, type_name, start_ns, end_ns):
-        """The types that there are, when this is none of them; else nothing."""
+        """The existing types if type_name is none of them; else nothing."""
         types = {name for name, _, time_ns, _, _ in self.profiles if start_ns <= time_ns < end_ns}
         return types if type_name not in types else set()
 
     def listed(self, matches, start_ns, end_ns):
-        """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
+        """{(time, type, sorted label pairs): stacks}; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
         for name, labels, time_ns, rows, _ in self.profiles:
             if self.are_totals(name, labels, time_ns):
@@ -276,7 +282,8 @@ class Oracle:
         return found
 
     def reaching(self, type_name, matches, start_ns, end_ns):
-        """[(labels, raw profiles)] of each series of a delta, of the profiles that have a part of the window."""
+        """[(labels, raw profiles)] of each series of a delta: the profiles that overlap the
+        window."""
         series = collections.defaultdict(list)
         for name, labels, time_ns, rows, duration_ns in self.profiles:
             if (
@@ -297,8 +304,8 @@ class Oracle:
         ]
 
     def snapshots(self, type_name, matches, start_ns, end_ns):
-        """As chosen, with up to three neighbours on each side of the window, at most an hour away, or further
-        where their interval is long."""
+        """The chosen profiles, and up to three neighbours on each side of the window: at most an
+        hour away, or further if their interval is long."""
         series = collections.defaultdict(lambda: collections.defaultdict(list))
         for name, labels, time_ns, rows, _ in self.profiles:
             if (
@@ -347,8 +354,8 @@ class Oracle:
         keeps=None,
         keeps_labels=None,
     ):
-        """{values of group_by: {step: value}}; keeps(stack): a filter of stacks; keeps_labels(labels of
-        the series, own labels): of rows."""
+        """{values of group_by: {step: value}}. keeps(stack): a filter of stacks;
+        keeps_labels(labels of the series, own labels): a filter of rows."""
         rule = rule_of(type_name)
         steps = Steps(start_ns, end_ns, step_ns)
 
@@ -371,7 +378,7 @@ class Oracle:
         return steps.points()
 
     def cut_hours(self, type_name, labels, times_ns, steps):
-        """Hours of which totals alone are kept, and that are not in one step."""
+        """Hours with totals only that do not fit into one step."""
         hours = {
             time_ns // HOUR for time_ns in times_ns if self.are_totals(type_name, labels, time_ns)
         }
@@ -396,10 +403,10 @@ class Oracle:
                 continue
             steps.spread_parts(time_ns, duration_ns, values)
         is_idle = not any(rows for _, _, rows in profiles)
-        if profiles and is_idle and (key := key_of(labels, (), ())):  # its labels alone are known
+        if profiles and is_idle and (key := key_of(labels, (), ())):  # only its labels are known
             groups.add(key[0])
             steps.add(key[0], steps.of(max(profiles[0][0], steps.start_ns)), 0)
-        for hour in hours.values():  # a sum is all that is known: parts by durations
+        for hour in hours.values():  # only the sum is known: divided by durations
             all_ns = sum(duration_ns for _, duration_ns, _ in hour)
             for group, value in sum(
                 (values for _, _, values in hour), collections.Counter()
@@ -417,7 +424,7 @@ class Oracle:
         cut = self.cut_hours(type_name, labels, (time_ns for time_ns, _ in profiles), steps)
         gains = collections.defaultdict(collections.Counter)
         since = since_of(profiles)
-        for time_ns, (group, is_kept), value in told(
+        for time_ns, (group, is_kept), value in row_values(
             "difference", profiles, lambda stack, own: key_of(labels, stack, own)
         ):
             if time_ns // HOUR not in cut:
@@ -437,7 +444,7 @@ class Oracle:
             times = [time_ns for time_ns, _ in profiles]
             until = {time_ns: held_until(times, i) for i, time_ns in enumerate(times)}
             groups, hours = set(), collections.defaultdict(collections.Counter)
-            for time_ns, (group, is_kept), value in told(
+            for time_ns, (group, is_kept), value in row_values(
                 "mean", profiles, lambda stack, own: key_of(labels, stack, own)
             ):
                 value = value if is_kept else 0
@@ -450,45 +457,46 @@ class Oracle:
             for (
                 hour,
                 sums,
-            ) in hours.items():  # a sum is all that is known: each moment has an equal part
-                moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
+            ) in hours.items():  # only the sum is known: equal parts
+                timestamps = [time_ns for time_ns in times if time_ns // HOUR == hour]
                 for group, value in sums.items():
                     groups.add(group)
-                    for i, time_ns in enumerate(moments):
+                    for i, time_ns in enumerate(timestamps):
                         steps.hold(
                             group,
                             time_ns,
                             until[time_ns],
-                            value * (i + 1) // len(moments) - value * i // len(moments),
+                            value * (i + 1) // len(timestamps) - value * i // len(timestamps),
                         )
             for group in groups:
                 for time_ns in times:
                     steps.cover(group, time_ns, until[time_ns])
         return steps.averages()
 
-    def by_moments(self, type_name, matches, start_ns, end_ns, step_ns, moments):
-        """{step: value} of a delta, by moments[time of the profile][stack], where there are any."""
+    def by_timestamps(self, type_name, matches, start_ns, end_ns, step_ns, timestamps):
+        """{step: value} of a delta by the timestamps of its samples: timestamps[time of the
+        profile][stack]."""
         steps = Steps(start_ns, end_ns, step_ns)
         for _, profiles in self.reaching(type_name, matches, start_ns, end_ns):
             for time_ns, duration_ns, rows in profiles:
                 steps.cover((), time_ns, time_ns + duration_ns)
                 rest = 0
                 for stack, _, value in rows:
-                    times = sorted(moments[time_ns].get(stack, []))
+                    times = sorted(timestamps[time_ns].get(stack, []))
                     rest += 0 if times else value
                     shares = [
                         value * (i + 1) // len(times) - value * i // len(times)
                         for i in range(len(times))
                     ]
-                    for moment, share in zip(times, shares):
-                        if start_ns <= moment < end_ns:
-                            steps.add((), steps.of(moment), share * UNIT)
-                if any(not moments[time_ns].get(stack) for stack, _, _ in rows):
+                    for timestamp, share in zip(times, shares):
+                        if start_ns <= timestamp < end_ns:
+                            steps.add((), steps.of(timestamp), share * UNIT)
+                if any(not timestamps[time_ns].get(stack) for stack, _, _ in rows):
                     steps.spread((), time_ns, duration_ns, rest)
         return steps.points().get((), {})
 
     def merge(self, type_name, matches, start_ns, end_ns, group_by=None, keeps_labels=None):
-        """{stack: value}, with the value of the label group_by, or "(no …)", as their first frame."""
+        """{stack: value}; the first frame is the value of the label group_by, or "(no …)"."""
         total = collections.Counter()
         rule = rule_of(type_name)
 
@@ -512,7 +520,7 @@ class Oracle:
         choose = self.chosen if rule == "sum" else self.snapshots
         for labels, profiles in choose(type_name, matches, start_ns, end_ns):
             since = since_of(profiles)
-            for time_ns, key, value in told(rule, profiles, key_of_series(labels)):
+            for time_ns, key, value in row_values(rule, profiles, key_of_series(labels)):
                 if rule == "difference":
                     since_ns = since[time_ns]
                     from_ns, to_ns = max(since_ns, start_ns), min(time_ns, end_ns)
@@ -525,7 +533,7 @@ class Oracle:
         return {stack: value for stack, value in total.items() if value}
 
     def merged_means(self, series, type_name, start_ns, end_ns, key_of_series):
-        """By the time for which snapshots hold in the window."""
+        """Weights snapshots by the time for which they are valid in the window."""
         total, covered = collections.Counter(), Steps(start_ns, end_ns, end_ns - start_ns)
         for labels, profiles in series:
             times = [time_ns for time_ns, _ in profiles]
@@ -537,10 +545,11 @@ class Oracle:
             for hour in {
                 time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)
             }:
-                moments = [time_ns for time_ns in times if time_ns // HOUR == hour]
-                mean = fractions.Fraction(sum(holds[time_ns] for time_ns in moments), len(moments))
-                holds.update({time_ns: mean for time_ns in moments})
-            for time_ns, key, value in told("mean", profiles, key_of_series(labels)):
+                in_hour = [time_ns for time_ns in times if time_ns // HOUR == hour]
+                total = sum(holds[time_ns] for time_ns in in_hour)
+                mean = fractions.Fraction(total, len(in_hour))
+                holds.update({time_ns: mean for time_ns in in_hour})
+            for time_ns, key, value in row_values("mean", profiles, key_of_series(labels)):
                 total[key] += value * holds[time_ns]
         covered_ns = covered.covered_ns((), start_ns, end_ns)
         return {
@@ -551,7 +560,7 @@ class Oracle:
 
 
 def since_of(profiles):
-    """{time of each snapshot but the first: since when it tells what was gained}, of one series."""
+    """For one series: {time of each snapshot but the first: start of the interval of its gain}."""
     times = [time_ns for time_ns, _ in profiles]
     since = {}
     for i, ((before_ns, rows_before), (time_ns, rows)) in enumerate(zip(profiles, profiles[1:])):
@@ -564,8 +573,8 @@ def since_of(profiles):
     return since
 
 
-def told(rule, profiles, key_of):
-    """[(time, key, value)] of one series: its rows, or what they gained since the snapshot before."""
+def row_values(rule, profiles, key_of):
+    """[(time, key, value)] of one series: its rows, or their gain since the previous snapshot."""
     keyed = []
     for time_ns, rows in profiles:
         by_key, by_stack = collections.Counter(), collections.Counter()

@@ -1,4 +1,4 @@
-"""An HTTP proxy in front of an S3 server that spoils chosen requests in chosen ways."""
+"""An HTTP proxy in front of an S3 server that corrupts selected requests."""
 
 import http.client
 import socket
@@ -8,7 +8,7 @@ import struct
 import threading
 
 ERROR = '<?xml version="1.0"?><Error><Code>{}</Code><Message>by the test</Message>{}</Error>'
-CANNED = {  # name: (status, code, more of the body, header fields)
+CANNED = {  # name: (status, code, rest of the body, header fields)
     "500": (500, "InternalError", "", {}),
     "502": (502, "", "", {}),
     "503": (503, "SlowDown", "", {}),
@@ -47,7 +47,7 @@ class Handler(socketserver.StreamRequestHandler):
             return self.reset()
         if fault == "hang":
             self.connection.settimeout(30)
-            self.rfile.read(1)  # until the client has had enough
+            self.rfile.read(1)  # until the client gives up
             return False
         if fault in CANNED:
             status, code, more, extra = CANNED[fault]
@@ -83,7 +83,7 @@ class Handler(socketserver.StreamRequestHandler):
             self.head(reply.status, {**headers, "Transfer-Encoding": "chunked"})
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data) // 2 + 1, data[: len(data) // 2 + 1]))
             return False
-        if fault == "cut-unknown":  # no length at all: nothing but the end of the connection
+        if fault == "cut-unknown":  # no length: the end of the connection ends the body
             self.head(reply.status, {**headers, "Connection": "close"})
             self.wfile.write(data[: len(data) // 2])
             return False
@@ -96,7 +96,7 @@ class Handler(socketserver.StreamRequestHandler):
             return False
         if fault == "other-range" and "Content-Range" in headers:
             headers["Content-Range"] = "bytes 0-0/1"
-        if fault == "whole":  # as if the range had not been understood
+        if fault == "whole":  # as if the server ignored the range
             headers.pop("Content-Range", None)
             self.answer(200, headers, data)
             return True
@@ -120,7 +120,7 @@ class Handler(socketserver.StreamRequestHandler):
 
 
 class FaultProxy(socketserver.ThreadingTCPServer):
-    """Faults are given by plan(); requests are recorded in seen as "METHOD target"."""
+    """plan() sets faults; seen records requests as "METHOD target"."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -144,7 +144,8 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         self.thread.start()
 
     def plan(self, *faults, always=None, wanted=""):
-        """Spoils the next requests that hold wanted in "METHOD target", then all if always."""
+        """Corrupts the next requests whose "METHOD target" contains wanted, or all of them if
+        always."""
         with self.lock:
             self.faults, self.always, self.wanted = list(faults), always, wanted
             self.seen = []
@@ -162,7 +163,7 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         return any(text in request for request in self.seen)
 
     def wait_for(self, text):
-        """Until a request that holds text has come."""
+        """Waits for a request that contains text."""
         with self.lock:
             assert self.lock.wait_for(lambda: self.has_seen(text), 60)
 

@@ -1,13 +1,13 @@
 #!/bin/sh
-# A real S3 server of one's own for tests: radosgw over one monitor and one storage daemon, from the
-# distribution's packages (sh deploy/install-packages.sh s3), on free ports of 127.0.0.1.
-#   sh tests/s3/radosgw.sh start DIR    fresh, all files in DIR; the settings of its clients are then
-#                                       in DIR/environment; about 20 s
-#   sh tests/s3/radosgw.sh kill DIR     radosgw and the storage daemon, with SIGKILL
+# A real S3 server for tests: radosgw with one monitor and one storage daemon, from the distribution's
+# packages (sh deploy/install-packages.sh s3), on free ports of 127.0.0.1.
+#   sh tests/s3/radosgw.sh start DIR    new, with all files in DIR; writes settings of clients to
+#                                       DIR/environment; takes about 20 s
+#   sh tests/s3/radosgw.sh kill DIR     kills radosgw and the storage daemon with SIGKILL
 #   sh tests/s3/radosgw.sh resume DIR   starts them again, on the same ports
-#   sh tests/s3/radosgw.sh stop DIR     ends all; DIR stays
-# RADOSGW_STORE=memstore keeps objects in memory; the default, bluestore, in a sparse file of 4 GiB
-# and thus over SIGKILL.
+#   sh tests/s3/radosgw.sh stop DIR     ends all processes; DIR stays
+# RADOSGW_STORE=memstore keeps objects in memory; the default, bluestore, keeps them in a sparse file of
+# 4 GiB, so that they survive SIGKILL.
 set -eu
 action=${1:?start, kill, resume or stop} dir=${2:?a folder}
 store=${RADOSGW_STORE:-bluestore}
@@ -67,12 +67,12 @@ PERFOLIO_TEST_S3_REGION=$region
 END
 }
 
-# Runs a command; what it says is shown only if all fails.
+# Runs a command; prints its output only if all fails.
 quietly() {
     "$@" >>"$dir/setup.log" 2>&1
 }
 
-# The storage daemon may meet a monitor that does not know its own id yet, and then gives up.
+# The storage daemon exits if the monitor does not know its own id yet.
 is_storage_up() {
     pid=$(cat "$dir/osd.0.pid" 2>/dev/null || true)
     if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
@@ -91,7 +91,7 @@ start_storage() {
     wait_until answers
 }
 
-# Until command succeeds, for two minutes at most.
+# Waits until the command succeeds, at most two minutes.
 wait_until() {
     end=$(($(date +%s) + 120))
     until "$@" >"$dir/wait.log" 2>&1; do
@@ -133,7 +133,7 @@ start() {
     write_environment
 }
 
-# Sends a signal to the daemons named, and waits until they are gone.
+# Sends a signal to the given daemons and waits until they have ended.
 end() {
     signal=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts an S3 server (radosgw.sh) and runs over it: the object store's tests, the tests of servers
-# whose profiles are in a bucket, and those of the store and of shares that others run over a folder.
+# Starts an S3 server (radosgw.sh) and runs tests with it: those of the object store, those of servers
+# with a bucket, and those of the store and of shares that otherwise use a folder.
 #   sh tests/s3/run.sh [pytest arguments instead of these tests]
 set -eu
 cd "$(dirname "$0")/../.."

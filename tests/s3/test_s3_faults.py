@@ -1,5 +1,6 @@
-"""The S3 object store against a real radosgw, directly and through a proxy that spoils requests:
-what is acknowledged is there, what is read is whole, and what fails says so. Run by make test-s3."""
+"""The S3 object store with a real radosgw, directly and through a proxy that corrupts requests:
+acknowledged data is stored, data that is read is complete, and failures are reported. Run by make
+test-s3."""
 
 import os
 import pathlib
@@ -30,7 +31,7 @@ BODY = ["cut", "cut-chunks", "cut-unknown", "stall"]
 
 
 class Failed(Exception):
-    """An "error CODE MESSAGE" of the tool."""
+    """An "error CODE MESSAGE" of object_tool."""
 
     @property
     def code(self):
@@ -79,7 +80,7 @@ class Tool:
 
 @pytest.fixture(scope="session")
 def radosgw(tmp_path_factory):
-    """The one that run.sh started, or one of its own."""
+    """The radosgw that run.sh started, or a new one."""
     given = os.environ.get(PREFIX + "DIR")
     folder = pathlib.Path(given) if given else tmp_path_factory.mktemp("radosgw")
     script = ["sh", str(ROOT / "tests" / "s3" / "radosgw.sh")]
@@ -380,7 +381,7 @@ def test_what_was_acknowledged_is_whole_after_the_server_was_killed(
         content[f"kill/{i}"] = path
     for i, (key, path) in enumerate(content.items()):
         tool.tell("write", key, path)
-        if i in (10, 29):  # perhaps while the request is under way; 29 has three parts
+        if i in (10, 29):  # perhaps while a request is in flight; 29 has three parts
             radosgw["act"]("kill")
             radosgw["act"]("resume")
         tool.read()

@@ -1,26 +1,31 @@
 #!/usr/bin/env python3
-"""Eight honest clients beside four attackers, for a quarter of an hour: `make soak-hostile`.
+"""Well-behaved clients while four attackers work, for a quarter of an hour: `make soak-hostile`.
 
-    SOAK_SECONDS=900         how long the attacks take; the same honest clients run QUIET_SECONDS (180) alone before, and
-                             before that WARM_SECONDS (300), not counted: the readers' windows of five minutes are as
-                             full in the quiet time as in the attacked one
-    SOAK_RSS_MIB=1024        what the server may hold
-    SOAK_ATTACKS=names,...   only these attacks, to find out which of them costs honest clients their time
+    SOAK_SECONDS=900         duration of the attacks. The same clients first run alone, WARM_SECONDS
+                             (300) without measuring and QUIET_SECONDS (180) with, so that the
+                             readers' windows of five minutes are equally full in both measurements
+    SOAK_RSS_MIB=1024        maximum memory of the server
+    SOAK_ATTACKS=names,...   only these attacks, to find which of them slows other clients
 
-Honest clients: four agents, each a service of one team that sends a profile every half second, and four readers of the
-same team, which ask for the top table, the flame graph, the values over time and the list of series of the last minutes.
-Each comes from an address of its own (127.0.1.x). Attackers:
+Well-behaved clients: four agents of one team, each with a service that sends a profile every half
+second, and four readers of the same team, which request the top table, the flame graph, values over
+time and the list of series of the last minutes. Each has its own address (127.0.1.x). Attackers:
 
-    names          an ingest token of the same team: names of 100 MB that gzip makes small, thousands of long names,
-                   profiles of next year, inflation bombs
-    connections    as many idle TLS connections as it gets, from one address, then from twenty
-    amplification  anonymous shares that render to very large pictures and folded files, eight requests at a time
-    lock-out       wrong passwords for a person of the team from 100 addresses; the person signs in all the while, with
-                   a browser that keeps the device cookie of its first sign-in, as browsers do
+    names          an ingest token of the same team: names of 100 MB in small gzip bodies,
+    thousands of
+                   long names, profiles dated next year, decompression bombs
+    connections    as many idle TLS connections as possible, from one address, then from twenty
+    amplification  anonymous shares that render to very large pictures and folded files, eight
+    requests
+                   at a time
+    lock-out       wrong passwords for a user of the team from 100 addresses, while the user signs
+    in
+                   with a browser that keeps the device cookie of its first sign-in
 
-It fails when the p99 of an honest kind of request is more than twice that of the quiet time (and above 20 ms), when a
-profile that was acknowledged is missing or counts twice, when an honest request is refused, when the person cannot sign
-in, when the server holds too much memory, or when a refusal of an attack does not say what its limit is.
+The run fails if the p99 of a kind of well-behaved request is more than twice that of the quiet
+time (and above 20 ms), if an acknowledged profile is missing or counts twice, if a well-behaved
+request is refused, if the user cannot sign in, if the server uses too much memory, or if the
+refusal of an attack does not name its limit.
 """
 import concurrent.futures
 import gzip
@@ -51,13 +56,14 @@ WARM_SECONDS = float(os.environ.get("WARM_SECONDS", "300"))
 RSS_MIB = int(os.environ.get("SOAK_RSS_MIB", "1024"))
 CHOSEN = os.environ.get("SOAK_ATTACKS", "").split(",")
 DEVICE_COOKIE = "__Host-perfolio_device"
-FLOOR_MS = 20  # below this a ratio says nothing
+FLOOR_MS = 20  # smaller times are noise
 SAMPLE_NS = 10_000_000
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
 def make_profile(time_ns, names, stacks=None, duration_ns=500_000_000):
-    """gzip pprof of functions with these names; stacks: numbers of functions from the leaf, one CPU sample each."""
+    """gzip pprof of functions with these names; stacks: indexes of functions from the leaf, one CPU
+    sample each."""
     strings = Strings()
     out = [block(1, integer(1, strings["cpu"]) + integer(2, strings["nanoseconds"]))]
     for stack in stacks or [range(len(names), 0, -1)]:
@@ -72,14 +78,14 @@ def make_profile(time_ns, names, stacks=None, duration_ns=500_000_000):
 
 
 class Client:
-    """One kept connection from an address of its own. Counts what it is answered."""
+    """One keep-alive connection from its own address, which counts its responses."""
 
     def __init__(self, target, address, token=None):
         self.target, self.address, self.token = target, address, token
         self.connection = self.device_cookie = None
 
     def request(self, method, path, body=None, headers=None, timeout=60):
-        """(status, headers, body); a connection that breaks is (0, {}, reason)."""
+        """Returns (status, headers, body), or (0, {}, reason) if the connection breaks."""
         fields = dict(headers or {})
         if self.token:
             fields["Authorization"] = f"Bearer {self.token}"
@@ -114,13 +120,13 @@ class Client:
             self.connection = None
 
 
-# ---- honest clients: each returns {"kind": [ms], "refused": [text], "sent": {service: count}} ----
+# ---- clients: each returns {"kind": [ms], "refused": [text], "sent": {service: count}} ----
 
 
 def timed(figures, kind, client, method, path, body=None, accepted=(200,)):
     begun = time.monotonic()
     status, _, content = client.request(method, path, body)
-    if status == 0:  # a kept connection that was idle: once more on a fresh one
+    if status == 0:  # an idle connection may be closed: retry on a new one
         status, _, content = client.request(method, path, body)
     figures.setdefault(kind, []).append((time.monotonic() - begun) * 1000)
     if status not in accepted:
@@ -225,7 +231,7 @@ def attack_names(target, seconds):
 
 
 def attack_connections(target, seconds):
-    """Opens TLS connections and leaves them idle; those that the server closed are opened again."""
+    """Opens TLS connections and leaves them idle; opens those again that the server closes."""
     figures, end, held, most, turn = {}, time.monotonic() + seconds, [], 0, 0
     context = ssl.create_default_context(cafile=target["ca"])
     while time.monotonic() < end:
@@ -249,7 +255,7 @@ def attack_connections(target, seconds):
 
 
 def amplifying_share():
-    """A few KB of 250 deep stacks of long names: written out, the stacks are 250 MB."""
+    """A few KB of 250 deep stacks of long names, which need 250 MB as folded text."""
     names = [f"f{i}_" + "n" * 10_000 for i in range(100)] + [f"leaf{i}" for i in range(250)]
     stacks = [[101 + i, *range(100, 0, -1)] for i in range(250)]
     return make_profile(time.time_ns(), names, stacks)
@@ -312,7 +318,8 @@ ATTACKS = {
 
 
 def attack(name, target, seconds, results):
-    """Attackers have machines of their own. Here they compute only while neither the server nor an honest client does."""
+    """Real attackers use their own machines, so here they run only when neither the server nor a
+    client needs a processor."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     results.put((name, ATTACKS[name](target, seconds)))
 
@@ -322,7 +329,7 @@ def run_client(job, target, seconds):
 
 
 def run_honest(target, seconds):
-    """Figures of all honest clients, joined."""
+    """Results of all clients, joined."""
     jobs = [(agent, i) for i in range(4)] + [(reader, i) for i in range(4)] + [(person, 0)]
     joined = {}
     with concurrent.futures.ProcessPoolExecutor(
@@ -352,7 +359,7 @@ def resident_mib(pid, key="VmRSS"):
 
 
 def stored_total(target, service):
-    """The sum of all of a service's samples, as the server sees it now."""
+    """The sum of all samples of a service that the server stores now."""
     query = urllib.parse.urlencode(
         {
             "query": f'{CPU}{{service_name="{service}"}}',
@@ -370,7 +377,8 @@ def stored_total(target, service):
 
 
 NAMES_ITS_LIMIT = re.compile(
-    r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|no profile",
+    r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|"
+    r"no profile",
     re.I,
 )
 
@@ -378,13 +386,14 @@ NAMES_ITS_LIMIT = re.compile(
 def judge(target, warm, quiet, loud, attacks, peak_mib):
     faults = []
     print(
-        f"{'honest requests':<12} {'quiet p50':>10} {'p99':>8} {'attacked p50':>13} {'p99':>8} {'ratio':>6}"
+        f"{'requests':<15} {'quiet p50':>7} {'p99':>8} {'attacked p50':>13} {'p99':>8} {'ratio':>6}"
     )
     for kind in ("ingest", "top", "flame", "range", "series", "sign-in"):
         figures = [percentile(part[kind], share) for part in (quiet, loud) for share in (0.5, 0.99)]
         ratio = figures[3] / figures[1]
         print(
-            f"{kind:<15} {figures[0]:>7.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} {figures[3]:>8.1f} {ratio:>6.2f}"
+            f"{kind:<15} {figures[0]:>9.1f} {figures[1]:>8.1f} {figures[2]:>13.1f} "
+            f"{figures[3]:>8.1f} {ratio:>6.2f}"
         )
         if ratio > 2 and figures[3] > FLOOR_MS:
             faults.append(f"p99 of {kind} is {ratio:.2f} times the quiet one")

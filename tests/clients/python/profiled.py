@@ -1,5 +1,6 @@
-"""A small program that keeps a processor busy under Pyroscope's agent for Python, until it has sent what
-it saw: profiled.py SERVER TOKEN SERVICE"""
+"""Keeps a processor busy under Pyroscope's agent for Python until the agent has sent its profile.
+
+  profiled.py SERVER TOKEN SERVICE"""
 
 import logging
 import sys

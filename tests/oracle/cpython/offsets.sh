@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says where things lie in CPython, by its own headers, for the tables of agent/interpreter/cpython_layout.c:
+# Prints offsets in CPython's structures, from its headers, for agent/interpreter/cpython_layout.c:
 #   sh tests/oracle/cpython/offsets.sh INCLUDE_FOLDER ...      such as /usr/include/python3.11
 set -eu
 folder=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says where things lie in Ruby, by its own headers, for the tables of agent/interpreter/ruby_layout.c:
+# Prints offsets in Ruby's structures, from its header, for agent/interpreter/ruby_layout.c:
 #   sh tests/oracle/ruby/offsets.sh HEADER ...      such as
 #   /usr/include/x86_64-linux-gnu/ruby-3.1.0/rb_mjit_min_header-3.1.7.h (2.6 to 3.2 install one)
 set -eu
