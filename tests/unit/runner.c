@@ -1,12 +1,11 @@
 /*
- * runner: the one program that holds all unit tests.
- *
- * Each test_*.c keeps its own main, which tests/unit/test.h renames and registers here, so that the
- * code under test is linked once instead of once per file. A name selects the file: the name by
- * which the program was started (the Makefile makes a link test_x for each test_x.c) or its only
- * argument. Files share no process, so a test may change the locale, signals or limits. TEST_FILTER
- * is a pattern of cmocka (* and ?) that selects functions. Without a name the program lists the
- * files.
+ * runner: the program that contains all unit tests. Each test_*.c has a main function, which
+ * tests/unit/test.h renames and registers here, so that the code under test is linked once instead
+ * of once per file. The program runs one file: that with the name of the program (the Makefile
+ * creates a link test_x for each test_x.c) or that of its only argument. Each file runs in its own
+ * process, so a test may change the locale, signals or limits. The environment variable
+ * TEST_FILTER, a pattern of cmocka (* and ?), selects functions. Without a name the program lists
+ * the files.
  */
 #include "tests/unit/test.h"
 

@@ -1,7 +1,7 @@
 /*
- * test: the header that every unit test includes; cmocka needs these headers before its own, in
- * this order. Where the Makefile defines TEST_MAIN, main gets that name and is registered with the
- * runner (tests/unit/runner.c) as the tests of TEST_FILE.
+ * test: included by every unit test, because cmocka needs these headers before its own, in this
+ * order. If TEST_MAIN is defined (Makefile), main gets that name and is registered with the runner
+ * (tests/unit/runner.c) as the tests of TEST_FILE.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
@@ -21,8 +21,8 @@ struct test_file {
 };
 void test_file_register(struct test_file *file);
 
-/* How many random inputs a test tries: full with TEST_FULL in the environment, as make test-long
- * sets it, else an eighth of that. */
+/* How many random inputs a test uses: full if TEST_FULL is in the environment, as in make test-
+ * long, else one eighth of that. */
 int test_rounds(int full);
 
 #ifdef TEST_MAIN

@@ -11,7 +11,7 @@ static void assert_refused(const char *release, bool is_refused)
         assert_non_null(strstr(err.message, "--force"));
 }
 
-static void refuses_kernels_that_hang_when_programs_run_at_perf_events(void **state)
+static void refuses_kernels_with_the_perf_event_deadlock(void **state)
 {
     (void)state;
     assert_refused("5.19.0-46-generic", true);
@@ -26,7 +26,7 @@ static void refuses_kernels_that_hang_when_programs_run_at_perf_events(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_kernels_that_hang_when_programs_run_at_perf_events),
+        cmocka_unit_test(refuses_kernels_with_the_perf_event_deadlock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

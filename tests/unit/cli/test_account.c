@@ -38,7 +38,7 @@ static int clean_environment(void **state)
     return 0;
 }
 
-static void keeps_what_is_saved(void **state)
+static void loads_what_was_saved(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -78,7 +78,7 @@ static void the_environment_wins(void **state)
     assert_string_equal(account.ca_file, "/etc/ca.pem");
 }
 
-static void a_kept_token_is_not_for_another_server(void **state)
+static void a_saved_token_is_not_sent_to_another_server(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -90,7 +90,7 @@ static void a_kept_token_is_not_for_another_server(void **state)
     assert_null(account.ca_file);
 }
 
-static void refuses_what_is_no_server_url(void **state)
+static void refuses_an_invalid_server_url(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -109,7 +109,7 @@ static void refuses_what_is_no_server_url(void **state)
     assert_string_equal(url, "https://h:1/prefix");
 }
 
-static void secrets_stay_on_this_machine_or_encrypted(void **state)
+static void secrets_are_sent_to_localhost_or_encrypted(void **state)
 {
     (void)state;
     assert_true(account_is_confidential("https://host"));
@@ -125,11 +125,11 @@ static void secrets_stay_on_this_machine_or_encrypted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(keeps_what_is_saved, clean_environment),
+        cmocka_unit_test_setup(loads_what_was_saved, clean_environment),
         cmocka_unit_test_setup(the_environment_wins, clean_environment),
-        cmocka_unit_test_setup(a_kept_token_is_not_for_another_server, clean_environment),
-        cmocka_unit_test(refuses_what_is_no_server_url),
-        cmocka_unit_test(secrets_stay_on_this_machine_or_encrypted),
+        cmocka_unit_test_setup(a_saved_token_is_not_sent_to_another_server, clean_environment),
+        cmocka_unit_test(refuses_an_invalid_server_url),
+        cmocka_unit_test(secrets_are_sent_to_localhost_or_encrypted),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }

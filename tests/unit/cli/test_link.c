@@ -64,7 +64,7 @@ static void takes_the_delete_token_from_the_fragment(void **state)
     assert_null(link.delete_token);
 }
 
-static void refuses_what_is_no_link(void **state)
+static void refuses_invalid_links(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -116,7 +116,7 @@ int main(void)
         cmocka_unit_test(reads_ids_and_pages),
         cmocka_unit_test(reads_diffs),
         cmocka_unit_test(takes_the_delete_token_from_the_fragment),
-        cmocka_unit_test(refuses_what_is_no_link),
+        cmocka_unit_test(refuses_invalid_links),
         cmocka_unit_test(compares_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void writes_whole_files_and_replaces_only_when_asked(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-static void what_is_not_committed_leaves_nothing(void **state)
+static void an_uncommitted_file_is_removed(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -84,7 +84,7 @@ static void what_is_not_committed_leaves_nothing(void **state)
 
 static bool is_interrupted_early;
 
-/* In the place of the C library's: somebody presses Ctrl-C as soon as the file is there. */
+/* Replaces the function of the C library: the user presses Ctrl-C as soon as the file exists. */
 int mkostemp(char *path, int flags)
 {
     memcpy(path + strlen(path) - 6, "AAAAAA", 6);
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_whole_files_and_replaces_only_when_asked),
-        cmocka_unit_test(what_is_not_committed_leaves_nothing),
+        cmocka_unit_test(an_uncommitted_file_is_removed),
         cmocka_unit_test(an_interrupt_right_after_opening_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

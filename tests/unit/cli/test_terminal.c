@@ -15,7 +15,7 @@ static void assert_clean(const char *from, const char *expected)
     assert_string_equal((const char *)text.data, expected);
 }
 
-static void text_from_outside_cannot_steer_the_terminal(void **state)
+static void untrusted_text_cannot_control_the_terminal(void **state)
 {
     (void)state;
     assert_clean("plain Grüße 日本", "plain Grüße 日本");
@@ -86,7 +86,7 @@ int main(void)
 {
     setlocale(LC_CTYPE, "C.UTF-8");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_from_outside_cannot_steer_the_terminal),
+        cmocka_unit_test(untrusted_text_cannot_control_the_terminal),
         cmocka_unit_test(widths_are_columns),
         cmocka_unit_test(cells_are_padded_or_cut),
         cmocka_unit_test(a_silent_terminal_prints_and_frees_nothing),

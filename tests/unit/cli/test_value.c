@@ -41,7 +41,7 @@ static void writes_values_in_the_unit_that_fits(void **state)
     assert_value(9.3e18, "count", "9.3e+18");
 }
 
-static void a_unit_cannot_steer_the_terminal(void **state)
+static void a_unit_cannot_control_the_terminal(void **state)
 {
     (void)state;
     assert_value(1, "\033[31m", "1 ");
@@ -67,7 +67,7 @@ static void counts_have_separators(void **state)
     assert_string_equal(value_count(INT64_MIN, text), "-9,223,372,036,854,775,808");
 }
 
-static void times_are_told_as_distances(void **state)
+static void times_are_shown_relative_to_now(void **state)
 {
     (void)state;
     char text[VALUE_TEXT_BYTES];
@@ -85,10 +85,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_values_in_the_unit_that_fits),
-        cmocka_unit_test(a_unit_cannot_steer_the_terminal),
+        cmocka_unit_test(a_unit_cannot_control_the_terminal),
         cmocka_unit_test(deltas_have_a_sign),
         cmocka_unit_test(counts_have_separators),
-        cmocka_unit_test(times_are_told_as_distances),
+        cmocka_unit_test(times_are_shown_relative_to_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

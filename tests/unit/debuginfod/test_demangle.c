@@ -11,7 +11,7 @@ static void assert_name(const char *linkage_name, enum demangle_names names, con
         fail_msg("%s: %.*s", linkage_name, SPAN_PRINT(buf_span(&output)));
 }
 
-static void names_of_cpp_and_rust_are_for_people(void **state)
+static void names_of_cpp_and_rust_are_demangled(void **state)
 {
     (void)state;
     assert_name("_ZN3FooC4Ev", DEMANGLE_ANY, "Foo::Foo()");
@@ -22,7 +22,7 @@ static void names_of_cpp_and_rust_are_for_people(void **state)
     assert_name("_RNvC6_123foo3bar", DEMANGLE_ANY, "123foo::bar");
 }
 
-static void what_compilers_put_behind_names_goes(void **state)
+static void compiler_suffixes_are_removed(void **state)
 {
     (void)state;
     assert_name("_Z3fooi.cold", DEMANGLE_ANY, "foo(int)");
@@ -51,7 +51,7 @@ static void other_names_stay(void **state)
     assert_name("main.(*T).part", DEMANGLE_GO, "");
 }
 
-static void names_that_are_made_to_hurt_end(void **state)
+static void hostile_names_take_bounded_time(void **state)
 {
     (void)state;
     enum demangle_names names = DEMANGLE_ANY;
@@ -74,10 +74,10 @@ static void names_that_are_made_to_hurt_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_cpp_and_rust_are_for_people),
-        cmocka_unit_test(what_compilers_put_behind_names_goes),
+        cmocka_unit_test(names_of_cpp_and_rust_are_demangled),
+        cmocka_unit_test(compiler_suffixes_are_removed),
         cmocka_unit_test(other_names_stay),
-        cmocka_unit_test(names_that_are_made_to_hurt_end),
+        cmocka_unit_test(hostile_names_take_bounded_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

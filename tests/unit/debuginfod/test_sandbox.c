@@ -18,10 +18,10 @@
 static const struct sandbox_limits limits = {
     .memory_bytes = 256 << 20, .output_bytes = 1 << 20, .cpu_s = 10};
 
-/* How a child ends that does this inside of the sandbox: its wait status. */
+/* Runs the action in a child in the sandbox; returns the wait status of the child. */
 static int status_of(int (*action)(void))
 {
-    if (IS_SANITIZED) /* the limit of address space leaves no room for their shadow memory */
+    if (IS_SANITIZED) /* the limit of address space is too small for shadow memory */
         skip();
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -76,7 +76,7 @@ static int change_name(void)
     return rename("/tmp/a", "/tmp/b");
 }
 
-static void the_network_programs_and_other_processes_are_out_of_reach(void **state)
+static void network_programs_and_other_processes_are_inaccessible(void **state)
 {
     (void)state;
     assert_killed(open_socket);
@@ -102,7 +102,7 @@ static int open_files(void)
     return open("/tmp/perfolio-sandbox", O_RDWR | O_CREAT, 0600) >= 0 || errno != EACCES;
 }
 
-static void files_are_refused_by_an_error_that_libraries_live_with(void **state)
+static void opening_a_file_fails_with_an_error(void **state)
 {
     (void)state;
     int status = status_of(open_files);
@@ -133,7 +133,7 @@ static int take_too_much(void)
     return mem_alloc(1 << 30, 1) == NULL;
 }
 
-static void more_memory_ends_the_process_alone(void **state)
+static void more_memory_ends_only_the_process(void **state)
 {
     (void)state;
     int status = status_of(take_too_much);
@@ -144,11 +144,11 @@ static void more_memory_ends_the_process_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_network_programs_and_other_processes_are_out_of_reach),
+        cmocka_unit_test(network_programs_and_other_processes_are_inaccessible),
         cmocka_unit_test(memory_never_becomes_code),
-        cmocka_unit_test(files_are_refused_by_an_error_that_libraries_live_with),
+        cmocka_unit_test(opening_a_file_fails_with_an_error),
         cmocka_unit_test(memory_can_be_used_up_to_its_limit),
-        cmocka_unit_test(more_memory_ends_the_process_alone),
+        cmocka_unit_test(more_memory_ends_only_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* xorshift64*: the same numbers on every machine. */
+/* xorshift64*: the same numbers on all platforms. */
 static inline uint64_t random_next(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -64,7 +64,7 @@ static inline struct random_shape random_shape(uint64_t *state)
 
 enum { RANDOM_STRINGS = 64 };
 
-/* Strings: 0 "", 1.. "name<i>", some with bytes that are no UTF-8 and shared beginnings. */
+/* Strings: 0 "", 1.. "name<i>", some with invalid UTF-8 and common prefixes. */
 static inline struct span *random_strings(struct arena *arena)
 {
     struct span *strings = arena_new(arena, struct span, RANDOM_STRINGS);
@@ -91,7 +91,7 @@ static inline struct profile *random_tables(struct arena *arena, uint64_t *state
     }
     struct profile_mapping *mapping = arena_new(arena, struct profile_mapping, mappings);
     for (uint32_t i = 0; i < mappings; i++) {
-        /* Start and offset agree, so that addresses stay as they are; others have a test. */
+        /* Start and offset agree, so addresses do not change; another test covers the others. */
         mapping[i].start = mapping[i].offset = (uint64_t)i << 20;
         mapping[i].limit = ((uint64_t)i + 1) << 20;
         mapping[i].filename = 40 + i;
@@ -132,7 +132,7 @@ static inline void random_stacks(struct batch *batch, uint64_t *state, uint32_t 
     uint32_t *stack = arena_new(batch->arena, uint32_t, count * (size_t)40);
     for (uint32_t i = 1; i < count; i++) {
         uint64_t at = starts[i];
-        /* Leaf first; callers are few, so that stacks share them. */
+        /* Leaf first; there are few callers, so stacks share them. */
         const uint32_t depth = random_below(state, 40);
         for (uint32_t j = 0; j < depth; j++)
             stack[at++] = random_below(state, 1 + batch->tables->location_count * (j < 3 ? 1 : 0) +
@@ -249,7 +249,7 @@ static inline void random_profiles(struct batch *batch, uint64_t *state,
     }
 }
 
-/* In an arena of its own: batch_destroy. */
+/* In its own arena, which batch_destroy frees. */
 static inline struct batch *random_batch(uint64_t *state, const struct random_shape *shape)
 {
     struct arena *arena = arena_create();

@@ -44,7 +44,8 @@ static void lines_are_found_by_ranges(void **state)
 static void lines_are_found_by_locations(void **state)
 {
     (void)state;
-    /* RESUME without a column, one line further, long with -2, none. */
+    /* A RESUME without a column; the next line; a long entry with line delta -2; an entry without
+     * a line. */
     const uint8_t bytes[] = {
         0x80 | 13 << 3, 0, 0x80 | 11 << 3 | 1, 4, 8, 0x80 | 14 << 3, 5, 0, 1, 1, 0x80 | 15 << 3};
     const struct span table = span_of(bytes, sizeof(bytes));
@@ -57,7 +58,7 @@ static void lines_are_found_by_locations(void **state)
     assert_int_equal(line(form, table, 10), 0);
 }
 
-static void a_line_is_never_below_1(void **state)
+static void lines_below_1_become_1(void **state)
 {
     (void)state;
     const uint8_t bytes[] = {0, 0x81, 2, 0x81};
@@ -89,11 +90,11 @@ static void characters_become_utf8(void **state)
     assert_text(span_of(four, sizeof(four)), 4, "🐍y\xEF\xBF\xBD");
 }
 
-static void forms_of_strings_are_told_by_their_bits(void **state)
+static void bits_determine_the_form_of_a_string(void **state)
 {
     (void)state;
     struct cpython_text_form form;
-    /* Interned, one byte, compact, ASCII; until 3.13 and from 3.14 on. */
+    /* Interned, one byte per character, compact, ASCII: the layout until 3.13, and that of 3.14. */
     assert_true(cpython_text_form(1 | 1 << 2 | 1 << 5 | 1 << 6, &form));
     assert_true(form.is_ascii && form.character_bytes == 1);
     assert_true(cpython_text_form(1 | 2 << 16 | 1 << 19, &form));
@@ -124,7 +125,7 @@ static void layouts_fit_what_the_kernel_reads(void **state)
     assert_null(cpython_layout_find(0));
 }
 
-static void a_process_that_says_its_layout_is_believed_within_bounds(void **state)
+static void a_layout_from_the_process_is_checked(void **state)
 {
     (void)state;
     uint64_t words[CPYTHON_OFFSETS_BYTES / 8] = {0};
@@ -138,16 +139,16 @@ static void a_process_that_says_its_layout_is_believed_within_bounds(void **stat
     words[2] = 1;
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_BUILD);
     words[2] = 0;
-    words[28 + 1] = 8;   /* a frame's previous one */
-    words[28 + 3] = 56;  /* its instruction */
-    words[28 + 5] = 70;  /* its owner */
-    words[34 + 2] = 120; /* a code object's name */
-    words[34 + 4] = 136; /* its lines */
-    words[34 + 5] = 68;  /* its first line */
+    words[28 + 1] = 8;   /* previous frame of a frame */
+    words[28 + 3] = 56;  /* instruction of a frame */
+    words[28 + 5] = 70;  /* owner of a frame */
+    words[34 + 2] = 120; /* name of a code object */
+    words[34 + 4] = 136; /* line table of a code object */
+    words[34 + 5] = 68;  /* first line of a code object */
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_READY);
     assert_int_equal(layout.frames.frame_bytes, 71);
     assert_int_equal(layout.frames.code_bytes, 76);
-    /* 3.14 has them elsewhere, the size of a string's head as the last. */
+    /* 3.14 has other offsets; the last one is the size of a string's header. */
     memcpy(words, (uint64_t[CPYTHON_OFFSETS_BYTES / 8]){words[0], 0x030E00F0}, sizeof(words));
     words[31 + 1] = 8;
     words[31 + 3] = 56;
@@ -165,7 +166,7 @@ static void a_process_that_says_its_layout_is_believed_within_bounds(void **stat
     assert_int_equal(cpython_layout_read(offsets, &layout), INTERPRETER_REFUSED_LAYOUT);
 }
 
-/* ---- functions, as they lie in a process: this one ---- */
+/* ---- functions in the memory of a process: this one ---- */
 
 enum { OBJECT_BYTES = 256, TEXT_BYTES = 64, LINES_BYTES = 20000, FUNCTIONS = 40 };
 
@@ -229,8 +230,8 @@ static struct span find_function(const struct functions *functions, struct cpyth
     return name.function;
 }
 
-/* All have their names, whether they are kept or not. */
-static void what_is_known_of_functions_is_shared_by_all(void **state)
+/* All processes get the names, whether the cache keeps them or not. */
+static void processes_share_the_budget_of_known_functions(void **state)
 {
     (void)state;
     enum { COUNT = 20 };
@@ -257,8 +258,8 @@ static void what_is_known_of_functions_is_shared_by_all(void **state)
     code_budget_fini(&budget);
 }
 
-/* What lies at one address is another function again and again. */
-static void functions_that_change_take_no_more_and_more(void **state)
+/* The code object at one address is replaced again and again. */
+static void replaced_functions_free_their_memory(void **state)
 {
     (void)state;
     static struct functions functions;
@@ -283,13 +284,13 @@ int main(void)
         cmocka_unit_test(lines_are_found_by_increments),
         cmocka_unit_test(lines_are_found_by_ranges),
         cmocka_unit_test(lines_are_found_by_locations),
-        cmocka_unit_test(a_line_is_never_below_1),
+        cmocka_unit_test(lines_below_1_become_1),
         cmocka_unit_test(characters_become_utf8),
-        cmocka_unit_test(forms_of_strings_are_told_by_their_bits),
+        cmocka_unit_test(bits_determine_the_form_of_a_string),
         cmocka_unit_test(layouts_fit_what_the_kernel_reads),
-        cmocka_unit_test(a_process_that_says_its_layout_is_believed_within_bounds),
-        cmocka_unit_test(what_is_known_of_functions_is_shared_by_all),
-        cmocka_unit_test(functions_that_change_take_no_more_and_more),
+        cmocka_unit_test(a_layout_from_the_process_is_checked),
+        cmocka_unit_test(processes_share_the_budget_of_known_functions),
+        cmocka_unit_test(replaced_functions_free_their_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Which files are interpreters. */
+/* Detection of interpreters among mapped files. */
 #include "tests/unit/test.h"
 
 #include "agent/interpreter/interpreter.h"
@@ -56,7 +56,7 @@ struct program {
     struct binaries *binaries;
     struct processes *processes;
     struct interpreters *interpreters;
-    struct process *process; /* this one, which has path mapped */
+    struct process *process; /* this process, which has path mapped */
     char folder[64];
     char path[128]; /* a copy of an interpreter */
 };
@@ -87,8 +87,8 @@ static void tear_down(struct program *program)
     binaries_destroy(program->binaries);
 }
 
-/* Every mapping of every publication asks for it. */
-static void a_file_that_does_not_open_is_tried_again_in_a_while(void **state)
+/* Each publication looks at each mapping, so a file that cannot be opened needs a pause. */
+static void a_file_that_cannot_be_opened_is_retried_after_a_pause(void **state)
 {
     (void)state;
     struct program program;
@@ -99,7 +99,7 @@ static void a_file_that_does_not_open_is_tried_again_in_a_while(void **state)
     assert_null(program.process->interpreter);
     assert_true(program.process->unopened_ns >= before_ns + program.process->unopened_pause_ns);
     copy_interpreter(program.path);
-    program.process->unopened_ns = INT64_MAX; /* it is not time yet, however long the copy took */
+    program.process->unopened_ns = INT64_MAX; /* far in the future, however long the copy took */
     interpreters_note(program.interpreters, program.process);
     assert_null(program.process->interpreter);
     program.process->unopened_ns = clock_monotonic_ns();
@@ -108,7 +108,7 @@ static void a_file_that_does_not_open_is_tried_again_in_a_while(void **state)
     tear_down(&program);
 }
 
-static void a_file_that_one_process_cannot_show_is_tried_for_another_at_once(void **state)
+static void a_file_that_one_process_cannot_open_is_opened_by_another_at_once(void **state)
 {
     (void)state;
     struct program program;
@@ -121,8 +121,8 @@ static void a_file_that_one_process_cannot_show_is_tried_for_another_at_once(voi
     tear_down(&program);
 }
 
-/* Who begins another one for each step would have all of them tried each time. */
-static void a_child_waits_as_its_parent_does(void **state)
+/* Otherwise a program that starts a child for each step would cause an attempt per child. */
+static void a_child_inherits_the_pause_of_its_parent(void **state)
 {
     (void)state;
     struct program program;
@@ -139,9 +139,9 @@ static void a_child_waits_as_its_parent_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_does_not_open_is_tried_again_in_a_while),
-        cmocka_unit_test(a_file_that_one_process_cannot_show_is_tried_for_another_at_once),
-        cmocka_unit_test(a_child_waits_as_its_parent_does),
+        cmocka_unit_test(a_file_that_cannot_be_opened_is_retried_after_a_pause),
+        cmocka_unit_test(a_file_that_one_process_cannot_open_is_opened_by_another_at_once),
+        cmocka_unit_test(a_child_inherits_the_pause_of_its_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,15 @@
 
 /* ---- lines ---- */
 
-/* Entries begin at 0, 3 and 60: lines 7, 9, 12. */
+/* Entries at positions 0, 3 and 60, with lines 7, 9 and 12. */
 static struct ruby_lines make_lines(int32_t entries[9], uint64_t index[16])
 {
     const int32_t numbers[] = {7, 0, 0, 9, 0, 0, 12, 0, 0};
     memcpy(entries, numbers, sizeof(numbers));
     for (uint32_t position = 0; position < 54; position++)
         index[position / 9] |= (position < 3 ? UINT64_C(1) : 2) << (position % 9 * 7);
-    index[6] = 2;                        /* before the block */
-    index[8] = UINT64_C(1) << (60 - 54); /* its first part */
+    index[6] = 2;                        /* entries before the block */
+    index[8] = UINT64_C(1) << (60 - 54); /* entries before each part of the block */
     for (uint32_t part = 1; part < 8; part++)
         index[7] |= UINT64_C(1) << (9 * (part - 1));
     return (struct ruby_lines){
@@ -77,7 +77,7 @@ static void short_and_long_strings_are_found(void **state)
     assert_false(ruby_text_find(old, (const uint8_t *)object, &place));
 }
 
-static void what_is_not_utf8_is_replaced(void **state)
+static void invalid_utf8_is_replaced(void **state)
 {
     (void)state;
     uint8_t good[] = {'a', 0xC3, 0xA4}, bad[] = {'a', 0xE4, 'b'};
@@ -118,7 +118,7 @@ int main(void)
         cmocka_unit_test(one_entry_needs_no_index),
         cmocka_unit_test(an_index_is_as_long_as_its_sequence_needs),
         cmocka_unit_test(short_and_long_strings_are_found),
-        cmocka_unit_test(what_is_not_utf8_is_replaced),
+        cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(layouts_fit_what_the_kernel_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,16 +5,16 @@
 
 enum { NOWHERE = INTERPRETED_NOWHERE, ITEMS_MAX = 32 };
 
-/* Frames of the machine that are calls, by bits. */
+/* The native frames that are calls of the interpreter, as bits. */
 static bool is_call(const void *context, uint32_t native)
 {
     return *(const uint32_t *)context >> native & 1;
 }
 
-/* Wanted: "n0 i0 i1 n2" */
-static void assert_woven(uint32_t native_count, uint32_t calls,
-                         const struct interpreted_frame *frames, uint32_t frame_count,
-                         const char *wanted)
+/* wanted: for example "n0 i0 i1 n2", native and interpreted frames. */
+static void assert_merged(uint32_t native_count, uint32_t calls,
+                          const struct interpreted_frame *frames, uint32_t frame_count,
+                          const char *wanted)
 {
     const struct stack_merge merge = {.native_count = native_count,
                                       .frames = frames,
@@ -43,59 +43,59 @@ static struct interpreted_frame last(uint16_t native)
     return (struct interpreted_frame){.native = native, .flags = INTERPRETED_LAST};
 }
 
-static void groups_stand_where_their_anchors_are(void **state)
+static void groups_replace_their_anchors(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {inner(), last(1), last(3)};
-    assert_woven(5, 0, frames, 3, "n0 i0 i1 n2 i2 n4");
-    /* Whatever looks like a call: the anchor knows. */
-    assert_woven(5, 1, frames, 3, "n0 i0 i1 n2 i2 n4");
+    assert_merged(5, 0, frames, 3, "n0 i0 i1 n2 i2 n4");
+    /* The anchor decides, even if another frame looks like a call. */
+    assert_merged(5, 1, frames, 3, "n0 i0 i1 n2 i2 n4");
 }
 
-static void groups_without_anchors_stand_where_calls_are(void **state)
+static void groups_without_anchors_replace_calls(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {last(NOWHERE), last(NOWHERE)};
-    assert_woven(4, 1 << 1 | 1 << 2, frames, 2, "n0 i0 i1 n3");
-    assert_woven(4, 1 << 1, frames, 2, "n0 i0 n2 n3 i1");
-    assert_woven(4, 0, frames, 2, "n0 n1 n2 n3 i0 i1");
+    assert_merged(4, 1 << 1 | 1 << 2, frames, 2, "n0 i0 i1 n3");
+    assert_merged(4, 1 << 1, frames, 2, "n0 i0 n2 n3 i1");
+    assert_merged(4, 0, frames, 2, "n0 n1 n2 n3 i0 i1");
 }
 
-static void a_call_that_begins_or_ends_is_nobodys_place(void **state)
+static void a_call_that_begins_or_ends_is_not_replaced(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {last(NOWHERE), inner(), last(NOWHERE)};
-    assert_woven(6, 1 << 0 | 1 << 2 | 1 << 4, frames, 3, "n0 n1 i0 n3 i1 i2 n5");
-    /* Two more are not explained by that. */
-    assert_woven(6, 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5, frames, 3, "i0 n1 i1 i2 n3 n4 n5");
+    assert_merged(6, 1 << 0 | 1 << 2 | 1 << 4, frames, 3, "n0 n1 i0 n3 i1 i2 n5");
+    /* Two additional calls cannot be explained that way. */
+    assert_merged(6, 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5, frames, 3, "i0 n1 i1 i2 n3 n4 n5");
     const struct interpreted_frame known[] = {last(NOWHERE), last(2)};
-    assert_woven(4, 1 << 0 | 1 << 1 | 1 << 2, known, 2, "i0 n1 i1 n3");
+    assert_merged(4, 1 << 0 | 1 << 1 | 1 << 2, known, 2, "i0 n1 i1 n3");
 }
 
-static void a_group_that_was_not_found_goes_with_the_next_that_was(void **state)
+static void a_group_without_a_place_joins_the_next_one(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {last(NOWHERE), last(2)};
-    assert_woven(4, 0, frames, 2, "n0 n1 i0 i1 n3");
+    assert_merged(4, 0, frames, 2, "n0 n1 i0 i1 n3");
 }
 
-static void a_stack_that_was_cut_still_has_its_frames(void **state)
+static void a_truncated_stack_keeps_its_frames(void **state)
 {
     (void)state;
     const struct interpreted_frame frames[] = {last(1), inner(), inner()};
-    assert_woven(4, 1 << 2, frames, 3, "n0 i0 i1 i2 n3");
-    assert_woven(0, 0, frames, 3, "i0 i1 i2");
-    assert_woven(3, 0, NULL, 0, "n0 n1 n2");
+    assert_merged(4, 1 << 2, frames, 3, "n0 i0 i1 i2 n3");
+    assert_merged(0, 0, frames, 3, "i0 i1 i2");
+    assert_merged(3, 0, NULL, 0, "n0 n1 n2");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_stand_where_their_anchors_are),
-        cmocka_unit_test(groups_without_anchors_stand_where_calls_are),
-        cmocka_unit_test(a_call_that_begins_or_ends_is_nobodys_place),
-        cmocka_unit_test(a_group_that_was_not_found_goes_with_the_next_that_was),
-        cmocka_unit_test(a_stack_that_was_cut_still_has_its_frames),
+        cmocka_unit_test(groups_replace_their_anchors),
+        cmocka_unit_test(groups_without_anchors_replace_calls),
+        cmocka_unit_test(a_call_that_begins_or_ends_is_not_replaced),
+        cmocka_unit_test(a_group_without_a_place_joins_the_next_one),
+        cmocka_unit_test(a_truncated_stack_keeps_its_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void chooses_the_loop_only_where_both_helpers_are(void **state)
+static void uses_the_loop_only_if_both_helpers_exist(void **state)
 {
     (void)state;
     assert_true(
@@ -12,7 +12,7 @@ static void chooses_the_loop_only_where_both_helpers_are(void **state)
     assert_false(kernel_features_loop(&(struct kernel_features){.has_registers = true}));
 }
 
-static void says_what_a_kernel_lacks(void **state)
+static void names_missing_kernel_features(void **state)
 {
     (void)state;
     struct err err;
@@ -29,8 +29,8 @@ static void says_what_a_kernel_lacks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_the_loop_only_where_both_helpers_are),
-        cmocka_unit_test(says_what_a_kernel_lacks),
+        cmocka_unit_test(uses_the_loop_only_if_both_helpers_exist),
+        cmocka_unit_test(names_missing_kernel_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

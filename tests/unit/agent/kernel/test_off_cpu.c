@@ -39,7 +39,7 @@ static void end(struct off_cpu *off_cpu, uint32_t thread_id, uint64_t since_ns, 
     off_cpu_end(off_cpu, &event);
 }
 
-static void a_wait_is_given_with_its_stack_when_its_thread_is_back(void **state)
+static void an_interval_is_reported_with_its_stack_when_it_ends(void **state)
 {
     (void)state;
     struct given given = {0};
@@ -47,7 +47,7 @@ static void a_wait_is_given_with_its_stack_when_its_thread_is_back(void **state)
     begin(off_cpu, 1, 100, 0xa);
     begin(off_cpu, 1 + (1 << 14), 200, 0xb); /* in the same bucket */
     end(off_cpu, 1, 100, 1100);
-    end(off_cpu, 1, 100, 1200); /* told twice: nobody waits any more */
+    end(off_cpu, 1, 100, 1200); /* a second end of the same interval */
     end(off_cpu, 1 + (1 << 14), 200, 700);
     assert_int_equal(given.count, 2);
     assert_int_equal(given.addresses[0], 0xa);
@@ -57,14 +57,14 @@ static void a_wait_is_given_with_its_stack_when_its_thread_is_back(void **state)
     off_cpu_destroy(off_cpu);
 }
 
-static void an_end_that_was_lost_makes_no_long_wait(void **state)
+static void a_lost_end_causes_no_long_interval(void **state)
 {
     (void)state;
     struct given given = {0};
     struct off_cpu *off_cpu = off_cpu_create(0, note, &given);
     begin(off_cpu, 1, 100, 0xa);
-    begin(off_cpu, 1, 5000, 0xb); /* it was back in between */
-    end(off_cpu, 1, 100, 9000);   /* late: not of this wait */
+    begin(off_cpu, 1, 5000, 0xb); /* the end of the first interval was lost */
+    end(off_cpu, 1, 100, 9000);   /* too late: belongs to the first interval */
     assert_int_equal(given.count, 0);
     end(off_cpu, 1, 5000, 6000);
     assert_int_equal(given.count, 1);
@@ -73,7 +73,7 @@ static void an_end_that_was_lost_makes_no_long_wait(void **state)
     off_cpu_destroy(off_cpu);
 }
 
-static void a_wait_over_several_windows_is_given_in_each_and_once_in_all(void **state)
+static void a_long_interval_is_divided_among_windows(void **state)
 {
     (void)state;
     struct given given = {0};
@@ -88,7 +88,7 @@ static void a_wait_over_several_windows_is_given_in_each_and_once_in_all(void **
     off_cpu_destroy(off_cpu);
 }
 
-static void short_waits_are_left_out_and_long_ones_are_whole(void **state)
+static void short_intervals_are_omitted_and_long_ones_complete(void **state)
 {
     (void)state;
     struct given given = {0};
@@ -96,11 +96,11 @@ static void short_waits_are_left_out_and_long_ones_are_whole(void **state)
     begin(off_cpu, 1, 0, 0xa);
     end(off_cpu, 1, 0, 999);
     begin(off_cpu, 2, 0, 0xb);
-    off_cpu_cut(off_cpu, 600); /* too short yet */
+    off_cpu_cut(off_cpu, 600); /* shorter than the minimum */
     end(off_cpu, 2, 0, 1500);
     begin(off_cpu, 3, 0, 0xc);
     off_cpu_cut(off_cpu, 1200);
-    end(off_cpu, 3, 0, 1300); /* the rest of a long one */
+    end(off_cpu, 3, 0, 1300); /* the rest of an interval that was cut */
     assert_int_equal(given.count, 3);
     assert_int_equal(given.waited_ns[0], 1500);
     assert_int_equal(given.waited_ns[1], 1200);
@@ -122,10 +122,10 @@ static void memory_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_is_given_with_its_stack_when_its_thread_is_back),
-        cmocka_unit_test(an_end_that_was_lost_makes_no_long_wait),
-        cmocka_unit_test(a_wait_over_several_windows_is_given_in_each_and_once_in_all),
-        cmocka_unit_test(short_waits_are_left_out_and_long_ones_are_whole),
+        cmocka_unit_test(an_interval_is_reported_with_its_stack_when_it_ends),
+        cmocka_unit_test(a_lost_end_causes_no_long_interval),
+        cmocka_unit_test(a_long_interval_is_divided_among_windows),
+        cmocka_unit_test(short_intervals_are_omitted_and_long_ones_complete),
         cmocka_unit_test(memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

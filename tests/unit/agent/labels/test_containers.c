@@ -18,7 +18,7 @@
 #define ID_A "a3f1c2d4e5b60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90"
 #define ID_B "b3f1c2d4e5b60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
-/* As `kubectl get --raw /api/v1/nodes/NODE/proxy/pods` gives it, with fewer fields. */
+/* The response of `kubectl get --raw /api/v1/nodes/NODE/proxy/pods`, with fewer fields. */
 static const char pods_json[] =
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[{\"metadata\":{"
     "\"name\":\"web-6f756468f6-x2x7v\",\"generateName\":\"web-6f756468f6-\",\"namespace\":\"shop\","
@@ -44,7 +44,7 @@ static void assert_label(const struct label_set *set, const char *name, const ch
         fail_msg("%s is \"%.*s\", not \"%s\"", name, SPAN_PRINT(found), value);
 }
 
-static void a_container_is_found_in_the_list_of_pods_with_all_that_is_said_of_it(void **state)
+static void a_container_is_found_in_the_list_of_pods_with_its_attributes(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -187,7 +187,7 @@ static void dockers_and_podmans_state_name_the_container(void **state)
     assert_label(&set, "container_name", "db");
 }
 
-static void broken_state_says_nothing(void **state)
+static void a_malformed_state_file_has_no_labels(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -200,7 +200,7 @@ static void broken_state_says_nothing(void **state)
     assert_int_equal(set.count, 0);
 }
 
-static void the_runtime_is_told_by_the_cgroup(void **state)
+static void the_cgroup_identifies_the_runtime(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -232,14 +232,15 @@ static void this_programs_compiler_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_container_is_found_in_the_list_of_pods_with_all_that_is_said_of_it),
+        cmocka_unit_test(a_container_is_found_in_the_list_of_pods_with_its_attributes),
         cmocka_unit_test_setup_teardown(containerds_state_names_the_pod, make_root, remove_root),
         cmocka_unit_test_setup_teardown(crios_state_names_the_pod_and_its_labels, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(dockers_and_podmans_state_name_the_container, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(broken_state_says_nothing, make_root, remove_root),
-        cmocka_unit_test(the_runtime_is_told_by_the_cgroup),
+        cmocka_unit_test_setup_teardown(a_malformed_state_file_has_no_labels, make_root,
+                                        remove_root),
+        cmocka_unit_test(the_cgroup_identifies_the_runtime),
         cmocka_unit_test(this_programs_compiler_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

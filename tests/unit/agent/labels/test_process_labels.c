@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The program that runs here, as the first sample of a process finds it within execve. */
+/* A process during execve, when its first sample arrives. */
 static struct process early_process(pid_t number)
 {
     return (struct process){.process_id = (uint32_t)number,
@@ -48,14 +48,14 @@ static void a_program_that_is_not_mapped_yet_has_its_name(void **state)
     const struct process_labels *first = labels;
     process_labels_renew(&labels, source, &process);
     assert_ptr_equal(labels, first);
-    /* Its build id comes with its mapping. */
+    /* The build id is known once the program is mapped. */
     const struct binary_source mapped = {.process_id = process.process_id,
                                          .path = span_text(path),
                                          .build_id = SPAN_LITERAL("\x12\x34\x56\x78")};
     process.program = binaries_take(binaries, &mapped);
     process_labels_renew(&labels, source, &process);
     assert_string_equal(value_of(labels, "process.executable.build_id.gnu"), "12345678");
-    /* What was read of one that has ended stays. */
+    /* Labels of an ended process stay. */
     process.program = BINARY_NONE;
     process.ended_ns = 1;
     first = labels;
@@ -66,9 +66,9 @@ static void a_program_that_is_not_mapped_yet_has_its_name(void **state)
     binaries_destroy(binaries);
 }
 
-/* A child that has no variables until it is told, as a program has none before the end of its
- * execve. */
-static pid_t start_child(int *ret_tell)
+/* Starts a child without environment variables, which are set when the test writes to the pipe, as
+ * a program has none before the end of its execve. */
+static pid_t start_child(int *ret_signal_fd)
 {
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
@@ -81,11 +81,11 @@ static pid_t start_child(int *ret_tell)
         _exit(1);
     }
     close(pipes[0]);
-    *ret_tell = pipes[1];
+    *ret_signal_fd = pipes[1];
     return child;
 }
 
-/* Of the shell, not of what it was forked from. */
+/* Waits until the environment is that of the shell and not of the forked process. */
 static void wait_for_shell(pid_t child)
 {
     char path[64], name[4096];
@@ -109,15 +109,15 @@ static void variables_that_come_at_the_end_of_execve_are_labels(void **state)
     const struct label_settings settings = {.environment = &name, .environment_count = 1};
     struct binaries *binaries = binaries_create();
     struct label_source *source = label_source_create(&settings, binaries);
-    int tell;
-    const pid_t child = start_child(&tell);
+    int signal_fd;
+    const pid_t child = start_child(&signal_fd);
     wait_for_shell(child);
     const struct process process = early_process(child);
     struct process_labels *labels = NULL;
     process_labels_renew(&labels, source, &process);
     assert_string_equal(value_of(labels, "process.environment_variable.LOAD"), "");
-    assert_int_equal(write(tell, "x\n", 2), 2);
-    close(tell);
+    assert_int_equal(write(signal_fd, "x\n", 2), 2);
+    close(signal_fd);
     for (int i = 0; i < 600 && !*value_of(labels, "process.environment_variable.LOAD"); i++) {
         poll(NULL, 0, 100);
         process_labels_renew(&labels, source, &process);

@@ -19,7 +19,7 @@ static void fill(struct label_set *set, struct arena *arena, const char *text)
     }
 }
 
-/* What the rules make of the labels, by name, or "dropped". */
+/* The labels after the rules as "name=value", or "dropped". */
 static const char *result_of(struct arena *arena, const char *rules_text, const char *labels_text)
 {
     struct relabel_rules *rules;
@@ -44,7 +44,7 @@ static void each_action_does_what_prometheus_does(void **state)
         const char *labels;
         const char *expected;
     } cases[] = {
-        /* replace: all of the text has to match, $1 and what is joined by the separator */
+        /* replace: the regex must match the whole text; $1; values joined by the separator */
         {"- source_labels: [a]\n  target_label: d\n  regex: f(.*)\n  replacement: ch${1}-ch${1}",
          "a=foo b=bar", "a=foo b=bar d=choo-choo"},
         {"- source_labels: [a, b]\n  target_label: d\n  regex: f(.*);(.*)r\n"
@@ -57,7 +57,7 @@ static void each_action_does_what_prometheus_does(void **state)
         {"- source_labels: [a]\n  separator: '|'\n  target_label: b", "a=1", "a=1 b=1"},
         {"- source_labels: [a, b]\n  separator: '|'\n  target_label: c", "a=1 b=2",
          "a=1 b=2 c=1|2"},
-        /* $1x is the group "1x", which there is not; $$ is a dollar; a lone $ stands for itself */
+        /* $1x means the group "1x", which does not exist; $$ is a dollar; other $ are literal */
         {"- source_labels: [a]\n  target_label: b\n  replacement: $1x", "a=1", "a=1"},
         {"- source_labels: [a]\n  target_label: b\n  replacement: ${1}x", "a=1", "a=1 b=1x"},
         {"- source_labels: [a]\n  target_label: b\n  replacement: '$$1-$-${1-$01'", "a=1",
@@ -65,7 +65,7 @@ static void each_action_does_what_prometheus_does(void **state)
         {"- source_labels: [a]\n  target_label: b\n  replacement: $9z$9", "a=1 b=2", "a=1"},
         {"- source_labels: [a]\n  regex: (x)?(1)\n  target_label: b\n  replacement: $1$2", "a=1",
          "a=1 b=1"},
-        /* a name that is made and is none: nothing happens */
+        /* a resulting name that is not valid: no change */
         {"- source_labels: [a]\n  target_label: ${1}\n  replacement: v", "a=-", "a=-"},
         {"- source_labels: [a]\n  target_label: ${1}_x\n  replacement: v", "a=k", "a=k k_x=v"},
         {"- source_labels: [a]\n  target_label: b\n  regex: (?i)FOO|bar", "a=foo", "a=foo"},
@@ -81,7 +81,8 @@ static void each_action_does_what_prometheus_does(void **state)
         {"- source_labels: [a]\n  action: keepequal\n  target_label: b", "a=1 b=2", "dropped"},
         {"- source_labels: [a]\n  action: dropequal\n  target_label: b", "a=1 b=1", "dropped"},
         {"- source_labels: [a]\n  action: dropequal\n  target_label: b", "a=1 b=2", "a=1 b=2"},
-        /* MD5's last eight bytes, of "baz" 976, of "foo\nbar" 734: Prometheus' own numbers */
+        /* the last eight bytes of the MD5 of "baz" and "foo\nbar"; the results are those of
+         * Prometheus */
         {"- source_labels: [c]\n  target_label: d\n  action: hashmod\n  modulus: 1000", "c=baz",
          "c=baz d=976"},
         {"- source_labels: [a]\n  action: lowercase\n  target_label: a", "a=FoO\xc3\x84\xd0\x96",
@@ -93,7 +94,7 @@ static void each_action_does_what_prometheus_does(void **state)
          "a=foo b1=bar b2=baz bar_b1=bar bar_b2=baz"},
         {"- action: labeldrop\n  regex: (b.*)", "a=foo b1=bar b2=baz", "a=foo"},
         {"- action: labelkeep\n  regex: (b.*)", "a=foo b1=bar b2=baz", "b1=bar b2=baz"},
-        /* in order, each on what the ones before left */
+        /* rules are applied in order, each to the result of the previous ones */
         {"- source_labels: [a]\n  target_label: b\n- source_labels: [b]\n  target_label: c\n"
          "- action: labeldrop\n  regex: a|b",
          "a=1", "c=1"},
@@ -117,7 +118,7 @@ static void a_dot_matches_line_feeds_too(void **state)
                         "a=foo\nbar b=734");
 }
 
-static void rules_are_written_as_people_write_them(void **state)
+static void rules_may_be_formatted_freely(void **state)
 {
     static const char *const texts[] = {
         "relabel_configs:\n- source_labels: [__meta_a]\n  target_label: x\n",
@@ -140,7 +141,7 @@ static void rules_are_written_as_people_write_them(void **state)
                         "a=1 x=it's #1");
 }
 
-static void what_is_not_understood_is_refused_with_its_line(void **state)
+static void an_invalid_rule_is_refused_with_its_line(void **state)
 {
     static const struct {
         const char *text;
@@ -203,8 +204,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_action_does_what_prometheus_does),
         cmocka_unit_test(a_dot_matches_line_feeds_too),
-        cmocka_unit_test(rules_are_written_as_people_write_them),
-        cmocka_unit_test(what_is_not_understood_is_refused_with_its_line),
+        cmocka_unit_test(rules_may_be_formatted_freely),
+        cmocka_unit_test(an_invalid_rule_is_refused_with_its_line),
         cmocka_unit_test(a_set_has_each_label_once_and_none_without_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

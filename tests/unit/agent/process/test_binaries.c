@@ -1,4 +1,4 @@
-/* Who may bring how many files. */
+/* Limits of the number of files per owner. */
 #include "tests/unit/test.h"
 
 #include "agent/process/binaries.h"
@@ -7,7 +7,7 @@
 
 enum { ALL = 8192, FIRST = 7, SECOND = 8 };
 
-/* A file that cannot be read, of that build id. */
+/* Adds a file that cannot be read, with this build id. */
 static uint32_t take(struct binaries *binaries, uint64_t owner, uint32_t id)
 {
     const uint8_t bytes[8] = {(uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8),
@@ -20,7 +20,7 @@ static uint32_t take(struct binaries *binaries, uint64_t owner, uint32_t id)
     return binaries_take(binaries, &source);
 }
 
-/* Until nothing more is taken of this owner. */
+/* Adds files until the owner's quota is used up. */
 static uint32_t take_all(struct binaries *binaries, uint64_t owner, uint32_t first,
                          uint32_t numbers[ALL])
 {
@@ -41,7 +41,7 @@ static void take_half(struct binaries *binaries)
     assert_true(binaries_are_counted(binaries));
 }
 
-static void what_is_kept_is_given_up_for_what_is_mapped(void **state)
+static void released_files_are_evicted_for_mapped_ones(void **state)
 {
     (void)state;
     static uint32_t numbers[ALL];
@@ -51,12 +51,12 @@ static void what_is_kept_is_given_up_for_what_is_mapped(void **state)
     assert_in_range(count, ALL / 2 / 9 - 1, ALL / 2 / 8);
     for (uint32_t i = 0; i < count; i++)
         binaries_release(binaries, numbers[i]);
-    /* As many again, of other files. */
+    /* As many other files fit now. */
     assert_in_range(take_all(binaries, FIRST, 20000, numbers), count, count + 1);
     binaries_destroy(binaries);
 }
 
-static void what_others_had_is_not_given_up_in_vain(void **state)
+static void a_refused_file_evicts_no_released_file_of_another_owner(void **state)
 {
     (void)state;
     static uint32_t numbers[ALL];
@@ -76,8 +76,8 @@ static void what_others_had_is_not_given_up_in_vain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_is_given_up_for_what_is_mapped),
-        cmocka_unit_test(what_others_had_is_not_given_up_in_vain),
+        cmocka_unit_test(released_files_are_evicted_for_mapped_ones),
+        cmocka_unit_test(a_refused_file_evicts_no_released_file_of_another_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,9 @@
 
 #include <fcntl.h>
 
-/* So that who counts bytes counts calls, too: a slow disk takes no processor time. */
-static void a_call_counts_as_a_page_whatever_it_brings(void **state)
+/* A call counts as a page, so that a limit of bytes also limits calls: a slow disk uses no CPU
+ * time. */
+static void a_call_counts_as_at_least_a_page(void **state)
 {
     (void)state;
     struct file_window window;
@@ -19,7 +20,7 @@ static void a_call_counts_as_a_page_whatever_it_brings(void **state)
     file_window_fini(&window);
 }
 
-static void what_is_in_the_window_is_not_read_again(void **state)
+static void a_mapped_window_is_not_read_again(void **state)
 {
     (void)state;
     struct file_window window;
@@ -35,8 +36,8 @@ static void what_is_in_the_window_is_not_read_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_counts_as_a_page_whatever_it_brings),
-        cmocka_unit_test(what_is_in_the_window_is_not_read_again),
+        cmocka_unit_test(a_call_counts_as_at_least_a_page),
+        cmocka_unit_test(a_mapped_window_is_not_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

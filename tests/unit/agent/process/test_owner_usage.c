@@ -2,7 +2,7 @@
 
 #include "agent/process/owner_usage.h"
 
-static void each_owner_has_its_own(void **state)
+static void each_owner_has_its_own_sum(void **state)
 {
     (void)state;
     enum { OWNERS = 100 };
@@ -17,7 +17,7 @@ static void each_owner_has_its_own(void **state)
     owner_usage_fini(&sums);
 }
 
-static void nobody_holds_nothing(void **state)
+static void an_owner_without_usage_is_not_stored(void **state)
 {
     (void)state;
     struct owner_usage sums = {0};
@@ -32,8 +32,8 @@ static void nobody_holds_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_owner_has_its_own),
-        cmocka_unit_test(nobody_holds_nothing),
+        cmocka_unit_test(each_owner_has_its_own_sum),
+        cmocka_unit_test(an_owner_without_usage_is_not_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

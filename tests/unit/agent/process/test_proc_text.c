@@ -81,7 +81,7 @@ static void lists_of_cpus_have_ranges(void **state)
     assert_int_equal(cpu_list_parse(SPAN_LITERAL(""), arena, &cpus, &count, &err), ERR_INVALID);
 }
 
-static void of_two_entries_of_a_perf_map_the_later_is_true(void **state)
+static void the_later_of_two_entries_of_a_perf_map_is_valid(void **state)
 {
     (void)state;
     struct perf_map *map = perf_map_create();
@@ -111,7 +111,7 @@ static void the_kernels_functions_are_found_with_their_modules(void **state)
     kernel_symbols_destroy(symbols);
 }
 
-/* What kernels since 6.2 list: the bytes before a function, which may be run, have its name. */
+/* Kernels since 6.2 list the padding before a function, which can execute, under its own name. */
 static void a_kernel_functions_padding_is_its_own(void **state)
 {
     (void)state;
@@ -132,7 +132,8 @@ static void a_kernel_functions_padding_is_its_own(void **state)
     kernel_symbols_destroy(symbols);
 }
 
-/* More than a block of them, in no order, with names of one place on both sides of each border. */
+/* More symbols than a block contains, unsorted, with several names per address at each block's
+ * border. */
 static void each_of_many_kernel_functions_is_found_by_its_first_name(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static void each_of_many_kernel_functions_is_found_by_its_first_name(void **stat
     kernel_symbols_destroy(symbols);
 }
 
-static void this_program_has_a_segment_of_code_and_no_other_file_is_one(void **state)
+static void an_elf_file_has_a_code_segment_and_other_files_are_refused(void **state)
 {
     (void)state;
     struct elf_file file;
@@ -183,7 +184,7 @@ static void this_program_has_a_segment_of_code_and_no_other_file_is_one(void **s
 static void code_that_shares_a_page_of_the_file_has_its_own_addresses(void **state)
 {
     (void)state;
-    /* As lld lays a program out: the code's first page is mapped from offset 0, too. */
+    /* The layout of lld: the first page of the code is also mapped from offset 0. */
     const struct elf_file file = {
         .segments = {{.address = 0, .offset = 0, .bytes = 0xd44},
                      {.address = 0x1d50, .offset = 0xd50, .bytes = 0x7a0, .is_code = true},
@@ -224,12 +225,12 @@ int main(void)
         cmocka_unit_test(a_name_with_parentheses_does_not_shift_the_fields_of_stat),
         cmocka_unit_test(containers_and_units_are_found_in_cgroups),
         cmocka_unit_test(lists_of_cpus_have_ranges),
-        cmocka_unit_test(of_two_entries_of_a_perf_map_the_later_is_true),
+        cmocka_unit_test(the_later_of_two_entries_of_a_perf_map_is_valid),
         cmocka_unit_test(the_kernels_functions_are_found_with_their_modules),
         cmocka_unit_test(a_kernel_functions_padding_is_its_own),
         cmocka_unit_test(each_of_many_kernel_functions_is_found_by_its_first_name),
         cmocka_unit_test(code_that_shares_a_page_of_the_file_has_its_own_addresses),
-        cmocka_unit_test(this_program_has_a_segment_of_code_and_no_other_file_is_one),
+        cmocka_unit_test(an_elf_file_has_a_code_segment_and_other_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Files that a process names, where it has put something else by now. */
+/* Files named by a process, when the path contains another file by now. */
 #include "tests/unit/test.h"
 
 #include "agent/process/proc_text.h"
@@ -20,9 +20,9 @@ enum { NOBODY = 65534 };
 
 struct fixture {
     char folder[64];
-    char library[80]; /* what the process says */
-    char other[80];   /* what somebody has put there */
-    int watch_fd;     /* of other: who opens it */
+    char library[80]; /* the path that the process reports */
+    char other[80];   /* the file that replaced it */
+    int watch_fd;     /* inotify of other: detects who opens it */
 };
 
 static void make_file(const char *path)
@@ -81,7 +81,7 @@ static void a_file_is_opened_by_its_path_and_inode(void **state)
     assert_true(was_opened(fixture));
 }
 
-static void what_is_no_file_is_not_even_opened(void **state)
+static void only_regular_files_are_opened(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(mkfifo(fixture->other, 0600), 0);
@@ -90,7 +90,7 @@ static void what_is_no_file_is_not_even_opened(void **state)
     assert_false(was_opened(fixture));
 }
 
-static void a_file_of_another_inode_is_not_even_opened(void **state)
+static void a_file_with_another_inode_is_not_opened(void **state)
 {
     struct fixture *fixture = *state;
     struct stat status;
@@ -101,7 +101,7 @@ static void a_file_of_another_inode_is_not_even_opened(void **state)
     assert_false(was_opened(fixture));
 }
 
-static void what_the_kernel_makes_is_not_opened(void **state)
+static void files_of_kernel_file_systems_are_not_opened(void **state)
 {
     const struct fixture *fixture = *state;
     static const char *const paths[] = {"/proc/self/status", "/proc/kcore",
@@ -124,7 +124,7 @@ static pid_t start_child(uid_t user)
     if (child == 0) {
         if (user && setresuid(user, user, user))
             _exit(1);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
         if (write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)
@@ -142,7 +142,7 @@ static void end_child(pid_t child)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* Else whoever ends in time has a share with each process. */
+/* Otherwise a program could get a quota for each of its processes by ending them in time. */
 static void processes_that_have_ended_are_one_owner(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void processes_that_have_ended_are_one_owner(void **state)
     assert_int_equal(process_file_owner((uint32_t)second), owner);
 }
 
-static void a_process_is_its_users_and_of_root_each_is_its_own(void **state)
+static void processes_belong_to_their_user_and_those_of_root_to_themselves(void **state)
 {
     (void)state;
     if (getuid() != 0)
@@ -176,9 +176,9 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(os_write_all(fd, text, strlen(text)), 0);
 }
 
-/* As newuidmap does for containers of a user: one that he made has users which are nobody else's.
- */
-static void users_of_a_users_namespace_are_his(void **state)
+/* Like newuidmap for rootless containers: the namespace contains user ids that belong only to the
+ * user who created it. */
+static void users_of_a_rootless_namespace_belong_to_its_creator(void **state)
 {
     (void)state;
     int made[2], mapped[2];
@@ -194,7 +194,7 @@ static void users_of_a_users_namespace_are_his(void **state)
         if (write(made[1], &byte, 1) != 1 || read(mapped[0], &byte, 1) != 1)
             _exit(1);
         byte = setresuid(1, 1, 1) == 0;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
         (void)!write(made[1], &byte, 1);
         for (;;)
             pause();
@@ -226,12 +226,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_opened_by_its_path_and_inode, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_not_even_opened, begin, end),
-        cmocka_unit_test_setup_teardown(a_file_of_another_inode_is_not_even_opened, begin, end),
-        cmocka_unit_test_setup_teardown(what_the_kernel_makes_is_not_opened, begin, end),
+        cmocka_unit_test_setup_teardown(only_regular_files_are_opened, begin, end),
+        cmocka_unit_test_setup_teardown(a_file_with_another_inode_is_not_opened, begin, end),
+        cmocka_unit_test_setup_teardown(files_of_kernel_file_systems_are_not_opened, begin, end),
         cmocka_unit_test(processes_that_have_ended_are_one_owner),
-        cmocka_unit_test(a_process_is_its_users_and_of_root_each_is_its_own),
-        cmocka_unit_test(users_of_a_users_namespace_are_his),
+        cmocka_unit_test(processes_belong_to_their_user_and_those_of_root_to_themselves),
+        cmocka_unit_test(users_of_a_rootless_namespace_belong_to_its_creator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

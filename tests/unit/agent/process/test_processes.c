@@ -31,7 +31,7 @@ static void a_loss_during_a_scan_waits_for_the_next_second(void **state)
     processes_sweep(processes, clock_monotonic_ns() - CLOCK_NS_PER_S / 2);
     processes_count(processes, &counts);
     assert_int_equal(counts.scans, 1);
-    /* It is not forgotten, and done once. */
+    /* The request is kept, and executed once. */
     processes_sweep(processes, clock_monotonic_ns() + 2 * CLOCK_NS_PER_S);
     processes_sweep(processes, clock_monotonic_ns() + 4 * CLOCK_NS_PER_S);
     processes_count(processes, &counts);
@@ -47,7 +47,8 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
-/* As a kernel tells it that knows no build ids; the binary that is known there then. */
+/* Applies a mapping event of a kernel that reports no build ids; returns the binary of the
+ * mapping. */
 static const struct binary *map(struct processes *processes, struct binaries *binaries,
                                 const char *path)
 {
@@ -66,7 +67,7 @@ static const struct binary *map(struct processes *processes, struct binaries *bi
     return mapping->binary == BINARY_NONE ? NULL : binaries_get(binaries, mapping->binary);
 }
 
-static void a_file_at_the_place_of_another_is_that_file(void **state)
+static void a_replaced_file_is_another_binary(void **state)
 {
     (void)state;
     struct binaries *binaries = binaries_create();
@@ -82,11 +83,11 @@ static void a_file_at_the_place_of_another_is_that_file(void **state)
     assert_string_equal(map(processes, binaries, second)->path, second);
     const uint64_t serial = map(processes, binaries, second)->serial;
     assert_int_equal(map(processes, binaries, second)->serial, serial);
-    /* Another file of the same name. */
+    /* Another file with the same name. */
     copy_file("/bin/ls", second);
     const uint64_t replaced = map(processes, binaries, second)->serial;
     assert_int_not_equal(replaced, serial);
-    /* Once it is gone what is known of it stays. */
+    /* What is known of a deleted file stays. */
     assert_int_equal(unlink(second), 0);
     assert_int_equal(map(processes, binaries, second)->serial, replaced);
     assert_null(map(processes, binaries, "//anon"));
@@ -102,17 +103,18 @@ static const struct process_mapping *find_real(struct processes *processes, cons
     return process_find_mapping(process, (uint64_t)(uintptr_t)place);
 }
 
-/* Of many mappings in a second it is noted that there were, and the next sweep finds them. */
-static void what_is_told_too_often_is_asked_of_proc_once(void **state)
+/* More mappings in a second than the limit are only counted; the next sweep reads them from /proc.
+ * */
+static void too_many_mapping_events_cause_one_scan_of_proc(void **state)
 {
     (void)state;
-    enum { TOLD = 1000, TAKEN = 256, PAGE = 4096 };
+    enum { EVENTS = 1000, TAKEN = 256, PAGE = 4096 };
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
-    uint8_t *place = mmap(NULL, 2UL * TOLD * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *place = mmap(NULL, 2UL * EVENTS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(place, MAP_FAILED);
-    for (size_t i = 0; i < TOLD; i++) {
+    for (size_t i = 0; i < EVENTS; i++) {
         uint8_t *page = place + 2 * i * PAGE;
         assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_EXEC), 0);
         const struct process_event event = {.kind = PROCESS_EVENT_MAP,
@@ -125,15 +127,15 @@ static void what_is_told_too_often_is_asked_of_proc_once(void **state)
     assert_int_equal(processes_get(processes, (uint32_t)getpid())->mapping_count, TAKEN);
     assert_null(find_real(processes, place + 2UL * TAKEN * PAGE));
     processes_sweep(processes, clock_monotonic_ns());
-    for (size_t i = 0; i < TOLD; i++)
+    for (size_t i = 0; i < EVENTS; i++)
         assert_non_null(find_real(processes, place + 2 * i * PAGE));
-    assert_int_equal(munmap(place, 2UL * TOLD * PAGE), 0);
+    assert_int_equal(munmap(place, 2UL * EVENTS * PAGE), 0);
     processes_destroy(processes);
     binaries_destroy(binaries);
 }
 
-/* Mappings without a place are told, and then found again, and count once. */
-static void what_has_no_place_is_counted_once(void **state)
+/* A mapping without room is reported by an event and found again by a scan, and counted once. */
+static void a_mapping_without_room_is_counted_once(void **state)
 {
     (void)state;
     enum { MOST = 65535, MORE = 500, A_SECOND = 200 };
@@ -167,7 +169,7 @@ static void what_has_no_place_is_counted_once(void **state)
 
 enum { MANY = 25000, MANY_PAGE = 4096 };
 
-/* So many executable ones, each for itself, which children have, too. */
+/* Many executable mappings, which cannot be joined and which children inherit. */
 static uint8_t *map_many(void)
 {
     uint8_t *place =
@@ -183,7 +185,7 @@ static void unmap_many(uint8_t *place)
     assert_int_equal(munmap(place, 2UL * MANY * MANY_PAGE), 0);
 }
 
-/* How many of the processes have them here. */
+/* The number of these processes whose mappings are all known. */
 static int count_scanned(struct processes *processes, const pid_t *children, int count)
 {
     int scanned = 0;
@@ -212,11 +214,11 @@ static pid_t start_pausing(void)
     return child;
 }
 
-/* Each has a tenth of the time, and all together have no more. */
+/* A process may use a tenth of the time, and so may all of them together. */
 static void processes_of_very_many_mappings_wait_for_each_other(void **state)
 {
     (void)state;
-    enum { COUNT = 6, TOLD = 300 };
+    enum { COUNT = 6, EVENTS = 300 };
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
@@ -224,7 +226,7 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
     pid_t children[COUNT];
     for (int i = 0; i < COUNT; i++) {
         children[i] = start_pausing();
-        for (size_t j = 0; j < TOLD; j++) {
+        for (size_t j = 0; j < EVENTS; j++) {
             const struct process_event event = {
                 .kind = PROCESS_EVENT_MAP,
                 .process_id = (uint32_t)children[i],
@@ -240,7 +242,7 @@ static void processes_of_very_many_mappings_wait_for_each_other(void **state)
     assert_in_range(scanned, 1, COUNT - 1);
     processes_sweep(processes, clock_monotonic_ns());
     assert_int_equal(count_scanned(processes, children, COUNT), scanned);
-    /* One after the other has its turn. */
+    /* They are scanned one after another. */
     for (int i = 1; scanned < COUNT; i++) {
         processes_sweep(processes, clock_monotonic_ns() + i * 1000 * CLOCK_NS_PER_S);
         const int before = scanned;
@@ -260,12 +262,12 @@ static void *wait_for_the_end(void *unused)
     return NULL;
 }
 
-/* Its first thread ends when the pipe says so, and another one stays. */
-static pid_t start_survivor(int *ret_tell)
+/* Starts a child with two threads; the first one ends when the test writes to the pipe. */
+static pid_t start_survivor(int *ret_signal_fd)
 {
-    int told[2], ready[2];
+    int signal_pipe[2], ready[2];
     char byte = 0;
-    assert_int_equal(pipe(told) | pipe(ready), 0);
+    assert_int_equal(pipe(signal_pipe) | pipe(ready), 0);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -273,21 +275,21 @@ static pid_t start_survivor(int *ret_tell)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (pthread_create(&thread, NULL, wait_for_the_end, NULL) || write(ready[1], &byte, 1) != 1)
             _exit(1);
-        (void)!read(told[0], &byte, 1);
-        (void)syscall(SYS_exit, 0); /* of this thread alone */
+        (void)!read(signal_pipe[0], &byte, 1);
+        (void)syscall(SYS_exit, 0); /* ends this thread only */
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    close(told[0]);
+    close(signal_pipe[0]);
     close(ready[0]);
     close(ready[1]);
-    *ret_tell = told[1];
+    *ret_signal_fd = signal_pipe[1];
     return child;
 }
 
-static void end_first_thread(pid_t child, int tell)
+static void end_first_thread(pid_t child, int signal_fd)
 {
-    assert_int_equal(write(tell, "", 1), 1);
-    close(tell);
+    assert_int_equal(write(signal_fd, "", 1), 1);
+    close(signal_fd);
     for (int i = 0; i < 1000 && !process_file_has_ended((uint32_t)child); i++)
         usleep(10000);
     assert_true(process_file_has_ended((uint32_t)child));
@@ -303,7 +305,7 @@ static const struct binary *program_of(struct processes *processes, struct binar
     return binaries_get(binaries, mapping->binary);
 }
 
-/* Where this program lies, and so its children. */
+/* The mapping of this program, which its children share. */
 static struct process_event own_mapping(pid_t child, char path[256])
 {
     struct process_event event = {.kind = PROCESS_EVENT_MAP, .process_id = (uint32_t)child};
@@ -330,15 +332,15 @@ static struct process_event own_mapping(pid_t child, char path[256])
     return event;
 }
 
-static void other_threads_show_what_the_first_one_does_no_more(void **state)
+static void other_threads_replace_an_ended_first_thread(void **state)
 {
     (void)state;
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = false};
     struct processes *processes = processes_create(binaries, &options);
-    int tell;
+    int signal_fd;
     char path[256];
-    const pid_t child = start_survivor(&tell);
+    const pid_t child = start_survivor(&signal_fd);
     const uint32_t number = (uint32_t)child;
     const struct process_event exec = {.kind = PROCESS_EVENT_NAME,
                                        .process_id = number,
@@ -355,8 +357,8 @@ static void other_threads_show_what_the_first_one_does_no_more(void **state)
                                mapping = own_mapping(child, path);
     processes_apply(processes, &exec);
     processes_apply(processes, &thread);
-    end_first_thread(child, tell);
-    /* What is told late is looked up when nothing shows it. */
+    end_first_thread(child, signal_fd);
+    /* The program is looked up when a late event shows that the process is alive. */
     processes_apply(processes, &mapping);
     assert_int_equal(program_of(processes, binaries, child)->file.segment_count, 0);
     processes_apply(processes, &ended);
@@ -364,7 +366,7 @@ static void other_threads_show_what_the_first_one_does_no_more(void **state)
     assert_int_not_equal(process->shown_id, number);
     assert_false(process_has_ended(process));
     assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
-    /* A while later, too. */
+    /* The process is still known later. */
     processes_sweep(processes, ended.time_ns + 5 * CLOCK_NS_PER_S);
     assert_non_null(processes_get(processes, number));
     kill(child, SIGKILL);
@@ -384,9 +386,9 @@ static void ends_of_first_threads_wait_for_each_other(void **state)
     struct processes *processes = processes_create(binaries, &options);
     uint8_t *place = map_many();
     pid_t children[COUNT];
-    int tell[COUNT];
+    int signal_fd[COUNT];
     for (int i = 0; i < COUNT; i++)
-        children[i] = start_survivor(&tell[i]);
+        children[i] = start_survivor(&signal_fd[i]);
     unmap_many(place);
     for (int i = 0; i < COUNT; i++) {
         const uint32_t number = (uint32_t)children[i];
@@ -400,7 +402,7 @@ static void ends_of_first_threads_wait_for_each_other(void **state)
                                              .parent_id = number};
         processes_apply(processes, &exec);
         processes_apply(processes, &thread);
-        end_first_thread(children[i], tell[i]);
+        end_first_thread(children[i], signal_fd[i]);
     }
     for (int i = 0; i < COUNT; i++) {
         const struct process_event ended = {.kind = PROCESS_EVENT_EXIT,
@@ -418,15 +420,15 @@ static void ends_of_first_threads_wait_for_each_other(void **state)
     binaries_destroy(binaries);
 }
 
-static void a_scan_finds_the_thread_that_is_left(void **state)
+static void a_scan_finds_the_remaining_thread(void **state)
 {
     (void)state;
     struct binaries *binaries = binaries_create();
     const struct processes_options options = {.has_targets = true};
     struct processes *processes = processes_create(binaries, &options);
-    int tell;
-    const pid_t child = start_survivor(&tell);
-    end_first_thread(child, tell);
+    int signal_fd;
+    const pid_t child = start_survivor(&signal_fd);
+    end_first_thread(child, signal_fd);
     processes_make_target(processes, (uint32_t)child);
     assert_int_not_equal(processes_get(processes, (uint32_t)child)->shown_id, child);
     assert_int_not_equal(program_of(processes, binaries, child)->file.segment_count, 0);
@@ -452,8 +454,8 @@ static pid_t start_user(uid_t user)
     return child;
 }
 
-/* It is asked once, and what was known of one that ends meanwhile stays. */
-static void whose_a_process_is_stays_known(void **state)
+/* The owner is read once, and stays known after the process has ended. */
+static void the_owner_of_an_ended_process_stays_known(void **state)
 {
     (void)state;
     enum { USER = 65534 };
@@ -469,12 +471,12 @@ static void whose_a_process_is_stays_known(void **state)
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(process_owner(process), USER);
-    /* A child that nobody has seen alive. */
+    /* A child that ended before the agent saw it. */
     const struct process_event fork_event = {
         .kind = PROCESS_EVENT_FORK, .process_id = next, .thread_id = next, .parent_id = number};
     processes_apply(processes, &fork_event);
     assert_int_equal(process_owner(processes_find(processes, next, 0)), USER);
-    /* By another program it may be another's. */
+    /* Another program may have another owner. */
     const struct process_event exec = {
         .kind = PROCESS_EVENT_NAME, .process_id = next, .thread_id = next, .is_exec = true};
     processes_apply(processes, &exec);
@@ -485,7 +487,7 @@ static void whose_a_process_is_stays_known(void **state)
 
 struct program_calls {
     uint32_t ends;
-    uint32_t ended_id; /* of the last one */
+    uint32_t ended_id; /* of the last ended process */
     uint32_t forks;
     uint32_t child_id;
     uint32_t parent_id;
@@ -538,15 +540,15 @@ static void the_start_and_end_of_each_program_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_at_the_place_of_another_is_that_file),
-        cmocka_unit_test(what_is_told_too_often_is_asked_of_proc_once),
-        cmocka_unit_test(what_has_no_place_is_counted_once),
+        cmocka_unit_test(a_replaced_file_is_another_binary),
+        cmocka_unit_test(too_many_mapping_events_cause_one_scan_of_proc),
+        cmocka_unit_test(a_mapping_without_room_is_counted_once),
         cmocka_unit_test(processes_of_very_many_mappings_wait_for_each_other),
         cmocka_unit_test(ends_of_first_threads_wait_for_each_other),
         cmocka_unit_test(a_loss_during_a_scan_waits_for_the_next_second),
-        cmocka_unit_test(a_scan_finds_the_thread_that_is_left),
-        cmocka_unit_test(other_threads_show_what_the_first_one_does_no_more),
-        cmocka_unit_test(whose_a_process_is_stays_known),
+        cmocka_unit_test(a_scan_finds_the_remaining_thread),
+        cmocka_unit_test(other_threads_replace_an_ended_first_thread),
+        cmocka_unit_test(the_owner_of_an_ended_process_stays_known),
         cmocka_unit_test(the_start_and_end_of_each_program_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,19 +10,19 @@
 
 static const struct batch_text_label labels[] = {{SPAN_LITERAL("service.name"), SPAN_LITERAL("a")}};
 
-struct told {
+struct reported {
     char text[1024];
     size_t size;
 };
 
-static void tell(void *context, const struct idle_time *time)
+static void report(void *context, const struct idle_time *time)
 {
-    struct told *told = context;
+    struct reported *reported = context;
     assert_int_equal(time->label_count, 1);
     assert_true(span_equal_text(time->labels[0].value, "a"));
-    told->size += (size_t)snprintf(told->text + told->size, sizeof(told->text) - told->size,
-                                   "%.*s %lld-%lld ", SPAN_PRINT(time->key),
-                                   (long long)(time->begin_ns / S), (long long)(time->end_ns / S));
+    reported->size += (size_t)snprintf(
+        reported->text + reported->size, sizeof(reported->text) - reported->size, "%.*s %lld-%lld ",
+        SPAN_PRINT(time->key), (long long)(time->begin_ns / S), (long long)(time->end_ns / S));
 }
 
 static bool add(struct idle_times *times, const char *key, int64_t begin_s, int64_t end_s)
@@ -34,15 +34,15 @@ static bool add(struct idle_times *times, const char *key, int64_t begin_s, int6
                                                      .end_ns = end_s * S});
 }
 
-static void assert_told(struct idle_times *times, int64_t begin_s, int64_t end_s, bool is_last,
-                        const char *wanted)
+static void assert_reported(struct idle_times *times, int64_t begin_s, int64_t end_s, bool is_last,
+                            const char *wanted)
 {
-    struct told told = {.size = 0};
-    idle_times_report(times, begin_s * S, end_s * S, is_last, tell, &told);
-    assert_string_equal(told.text, wanted);
+    struct reported reported = {.size = 0};
+    idle_times_report(times, begin_s * S, end_s * S, is_last, report, &reported);
+    assert_string_equal(reported.text, wanted);
 }
 
-static void it_is_told_after_a_minute_and_when_it_is_over(void **state)
+static void idle_time_is_reported_after_a_minute_and_at_its_end(void **state)
 {
     (void)state;
     struct idle_times *times = idle_times_create();
@@ -51,50 +51,50 @@ static void it_is_told_after_a_minute_and_when_it_is_over(void **state)
         assert_true(add(times, "long", at, at + 10)); /* another process */
         if (at < 20)
             assert_true(add(times, "short", at, at + 10));
-        assert_told(times, at, at + 10, false,
-                    at == 20    ? "short 0-20 "
-                    : at == 50  ? "long 0-60 "
-                    : at == 110 ? "long 60-120 "
-                                : "");
+        assert_reported(times, at, at + 10, false,
+                        at == 20    ? "short 0-20 "
+                        : at == 50  ? "long 0-60 "
+                        : at == 110 ? "long 60-120 "
+                                    : "");
     }
     assert_true(add(times, "long", 120, 130));
-    assert_told(times, 120, 130, true, "long 120-130 ");
-    assert_told(times, 130, 140, true, "");
+    assert_reported(times, 120, 130, true, "long 120-130 ");
+    assert_reported(times, 130, 140, true, "");
     idle_times_destroy(times);
 }
 
-static void short_windows_are_told_by_six_and_long_ones_at_once(void **state)
+static void six_short_windows_are_reported_together_and_long_ones_at_once(void **state)
 {
     (void)state;
     struct idle_times *times = idle_times_create();
     for (int64_t at = 0; at < 12; at++) {
         assert_true(add(times, "a", at, at + 1));
-        assert_told(times, at, at + 1, false, at == 5 ? "a 0-6 " : at == 11 ? "a 6-12 " : "");
+        assert_reported(times, at, at + 1, false, at == 5 ? "a 0-6 " : at == 11 ? "a 6-12 " : "");
     }
     assert_true(add(times, "a", 12, 72));
-    assert_told(times, 12, 72, false, "a 12-72 ");
+    assert_reported(times, 12, 72, false, "a 12-72 ");
     idle_times_destroy(times);
 }
 
-/* What was until then is told, and the window is the caller's to report. */
-static void a_clock_that_is_set_ends_it(void **state)
+/* Idle time before the change is reported, and the caller must report the window. */
+static void a_clock_change_ends_idle_time(void **state)
 {
     (void)state;
     struct idle_times *times = idle_times_create();
     assert_true(add(times, "a", 100, 110));
-    assert_told(times, 100, 110, false, "");
+    assert_reported(times, 100, 110, false, "");
     assert_false(add(times, "a", 50, 60));
-    assert_told(times, 50, 60, false, "a 100-110 ");
+    assert_reported(times, 50, 60, false, "a 100-110 ");
     assert_true(add(times, "a", 60, 70));
-    assert_told(times, 60, 70, true, "a 60-70 ");
+    assert_reported(times, 60, 70, true, "a 60-70 ");
     idle_times_destroy(times);
 }
 
-static void it_is_bounded(void **state)
+static void the_number_of_idle_times_is_bounded(void **state)
 {
     (void)state;
     struct idle_times *times = idle_times_create();
-    struct told told = {.size = 0};
+    struct reported reported = {.size = 0};
     char key[32];
     uint32_t count = 0;
     for (bool has_room = true; has_room && count < 1000000; count += has_room) {
@@ -103,18 +103,18 @@ static void it_is_bounded(void **state)
     }
     assert_in_range(count, 10000, 20000);
     assert_true(add(times, "7", 0, 10));
-    idle_times_report(times, 0, 10 * S, false, tell, &told);
-    assert_int_equal(told.size, 0);
+    idle_times_report(times, 0, 10 * S, false, report, &reported);
+    assert_int_equal(reported.size, 0);
     idle_times_destroy(times);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_told_after_a_minute_and_when_it_is_over),
-        cmocka_unit_test(short_windows_are_told_by_six_and_long_ones_at_once),
-        cmocka_unit_test(a_clock_that_is_set_ends_it),
-        cmocka_unit_test(it_is_bounded),
+        cmocka_unit_test(idle_time_is_reported_after_a_minute_and_at_its_end),
+        cmocka_unit_test(six_short_windows_are_reported_together_and_long_ones_at_once),
+        cmocka_unit_test(a_clock_change_ends_idle_time),
+        cmocka_unit_test(the_number_of_idle_times_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static int destroy_window(void **state)
     return 0;
 }
 
-static void its_time_is_that_of_the_sampling(void **state)
+static void the_time_of_a_window_is_that_of_its_sampling(void **state)
 {
     struct parts *parts = *state;
     struct window_result result;
@@ -97,19 +97,19 @@ static void its_time_is_that_of_the_sampling(void **state)
     assert_int_equal(result.profile->duration_ns, result.end_ns - result.start_ns);
     window_result_fini(&result);
 
-    /* The next goes on from there until it is taken. */
+    /* The next window begins at that time and ends when it is taken. */
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_true(result.start_ns >= after_ns && result.end_ns >= result.start_ns);
     window_result_fini(&result);
 
-    /* And while sampling goes on, each begins where the one before ended. */
+    /* While sampling continues, each window begins at the end of the previous one. */
     const int64_t end_ns = result.end_ns;
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_int_equal(result.start_ns, end_ns);
     window_result_fini(&result);
 }
 
-/* ---- what an owner may bring ---- */
+/* ---- quotas of an owner ---- */
 
 enum { NOBODY = 65534, DEPTH = 500, PLACE_BYTES = 16 };
 #define FILE_START UINT64_C(0x100000000000)
@@ -131,7 +131,7 @@ static pid_t start_user(uid_t user)
     return child;
 }
 
-/* Its file is so large that all its places fit. */
+/* Maps a file that is large enough for all addresses. */
 static struct process *find_with_file(struct parts *parts, pid_t process_id)
 {
     const struct process_event event = {.kind = PROCESS_EVENT_MAP,
@@ -144,7 +144,7 @@ static struct process *find_with_file(struct parts *parts, pid_t process_id)
     return processes_find(parts->processes, (uint32_t)process_id, 0);
 }
 
-/* Samples with so many places of the file, from offset on, that nobody had before. */
+/* Adds samples with this many new addresses of the file, from offset on. */
 static void add_places(struct parts *parts, struct process *process, uint64_t offset,
                        uint32_t sample_count)
 {
@@ -176,8 +176,8 @@ static bool has_string(const struct profile *profile, const char *text)
     return is_found;
 }
 
-/* Twelve processes of a user, each with 50,000 places, and then one of root. */
-static void places_of_one_user_leave_room_for_others(void **state)
+/* Twelve processes of one user with 50,000 addresses each, and then one process of root. */
+static void addresses_of_one_user_leave_room_for_others(void **state)
 {
     struct parts *parts = *state;
     enum { COUNT = 12, SAMPLES = 100, OTHER_SAMPLES = 40, BATCH_BYTES = 8 << 20 };
@@ -195,7 +195,7 @@ static void places_of_one_user_leave_room_for_others(void **state)
     add_places(parts, find_with_file(parts, getpid()), others, OTHER_SAMPLES);
     assert_int_equal(window_take(parts->window, NULL, &result, &err), ERR_NONE);
     assert_int_equal(result.samples, COUNT * SAMPLES + OTHER_SAMPLES);
-    /* Half of 6 MiB, 20 bytes for each. */
+    /* Half of 6 MiB at 20 bytes per address. */
     assert_in_range(count_places(result.profile, 0, others), 140000, 160000);
     assert_int_equal(count_places(result.profile, others, part), OTHER_SAMPLES * DEPTH);
     assert_true(has_string(result.profile, WINDOW_NAME_LEFT_OUT));
@@ -212,7 +212,7 @@ static void places_of_one_user_leave_room_for_others(void **state)
 
 /* ---- idle time ---- */
 
-/* As the last window, which has all that there is of idle time. */
+/* Takes the last window, which contains all idle time. */
 static void take_and_expect(struct parts *parts, uint32_t resource_count, bool is_idle)
 {
     struct window_result result;
@@ -231,8 +231,8 @@ static void take_and_expect(struct parts *parts, uint32_t resource_count, bool i
     window_result_fini(&result);
 }
 
-/* From its first sample on, until it ends or executes another program. */
-static void who_has_run_is_idle_while_it_lives(void **state)
+/* A process is idle from its first sample until it ends or executes another program. */
+static void a_process_that_was_sampled_is_idle_until_it_ends(void **state)
 {
     struct parts *parts = *state;
     if (getuid() != 0)
@@ -256,7 +256,7 @@ static void who_has_run_is_idle_while_it_lives(void **state)
     take_and_expect(parts, 1, false);
     take_and_expect(parts, 1, true);
 
-    /* It is gone, and the event that says so is lost. */
+    /* The process has ended, and the event of its end was lost. */
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     take_and_expect(parts, 0, false);
@@ -271,7 +271,7 @@ static void add_with_key(struct parts *parts, uint64_t key)
     window_add(parts->window, processes_find(parts->processes, (uint32_t)getpid(), 0), &event);
 }
 
-static void what_rules_leave_out_is_counted_and_not_what_is_unknown(void **state)
+static void samples_dropped_by_rules_are_counted(void **state)
 {
     (void)state;
     enum { FIRST = 7, UNKNOWN = 8 };
@@ -296,13 +296,13 @@ static void what_rules_leave_out_is_counted_and_not_what_is_unknown(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(its_time_is_that_of_the_sampling, create_window,
+        cmocka_unit_test_setup_teardown(the_time_of_a_window_is_that_of_its_sampling, create_window,
                                         destroy_window),
-        cmocka_unit_test_setup_teardown(places_of_one_user_leave_room_for_others, create_for_otlp,
-                                        destroy_window),
-        cmocka_unit_test_setup_teardown(who_has_run_is_idle_while_it_lives, create_for_otlp,
-                                        destroy_window),
-        cmocka_unit_test(what_rules_leave_out_is_counted_and_not_what_is_unknown),
+        cmocka_unit_test_setup_teardown(addresses_of_one_user_leave_room_for_others,
+                                        create_for_otlp, destroy_window),
+        cmocka_unit_test_setup_teardown(a_process_that_was_sampled_is_idle_until_it_ends,
+                                        create_for_otlp, destroy_window),
+        cmocka_unit_test(samples_dropped_by_rules_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

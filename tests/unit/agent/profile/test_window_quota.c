@@ -13,7 +13,7 @@ static uint32_t take_all(struct window_quota *text, uint64_t owner)
     return count;
 }
 
-static void each_has_half_of_what_others_left(void **state)
+static void an_owner_may_use_half_of_what_is_left(void **state)
 {
     (void)state;
     struct window_quota text = {0};
@@ -25,13 +25,13 @@ static void each_has_half_of_what_others_left(void **state)
         assert_int_equal(window_quota_is_full(&text), i >= 3);
     }
     assert_true(text.used_bytes <= WINDOW_QUOTA_MAX_BYTES);
-    /* What others have taken meanwhile is not given back. */
+    /* What other owners have used meanwhile is not freed. */
     assert_int_equal(take_all(&text, 1), 0);
     window_quota_fini(&text);
     assert_int_equal(text.used_bytes, 0);
 }
 
-static void what_has_come_already_may_be_more_than_there_was_room_for(void **state)
+static void a_charge_may_exceed_the_limit(void **state)
 {
     (void)state;
     struct window_quota text = {0};
@@ -45,7 +45,7 @@ static void what_has_come_already_may_be_more_than_there_was_room_for(void **sta
     window_quota_fini(&text);
 }
 
-static void an_owner_without_room_is_told_once(void **state)
+static void an_owner_that_reaches_its_limit_is_reported_once(void **state)
 {
     (void)state;
     struct window_quota text = {0};
@@ -63,9 +63,9 @@ static void an_owner_without_room_is_told_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_has_half_of_what_others_left),
-        cmocka_unit_test(what_has_come_already_may_be_more_than_there_was_room_for),
-        cmocka_unit_test(an_owner_without_room_is_told_once),
+        cmocka_unit_test(an_owner_may_use_half_of_what_is_left),
+        cmocka_unit_test(a_charge_may_exceed_the_limit),
+        cmocka_unit_test(an_owner_that_reaches_its_limit_is_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

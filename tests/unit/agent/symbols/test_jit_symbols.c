@@ -1,4 +1,4 @@
-/* Names of code that real processes have written. */
+/* Symbols of JIT code from files that real processes wrote. */
 #include "agent/process/process_file.h"
 #include "agent/symbols/jit_symbols.h"
 #include "agent/symbols/perf_map.h"
@@ -23,13 +23,13 @@
 enum { NOBODY = 65534, GROUPS_MAX = 3000 };
 
 struct fixture {
-    pid_t child; /* of another user, where we may make one */
+    pid_t child; /* of another user if this process may set users */
     char path[64];
     char other[64];
     struct jit_budget budget;
-    struct jit_budget *shared; /* in place of its own; NULL */
+    struct jit_budget *shared; /* used instead of budget unless NULL */
     struct jit_symbols *names;
-    pid_t number; /* that the child is to have; 0: any */
+    pid_t number; /* process number for the child, or 0 for any */
 };
 
 static void write_file(const char *path, const char *text, uid_t user)
@@ -45,7 +45,7 @@ static uid_t user_of_child(void)
     return getuid() ? getuid() : NOBODY;
 }
 
-/* -1: we may not choose numbers. */
+/* Returns -1 if this process may not choose numbers. */
 static pid_t fork_as(pid_t number)
 {
     const struct clone_args arguments = {.exit_signal = SIGCHLD,
@@ -54,7 +54,7 @@ static pid_t fork_as(pid_t number)
     return number ? (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments)) : fork();
 }
 
-/* Waits until its users and groups are these, where we may set them. */
+/* Starts a child and waits until its users and groups are set, if this process may set them. */
 static void start_child(struct fixture *fixture, uid_t real, uid_t effective, size_t group_count)
 {
     gid_t groups[GROUPS_MAX];
@@ -69,7 +69,7 @@ static void start_child(struct fixture *fixture, uid_t real, uid_t effective, si
         if (getuid() == 0 &&
             (setgroups(group_count, groups) || setresuid(real, effective, effective)))
             _exit(1);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would clear it */
         if (write(ready[1], "", 1) != 1)
             _exit(1);
         for (;;)
@@ -124,7 +124,7 @@ static bool has_name(const struct fixture *fixture, const char *name)
            span_equal_text(place.function, name);
 }
 
-/* The code at 0x1000 is named by the first line, and again by the last. */
+/* The first line and again the last line name the code at 0x1000. */
 static void write_names(const char *path, int count, uid_t user)
 {
     char *text = malloc((size_t)count * 32 + 64), *at = text;
@@ -147,7 +147,7 @@ static void names_that_the_process_wrote_are_read(void **state)
     assert_true(has_name(fixture, "mine"));
 }
 
-static void names_that_come_when_the_process_has_ended_are_read(void **state)
+static void names_written_before_the_end_are_read_after_it(void **state)
 {
     struct fixture *fixture = *state;
     read_now(fixture);
@@ -192,7 +192,7 @@ static void names_of_a_later_process_of_the_number_are_not_read(void **state)
     write_file(fixture->path, "1000 20 mine\n", NOBODY);
     read_now(fixture);
     end_child(fixture);
-    usleep(20000); /* starts are told in hundredths of a second */
+    usleep(20000); /* start times have a resolution of 10 ms */
     later.number = number;
     start_child(&later, 0, 0, 0);
     write_file(fixture->path, "1000 20 another's\n", 0);
@@ -205,8 +205,8 @@ static void names_of_a_later_process_of_the_number_are_not_read(void **state)
     jit_symbols_release(later.names);
 }
 
-/* Of what another owner has not read for so long. */
-static void reading_is_in_turns(void **state)
+/* Owners read in turn: after a read, an owner must wait longer than another one. */
+static void owners_read_symbol_files_in_turn(void **state)
 {
     struct fixture *fixture = *state, other = {.shared = &fixture->budget};
     if (getuid() != 0)
@@ -281,7 +281,7 @@ static void memory_is_shared_by_all(void **state)
     assert_false(jit_symbols_is_due(fixture->names, INT64_MAX));
 }
 
-static void processes_of_a_user_leave_a_quarter_to_others(void **state)
+static void processes_of_a_user_leave_a_quarter_for_others(void **state)
 {
     enum { COUNT = 8 };
     struct fixture *fixture = *state, others[COUNT];
@@ -328,20 +328,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_that_the_process_wrote_are_read, begin, end),
-        cmocka_unit_test_setup_teardown(names_that_come_when_the_process_has_ended_are_read, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(names_written_before_the_end_are_read_after_it, begin, end),
         cmocka_unit_test_setup_teardown(a_file_of_another_user_is_not_read, begin, end),
         cmocka_unit_test_setup_teardown(a_file_that_an_earlier_process_left_is_not_read, begin,
                                         end),
         cmocka_unit_test_setup_teardown(names_of_a_later_process_of_the_number_are_not_read, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(reading_is_in_turns, begin, end),
+        cmocka_unit_test_setup_teardown(owners_read_symbol_files_in_turn, begin, end),
         cmocka_unit_test_setup_teardown(a_link_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_acts_for_another_user_has_no_names, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_user_in_many_groups_has_names, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_shared_by_all, begin, end),
-        cmocka_unit_test_setup_teardown(processes_of_a_user_leave_a_quarter_to_others, begin, end),
+        cmocka_unit_test_setup_teardown(processes_of_a_user_leave_a_quarter_for_others, begin, end),
         cmocka_unit_test(long_names_are_cut_at_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

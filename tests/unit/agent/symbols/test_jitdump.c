@@ -109,7 +109,7 @@ static void functions_have_names_and_lines(void **state)
     assert_place(dump, 0x1000, "run", "app.jl", 5);
     assert_place(dump, 0x101f, "run", "app.jl", 6);
     assert_place(dump, 0x2000, "plain", "", 0);
-    assert_place(dump, 0x2008, "again", "", 0); /* the later is true */
+    assert_place(dump, 0x2008, "again", "", 0); /* the later record is valid */
     assert_place(dump, 0x200c, "plain", "", 0);
     assert_nothing(dump, 0xfff);
     assert_nothing(dump, 0x1020);
@@ -117,7 +117,7 @@ static void functions_have_names_and_lines(void **state)
     jitdump_destroy(NULL);
 }
 
-static void code_that_moves_keeps_its_name_and_lines(void **state)
+static void moved_code_keeps_its_name_and_lines(void **state)
 {
     (void)state;
     struct jitdump *dump = jitdump_create();
@@ -133,7 +133,7 @@ static void code_that_moves_keeps_its_name_and_lines(void **state)
     jitdump_destroy(dump);
 }
 
-static void what_is_added_later_is_read_later(void **state)
+static void appended_records_are_read_later(void **state)
 {
     (void)state;
     struct jitdump *dump = jitdump_create();
@@ -153,7 +153,7 @@ static void what_is_added_later_is_read_later(void **state)
     jitdump_destroy(dump);
 }
 
-static void what_is_broken_ends_the_reading_and_names_that_are_none_are_none(void **state)
+static void malformed_records_end_the_reading_and_invalid_names_are_omitted(void **state)
 {
     (void)state;
     struct jitdump *dump = jitdump_create();
@@ -180,12 +180,12 @@ static void what_is_broken_ends_the_reading_and_names_that_are_none_are_none(voi
     read_all(dump, &file);
     assert_nothing(dump, 0x1000);
     file.data[0]--;
-    read_all(dump, &file); /* for good */
+    read_all(dump, &file); /* permanently */
     assert_nothing(dump, 0x1000);
     jitdump_destroy(dump);
 }
 
-static void what_there_is_no_room_for_ends_the_reading(void **state)
+static void reading_ends_at_the_memory_limit(void **state)
 {
     (void)state;
     struct jitdump *dump = jitdump_create();
@@ -202,8 +202,8 @@ static void what_there_is_no_room_for_ends_the_reading(void **state)
     jitdump_destroy(dump);
 }
 
-/* 60,000 lines, or as many names of files, in one record. */
-static void one_record_takes_no_more_than_there_is_room_for(void **state)
+/* 60,000 lines, or as many file names, in one record. */
+static void a_record_stays_within_the_memory_limit(void **state)
 {
     (void)state;
     enum { BYTES = 1 << 20 };
@@ -234,7 +234,7 @@ static void one_record_takes_no_more_than_there_is_room_for(void **state)
     }
 }
 
-/* A search among all functions for each move would take hours. */
+/* A linear search of all functions for each move would take hours. */
 static void moves_are_cheap(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void moves_are_cheap(void **state)
 
 enum { HUGE_BYTES = 0x100010 };
 
-/* Of count records of one kind, which are holes but for what body says. */
+/* Writes count records of one kind that are sparse except for body. */
 static int open_huge(uint32_t id, uint32_t count, struct span body)
 {
     buf_auto file;
@@ -273,7 +273,7 @@ static int open_huge(uint32_t id, uint32_t count, struct span body)
     return fd;
 }
 
-static void of_records_that_are_huge_only_what_is_needed_is_read(void **state)
+static void huge_records_are_read_in_part(void **state)
 {
     (void)state;
     enum { COUNT = 40000 };
@@ -290,8 +290,8 @@ static void of_records_that_are_huge_only_what_is_needed_is_read(void **state)
     }
 }
 
-/* Lines of one file with a long name: little to keep, much to read. */
-static void what_is_too_much_at_a_time_is_left_for_the_next(void **state)
+/* Lines of a file with a long name: little to store, much to read. */
+static void a_long_file_is_read_in_several_calls(void **state)
 {
     (void)state;
     enum { COUNT = 150, NAME_BYTES = 4000 };
@@ -332,14 +332,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_have_names_and_lines),
-        cmocka_unit_test(code_that_moves_keeps_its_name_and_lines),
-        cmocka_unit_test(what_is_added_later_is_read_later),
-        cmocka_unit_test(what_is_broken_ends_the_reading_and_names_that_are_none_are_none),
-        cmocka_unit_test(what_there_is_no_room_for_ends_the_reading),
-        cmocka_unit_test(one_record_takes_no_more_than_there_is_room_for),
+        cmocka_unit_test(moved_code_keeps_its_name_and_lines),
+        cmocka_unit_test(appended_records_are_read_later),
+        cmocka_unit_test(malformed_records_end_the_reading_and_invalid_names_are_omitted),
+        cmocka_unit_test(reading_ends_at_the_memory_limit),
+        cmocka_unit_test(a_record_stays_within_the_memory_limit),
         cmocka_unit_test(moves_are_cheap),
-        cmocka_unit_test(of_records_that_are_huge_only_what_is_needed_is_read),
-        cmocka_unit_test(what_is_too_much_at_a_time_is_left_for_the_next),
+        cmocka_unit_test(huge_records_are_read_in_part),
+        cmocka_unit_test(a_long_file_is_read_in_several_calls),
         cmocka_unit_test(files_are_known_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,10 @@
 
 enum { TEXT = 0x401000, CODE_BYTES = 0x1000, FUNCTION_BYTES = 0x100, FUNCTION_COUNT = 3 };
 
-/* How much of the stack is taken, as changes (zigzag, from -1) and distances. */
+/* The frame size of a function's code, as changes (zigzag, from -1) and distances. */
 static const uint8_t no_frame[] = {2, 0x80, 2, 0};                 /* 0 for all 256 bytes */
 static const uint8_t with_frame[] = {2, 4, 64, 0xf0, 1, 63, 4, 0}; /* 0, then 32, then 0 again */
-static const uint8_t cut_short[] = {2, 16};                        /* 0, and nothing more */
+static const uint8_t cut_short[] = {2, 16};                        /* 0, then the table ends */
 
 struct maker {
     struct buf bytes;
@@ -26,7 +26,7 @@ static void put(struct buf *bytes, uint64_t value, size_t size)
     buf_append(bytes, &value, size);
 }
 
-/* Function I begins at 256 * I of the code. */
+/* Function I begins at offset 256 * I of the code. */
 static void make_table(struct maker *maker, uint64_t text)
 {
     struct buf *bytes = &maker->bytes;
@@ -39,8 +39,8 @@ static void make_table(struct maker *maker, uint64_t text)
     buf_init(bytes, 1 << 16);
     put(bytes, maker->is_old ? 0xfffffffa : 0xfffffff1, 4);
     put(bytes, 0, 2);
-    put(bytes, 1, 1); /* quantum */
-    put(bytes, 8, 1); /* word */
+    put(bytes, 1, 1); /* quantum of the processor */
+    put(bytes, 8, 1); /* size of a word */
     put(bytes, FUNCTION_COUNT, 8);
     put(bytes, 0, 8);
     if (!maker->is_old)
@@ -49,7 +49,7 @@ static void make_table(struct maker *maker, uint64_t text)
         put(bytes, 0, 8);
     put(bytes, header_bytes, 8);
     put(bytes, header_bytes + programs_bytes, 8);
-    /* The cut program is the last of the file, after the functions. */
+    /* The truncated table is the last one of the file, after the functions. */
     uint32_t places[FUNCTION_COUNT] = {1, 1 + sizeof no_frame, 0};
     const size_t function_bytes = word + 16;
     places[2] = (uint32_t)(programs_bytes + list_bytes + FUNCTION_COUNT * function_bytes);
@@ -115,7 +115,7 @@ static bool read_functions(const struct elf_frames *frames, uint64_t from, uint6
 #define ALL_ROWS                                                                                   \
     "0-100: 0 leaf100-200: 100 leaf 104 none 1f4 leaf 1f8 none200-300: 200 leaf 210 none"
 
-static void tells_where_functions_have_no_frame(void **state)
+static void reports_code_without_a_frame(void **state)
 {
     (void)state;
     for (int is_old = 0; is_old < 2; is_old++) {
@@ -130,7 +130,7 @@ static void tells_where_functions_have_no_frame(void **state)
     }
 }
 
-static void leaves_out_what_others_cover_and_what_is_no_code(void **state)
+static void omits_covered_ranges_and_data(void **state)
 {
     (void)state;
     char text[1024];
@@ -148,7 +148,7 @@ static void leaves_out_what_others_cover_and_what_is_no_code(void **state)
     buf_fini(&maker.bytes);
 }
 
-static void without_an_address_of_the_code_the_section_is_taken_where_all_is_gos(void **state)
+static void without_an_address_the_section_is_used_if_all_code_is_go(void **state)
 {
     (void)state;
     char text[1024];
@@ -157,14 +157,14 @@ static void without_an_address_of_the_code_the_section_is_taken_where_all_is_gos
     struct elf_frames frames = frames_of(buf_span(&maker.bytes));
     assert_true(read_functions(&frames, 0, UINT64_MAX, text));
     assert_string_equal(text, ALL_ROWS);
-    frames.eh_frame.bytes = 1; /* C was linked into it, and may be what .text begins with */
+    frames.eh_frame.bytes = 1; /* linked C code may precede Go code in .text */
     assert_false(read_functions(&frames, 0, UINT64_MAX, text));
     assert_string_equal(text, "");
     close(frames.fd);
     buf_fini(&maker.bytes);
 }
 
-static void a_table_cut_anywhere_gives_no_function_twice_and_ends(void **state)
+static void a_truncated_table_returns_no_function_twice(void **state)
 {
     (void)state;
     struct maker maker = {0};
@@ -190,7 +190,7 @@ static void ignore_row(void *context, uint64_t address, const struct cfi_rule *r
     (void)context, (void)address, (void)rule;
 }
 
-/* Of so many functions of a byte each, whose places are step places of 64 bytes from each other. */
+/* Counts functions of one byte each whose table entries are step * 64 bytes apart. */
 static uint32_t count_functions(uint32_t count, uint32_t step)
 {
     struct buf bytes;
@@ -220,14 +220,14 @@ static uint32_t count_functions(uint32_t count, uint32_t step)
     return found;
 }
 
-static void functions_that_lie_all_over_the_place_are_read_to_a_bound(void **state)
+static void scattered_functions_are_read_up_to_a_limit(void **state)
 {
     (void)state;
     assert_int_equal(count_functions(4096, 1), 4096);
     assert_in_range(count_functions(4096, 1031), 500, 2500);
 }
 
-static void refuses_what_it_does_not_know(void **state)
+static void refuses_unknown_versions(void **state)
 {
     (void)state;
     char text[1024];
@@ -253,12 +253,12 @@ static void refuses_what_it_does_not_know(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_where_functions_have_no_frame),
-        cmocka_unit_test(leaves_out_what_others_cover_and_what_is_no_code),
-        cmocka_unit_test(without_an_address_of_the_code_the_section_is_taken_where_all_is_gos),
-        cmocka_unit_test(a_table_cut_anywhere_gives_no_function_twice_and_ends),
-        cmocka_unit_test(functions_that_lie_all_over_the_place_are_read_to_a_bound),
-        cmocka_unit_test(refuses_what_it_does_not_know),
+        cmocka_unit_test(reports_code_without_a_frame),
+        cmocka_unit_test(omits_covered_ranges_and_data),
+        cmocka_unit_test(without_an_address_the_section_is_used_if_all_code_is_go),
+        cmocka_unit_test(a_truncated_table_returns_no_function_twice),
+        cmocka_unit_test(scattered_functions_are_read_up_to_a_limit),
+        cmocka_unit_test(refuses_unknown_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

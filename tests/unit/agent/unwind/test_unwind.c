@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The walker as in user space: memory of the process is one array of words. */
+/* The unwinder in user space: the memory of the process is an array of words. */
 struct unwind_source {
     struct unwind_rule *rules;
     struct unwind_chunk *chunks;
@@ -109,7 +109,7 @@ static void destroy_walk(struct walk *walk)
     mem_free(walk);
 }
 
-/* A table of one chunk from 0x1000 on with one rule every 256 bytes. */
+/* A table of one chunk, from 0x1000 on, with a rule every 256 bytes. */
 static struct unwind_table *make_table(const struct cfi_rule *rules, uint32_t count)
 {
     struct unwind_table *table = mem_new(struct unwind_table, 1);
@@ -135,7 +135,7 @@ static struct unwind_table *make_table(const struct cfi_rule *rules, uint32_t co
     return table;
 }
 
-/* Function I is at 0x1000 + 256 * I of the file. */
+/* Function I is at offset 0x1000 + 256 * I of the file. */
 #define CODE(function) (LOAD_BIAS + 0x1000 + 256ULL * (function) + 16)
 static uint64_t code(uint32_t function)
 {
@@ -151,7 +151,7 @@ static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
     struct err err;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     unwind_table_destroy(table);
-    /* Beside it one without a table, as JIT code is. */
+    /* The next mapping has no table, like JIT code. */
     uint64_t starts[] = {0x1000, LOAD_BIAS, 0x50000000};
     struct unwind_mapping mappings[] = {
         {.end = 0x2000},
@@ -171,7 +171,8 @@ static void set_stack(struct walk *walk, const uint64_t *words, size_t count)
     walk->source.stack_bytes = count * sizeof *words;
 }
 
-/* Not inlined: the compiler would believe that a window larger than a test's stack is copied. */
+/* Not inlined, because the compiler would otherwise warn that the copied window is larger than a
+ * test's stack. */
 static __attribute__((noinline)) enum unwind_stop step(struct walk *walk)
 {
     return unwind_step(&walk->source, &walk->state);
@@ -181,7 +182,7 @@ static const struct cfi_rule by_sp_16 = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_off
 static const struct cfi_rule by_fp = {
     .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = 16, .fp_offset = -16, .saved = UNWIND_FP_AT_CFA}};
 
-static void walks_frames_by_stack_and_frame_pointer_to_the_root(void **state)
+static void unwinds_by_stack_and_frame_pointer_to_the_root(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
@@ -201,12 +202,13 @@ static void walks_frames_by_stack_and_frame_pointer_to_the_root(void **state)
     destroy_walk(walk);
 }
 
-static void looks_for_a_caller_at_its_call_not_behind_it(void **state)
+static void looks_up_a_caller_at_its_call_instruction(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
     struct walk *walk = walk_with(rules, 2);
-    /* The return address is the begin of function 1: the call is the last instruction of 0. */
+    /* The return address is the begin of function 1: the call is the last instruction of function
+     * 0. */
     uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
     set_stack(walk, stack, 5);
     walk->state.pc = code(0);
@@ -216,9 +218,9 @@ static void looks_for_a_caller_at_its_call_not_behind_it(void **state)
     destroy_walk(walk);
 }
 
-/* At the end of _Unwind_RaiseException: rcx has the handler, which is the begin of function 1 as
- * the begin of a function's cold part is. */
-static void an_exceptions_handler_is_looked_for_where_it_begins(void **state)
+/* At the end of _Unwind_RaiseException, rcx contains the address of the handler: the begin of
+ * function 1, like the begin of a cold part of a function. */
+static void the_rule_of_an_exception_handler_is_that_of_its_first_byte(void **state)
 {
     (void)state;
     struct cfi_rule to_rcx = {
@@ -239,11 +241,11 @@ static void an_exceptions_handler_is_looked_for_where_it_begins(void **state)
     destroy_walk(walk);
 }
 
-static void goes_on_from_a_signal_frame_with_all_registers(void **state)
+static void continues_from_a_signal_frame_with_all_registers(void **state)
 {
     (void)state;
     struct cfi_rule signal = {.rule = {.cfa = UNWIND_CFA_SIGNAL, .cfa_offset = 40}};
-    /* As vfork has it: the return address is in rdi. */
+    /* Like vfork: the return address is in rdi. */
     struct cfi_rule in_rdi = {.rule = {.cfa = UNWIND_CFA_SP, .saved = UNWIND_RA_REGISTER << 4},
                               .extra = {.ra_offset = 5}};
     struct cfi_rule rules[] = {by_sp_16, signal, in_rdi, cfi_rule_stop(UNWIND_STOP_ROOT)};
@@ -252,7 +254,7 @@ static void goes_on_from_a_signal_frame_with_all_registers(void **state)
     uint64_t *registers = &stack[2 + 5];
     registers[8] = code(3);     /* rdi */
     registers[10] = 0x1234;     /* rbp */
-    registers[15] = STACK - 64; /* rsp: of another stack */
+    registers[15] = STACK - 64; /* rsp, of another stack */
     registers[16] = code(2);
     set_stack(walk, stack, 64);
     walk->state.pc = code(0);
@@ -267,7 +269,7 @@ static void goes_on_from_a_signal_frame_with_all_registers(void **state)
     destroy_walk(walk);
 }
 
-static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void **state)
+static void unwinds_saved_stack_pointers_plt_entries_and_registers(void **state)
 {
     (void)state;
     struct cfi_rule deref = {.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 8},
@@ -287,7 +289,7 @@ static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void 
     unwind_begin(&walk->state,
                  &(struct unwind_run){walk->state.run.shard, walk->state.run.offset, 3, 0}, 0);
     walk->state.sp = STACK;
-    walk->state.pc = code(1); /* byte 0 of an entry */
+    walk->state.pc = code(1); /* first byte of a function */
     assert_int_equal(step(walk), UNWIND_GO_ON);
     assert_int_equal(walk->state.sp, STACK + 8);
 
@@ -302,7 +304,7 @@ static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void 
     destroy_walk(walk);
 }
 
-/* Two calls deep, to the root. */
+/* Unwinds two frames, up to the root. */
 static enum unwind_stop walk_again(struct walk *walk, const struct unwind_run *run)
 {
     static const uint64_t stack[] = {0, CODE(1), 0, 0, CODE(2), 0, 0, 0};
@@ -319,7 +321,7 @@ static enum unwind_stop walk_again(struct walk *walk, const struct unwind_run *r
     return step(walk);
 }
 
-static void callers_that_were_met_are_recalled_for_the_same_mappings_alone(void **state)
+static void cached_callers_are_used_for_the_same_mappings_only(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
@@ -327,7 +329,7 @@ static void callers_that_were_met_are_recalled_for_the_same_mappings_alone(void 
     struct unwind_run run = walk->state.run, other = run;
     assert_int_not_equal(run.generation, 0);
     assert_int_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
-    /* From here on nothing is found but the leaf's rule: that is looked for each time. */
+    /* Remove all rules but that of the leaf, which is not cached. */
     const struct unwind_chunk *chunk = &walk->source.chunks[walk->state.mapping.first_chunk];
     uint8_t *rows = walk->source.shards[chunk->shard];
     uint32_t begin;
@@ -342,14 +344,14 @@ static void callers_that_were_met_are_recalled_for_the_same_mappings_alone(void 
     assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
     other.generation = 0;
     assert_int_not_equal(walk_again(walk, &other), UNWIND_STOP_ROOT);
-    /* Words of two writers fit no key. */
+    /* A memo whose words are from two writers matches no key. */
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
         walk->source.memos[i].rule ^= walk->source.memos[i].rule ? 1 : 0;
     assert_int_not_equal(walk_again(walk, &run), UNWIND_STOP_ROOT);
     destroy_walk(walk);
 }
 
-static void a_leaf_of_go_hides_no_caller_and_callers_have_frames(void **state)
+static void leaf_functions_of_go_hide_no_caller(void **state)
 {
     (void)state;
     struct cfi_rule go_leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
@@ -369,7 +371,7 @@ static void a_leaf_of_go_hides_no_caller_and_callers_have_frames(void **state)
     destroy_walk(walk);
 }
 
-static void follows_frame_pointers_where_no_table_covers(void **state)
+static void follows_frame_pointers_without_a_table(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {cfi_rule_stop(UNWIND_STOP_ROOT)};
@@ -407,14 +409,14 @@ static void stops_with_the_reason(void **state)
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
     walk->state.fp = 0;
     assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
-    run.shard = 3; /* a run that is torn */
+    run.shard = 3; /* an inconsistent run */
     unwind_begin(&walk->state, &run, 0);
     walk->state.pc = code(0);
     assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
     destroy_walk(walk);
 }
 
-static void code_of_no_mapping_counts_when_the_walk_comes_back_to_one(void **state)
+static void unmapped_code_counts_if_unwinding_returns_to_a_mapping(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
@@ -471,7 +473,7 @@ static void finds_each_of_many_mappings(void **state)
     destroy_walk(walk);
 }
 
-static void the_walker_finds_the_rules_that_the_table_has(void **state)
+static void the_unwinder_finds_the_rules_of_the_table(void **state)
 {
     (void)state;
     struct unwind_table *table;
@@ -506,7 +508,7 @@ static bool end_at_once(void *context)
     return true;
 }
 
-static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
+static void tables_beyond_the_budget_are_omitted(void **state)
 {
     (void)state;
     struct unwind_table *whole, *part;
@@ -517,7 +519,7 @@ static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
                                  .end_wall_ns = INT64_MAX,
                                  .is_over = end_at_once,
                                  .context = &asked};
-    /* Of libc: the sanitizers intercept the usual functions. */
+    /* Of libc itself, since the sanitizers intercept the usual functions. */
     assert_true(dladdr(__extension__(void *) gnu_get_libc_version, &library));
     const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
     assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
@@ -540,8 +542,8 @@ static void what_the_budget_does_not_suffice_for_is_left_out(void **state)
     close(fd);
 }
 
-/* Those that the hash without a random number put into 8 places of 131,072. */
-static void rules_that_were_chosen_to_meet_do_not(void **state)
+/* Rules that a hash without a random seed would put into 8 of 131,072 slots. */
+static void rules_that_were_chosen_to_collide_do_not_collide(void **state)
 {
     (void)state;
     enum { PLACES = 131072, RULES = 2048 };
@@ -566,7 +568,7 @@ static void rules_that_were_chosen_to_meet_do_not(void **state)
     mem_free(taken);
 }
 
-static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **state)
+static void a_mapping_uses_its_table_once_it_is_loaded(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -585,9 +587,9 @@ static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **s
     walk->source.stack_start = walk->state.sp = STACK;
     set_stack(walk, stack, 4);
     walk->state.pc = code(0);
-    walk->state.fp = 1; /* none */
+    walk->state.fp = 1; /* invalid */
     unwind_begin(&walk->state, &run, 0);
-    walk->state.is_exact = 0; /* a caller, which would be remembered */
+    walk->state.is_exact = 0; /* a caller, whose rule would be cached */
     assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
     for (uint32_t i = 0; i < UNWIND_MEMO_COUNT; i++)
         assert_int_equal(walk->source.memos[i].check, 0);
@@ -613,8 +615,8 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
     destroy_walk(walk);
 }
 
-/* What is removed makes room, and a place that had no rows for want of it can be filled. */
-static void a_place_without_room_is_filled_when_there_is_room(void **state)
+/* A removal frees memory, and a table that did not fit can be loaded then. */
+static void a_table_that_did_not_fit_is_loaded_when_there_is_room(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(0);
@@ -647,7 +649,7 @@ static void a_place_without_room_is_filled_when_there_is_room(void **state)
     destroy_walk(walk);
 }
 
-static void gives_room_to_others_after_the_grace_time_only(void **state)
+static void memory_is_reused_after_the_grace_period_only(void **state)
 {
     (void)state;
     struct cfi_rule rules[] = {by_sp_16};
@@ -673,8 +675,8 @@ static void gives_room_to_others_after_the_grace_time_only(void **state)
     destroy_walk(walk);
 }
 
-/* A table of so many rules that no other has. */
-static struct unwind_table *make_strange_table(uint32_t number, uint32_t count)
+/* A table with this many rules that no other table has. */
+static struct unwind_table *make_unique_table(uint32_t number, uint32_t count)
 {
     struct cfi_rule *rules = mem_new(struct cfi_rule, count);
     for (uint32_t i = 0; i < count; i++)
@@ -687,7 +689,7 @@ static struct unwind_table *make_strange_table(uint32_t number, uint32_t count)
 
 static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t number, uint32_t count)
 {
-    struct unwind_table *table = make_strange_table(number, count);
+    struct unwind_table *table = make_unique_table(number, count);
     struct unwind_table_ref ref;
     struct err err;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
@@ -695,7 +697,7 @@ static struct unwind_table_ref add_strange_table(struct walk *walk, uint32_t num
     return ref;
 }
 
-static void a_few_tables_of_strange_rules_leave_room_for_those_of_others(void **state)
+static void unique_rules_of_one_table_leave_room_for_other_tables(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -717,31 +719,31 @@ static enum err_code add_owned(struct walk *walk, uint64_t owner, const struct u
     return unwind_maps_fill(walk->space, ret_ref, table, 0, &err);
 }
 
-/* An owner's files together have no more than one, once half is taken. */
-static void many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others(void **state)
+/* When half of the rules is used, all files of one owner together may have as many as one file. */
+static void unique_rules_of_one_user_leave_room_for_other_users(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
     struct unwind_maps_stats stats;
     struct unwind_table_ref refs[70], ref;
     for (uint32_t i = 0; i < 70; i++) {
-        struct unwind_table *table = make_strange_table(i + 1, 2040);
+        struct unwind_table *table = make_unique_table(i + 1, 2040);
         assert_int_equal(add_owned(walk, 7, table, &refs[i]), ERR_NONE);
         unwind_table_destroy(table);
     }
     unwind_maps_stats_get(walk->space, &stats);
     assert_in_range(UNWIND_RULE_COUNT - stats.rule_count, 5500, 7500);
     assert_int_equal(unwind_maps_rules_state(walk->space, &refs[69]), UNWIND_RULES_NO_ROOM);
-    struct unwind_table *other = make_strange_table(100, 585);
+    struct unwind_table *other = make_unique_table(100, 585);
     assert_int_equal(add_owned(walk, 8, other, &ref), ERR_NONE);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
     unwind_table_destroy(other);
     destroy_walk(walk);
 }
 
-/* Rules of two records have no room where every other record is free, but for three in the less
- * than eight that the share of an eighth leaves at the end. */
-static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void **state)
+/* Rules of two records do not fit if every other record is used, except for three in the rest of
+ * less than eight records that the limit of an eighth leaves. */
+static void a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly(void **state)
 {
     (void)state;
     enum { SINGLE = UNWIND_CHUNK_COUNT - 70, FILLERS = 64, PAIRS = 4 };
@@ -781,7 +783,7 @@ static void what_lacks_for_want_of_neighbours_is_not_made_again_and_again(void *
     destroy_walk(walk);
 }
 
-static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void **state)
+static void unused_rules_are_free_after_the_grace_period(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -790,7 +792,7 @@ static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void 
     struct err err;
     for (uint32_t i = 0; i < 40; i++)
         refs[i] = add_strange_table(walk, i + 1, 2000);
-    struct unwind_table *table = make_strange_table(100, 585);
+    struct unwind_table *table = make_unique_table(100, 585);
     struct unwind_table_ref ref;
     assert_int_equal(unwind_maps_add_table(walk->space, table, &ref, &err), ERR_NONE);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
@@ -800,7 +802,7 @@ static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void 
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_NO_ROOM);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_FIT_NOW);
-    /* It is filled once more; what it had is free a while later. */
+    /* The table is loaded once more; its old memory is free after the grace period. */
     assert_int_equal(unwind_maps_fill(walk->space, &ref, table, 0, &err), ERR_NONE);
     assert_int_equal(unwind_maps_rules_state(walk->space, &ref), UNWIND_RULES_COMPLETE);
     unwind_maps_remove_table(walk->space, &ref, 0);
@@ -813,7 +815,8 @@ static void rules_that_no_table_has_any_more_are_free_after_the_grace_time(void 
     destroy_walk(walk);
 }
 
-/* How far two callers by the run's table are from each other and the stack's begin. */
+/* The distances of two callers, by the tables of the run, from each other and from the begin of
+ * the stack. */
 static uint64_t walk_by(struct walk *walk, const struct unwind_run *run)
 {
     walk->state.pc = code(0) + 1;
@@ -837,9 +840,9 @@ static struct unwind_run run_of(struct walk *walk, const struct unwind_table_ref
     return run;
 }
 
-/* Two tables, one after the other, at the same addresses: their rules have the same place, and the
- * walks of the first one have left theirs in the memo. */
-static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
+/* Two tables, one after the other, at the same addresses: their rules use the same slots, and
+ * unwinding with the first table has filled the memo. */
+static void a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -869,7 +872,7 @@ static void a_rule_in_the_place_of_another_is_not_taken_for_it(void **state)
     destroy_walk(walk);
 }
 
-static void refuses_a_run_without_room(void **state)
+static void refuses_a_run_that_does_not_fit(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(1);
@@ -924,7 +927,7 @@ static uint32_t count_shards(const struct walk *walk)
     return stats.shard_count;
 }
 
-static void shards_without_anything_are_given_up_and_the_limit_makes_no_more(void **state)
+static void empty_shards_are_freed_and_the_limit_prevents_new_ones(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -950,14 +953,14 @@ static void shards_without_anything_are_given_up_and_the_limit_makes_no_more(voi
         unwind_maps_drop_run(walk->space, 0, &run[i], 0);
     unwind_maps_drop_run(walk->space, 0, &ignored, 0);
     unwind_maps_reclaim(walk->space, UNWIND_GRACE_NS + 1);
-    /* The first one stays. */
+    /* The first shard stays. */
     assert_int_equal(count_shards(walk), 1);
     assert_int_equal(put(walk, &runs, 0, UNWIND_RUN_MAX, &ignored), ERR_NONE);
     free_runs(&runs);
     destroy_walk(walk);
 }
 
-/* Mappings of 64 KiB until its share is full. */
+/* Adds mappings of 64 KiB until the owner's quota is used up. */
 static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t owner,
                         struct unwind_run *ret_runs)
 {
@@ -968,17 +971,18 @@ static uint32_t put_all(struct walk *walk, const struct runs *runs, uint64_t own
     return count;
 }
 
-static void who_takes_much_leaves_bytes_for_others(void **state)
+static void large_owners_leave_memory_for_others(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
     struct runs runs = make_runs();
     struct unwind_run *put_runs = mem_new(struct unwind_run, 256), ignored;
-    struct unwind_table *table = make_strange_table(1, 16000); /* 120 KB of rows */
+    struct unwind_table *table = make_unique_table(1, 16000); /* 120 KB of rows */
     struct unwind_table_ref refs[16], other;
     uint32_t tables = 0;
-    /* Half of 256 pieces uncounted, of the others an eighth of what is left then. */
-    /* Nothing is counted yet. */
+    /* Half of 256 pieces is not counted; of the rest, an owner may have an eighth of what is left.
+     * */
+    /* Below half, nothing is counted. */
     for (; tables < 16; tables++)
         assert_int_equal(add_owned(walk, 9, table, &refs[tables]), ERR_NONE);
     for (; tables; tables--)
@@ -991,7 +995,7 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
         tables++;
     assert_in_range(tables, 3, 8);
     assert_int_equal(add_owned(walk, 10, table, &other), ERR_NONE);
-    /* What it gives back it may have again. */
+    /* What an owner frees is available to it again. */
     for (size_t i = 0; i < 2; i++)
         unwind_maps_remove_table(walk->space, &refs[i], 0);
     unwind_maps_drop_run(walk->space, 7, &put_runs[count - 1], 0);
@@ -1003,8 +1007,8 @@ static void who_takes_much_leaves_bytes_for_others(void **state)
     destroy_walk(walk);
 }
 
-/* Its mappings change a little, again and again. */
-static void who_has_his_share_may_have_it_again(void **state)
+/* The mappings of the process change a little, again and again. */
+static void an_owner_at_its_quota_may_replace_mappings(void **state)
 {
     (void)state;
     struct walk *walk = create_walk(4);
@@ -1026,7 +1030,7 @@ static void who_has_his_share_may_have_it_again(void **state)
     destroy_walk(walk);
 }
 
-static void joins_ranges_that_are_given_back(void **state)
+static void joins_freed_ranges(void **state)
 {
     (void)state;
     struct free_ranges ranges;
@@ -1041,7 +1045,7 @@ static void joins_ranges_that_are_given_back(void **state)
     free_ranges_fini(&ranges);
 }
 
-/* Rows that a program gives, as text. */
+/* The rows of a CFI program as text. */
 struct rows {
     char text[1024];
     size_t used;
@@ -1085,7 +1089,7 @@ static void makes_rows_of_a_usual_function(void **state)
                 "125 cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n");
 }
 
-static void keeps_the_rows_before_what_is_broken(void **state)
+static void keeps_the_rows_before_malformed_data(void **state)
 {
     (void)state;
     static const uint8_t unknown[] = {0x41, 0x0e, 16, 0x41, 0x3f};
@@ -1097,8 +1101,9 @@ static void keeps_the_rows_before_what_is_broken(void **state)
     run_program(forgotten, sizeof forgotten, false, "100 stop=corrupt\n");
 }
 
-/* As _Unwind_RaiseException of GCC ends; what realigns a stack by r10 goes to no handler. */
-static void what_leaves_for_a_handler_is_marked(void **state)
+/* Like the end of _Unwind_RaiseException of GCC. Code that realigns the stack by r10 does not
+ * enter a handler. */
+static void code_that_enters_a_handler_is_marked(void **state)
 {
     (void)state;
     static const uint8_t leaving[] = {0x0c, 6, 16,   0x41, 0x0c, 2,    8,  0x41,
@@ -1134,37 +1139,37 @@ static void knows_the_forms_of_expressions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walks_frames_by_stack_and_frame_pointer_to_the_root),
-        cmocka_unit_test(looks_for_a_caller_at_its_call_not_behind_it),
-        cmocka_unit_test(an_exceptions_handler_is_looked_for_where_it_begins),
-        cmocka_unit_test(goes_on_from_a_signal_frame_with_all_registers),
-        cmocka_unit_test(finds_frames_by_saved_stack_pointers_plt_entries_and_registers),
-        cmocka_unit_test(callers_that_were_met_are_recalled_for_the_same_mappings_alone),
-        cmocka_unit_test(a_leaf_of_go_hides_no_caller_and_callers_have_frames),
-        cmocka_unit_test(follows_frame_pointers_where_no_table_covers),
+        cmocka_unit_test(unwinds_by_stack_and_frame_pointer_to_the_root),
+        cmocka_unit_test(looks_up_a_caller_at_its_call_instruction),
+        cmocka_unit_test(the_rule_of_an_exception_handler_is_that_of_its_first_byte),
+        cmocka_unit_test(continues_from_a_signal_frame_with_all_registers),
+        cmocka_unit_test(unwinds_saved_stack_pointers_plt_entries_and_registers),
+        cmocka_unit_test(cached_callers_are_used_for_the_same_mappings_only),
+        cmocka_unit_test(leaf_functions_of_go_hide_no_caller),
+        cmocka_unit_test(follows_frame_pointers_without_a_table),
         cmocka_unit_test(stops_with_the_reason),
-        cmocka_unit_test(code_of_no_mapping_counts_when_the_walk_comes_back_to_one),
+        cmocka_unit_test(unmapped_code_counts_if_unwinding_returns_to_a_mapping),
         cmocka_unit_test(finds_each_of_many_mappings),
-        cmocka_unit_test(the_walker_finds_the_rules_that_the_table_has),
-        cmocka_unit_test(what_the_budget_does_not_suffice_for_is_left_out),
-        cmocka_unit_test(rules_that_were_chosen_to_meet_do_not),
-        cmocka_unit_test(a_mapping_that_names_a_place_has_the_table_once_it_is_there),
+        cmocka_unit_test(the_unwinder_finds_the_rules_of_the_table),
+        cmocka_unit_test(tables_beyond_the_budget_are_omitted),
+        cmocka_unit_test(rules_that_were_chosen_to_collide_do_not_collide),
+        cmocka_unit_test(a_mapping_uses_its_table_once_it_is_loaded),
         cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
-        cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),
-        cmocka_unit_test(gives_room_to_others_after_the_grace_time_only),
-        cmocka_unit_test(a_few_tables_of_strange_rules_leave_room_for_those_of_others),
-        cmocka_unit_test(many_tables_of_strange_rules_of_one_user_leave_room_for_those_of_others),
-        cmocka_unit_test(what_lacks_for_want_of_neighbours_is_not_made_again_and_again),
-        cmocka_unit_test(rules_that_no_table_has_any_more_are_free_after_the_grace_time),
-        cmocka_unit_test(a_rule_in_the_place_of_another_is_not_taken_for_it),
-        cmocka_unit_test(refuses_a_run_without_room),
-        cmocka_unit_test(shards_without_anything_are_given_up_and_the_limit_makes_no_more),
-        cmocka_unit_test(who_takes_much_leaves_bytes_for_others),
-        cmocka_unit_test(who_has_his_share_may_have_it_again),
-        cmocka_unit_test(joins_ranges_that_are_given_back),
+        cmocka_unit_test(a_table_that_did_not_fit_is_loaded_when_there_is_room),
+        cmocka_unit_test(memory_is_reused_after_the_grace_period_only),
+        cmocka_unit_test(unique_rules_of_one_table_leave_room_for_other_tables),
+        cmocka_unit_test(unique_rules_of_one_user_leave_room_for_other_users),
+        cmocka_unit_test(a_table_that_lacks_adjacent_records_is_not_rebuilt_repeatedly),
+        cmocka_unit_test(unused_rules_are_free_after_the_grace_period),
+        cmocka_unit_test(a_rule_that_reuses_a_slot_is_not_confused_with_the_old_one),
+        cmocka_unit_test(refuses_a_run_that_does_not_fit),
+        cmocka_unit_test(empty_shards_are_freed_and_the_limit_prevents_new_ones),
+        cmocka_unit_test(large_owners_leave_memory_for_others),
+        cmocka_unit_test(an_owner_at_its_quota_may_replace_mappings),
+        cmocka_unit_test(joins_freed_ranges),
         cmocka_unit_test(makes_rows_of_a_usual_function),
-        cmocka_unit_test(keeps_the_rows_before_what_is_broken),
-        cmocka_unit_test(what_leaves_for_a_handler_is_marked),
+        cmocka_unit_test(keeps_the_rows_before_malformed_data),
+        cmocka_unit_test(code_that_enters_a_handler_is_marked),
         cmocka_unit_test(knows_the_forms_of_expressions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

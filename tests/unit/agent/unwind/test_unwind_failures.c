@@ -13,7 +13,7 @@ static void assert_places(const struct unwind_failures *places, uint32_t limit, 
     assert_string_equal((const char *)text.data, wanted);
 }
 
-static void the_most_frequent_places_come_first(void **state)
+static void the_most_frequent_sites_come_first(void **state)
 {
     (void)state;
     struct unwind_failures *places = unwind_failures_create();
@@ -29,7 +29,7 @@ static void the_most_frequent_places_come_first(void **state)
     unwind_failures_destroy(NULL);
 }
 
-static void what_does_not_fit_is_elsewhere(void **state)
+static void further_sites_are_summed(void **state)
 {
     (void)state;
     struct unwind_failures *places = unwind_failures_create();
@@ -45,8 +45,8 @@ static void what_does_not_fit_is_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_most_frequent_places_come_first),
-        cmocka_unit_test(what_does_not_fit_is_elsewhere),
+        cmocka_unit_test(the_most_frequent_sites_come_first),
+        cmocka_unit_test(further_sites_are_summed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static pid_t start_child(void)
     return child;
 }
 
-/* It stays a process without files until somebody waits for it. */
+/* Ends a child that stays a zombie until it is waited for. */
 static void end_child(pid_t child)
 {
     siginfo_t ignored;
@@ -90,7 +90,7 @@ static bool say(void *context)
     return *(const bool *)context;
 }
 
-static void a_moment_after_a_stop_no_table_is_built(void **state)
+static void no_table_is_built_shortly_after_a_stop(void **state)
 {
     (void)state;
     struct host host;
@@ -119,8 +119,8 @@ static void a_moment_after_a_stop_no_table_is_built(void **state)
         ;
 }
 
-/* As when programs end faster than what they mapped is looked at. */
-static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **state)
+/* Programs end faster than their mappings are read. */
+static void an_ended_process_does_not_delay_tables_of_others(void **state)
 {
     (void)state;
     const pid_t ended = start_child(), running = start_child();
@@ -134,7 +134,7 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
     unwind_publisher_publish_process(host.publisher, find(host.processes, ended));
     while (unwind_publisher_publish(host.publisher))
         ;
-    /* The program and the C library at least. */
+    /* At least the program and the C library. */
     assert_true(count_tables(&host) >= 2);
     unwind_publisher_forget(host.publisher, find(host.processes, ended));
     unwind_publisher_forget(host.publisher, find(host.processes, running));
@@ -147,8 +147,8 @@ static void a_process_that_has_ended_keeps_no_table_from_the_next_one(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_moment_after_a_stop_no_table_is_built),
-        cmocka_unit_test(a_process_that_has_ended_keeps_no_table_from_the_next_one),
+        cmocka_unit_test(no_table_is_built_shortly_after_a_stop),
+        cmocka_unit_test(an_ended_process_does_not_delay_tables_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void the_token_is_the_first_line_without_blanks_around_it(void **state)
     assert_string_equal((const char *)field.data, "Bearer pf_abc");
 }
 
-static void what_cannot_be_sent_is_named(void **state)
+static void invalid_characters_of_a_token_are_named(void **state)
 {
     (void)state;
     struct err err;
@@ -47,7 +47,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_token_is_the_first_line_without_blanks_around_it),
-        cmocka_unit_test(what_cannot_be_sent_is_named),
+        cmocka_unit_test(invalid_characters_of_a_token_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void remove_batch(struct spool *spool, const char *content, struct buf *b
     spool_remove(spool, &batch);
 }
 
-static void what_is_broken_stands_in_nobodys_way_and_is_counted(void **state)
+static void a_corrupt_file_does_not_block_others_and_is_counted(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX", path[128];
@@ -42,7 +42,7 @@ static void what_is_broken_stands_in_nobodys_way_and_is_counted(void **state)
     assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_NONE);
     snprintf(path, sizeof(path), "%s/%s", folder, first.name);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkdir(path, 0700), 0); /* it opens, and cannot be read */
+    assert_int_equal(mkdir(path, 0700), 0); /* can be opened, but not read */
     assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_CORRUPT);
     remove_batch(spool, "two", &bytes);
     assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_NOT_FOUND);
@@ -54,7 +54,7 @@ static void what_is_broken_stands_in_nobodys_way_and_is_counted(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void a_process_with_too_much_open_loses_nothing(void **state)
+static void nothing_is_lost_without_free_descriptors(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX";
@@ -81,7 +81,7 @@ static void a_process_with_too_much_open_loses_nothing(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void one_process_has_the_folder(void **state)
+static void a_second_process_may_not_use_the_folder(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX";
@@ -96,7 +96,7 @@ static void one_process_has_the_folder(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void a_name_of_the_end_of_time_is_left_alone(void **state)
+static void a_file_name_with_the_last_timestamp_is_ignored(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX", path[160];
@@ -117,7 +117,7 @@ static void a_name_of_the_end_of_time_is_left_alone(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void what_is_in_the_way_of_all_batches_is_told_at_the_start(void **state)
+static void an_unusable_folder_is_reported_at_the_start(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX", path[64];
@@ -133,7 +133,7 @@ static void what_is_in_the_way_of_all_batches_is_told_at_the_start(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void what_somebody_took_is_not_dropped(void **state)
+static void a_file_that_was_removed_does_not_count_as_dropped(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX", command[64];
@@ -173,7 +173,7 @@ static void without_a_limit_all_batches_stay(void **state)
         spool_count(spool, &counts);
         spool_close(spool);
     }
-    assert_int_equal(counts.batches, 0); /* who takes them away does not tell */
+    assert_int_equal(counts.batches, 0); /* the files were removed without a call of the spool */
     assert_int_equal(counts.bytes, 0);
     assert_int_equal(counts.put_batches, 3);
     assert_int_equal(counts.put_bytes, 3 * 3);
@@ -183,13 +183,13 @@ static void without_a_limit_all_batches_stay(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void a_folder_that_was_made_for_nothing_goes_again(void **state)
+static void an_unused_new_folder_is_removed(void **state)
 {
     (void)state;
     char folder[] = "/tmp/perfolio-spool-XXXXXX", path[128];
     struct err err;
     assert_non_null(mkdtemp(folder));
-    spool_abandon(open_spool(folder)); /* it was there */
+    spool_abandon(open_spool(folder)); /* it existed before */
     snprintf(path, sizeof(path), "%s/new", folder);
     spool_abandon(open_spool(path));
     assert_int_equal(access(path, F_OK), -1);
@@ -204,14 +204,14 @@ static void a_folder_that_was_made_for_nothing_goes_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_process_has_the_folder),
-        cmocka_unit_test(a_name_of_the_end_of_time_is_left_alone),
-        cmocka_unit_test(what_is_in_the_way_of_all_batches_is_told_at_the_start),
-        cmocka_unit_test(what_somebody_took_is_not_dropped),
+        cmocka_unit_test(a_second_process_may_not_use_the_folder),
+        cmocka_unit_test(a_file_name_with_the_last_timestamp_is_ignored),
+        cmocka_unit_test(an_unusable_folder_is_reported_at_the_start),
+        cmocka_unit_test(a_file_that_was_removed_does_not_count_as_dropped),
         cmocka_unit_test(without_a_limit_all_batches_stay),
-        cmocka_unit_test(what_is_broken_stands_in_nobodys_way_and_is_counted),
-        cmocka_unit_test(a_process_with_too_much_open_loses_nothing),
-        cmocka_unit_test(a_folder_that_was_made_for_nothing_goes_again),
+        cmocka_unit_test(a_corrupt_file_does_not_block_others_and_is_counted),
+        cmocka_unit_test(nothing_is_lost_without_free_descriptors),
+        cmocka_unit_test(an_unused_new_folder_is_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

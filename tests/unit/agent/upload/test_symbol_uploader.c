@@ -1,4 +1,5 @@
-/* Against a server of one connection at a time, in a thread, that answers from a script. */
+/* Uploads to a server in a thread that accepts one connection at a time and answers from a script.
+ * */
 #include "tests/unit/test.h"
 
 #include "agent/upload/symbol_uploader.h"
@@ -22,8 +23,7 @@ struct script {
     int listener;
     int port;
     pthread_t thread;
-    const char *const
-        *answers; /* one per request; the last of them, which NULL follows, for ever */
+    const char *const *answers; /* one per request; the last one before NULL is repeated */
     atomic_uint request_count;
 };
 
@@ -71,9 +71,9 @@ static void give(struct symbol_uploader *uploader, const char *build_id)
                          open("/proc/self/exe", O_RDONLY | O_CLOEXEC), -1);
 }
 
-/* Gives one binary, and one more after the first answer, again whenever the agent would; both are
- * to be known in the end. */
-static void both_are_asked_for_in_the_end(const char *const *answers)
+/* Offers a binary, a second one after the first response, and each again when it is due, until the
+ * server knows both. */
+static void expect_that_both_are_known(const char *const *answers)
 {
     struct script script;
     struct symbol_uploader *uploader;
@@ -111,16 +111,16 @@ static void a_server_without_symbol_tables_is_asked_again(void **state)
     const char *const answers[] = {
         "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\n<html>", READY, NULL};
-    both_are_asked_for_in_the_end(answers);
+    expect_that_both_are_known(answers);
 }
 
-static void a_question_that_was_not_understood_is_asked_again(void **state)
+static void an_invalid_response_is_retried(void **state)
 {
     (void)state;
     const char *const answers[] = {
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "220 mail.example.com ESMTP\r\n", READY, NULL};
-    both_are_asked_for_in_the_end(answers);
+    expect_that_both_are_known(answers);
 }
 
 static int count_open_files(void)
@@ -133,7 +133,7 @@ static int count_open_files(void)
     return count;
 }
 
-static void a_server_without_symbol_tables_has_no_files_held_open_for_it(void **state)
+static void files_are_closed_if_the_server_has_no_symbol_tables(void **state)
 {
     (void)state;
     struct script script;
@@ -162,10 +162,11 @@ static void a_server_without_symbol_tables_has_no_files_held_open_for_it(void **
         clock_sleep_ms(1);
         symbol_uploader_count(uploader, &counts);
     }
-    assert_int_equal(counts.waiting, 1); /* which the server is asked with again */
+    assert_int_equal(counts.waiting, 1); /* it is included in the next request */
     assert_in_range(count_open_files(), before, before + 10);
     assert_int_equal(symbol_uploader_wants(uploader, "99"), SYMBOL_WANT_LATER);
-    assert_false(symbol_uploader_has_forgotten(uploader)); /* that is said when it may be given */
+    assert_false(symbol_uploader_has_forgotten(
+        uploader)); /* reported only when the binary may be offered again */
     symbol_uploader_stop(uploader);
     end(&script);
 }
@@ -174,8 +175,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_without_symbol_tables_is_asked_again),
-        cmocka_unit_test(a_server_without_symbol_tables_has_no_files_held_open_for_it),
-        cmocka_unit_test(a_question_that_was_not_understood_is_asked_again),
+        cmocka_unit_test(files_are_closed_if_the_server_has_no_symbol_tables),
+        cmocka_unit_test(an_invalid_response_is_retried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "api/core/assets.h"
 
-static void all_stand_in_order_and_are_found(void **state)
+static void all_assets_are_sorted_and_found(void **state)
 {
     (void)state;
     size_t count;
@@ -15,7 +15,7 @@ static void all_stand_in_order_and_are_found(void **state)
     }
 }
 
-static void what_the_server_needs_is_there(void **state)
+static void the_assets_of_the_server_exist(void **state)
 {
     (void)state;
     static const char *const needed[] = {"web/index.html", "web/favicon.svg", "openapi.yaml",
@@ -29,7 +29,7 @@ static void what_the_server_needs_is_there(void **state)
     assert_non_null(memmem(shell->bytes.data, shell->bytes.size, "<!--perfolio:head-->", 20));
 }
 
-static void nothing_else_is_found(void **state)
+static void unknown_names_are_not_found(void **state)
 {
     (void)state;
     assert_null(asset_find(SPAN_LITERAL("")));
@@ -39,7 +39,7 @@ static void nothing_else_is_found(void **state)
     assert_null(asset_find(SPAN_LITERAL("zzz")));
 }
 
-static void endings_have_types(void **state)
+static void suffixes_determine_media_types(void **state)
 {
     (void)state;
     assert_string_equal(asset_content_type(SPAN_LITERAL("a.js")), "text/javascript; charset=utf-8");
@@ -50,10 +50,10 @@ static void endings_have_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_stand_in_order_and_are_found),
-        cmocka_unit_test(what_the_server_needs_is_there),
-        cmocka_unit_test(nothing_else_is_found),
-        cmocka_unit_test(endings_have_types),
+        cmocka_unit_test(all_assets_are_sorted_and_found),
+        cmocka_unit_test(the_assets_of_the_server_exist),
+        cmocka_unit_test(unknown_names_are_not_found),
+        cmocka_unit_test(suffixes_determine_media_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The watch over the data folder's disk, which runs full and fails through the seam of lib/base/os.
- */
+/* The check of free space of the data folder's disk, which fills up and fails through lib/base/os.
+ * */
 #include "tests/unit/test.h"
 
 #include "api/core/disk.h"
@@ -46,7 +46,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The watch looks several times each second. */
+/* The disk is checked several times per second. */
 static void wait_for(struct fixture *fixture, enum err_code wanted)
 {
     const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
@@ -104,8 +104,8 @@ static void nothing_is_stored_while_the_disk_fails(void **state)
     }
 }
 
-/* Another program has taken what was left: what is held makes room for deletions. */
-static void what_is_held_is_given_up_on_a_disk_that_others_fill(void **state)
+/* Another program has filled the disk: the reserve is released so that deletions work. */
+static void the_reserve_is_released_when_others_fill_the_disk(void **state)
 {
     struct fixture *fixture = *state;
     const int64_t until_ns = clock_monotonic_ns() + 60 * CLOCK_NS_PER_S;
@@ -122,7 +122,7 @@ static void what_is_held_is_given_up_on_a_disk_that_others_fill(void **state)
     assert_int_equal(disk_held_bytes(fixture->disk), 25 * MIB);
 }
 
-static void what_is_held_outlives_the_server_and_is_room_for_the_next_start(void **state)
+static void the_reserve_outlives_the_server_and_is_reused_at_the_next_start(void **state)
 {
     struct fixture *fixture = *state;
     char held[80];
@@ -174,8 +174,8 @@ int main(void)
         TEST(a_disk_at_the_edge_does_not_flap),
         TEST(nothing_is_stored_while_the_disk_fails),
         cmocka_unit_test_setup_teardown(
-            what_is_held_outlives_the_server_and_is_room_for_the_next_start, set_up, tear_down),
-        TEST(what_is_held_is_given_up_on_a_disk_that_others_fill),
+            the_reserve_outlives_the_server_and_is_reused_at_the_next_start, set_up, tear_down),
+        TEST(the_reserve_is_released_when_others_fill_the_disk),
         TEST(the_usual_reserve_follows_the_size_of_the_disk),
         TEST(a_small_disk_keeps_at_most_a_quarter),
     };

@@ -11,7 +11,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void decodes_what_is_light_outside_the_gate(void **state)
+static void decodes_small_profiles_without_waiting(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -31,7 +31,7 @@ static void decodes_what_is_light_outside_the_gate(void **state)
     memory_gate_destroy(gate);
 }
 
-static void expands_a_heavy_profile_behind_the_gate(void **state)
+static void decodes_a_large_profile_after_it_entered(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -49,7 +49,7 @@ static void expands_a_heavy_profile_behind_the_gate(void **state)
         memory_gate_decode(gate, buf_span(&packed), &limits, NULL, &profile, &place, &err),
         ERR_NONE);
     assert_int_equal(profile->sample_count, 1);
-    /* As large as it is, no longer as large as it might have been. */
+    /* The size of the profile, and no longer its possible maximum. */
     assert_true(place.held_bytes > 0 && place.held_bytes < MIB);
     assert_true(place.peak_bytes > MEMORY_GATE_LIGHT_PEAK);
     assert_int_equal(memory_gate_used_bytes(gate), place.held_bytes);
@@ -65,7 +65,7 @@ static void expands_a_heavy_profile_behind_the_gate(void **state)
     buf_fini(&packed);
 }
 
-static void refuses_what_can_never_fit_and_says_what_to_set(void **state)
+static void refuses_a_profile_that_never_fits_and_names_the_setting(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -77,7 +77,7 @@ static void refuses_what_can_never_fit_and_says_what_to_set(void **state)
     memory_gate_destroy(gate);
 }
 
-static void takes_half_of_the_machine_unless_told(void **state)
+static void the_default_is_half_of_the_memory(void **state)
 {
     (void)state;
     struct memory_gate *gate = memory_gate_create(0);
@@ -114,7 +114,7 @@ static void *visit(void *context)
     return NULL;
 }
 
-static void lets_in_what_fits_some_wait_and_the_rest_is_refused(void **state)
+static void some_wait_for_memory_and_others_are_refused(void **state)
 {
     (void)state;
     enum { VISITORS = HEAVY_COUNT + MEMORY_GATE_WAITERS + 6 };
@@ -143,11 +143,11 @@ static void lets_in_what_fits_some_wait_and_the_rest_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_what_is_light_outside_the_gate),
-        cmocka_unit_test(expands_a_heavy_profile_behind_the_gate),
-        cmocka_unit_test(refuses_what_can_never_fit_and_says_what_to_set),
-        cmocka_unit_test(takes_half_of_the_machine_unless_told),
-        cmocka_unit_test(lets_in_what_fits_some_wait_and_the_rest_is_refused),
+        cmocka_unit_test(decodes_small_profiles_without_waiting),
+        cmocka_unit_test(decodes_a_large_profile_after_it_entered),
+        cmocka_unit_test(refuses_a_profile_that_never_fits_and_names_the_setting),
+        cmocka_unit_test(the_default_is_half_of_the_memory),
+        cmocka_unit_test(some_wait_for_memory_and_others_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void counts_and_reads(void **state)
     metrics_destroy(metrics);
 }
 
-static void requests_stand_by_route_and_status(void **state)
+static void requests_are_counted_by_route_and_status(void **state)
 {
     (void)state;
     static const char method[] = "GET", pattern[] = "/p/{id}";
@@ -85,7 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_and_reads),
-        cmocka_unit_test(requests_stand_by_route_and_status),
+        cmocka_unit_test(requests_are_counted_by_route_and_status),
         cmocka_unit_test(stays_bounded_whatever_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Writing an object on another thread: whoever does the work, the object is there whole after a
- * success, and an error of the disk reaches the one who waits.
+ * Writing an object on another thread: whichever thread writes, the object is complete after a
+ * success, and the waiting thread gets a disk error.
  */
 #include "tests/unit/test.h"
 
@@ -83,13 +83,13 @@ static void a_finished_task_has_stored_its_object(void **state)
 static void a_full_pool_leaves_the_work_to_the_caller(void **state)
 {
     struct fixture *fixture = *state;
-    struct worker_pool *pool = worker_pool_create(1, 0, 1000); /* takes no job at all */
+    struct worker_pool *pool = worker_pool_create(1, 0, 1000); /* accepts no job */
     assert_int_equal(put(fixture, pool, "share/one"), ERR_NONE);
     assert_int_equal(read_back(fixture, "share/one"), ERR_NONE);
     worker_pool_destroy(pool);
 }
 
-static void an_error_of_the_disk_reaches_whoever_waits(void **state)
+static void a_disk_error_reaches_the_waiting_thread(void **state)
 {
     static const enum os_call calls[] = {OS_CALL_WRITE, OS_CALL_SYNC, OS_CALL_RENAME};
     struct fixture *fixture = *state;
@@ -110,8 +110,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_finished_task_has_stored_its_object, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_pool_leaves_the_work_to_the_caller, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(an_error_of_the_disk_reaches_whoever_waits, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_disk_error_reaches_the_waiting_thread, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,11 @@
 
 enum { MIB = 1 << 20, BUDGET = 100 * MIB };
 
-/* A question of a tenant, and the places of its request. */
+/* A query of a tenant, and the slots of its request. */
 struct asker {
     struct store_query query;
     struct query_memory_slot *places;
-    size_t needed; /* by the one that waits */
+    size_t needed; /* by the waiting query */
     enum err_code code;
     struct err err;
     pthread_t thread;
@@ -65,7 +65,7 @@ static void *wait_on_thread(void *context)
     return NULL;
 }
 
-/* Returns when it waits. */
+/* Starts a thread that waits, and returns when it does. */
 static void begin_to_wait(struct fixture *fixture, struct asker *asker, size_t needed)
 {
     const int count = query_memory_waiting_count(fixture->memory);
@@ -75,7 +75,7 @@ static void begin_to_wait(struct fixture *fixture, struct asker *asker, size_t n
         clock_sleep_ms(1);
 }
 
-static void small_questions_are_free_and_larger_ones_grow(void **state)
+static void small_queries_are_free_and_larger_ones_grow(void **state)
 {
     struct fixture *fixture = *state;
     struct asker one = {0}, other = {0};
@@ -86,7 +86,7 @@ static void small_questions_are_free_and_larger_ones_grow(void **state)
     assert_true(grow(&one, 60 * MIB) >= (size_t)60 * MIB);
     assert_int_equal(query_memory_used_bytes(fixture->memory), 60 * MIB);
     assert_true(grow(&other, 41 * MIB) < (size_t)41 * MIB);
-    assert_true(grow(&other, 20 * MIB) >= (size_t)20 * MIB); /* light */
+    assert_true(grow(&other, 20 * MIB) >= (size_t)20 * MIB); /* a small query */
     assert_true(grow(&other, 40 * MIB) >= (size_t)40 * MIB);
     assert_int_equal(query_memory_used_bytes(fixture->memory), BUDGET);
     query_memory_leave(&one.places);
@@ -94,7 +94,7 @@ static void small_questions_are_free_and_larger_ones_grow(void **state)
     assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
 }
 
-static void who_finds_no_room_lets_go_and_waits_for_twice_as_much(void **state)
+static void a_query_without_memory_frees_all_and_waits_for_twice_as_much(void **state)
 {
     struct fixture *fixture = *state;
     struct asker one = {0}, other = {0};
@@ -114,7 +114,7 @@ static void who_finds_no_room_lets_go_and_waits_for_twice_as_much(void **state)
     query_memory_leave(&other.places);
 }
 
-static void more_than_there_is_is_refused(void **state)
+static void more_than_the_budget_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     struct asker asker = {0};
@@ -125,7 +125,7 @@ static void more_than_there_is_is_refused(void **state)
     query_memory_leave(&asker.places);
 }
 
-static void the_tenant_that_holds_least_is_next(void **state)
+static void the_tenant_with_the_least_memory_is_next(void **state)
 {
     struct fixture *fixture = *state;
     struct asker large = {0}, other = {0}, more = {0}, poor = {0};
@@ -135,9 +135,9 @@ static void the_tenant_that_holds_least_is_next(void **state)
     enter(fixture, &poor, 2);
     assert_true(grow(&large, 48 * MIB) >= (size_t)48 * MIB);
     assert_true(grow(&other, 44 * MIB) >= (size_t)44 * MIB);
-    begin_to_wait(fixture, &more, 40 * MIB); /* came first, of the tenant that holds most */
+    begin_to_wait(fixture, &more, 40 * MIB); /* first, but of the tenant that holds most */
     begin_to_wait(fixture, &poor, 40 * MIB);
-    assert_true(grow(&large, 52 * MIB) < (size_t)52 * MIB); /* there is room, for who waits */
+    assert_true(grow(&large, 52 * MIB) < (size_t)52 * MIB); /* free memory is for those that wait */
     query_memory_leave(&other.places);
     pthread_join(poor.thread, NULL);
     assert_int_equal(poor.code, ERR_NONE);
@@ -149,7 +149,7 @@ static void the_tenant_that_holds_least_is_next(void **state)
     query_memory_leave(&poor.places);
 }
 
-static void who_still_needs_another_answer_does_not_wait(void **state)
+static void a_request_with_another_result_in_memory_does_not_wait(void **state)
 {
     struct fixture *fixture = *state;
     struct asker both = {0}, other = {0};
@@ -166,7 +166,7 @@ static void who_still_needs_another_answer_does_not_wait(void **state)
     assert_int_equal(query_memory_used_bytes(fixture->memory), 0);
 }
 
-static void answers_that_need_more_together_are_refused_for_good(void **state)
+static void results_that_never_fit_together_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     struct asker both = {0};
@@ -179,7 +179,7 @@ static void answers_that_need_more_together_are_refused_for_good(void **state)
     query_memory_leave(&both.places);
 }
 
-static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
+static void memory_reserved_in_advance_does_not_count_for_the_final_limit(void **state)
 {
     struct fixture *fixture = *state;
     struct asker both = {0};
@@ -193,7 +193,7 @@ static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
     query_memory_leave(&both.places);
 }
 
-static void who_has_no_patience_does_not_wait(void **state)
+static void an_expired_query_does_not_wait(void **state)
 {
     struct fixture *fixture = *state;
     atomic_bool is_cancelled = true;
@@ -213,17 +213,17 @@ static void who_has_no_patience_does_not_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(small_questions_are_free_and_larger_ones_grow, start, stop),
-        cmocka_unit_test_setup_teardown(who_finds_no_room_lets_go_and_waits_for_twice_as_much,
+        cmocka_unit_test_setup_teardown(small_queries_are_free_and_larger_ones_grow, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_query_without_memory_frees_all_and_waits_for_twice_as_much, start, stop),
+        cmocka_unit_test_setup_teardown(more_than_the_budget_is_refused, start, stop),
+        cmocka_unit_test_setup_teardown(the_tenant_with_the_least_memory_is_next, start, stop),
+        cmocka_unit_test_setup_teardown(a_request_with_another_result_in_memory_does_not_wait,
                                         start, stop),
-        cmocka_unit_test_setup_teardown(more_than_there_is_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(the_tenant_that_holds_least_is_next, start, stop),
-        cmocka_unit_test_setup_teardown(who_still_needs_another_answer_does_not_wait, start, stop),
-        cmocka_unit_test_setup_teardown(answers_that_need_more_together_are_refused_for_good, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(what_was_taken_in_advance_refuses_nothing_for_good, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait, start, stop),
+        cmocka_unit_test_setup_teardown(results_that_never_fit_together_are_refused, start, stop),
+        cmocka_unit_test_setup_teardown(
+            memory_reserved_in_advance_does_not_count_for_the_final_limit, start, stop),
+        cmocka_unit_test_setup_teardown(an_expired_query_does_not_wait, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static const char *read(const char *text)
     return list;
 }
 
-static void lists_have_the_names_of_series(void **state)
+static void lists_contain_names_of_series_labels(void **state)
 {
     (void)state;
     struct span names[SAMPLE_LABELS_MAX];
@@ -58,7 +58,7 @@ static void too_many_and_too_long_names_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_have_the_names_of_series),
+        cmocka_unit_test(lists_contain_names_of_series_labels),
         cmocka_unit_test(threads_and_spans_are_refused),
         cmocka_unit_test(too_many_and_too_long_names_are_refused),
     };

@@ -95,7 +95,7 @@ static void flags_take_both_forms_and_units(void **state)
     assert_int_equal(fixture->settings.log_level, LOG_DEBUG);
 }
 
-static void flags_win_over_the_environment_and_that_over_the_file(void **state)
+static void flags_override_the_environment_which_overrides_the_file(void **state)
 {
     struct fixture *fixture = *state;
     write_file(fixture, "[server]\nworker-queue = 1\nworker-threads = 2\nloop-threads = 3\n");
@@ -109,7 +109,7 @@ static void flags_win_over_the_environment_and_that_over_the_file(void **state)
     assert_string_equal(fixture->settings.listen[1], "[::1]:2");
 }
 
-static void listen_flags_add_up_and_replace_lesser_ones(void **state)
+static void listen_flags_add_up_and_override_other_sources(void **state)
 {
     struct fixture *fixture = *state;
     write_file(fixture, "[server]\nlisten = localhost:1\n");
@@ -120,7 +120,7 @@ static void listen_flags_add_up_and_replace_lesser_ones(void **state)
     assert_string_equal(fixture->settings.listen[1], "[::]:6");
 }
 
-static void errors_name_where_they_stand(void **state)
+static void errors_name_their_source(void **state)
 {
     struct fixture *fixture = *state;
     assert_refused(fixture, LOAD(fixture, "--wrong", "1"), "--wrong");
@@ -162,8 +162,8 @@ static void public_urls_lose_their_last_slash_and_need_a_scheme(void **state)
     assert_refused(fixture, LOAD(fixture, "--public-url", "perf.example.org"), "https://");
 }
 
-/* What a child process reads from its environment is what its parent had. */
-static void the_environment_carries_all_knobs(void **state)
+/* The environment passes all settings to a child process. */
+static void the_environment_passes_all_settings(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(LOAD(fixture, "--worker-queue", "7", "--max-profile-bytes=3MiB", "--listen",
@@ -215,12 +215,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(defaults_are_those_of_make_run),
         TEST(flags_take_both_forms_and_units),
-        TEST(flags_win_over_the_environment_and_that_over_the_file),
-        TEST(listen_flags_add_up_and_replace_lesser_ones),
-        TEST(errors_name_where_they_stand),
+        TEST(flags_override_the_environment_which_overrides_the_file),
+        TEST(listen_flags_add_up_and_override_other_sources),
+        TEST(errors_name_their_source),
         TEST(errors_in_the_file_name_its_line),
         TEST(public_urls_lose_their_last_slash_and_need_a_scheme),
-        TEST(the_environment_carries_all_knobs),
+        TEST(the_environment_passes_all_settings),
         TEST(help_is_recognised_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

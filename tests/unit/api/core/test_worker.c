@@ -33,7 +33,7 @@ static void count_up(struct worker_job *work)
         *job->order = place;
 }
 
-/* One worker that is held at a gate, so that what follows stays queued. */
+/* One worker that a gate blocks, so that later jobs stay queued. */
 static struct worker_pool *held_pool(struct gate_job *gate, sem_t *entered, sem_t *opened,
                                      int max_queued, size_t max_bytes)
 {

@@ -62,7 +62,7 @@ static void drops_lines_rather_than_grow(void **state)
 {
     (void)state;
     int ends[2];
-    assert_int_equal(pipe(ends), 0); /* nobody reads: the writer is stuck once it is full */
+    assert_int_equal(pipe(ends), 0); /* no reader: the writer blocks once the pipe is full */
     char path[64];
     snprintf(path, sizeof(path), "/dev/fd/%d", ends[1]);
     struct access_log *log;
@@ -73,7 +73,7 @@ static void drops_lines_rather_than_grow(void **state)
     for (int i = 0; i < 200; i++)
         access_log_append(log, span_of(line, sizeof(line)));
     assert_true(access_log_dropped(log) > 0);
-    close(ends[0]); /* writing fails from now on */
+    close(ends[0]); /* writes fail from now on */
     close(ends[1]);
     access_log_destroy(log);
 }

@@ -10,7 +10,7 @@ static void assert_part(const char *field, uint64_t first, uint64_t bytes)
     assert_int_equal(range.bytes, bytes);
 }
 
-static void a_part_is_what_the_file_has_of_it(void **state)
+static void a_range_ends_at_the_end_of_the_file(void **state)
 {
     (void)state;
     assert_part("bytes=0-0", 0, 1);
@@ -21,7 +21,7 @@ static void a_part_is_what_the_file_has_of_it(void **state)
     assert_part("bytes=999-18446744073709551615", 999, 1);
 }
 
-static void what_lies_behind_the_end_is_none(void **state)
+static void a_range_after_the_end_is_refused(void **state)
 {
     (void)state;
     struct byte_range range;
@@ -32,7 +32,7 @@ static void what_lies_behind_the_end_is_none(void **state)
     assert_int_equal(byte_range_read(SPAN_LITERAL("bytes=-1"), 0, &range), BYTE_RANGE_NONE);
 }
 
-static void what_is_not_understood_is_the_whole_file(void **state)
+static void an_invalid_range_selects_the_whole_file(void **state)
 {
     (void)state;
     struct byte_range range;
@@ -56,9 +56,9 @@ static void what_is_not_understood_is_the_whole_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_is_what_the_file_has_of_it),
-        cmocka_unit_test(what_lies_behind_the_end_is_none),
-        cmocka_unit_test(what_is_not_understood_is_the_whole_file),
+        cmocka_unit_test(a_range_ends_at_the_end_of_the_file),
+        cmocka_unit_test(a_range_after_the_end_is_refused),
+        cmocka_unit_test(an_invalid_range_selects_the_whole_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

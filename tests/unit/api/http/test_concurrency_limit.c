@@ -18,7 +18,8 @@ static struct concurrency_slot turn_of(const char *key)
 static int start(void **state)
 {
     woken_count = 0;
-    *state = concurrency_limit_create(8, 5); /* 2 of one, 6 of all; 3 of one may wait */
+    *state = concurrency_limit_create(
+        8, 5); /* 8 at a time: 2 per key and 6 of all; 3 per key may wait */
     return 0;
 }
 
@@ -28,12 +29,12 @@ static int stop(void **state)
     return 0;
 }
 
-static void one_share_has_few_turns_and_others_have_theirs(void **state)
+static void one_share_does_not_block_other_shares(void **state)
 {
     struct concurrency_slot slow[3] = {turn_of("slow"), turn_of("slow"), turn_of("slow")};
     struct concurrency_slot other = turn_of("other");
     assert_true(concurrency_limit_take(*state, &slow[0]));
-    assert_true(concurrency_limit_take(*state, &slow[0])); /* it is held */
+    assert_true(concurrency_limit_take(*state, &slow[0])); /* already taken */
     assert_true(concurrency_limit_take(*state, &slow[1]));
     assert_false(concurrency_limit_take(*state, &slow[2]));
     assert_true(concurrency_limit_take(*state, &other));
@@ -44,7 +45,7 @@ static void one_share_has_few_turns_and_others_have_theirs(void **state)
     concurrency_limit_give(*state, &other);
 }
 
-static void who_may_have_more_turns_of_one_key_has_them(void **state)
+static void a_higher_limit_per_key_is_respected(void **state)
 {
     struct concurrency_slot slow[5], other = turn_of("other");
     for (int i = 0; i < 5; i++) {
@@ -74,7 +75,7 @@ static void all_shares_together_leave_workers_free(void **state)
         concurrency_limit_give(*state, &concurrency[i]);
 }
 
-static void half_of_those_who_wait_are_others(void **state)
+static void a_key_has_at_most_half_of_the_waiting_places(void **state)
 {
     struct concurrency_slot slow[6], third[3];
     for (int i = 0; i < 6; i++) {
@@ -93,7 +94,7 @@ static void half_of_those_who_wait_are_others(void **state)
         concurrency_limit_give(*state, &third[i]);
 }
 
-static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
+static void waiting_requests_are_woken_in_order(void **state)
 {
     struct concurrency_slot slow[6], other = turn_of("other");
     for (int i = 0; i < 6; i++) {
@@ -104,7 +105,7 @@ static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slow[i]), expected[i]);
     }
     assert_int_equal(concurrency_limit_take_or_wait(*state, &other), CONCURRENCY_LIMIT_TAKEN);
-    concurrency_limit_give(*state, &other); /* none of those who wait may have it */
+    concurrency_limit_give(*state, &other); /* no waiting request may have it */
     assert_int_equal(woken_count, 0);
     assert_int_equal(concurrency_limit_waiting_count(*state), 3);
     concurrency_limit_give(*state, &slow[1]);
@@ -122,7 +123,7 @@ static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
     assert_int_equal(woken_count, 3);
 }
 
-static void who_leaves_is_not_woken(void **state)
+static void a_request_that_left_is_not_woken(void **state)
 {
     struct concurrency_slot slow[5];
     for (int i = 0; i < 5; i++) {
@@ -130,13 +131,13 @@ static void who_leaves_is_not_woken(void **state)
         assert_int_equal(concurrency_limit_take_or_wait(*state, &slow[i]),
                          i < 2 ? CONCURRENCY_LIMIT_TAKEN : CONCURRENCY_LIMIT_WAITING);
     }
-    assert_false(concurrency_limit_leave(*state, &slow[0])); /* it is held */
+    assert_false(concurrency_limit_leave(*state, &slow[0])); /* taken, so it does not wait */
     assert_true(concurrency_limit_leave(*state, &slow[3]));
     assert_false(concurrency_limit_leave(*state, &slow[3]));
     assert_int_equal(concurrency_limit_waiting_count(*state), 2);
     concurrency_limit_give(*state, &slow[0]);
     assert_true(slow[2].is_held);
-    assert_false(concurrency_limit_leave(*state, &slow[2])); /* it was woken */
+    assert_false(concurrency_limit_leave(*state, &slow[2])); /* woken before */
     concurrency_limit_give(*state, &slow[1]);
     assert_int_equal(woken_count, 2);
     assert_true(slow[4].is_held && !slow[3].is_held);
@@ -153,7 +154,7 @@ static struct concurrency_slot turn_of_source(const char *key, const char *sourc
     return concurrency_slot;
 }
 
-static void a_source_has_one_turn_at_a_time_whatever_the_key(void **state)
+static void a_source_runs_one_request_at_a_time_for_all_keys(void **state)
 {
     struct concurrency_slot first = turn_of_source("a", "192.0.2.1"),
                             second = turn_of_source("b", "192.0.2.1");
@@ -190,7 +191,7 @@ static void a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source(void 
     concurrency_limit_give(*state, &same_source);
 }
 
-static void a_source_has_a_limit_on_waiting_turns(void **state)
+static void a_source_has_a_limit_of_waiting_requests(void **state)
 {
     (void)state;
     struct concurrency_limit *concurrency = concurrency_limit_create(8, 1000);
@@ -211,7 +212,7 @@ static void a_source_has_a_limit_on_waiting_turns(void **state)
     concurrency_limit_destroy(concurrency);
 }
 
-static void a_single_worker_still_has_a_turn(void **state)
+static void a_single_worker_still_runs_requests(void **state)
 {
     (void)state;
     struct concurrency_limit *concurrency = concurrency_limit_create(1, 1);
@@ -224,20 +225,18 @@ static void a_single_worker_still_has_a_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_share_has_few_turns_and_others_have_theirs, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(who_may_have_more_turns_of_one_key_has_them, start, stop),
+        cmocka_unit_test_setup_teardown(one_share_does_not_block_other_shares, start, stop),
+        cmocka_unit_test_setup_teardown(a_higher_limit_per_key_is_respected, start, stop),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
-        cmocka_unit_test_setup_teardown(half_of_those_who_wait_are_others, start, stop),
-        cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(who_leaves_is_not_woken, start, stop),
-        cmocka_unit_test_setup_teardown(a_source_has_one_turn_at_a_time_whatever_the_key, start,
+        cmocka_unit_test_setup_teardown(a_key_has_at_most_half_of_the_waiting_places, start, stop),
+        cmocka_unit_test_setup_teardown(waiting_requests_are_woken_in_order, start, stop),
+        cmocka_unit_test_setup_teardown(a_request_that_left_is_not_woken, start, stop),
+        cmocka_unit_test_setup_teardown(a_source_runs_one_request_at_a_time_for_all_keys, start,
                                         stop),
         cmocka_unit_test_setup_teardown(
             a_turn_given_back_wakes_waiters_for_its_key_and_for_its_source, start, stop),
-        cmocka_unit_test(a_source_has_a_limit_on_waiting_turns),
-        cmocka_unit_test(a_single_worker_still_has_a_turn),
+        cmocka_unit_test(a_source_has_a_limit_of_waiting_requests),
+        cmocka_unit_test(a_single_worker_still_runs_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "api/http/local_ca.h"
 #include "lib/base/mem.h"
 
-/* As the server reads them: with the certificate that the supervisor names. */
+/* Reads the files as the server does, with the certificate that the supervisor passes. */
 static bool is_used(const char *certificate, const char *public_url, const char *listen,
                     const char *trust)
 {
@@ -41,7 +41,7 @@ static bool is_used_at(const char *public_url, const char *listen)
     return is_used("/d/tls/server.crt", public_url, listen, "no");
 }
 
-static void clients_meet_it_where_the_public_url_is_a_listener(void **state)
+static void the_public_url_may_lead_to_this_listener(void **state)
 {
     (void)state;
     assert_true(is_used_at("https://localhost:7443", "localhost:7443"));
@@ -55,7 +55,7 @@ static void clients_meet_it_where_the_public_url_is_a_listener(void **state)
     assert_true(is_used_at("https://localhost:40123", "localhost:0"));
 }
 
-static void something_else_ends_tls_at_another_port_or_before_localhost(void **state)
+static void the_public_url_may_lead_to_another_server(void **state)
 {
     (void)state;
     assert_false(is_used_at("https://perf.example.org", "localhost:7443"));
@@ -67,7 +67,7 @@ static void something_else_ends_tls_at_another_port_or_before_localhost(void **s
     assert_false(is_used_at("https://perf.example.org:x", "0.0.0.0:7443"));
 }
 
-static void settings_say_that_there_is_another_certificate(void **state)
+static void the_certificate_of_the_local_ca_is_used_unless_settings_differ(void **state)
 {
     (void)state;
     assert_true(is_used("/d/tls/server.crt", "https://a.example:7443", "0.0.0.0:7443", "no"));
@@ -78,9 +78,9 @@ static void settings_say_that_there_is_another_certificate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_meet_it_where_the_public_url_is_a_listener),
-        cmocka_unit_test(something_else_ends_tls_at_another_port_or_before_localhost),
-        cmocka_unit_test(settings_say_that_there_is_another_certificate),
+        cmocka_unit_test(the_public_url_may_lead_to_this_listener),
+        cmocka_unit_test(the_public_url_may_lead_to_another_server),
+        cmocka_unit_test(the_certificate_of_the_local_ca_is_used_unless_settings_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void every_kind_has_status_title_and_page(void **state)
     assert_true(problem_find(SPAN_LITERAL("none")) == ERR_NONE);
 }
 
-static void says_what_is_wrong_and_when_to_come_again(void **state)
+static void contains_the_reason_and_the_time_to_retry(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -71,7 +71,7 @@ static void says_what_is_wrong_and_when_to_come_again(void **state)
     json_decref(json);
 }
 
-static void inner_failures_keep_their_text_for_the_log(void **state)
+static void internal_errors_are_logged_only(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -85,7 +85,7 @@ static void inner_failures_keep_their_text_for_the_log(void **state)
     assert_null(memmem(response.bytes.data, response.bytes.size, "secret_table", 12));
 }
 
-static void a_path_without_end_still_gets_a_document(void **state)
+static void a_very_long_path_still_gets_a_document(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -121,9 +121,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_status_title_and_page),
-        cmocka_unit_test(says_what_is_wrong_and_when_to_come_again),
-        cmocka_unit_test(inner_failures_keep_their_text_for_the_log),
-        cmocka_unit_test(a_path_without_end_still_gets_a_document),
+        cmocka_unit_test(contains_the_reason_and_the_time_to_retry),
+        cmocka_unit_test(internal_errors_are_logged_only),
+        cmocka_unit_test(a_very_long_path_still_gets_a_document),
         cmocka_unit_test(asks_for_credentials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

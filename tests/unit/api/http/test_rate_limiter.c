@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The clock of these tests; moved by hand. */
+/* The clock of these tests, set by each test. */
 static int64_t test_now_ns;
 
 static int64_t now_ns(void)
@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void a_rate_allows_its_burst_and_then_its_pace(void **state)
+static void a_rate_allows_a_burst_and_then_its_rate(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     struct err err;
@@ -53,7 +53,7 @@ static void a_rate_allows_its_burst_and_then_its_pace(void **state)
                      ERR_RATE_LIMITED);
 }
 
-static void keys_and_kinds_do_not_share(void **state)
+static void keys_and_kinds_are_limited_separately(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     struct err err;
@@ -69,7 +69,7 @@ static void keys_and_kinds_do_not_share(void **state)
         ERR_NONE);
 }
 
-static void a_rate_of_nothing_allows_nothing(void **state)
+static void a_rate_of_zero_allows_nothing(void **state)
 {
     struct err err;
     assert_int_equal(rate_limiter_take(*state, LIMIT_UPLOAD_TENANT, SPAN_LITERAL("1"), 0, 0, &err),
@@ -97,7 +97,7 @@ static void failures_double_the_wait_up_to_a_limit(void **state)
     assert_int_equal(wait_after_failures(rate_limiter, 100), 3600);
 }
 
-static void a_wait_ends_and_a_quiet_time_forgets(void **state)
+static void a_pause_ends_and_failures_are_forgotten(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     struct err err;
@@ -144,7 +144,7 @@ static bool shares_limit(struct rate_limiter *rate_limiter, struct span first, s
            ERR_RATE_LIMITED;
 }
 
-static void ipv6_counts_by_its_subscriber(void **state)
+static void ipv6_is_limited_by_network_prefix(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     assert_true(shares_limit(rate_limiter, SPAN_LITERAL("2001:db8:1:2::1"),
@@ -154,7 +154,7 @@ static void ipv6_counts_by_its_subscriber(void **state)
     assert_false(shares_limit(rate_limiter, SPAN_LITERAL("192.0.2.1"), SPAN_LITERAL("192.0.2.2")));
 }
 
-static void a_subscriber_has_a_name(void **state)
+static void a_network_prefix_has_a_name(void **state)
 {
     (void)state;
     static const char *const names[][2] = {
@@ -199,7 +199,7 @@ static void *enter_and_leave(void *context)
     return NULL;
 }
 
-static void slots_let_few_in_and_refuse_a_crowd(void **state)
+static void slots_limit_concurrent_requests(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
     struct err err;
@@ -227,16 +227,16 @@ static void slots_let_few_in_and_refuse_a_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_rate_allows_its_burst_and_then_its_pace),
-        TEST(keys_and_kinds_do_not_share),
-        TEST(a_rate_of_nothing_allows_nothing),
+        TEST(a_rate_allows_a_burst_and_then_its_rate),
+        TEST(keys_and_kinds_are_limited_separately),
+        TEST(a_rate_of_zero_allows_nothing),
         TEST(failures_double_the_wait_up_to_a_limit),
-        TEST(a_wait_ends_and_a_quiet_time_forgets),
+        TEST(a_pause_ends_and_failures_are_forgotten),
         TEST(attempts_count_before_their_outcome_is_known),
-        TEST(ipv6_counts_by_its_subscriber),
-        TEST(a_subscriber_has_a_name),
+        TEST(ipv6_is_limited_by_network_prefix),
+        TEST(a_network_prefix_has_a_name),
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
-        TEST(slots_let_few_in_and_refuse_a_crowd),
+        TEST(slots_limit_concurrent_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void reads_numbers_within_their_range(void **state)
     }
 }
 
-static void names_the_parameter_that_is_not_known(void **state)
+static void names_an_unknown_parameter(void **state)
 {
     static const char *const known[] = {"focus", "limit", NULL};
     struct err err;
@@ -71,7 +71,7 @@ static void names_the_parameter_that_is_not_known(void **state)
     assert_non_null(strstr(err.message, "\"focsu?\""));
 }
 
-static void names_the_parameter_that_is_given_twice(void **state)
+static void names_a_repeated_parameter(void **state)
 {
     static const char *const single[] = {"limit", "a", NULL}, *const several[] = {"focus", NULL};
     struct err err;
@@ -86,7 +86,7 @@ static void names_the_parameter_that_is_given_twice(void **state)
     }
 }
 
-static void names_the_parameter_with_a_broken_escape(void **state)
+static void names_a_parameter_with_an_invalid_escape(void **state)
 {
     static const char *const single[] = {"limit", NULL}, *const several[] = {"focus", NULL};
     static const char *const broken[] = {"%", "%z", "%zz", "a%4", "%4g", "%2525%", "%%41"};
@@ -101,7 +101,7 @@ static void names_the_parameter_with_a_broken_escape(void **state)
     assert_int_equal(request_check_parameters(&good, single, several, &err), ERR_NONE);
 }
 
-static void takes_other_parameters_where_any_may_come(void **state)
+static void accepts_unknown_parameters_if_allowed(void **state)
 {
     static const char *const single[] = {"url", NULL};
     struct err err;
@@ -163,7 +163,7 @@ static void keeps_many_response_fields(void **state)
     assert_true(span_equal_text(response.fields[49].name, "x-49"));
 }
 
-static void refuses_an_answer_that_did_not_fit(void **state)
+static void refuses_a_response_that_did_not_fit(void **state)
 {
     struct request request = {.arena = *state};
     struct response response = {0};
@@ -182,15 +182,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(finds_and_decodes_parameters),
         TEST(reads_numbers_within_their_range),
-        TEST(names_the_parameter_that_is_not_known),
-        TEST(names_the_parameter_that_is_given_twice),
-        TEST(names_the_parameter_with_a_broken_escape),
-        TEST(takes_other_parameters_where_any_may_come),
+        TEST(names_an_unknown_parameter),
+        TEST(names_a_repeated_parameter),
+        TEST(names_a_parameter_with_an_invalid_escape),
+        TEST(accepts_unknown_parameters_if_allowed),
         TEST(finds_cookies_by_whole_name),
         TEST(respects_refused_codings),
         TEST(answers_304_when_a_tag_matches),
         TEST(keeps_many_response_fields),
-        TEST(refuses_an_answer_that_did_not_fit),
+        TEST(refuses_a_response_that_did_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The clock of these tests; moved by hand. */
+/* The clock of these tests, set by each test. */
 static int64_t test_now_ns;
 static struct rate_limiter *rate_limiter;
 
-/* Longer than any password: it never matches, and is refused without a hash of a fifth of a second.
- */
+/* Longer than any password, so it is refused without computing a hash. */
 static char wrong[PASSWORD_MAX_BYTES + 2];
 
 static int64_t now_ns(void)
@@ -52,7 +51,7 @@ static enum err_code guess(enum password_subject subject, const char *key, const
     return code;
 }
 
-static void failures_of_many_addresses_keep_no_clean_address_waiting(void **state)
+static void failures_of_many_addresses_do_not_delay_others(void **state)
 {
     (void)state;
     char address[32];
@@ -68,7 +67,7 @@ static void failures_of_many_addresses_keep_no_clean_address_waiting(void **stat
     }
 }
 
-/* One try in each second of seconds; how many are not refused? */
+/* Guesses once per second; returns how many guesses were not refused. */
 static int count_guesses(const char *address, int64_t seconds)
 {
     int count = 0;
@@ -79,7 +78,7 @@ static int count_guesses(const char *address, int64_t seconds)
     return count;
 }
 
-static void an_address_has_few_guesses_a_day(void **state)
+static void an_address_has_few_guesses_per_day(void **state)
 {
     (void)state;
     int first_day = count_guesses("192.0.2.1", 86400);
@@ -87,7 +86,7 @@ static void an_address_has_few_guesses_a_day(void **state)
     assert_in_range(count_guesses("192.0.2.1", 86400), 20, 24);
 }
 
-static void all_addresses_together_have_a_bound(void **state)
+static void all_addresses_together_have_a_limit(void **state)
 {
     (void)state;
     char address[32];
@@ -103,7 +102,7 @@ static void all_addresses_together_have_a_bound(void **state)
     assert_int_equal(guess(PASSWORD_OF_ACCOUNT, "c@d", "10.0.0.1", ""), ERR_NONE);
 }
 
-static void a_device_cookie_passes_what_others_have_used_up_and_has_a_limit_of_its_own(void **state)
+static void a_device_cookie_has_its_own_limit(void **state)
 {
     (void)state;
     char address[32];
@@ -122,10 +121,10 @@ static void a_device_cookie_passes_what_others_have_used_up_and_has_a_limit_of_i
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(failures_of_many_addresses_keep_no_clean_address_waiting),
-        TEST(an_address_has_few_guesses_a_day),
-        TEST(all_addresses_together_have_a_bound),
-        TEST(a_device_cookie_passes_what_others_have_used_up_and_has_a_limit_of_its_own),
+        TEST(failures_of_many_addresses_do_not_delay_others),
+        TEST(an_address_has_few_guesses_per_day),
+        TEST(all_addresses_together_have_a_limit),
+        TEST(a_device_cookie_has_its_own_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static uint64_t hash_of(uint64_t number)
     return number * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static void takes_as_many_as_it_may(void **state)
+static void accepts_series_up_to_the_limit(void **state)
 {
     (void)state;
     struct series_set set = {0};
@@ -26,7 +26,7 @@ static void takes_as_many_as_it_may(void **state)
     series_set_fini(&set);
 }
 
-static void what_was_not_seen_for_long_makes_room(void **state)
+static void inactive_series_make_room(void **state)
 {
     (void)state;
     struct series_set set = {0};
@@ -39,7 +39,7 @@ static void what_was_not_seen_for_long_makes_room(void **state)
     series_set_fini(&set);
 }
 
-static void what_is_taken_back_leaves_its_place(void **state)
+static void a_released_series_frees_its_slot(void **state)
 {
     (void)state;
     struct series_set set = {0};
@@ -54,8 +54,9 @@ static void what_is_taken_back_leaves_its_place(void **state)
     series_set_fini(&set);
 }
 
-/* Two requests at a time have it; whichever ends first, it counts once one has stored it. */
-static void what_another_has_stored_is_not_taken_back(void **state)
+/* Two requests add a series at the same time; it counts once one of them is stored, in any order.
+ * */
+static void a_series_that_another_request_stored_stays_counted(void **state)
 {
     (void)state;
     for (int order = 0; order < 3; order++) {
@@ -78,7 +79,7 @@ static void what_another_has_stored_is_not_taken_back(void **state)
     }
 }
 
-static void a_limit_of_none_takes_none(void **state)
+static void a_limit_of_zero_refuses_all(void **state)
 {
     (void)state;
     struct series_set set = {0};
@@ -90,11 +91,11 @@ static void a_limit_of_none_takes_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_as_many_as_it_may),
-        cmocka_unit_test(what_was_not_seen_for_long_makes_room),
-        cmocka_unit_test(what_is_taken_back_leaves_its_place),
-        cmocka_unit_test(what_another_has_stored_is_not_taken_back),
-        cmocka_unit_test(a_limit_of_none_takes_none),
+        cmocka_unit_test(accepts_series_up_to_the_limit),
+        cmocka_unit_test(inactive_series_make_room),
+        cmocka_unit_test(a_released_series_frees_its_slot),
+        cmocka_unit_test(a_series_that_another_request_stored_stays_counted),
+        cmocka_unit_test(a_limit_of_zero_refuses_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void assert_title(const char *type, const char *selector, int64_t seconds
     assert_string_equal(title, wanted);
 }
 
-static void says_type_service_labels_and_window(void **state)
+static void contains_type_service_labels_and_window(void **state)
 {
     (void)state;
     assert_title(CPU, CPU "{service_name=\"payments\"}", 3600,
@@ -35,15 +35,15 @@ static void says_type_service_labels_and_window(void **state)
                  "odd, service_name!=x, 26 Nov 2026, 18:34–19:34 UTC");
 }
 
-static void values_are_shown_as_they_are_meant(void **state)
+static void values_are_unescaped(void **state)
 {
     (void)state;
     assert_title(CPU, "{service_name=\"a \\\"b\\\" \\\\ {c}, d\"}", 3600,
                  "CPU time, a \"b\" \\ {c}, d, 26 Nov 2026, 18:34–19:34 UTC");
 }
 
-/* Whatever a query holds, a share takes its title. */
-static void is_a_title_that_shares_take(void **state)
+/* The title of any query is valid for a share. */
+static void every_title_is_valid_for_a_share(void **state)
 {
     (void)state;
     char selector[4000];
@@ -73,9 +73,9 @@ static void is_a_title_that_shares_take(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_type_service_labels_and_window),
-        cmocka_unit_test(values_are_shown_as_they_are_meant),
-        cmocka_unit_test(is_a_title_that_shares_take),
+        cmocka_unit_test(contains_type_service_labels_and_window),
+        cmocka_unit_test(values_are_unescaped),
+        cmocka_unit_test(every_title_is_valid_for_a_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void remove_all(void *table, int first, int past)
     assert_int_equal(connection_table_count(table), 0);
 }
 
-static void an_address_at_its_limit_loses_its_longest_waiting(void **state)
+static void an_address_at_its_limit_loses_its_longest_idle_connection(void **state)
 {
     for (int i = 0; i < PER_ADDRESS; i++)
         assert_int_equal(add(*state, 1, i).verdict, CONNECTION_ADMITTED);
@@ -46,7 +46,7 @@ static void an_address_at_its_limit_loses_its_longest_waiting(void **state)
     remove_all(*state, 0, PER_ADDRESS + 1);
 }
 
-static void at_the_limit_of_an_address_authenticated_connections_go_last(void **state)
+static void at_the_limit_of_an_address_authenticated_connections_are_closed_last(void **state)
 {
     for (int i = 0; i < PER_ADDRESS; i++) {
         add(*state, 1, i);
@@ -92,7 +92,7 @@ an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not(vo
     remove_all(*state, 0, PER_ADDRESS + 1);
 }
 
-static void when_full_the_longest_waiting_without_authentication_goes(void **state)
+static void when_full_the_longest_idle_unauthenticated_connection_is_closed(void **state)
 {
     for (int i = 0; i < OPEN; i++)
         assert_int_equal(add(*state, (uint64_t)i, i).eviction, CONNECTION_EVICTED_NONE);
@@ -112,7 +112,7 @@ static void when_full_the_longest_waiting_without_authentication_goes(void **sta
     connection_table_remove(*state, &entries[2 * OPEN]);
 }
 
-static void reserved_places_are_left_when_all_others_are_in_use(void **state)
+static void reserved_slots_stay_free_for_their_use(void **state)
 {
     int i = 0;
     for (; i < OPEN; i++) {
@@ -149,12 +149,12 @@ static void a_request_on_an_evicted_connection_keeps_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_address_at_its_limit_loses_its_longest_waiting),
-        TEST(at_the_limit_of_an_address_authenticated_connections_go_last),
+        TEST(an_address_at_its_limit_loses_its_longest_idle_connection),
+        TEST(at_the_limit_of_an_address_authenticated_connections_are_closed_last),
         TEST(a_receiving_connection_is_not_closed_for_its_address),
         TEST(an_address_with_requests_on_all_its_connections_is_refused_and_others_are_not),
-        TEST(when_full_the_longest_waiting_without_authentication_goes),
-        TEST(reserved_places_are_left_when_all_others_are_in_use),
+        TEST(when_full_the_longest_idle_unauthenticated_connection_is_closed),
+        TEST(reserved_slots_stay_free_for_their_use),
         TEST(a_request_on_an_evicted_connection_keeps_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

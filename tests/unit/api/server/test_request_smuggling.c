@@ -17,14 +17,14 @@ static void lets_ordinary_heads_pass(void **state)
     assert_null(check("POST / HTTP/1.1\r\nHost:a\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n"));
 }
 
-static void reads_nothing_behind_the_head(void **state)
+static void reads_nothing_after_the_head(void **state)
 {
     (void)state;
     assert_null(check("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
                       "Host: b\r\nContent-Length: 1\n"));
 }
 
-static void refuses_what_two_programs_may_read_differently(void **state)
+static void refuses_ambiguous_requests(void **state)
 {
     (void)state;
     static const struct {
@@ -66,8 +66,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lets_ordinary_heads_pass),
-        cmocka_unit_test(reads_nothing_behind_the_head),
-        cmocka_unit_test(refuses_what_two_programs_may_read_differently),
+        cmocka_unit_test(reads_nothing_after_the_head),
+        cmocka_unit_test(refuses_ambiguous_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void prefers_the_narrow_pattern(void **state)
     assert_matches(HTTP_HEAD, "/healthz", "/healthz");
 }
 
-static void gives_out_what_braces_matched(void **state)
+static void returns_the_path_parameters(void **state)
 {
     (void)state;
     struct span params[REQUEST_MAX_PATH_PARAMS];
@@ -47,7 +47,7 @@ static void gives_out_what_braces_matched(void **state)
     assert_true(span_equal_text(params[1], "12"));
 }
 
-static void braces_match_neither_nothing_nor_a_slash(void **state)
+static void parameters_are_not_empty_and_contain_no_slash(void **state)
 {
     (void)state;
     static const char *const paths[] = {"/p/",  "/p",       "/p/a/b", "/d/a..", "/d/..b", "/d/a.b",
@@ -57,7 +57,7 @@ static void braces_match_neither_nothing_nor_a_slash(void **state)
         assert_null(match(HTTP_GET, paths[i], params));
 }
 
-static void tells_a_wrong_method_from_a_wrong_path(void **state)
+static void distinguishes_a_wrong_method_from_a_wrong_path(void **state)
 {
     (void)state;
     struct span params[REQUEST_MAX_PATH_PARAMS];
@@ -76,7 +76,7 @@ static void tells_a_wrong_method_from_a_wrong_path(void **state)
     assert_int_equal(allow.size, 0);
 }
 
-/* Writes are never open to all but by a decision that stands here. */
+/* Writes that anybody may send are listed here. */
 static bool may_be_open(const struct route *route)
 {
     static const char *const open[] = {"/api/v1/session", "/api/v1/invitations/accept",
@@ -103,7 +103,7 @@ static void rows_are_complete_and_consistent(void **state)
             assert_true(route->pattern[0] == '/');
             assert_true(route->method != HTTP_HEAD && route->method != HTTP_OPTIONS);
             assert_true(route->access != ACCESS_SCOPES || route->scopes != 0);
-            /* Inline handlers are run without asking who it is. */
+            /* Inline handlers run before authentication. */
             assert_true(!(route->flags & ROUTE_INLINE) || (is_read && !route->access));
             assert_true(!(route->flags & ROUTE_CORS) || is_read);
             assert_true(!is_read || route->max_body_bytes == 0);
@@ -124,7 +124,7 @@ static void no_row_is_hidden_behind_another(void **state)
     for (size_t table = 0; table < table_count; table++) {
         for (size_t i = 0; i < tables[table]->route_count; i++) {
             const struct route *route = &tables[table]->routes[i];
-            /* A path that the pattern matches: its braces hold one letter each. */
+            /* A path that matches the pattern, with one letter for each parameter. */
             char path[256];
             size_t size = 0;
             for (const char *at = route->pattern; *at; at++) {
@@ -146,9 +146,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefers_the_narrow_pattern),
-        cmocka_unit_test(gives_out_what_braces_matched),
-        cmocka_unit_test(braces_match_neither_nothing_nor_a_slash),
-        cmocka_unit_test(tells_a_wrong_method_from_a_wrong_path),
+        cmocka_unit_test(returns_the_path_parameters),
+        cmocka_unit_test(parameters_are_not_empty_and_contain_no_slash),
+        cmocka_unit_test(distinguishes_a_wrong_method_from_a_wrong_path),
         cmocka_unit_test(rows_are_complete_and_consistent),
         cmocka_unit_test(no_row_is_hidden_behind_another),
     };

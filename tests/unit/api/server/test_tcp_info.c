@@ -37,7 +37,7 @@ static void counts_ipv4_by_the_whole_address_in_either_form(void **state)
     assert_true(subscriber("192.0.2.1") == subscriber("::ffff:192.0.2.1"));
 }
 
-static void tells_the_two_families_apart(void **state)
+static void distinguishes_the_address_families(void **state)
 {
     (void)state;
     assert_true(subscriber("32.1.13.184") != subscriber("2001:db8::"));
@@ -50,7 +50,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_ipv6_by_its_first_64_bits),
         cmocka_unit_test(counts_ipv4_by_the_whole_address_in_either_form),
-        cmocka_unit_test(tells_the_two_families_apart),
+        cmocka_unit_test(distinguishes_the_address_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,8 @@ static struct share protected_share(struct rate_limiter *rate_limiter, const cha
         .id = "AAAAAAAAAAAAAAAAAAAAAA", .visibility = SHARE_PASSWORD, .password_hash = hash};
 }
 
-/* A request may be handled again, and a password is costly to verify; that it is verified again
- * shows in what the limiter says by then. */
+/* A request may be handled more than once, and verifying a password is expensive. The state of the
+ * rate limiter shows whether it was verified again. */
 static void a_right_password_is_verified_once_per_request(void **state)
 {
     (void)state;

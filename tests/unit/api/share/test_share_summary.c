@@ -35,7 +35,7 @@ static bool contains(const struct buf *buf, const char *text)
     return memmem(buf->data, buf->size, text, strlen(text)) != NULL;
 }
 
-static void tells_types_totals_and_counts(void **state)
+static void contains_types_totals_and_counts(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -91,14 +91,14 @@ static void has_no_top_function_without_a_positive_value(void **state)
     }
 }
 
-static void tells_what_looking_at_it_will_cost(void **state)
+static void contains_the_cost_of_a_report(void **state)
 {
     (void)state;
     struct err err = {0};
     struct share_cost cost;
     struct buf json;
     buf_init(&json, SHARE_SUMMARY_BYTES);
-    /* A name that looks like a cost is none. */
+    /* A name that looks like a cost is not one. */
     struct profile *profile = build("{\"cost\":{\"decode_bytes\":1", 0, 7);
     assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
     buf_append_byte(&json, 0);
@@ -112,7 +112,7 @@ static void tells_what_looking_at_it_will_cost(void **state)
     buf_fini(&json);
 }
 
-static void totals_that_pass_their_type_are_unknown(void **state)
+static void totals_that_overflow_are_unknown(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -152,7 +152,7 @@ static void finds_the_default_sample_type_behind_quotes(void **state)
     buf_fini(&json);
 }
 
-static void refuses_what_would_not_fit(void **state)
+static void refuses_a_summary_that_does_not_fit(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -172,13 +172,13 @@ static void refuses_what_would_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_types_totals_and_counts),
+        cmocka_unit_test(contains_types_totals_and_counts),
         cmocka_unit_test(describes_total_and_top_function),
         cmocka_unit_test(has_no_top_function_without_a_positive_value),
-        cmocka_unit_test(tells_what_looking_at_it_will_cost),
-        cmocka_unit_test(totals_that_pass_their_type_are_unknown),
+        cmocka_unit_test(contains_the_cost_of_a_report),
+        cmocka_unit_test(totals_that_overflow_are_unknown),
         cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
-        cmocka_unit_test(refuses_what_would_not_fit),
+        cmocka_unit_test(refuses_a_summary_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,8 @@ static void refuses_every_other_path(void **state)
         assert_int_equal(parse(bad[i], &path), ERR_INVALID);
 }
 
-/* Against a plain list: what may stand in a query as it is, byte by byte. */
-static void takes_only_what_a_query_may_hold(void **state)
+/* Compares every byte with the list of those that a query may contain unescaped. */
+static void accepts_only_bytes_that_a_query_may_contain(void **state)
 {
     (void)state;
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -72,7 +72,7 @@ static void takes_only_what_a_query_may_hold(void **state)
     }
 }
 
-static void takes_escapes_of_all_but_control_characters(void **state)
+static void accepts_escapes_except_control_characters(void **state)
 {
     (void)state;
     for (int byte = 0; byte < 256; byte++) {
@@ -91,8 +91,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_share_and_a_comparison),
         cmocka_unit_test(refuses_every_other_path),
-        cmocka_unit_test(takes_only_what_a_query_may_hold),
-        cmocka_unit_test(takes_escapes_of_all_but_control_characters),
+        cmocka_unit_test(accepts_only_bytes_that_a_query_may_contain),
+        cmocka_unit_test(accepts_escapes_except_control_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

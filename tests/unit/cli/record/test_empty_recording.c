@@ -16,7 +16,7 @@ static void assert_explained(const struct empty_recording *recording, const char
         fail_msg("'%s' is not in '%s'", words, err.message);
 }
 
-static void it_is_said_of_what_was_recorded(void **state)
+static void explains_why_a_recording_is_empty(void **state)
 {
     (void)state;
     static char name[] = "name";
@@ -32,7 +32,7 @@ static void it_is_said_of_what_was_recorded(void **state)
     assert_explained(&recording, "the program used no processor time, or too little for 99 Hz");
 }
 
-/* A program that gets another group when it is executed, of a name that is nowhere else. */
+/* Writes a setgid program with a unique name. */
 static void make_program(const char *path)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
@@ -42,7 +42,7 @@ static void make_program(const char *path)
     close(fd);
 }
 
-static void a_program_is_looked_for_as_it_was_executed(void **state)
+static void a_program_is_searched_like_exec_does(void **state)
 {
     (void)state;
     static char name[] = "perfolio-test-setgid", shell[] = "sh", folder[] = "/tmp/no-sample-XXXXXX";
@@ -62,7 +62,7 @@ static void a_program_is_looked_for_as_it_was_executed(void **state)
     setenv("PATH", "/nowhere", 1);
     assert_explained(&recording, "used no processor time");
 
-    /* Without PATH the system's own folders are looked through, and not this one. */
+    /* Without PATH, the default folders are searched and the current folder is not. */
     unsetenv("PATH");
     assert_explained(&recording, "used no processor time");
     command[0] = shell;
@@ -78,8 +78,8 @@ static void a_program_is_looked_for_as_it_was_executed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_said_of_what_was_recorded),
-        cmocka_unit_test(a_program_is_looked_for_as_it_was_executed),
+        cmocka_unit_test(explains_why_a_recording_is_empty),
+        cmocka_unit_test(a_program_is_searched_like_exec_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void add(struct mapped_files *files, const char *build_id, const char *na
     mapped_files_add(files, build_id, path_of(name), os_openat(AT_FDCWD, name, O_RDONLY, 0));
 }
 
-/* What it holds, where it is open. */
+/* Returns the state and, if the file is open, its text. */
 static enum mapped_file_state find(struct mapped_files *files, const char *build_id,
                                    const char *name, char text[16])
 {
@@ -58,7 +58,7 @@ static enum mapped_file_state find(struct mapped_files *files, const char *build
     return state;
 }
 
-static void what_is_deleted_or_replaced_is_still_there(void **state)
+static void deleted_and_replaced_files_are_still_available(void **state)
 {
     (void)state;
     struct mapped_files *files = mapped_files_create();
@@ -81,7 +81,7 @@ static void what_is_deleted_or_replaced_is_still_there(void **state)
     mapped_files_destroy(files);
 }
 
-static void what_was_written_to_is_another_file(void **state)
+static void a_modified_file_is_another_file(void **state)
 {
     (void)state;
     struct mapped_files *files = mapped_files_create();
@@ -95,7 +95,7 @@ static void what_was_written_to_is_another_file(void **state)
     mapped_files_destroy(files);
 }
 
-static void two_files_without_an_id_at_one_path_are_told_apart_by_nobody(void **state)
+static void two_files_without_an_id_at_one_path_are_not_distinguished(void **state)
 {
     (void)state;
     struct mapped_files *files = mapped_files_create();
@@ -111,8 +111,8 @@ static void two_files_without_an_id_at_one_path_are_told_apart_by_nobody(void **
     mapped_files_destroy(files);
 }
 
-/* A quarter of 40 files: the system's go first, and what is not open is still known. */
-static void files_of_the_system_make_room(void **state)
+/* With a limit of a quarter of 40 files, files of the system are closed first and stay known. */
+static void files_of_the_system_are_closed_first(void **state)
 {
     (void)state;
     struct rlimit usual;
@@ -153,10 +153,10 @@ static void files_of_the_system_make_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_deleted_or_replaced_is_still_there),
-        cmocka_unit_test(what_was_written_to_is_another_file),
-        cmocka_unit_test(two_files_without_an_id_at_one_path_are_told_apart_by_nobody),
-        cmocka_unit_test(files_of_the_system_make_room),
+        cmocka_unit_test(deleted_and_replaced_files_are_still_available),
+        cmocka_unit_test(a_modified_file_is_another_file),
+        cmocka_unit_test(two_files_without_an_id_at_one_path_are_not_distinguished),
+        cmocka_unit_test(files_of_the_system_are_closed_first),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

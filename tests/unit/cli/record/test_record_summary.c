@@ -8,7 +8,7 @@
 
 enum { SAID_BYTES = 4096 };
 
-/* What is said of these counts. */
+/* The text for these counts. */
 static void summarise(const struct agent_counts *counts, char said[SAID_BYTES])
 {
     struct terminal terminal = {0};
@@ -33,7 +33,7 @@ static void assert_said(const char *said, const char *words)
         fail_msg("'%s' is not in '%s'", words, said);
 }
 
-static void what_is_missing_is_called_by_its_name(void **state)
+static void missing_parts_are_named(void **state)
 {
     (void)state;
     char said[SAID_BYTES];
@@ -49,7 +49,7 @@ static void what_is_missing_is_called_by_its_name(void **state)
     assert_null(strstr(said, "warning"));
 }
 
-static void one_is_one(void **state)
+static void singular_and_plural_are_used(void **state)
 {
     (void)state;
     char said[SAID_BYTES];
@@ -72,8 +72,8 @@ static void one_is_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_called_by_its_name),
-        cmocka_unit_test(one_is_one),
+        cmocka_unit_test(missing_parts_are_named),
+        cmocka_unit_test(singular_and_plural_are_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void knows_both_alphabets(void **state)
     assert_decodes("-_-_", "\xfb\xff\xbf", 3);
 }
 
-static void refuses_what_is_none(void **state)
+static void refuses_malformed_input(void **state)
 {
     (void)state;
     static const char *const texts[] = {"Z", "Zm9vY", "Zm 9", "Zg==x", "Zg===", "%%%%", "Zm9\n"};
@@ -51,7 +51,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_with_and_without_padding),
         cmocka_unit_test(knows_both_alphabets),
-        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(refuses_malformed_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* A circuit breaker and the probes that decide. */
+/* The circuit breaker and its probes. */
 #include "tests/unit/test.h"
 
 #include "lib/base/breaker.h"
@@ -9,9 +9,9 @@
 struct service {
     struct breaker *breaker;
     atomic_bool replies;
-    atomic_bool replies_to_last; /* of the requests of one probe */
+    atomic_bool replies_to_last; /* to the requests of the last probe only */
     atomic_bool replies_to_callers;
-    atomic_int latency_ms; /* of replies, whose probes have then to wait for as long */
+    atomic_int latency_ms; /* of replies; probes wait at least as long */
     atomic_int probe_count;
     atomic_int opened_count;
     atomic_int closed_count;
@@ -81,7 +81,7 @@ static void opens_when_a_probe_gets_no_reply_and_closes_at_the_first_one(void **
     wait_for_count(&service.opened_count, 1);
     assert_true(breaker_is_open(breaker));
     assert_int_equal(breaker_open_count(breaker), 1);
-    wait_for_count(&service.probe_count, 3); /* without anybody who suspects */
+    wait_for_count(&service.probe_count, 3); /* without a suspecting caller */
     assert_true(breaker_is_open(breaker));
     atomic_store(&service.replies, true);
     wait_for_count(&service.closed_count, 1);
@@ -105,7 +105,7 @@ static void stays_closed_while_probes_are_replied_to(void **state)
     assert_int_equal(atomic_load(&service.opened_count), 0);
 }
 
-/* Suspects until three more probes have begun, so that at least two of them have ended. */
+/* Suspects until three more probes have begun, so at least two of them have ended. */
 static void suspect_thrice(struct service *service, struct breaker *breaker)
 {
     const int first = atomic_load(&service->probe_count);
@@ -132,7 +132,7 @@ static void a_reply_to_a_caller_proves_that_the_service_is_alive(void **state)
     struct breaker *breaker = create(&service, false);
     suspect_thrice(&service, breaker);
     assert_int_equal(atomic_load(&service.opened_count), 0);
-    atomic_store(&service.replies_to_callers, false); /* replies before a probe prove nothing */
+    atomic_store(&service.replies_to_callers, false); /* replies before a probe do not count */
     breaker_suspect(breaker);
     wait_for_count(&service.opened_count, 1);
     breaker_destroy(breaker);
@@ -150,7 +150,7 @@ static void closes_for_a_slow_service_and_waits_for_it_from_then_on(void **state
     assert_true(breaker_deadline_ms(breaker) >= 150);
     suspect_thrice(&service, breaker);
     assert_int_equal(atomic_load(&service.opened_count), 1);
-    atomic_store(&service.latency_ms, 20000); /* it hangs now */
+    atomic_store(&service.latency_ms, 20000); /* the service hangs now */
     breaker_suspect(breaker);
     wait_for_count(&service.opened_count, 2);
     atomic_store(&service.latency_ms, 0);
@@ -166,9 +166,10 @@ static void forgets_the_latency_after_a_bounded_number_of_quick_replies(void **s
     suspect_thrice(&service, breaker);
     const int64_t slow_ms = breaker_deadline_ms(breaker);
     assert_true(slow_ms >= 150);
-    breaker_note_duration(breaker, 20 * CLOCK_NS_PER_S); /* a request that is slow by itself */
+    breaker_note_duration(breaker,
+                          20 * CLOCK_NS_PER_S); /* a request that is slow for reasons of its own */
     assert_int_equal(breaker_deadline_ms(breaker), slow_ms);
-    while (breaker_deadline_ms(breaker) > 150 * 2) /* a busy machine */
+    while (breaker_deadline_ms(breaker) > 150 * 2) /* the system is busy */
         breaker_note_duration(breaker, CLOCK_NS_PER_MS);
     for (int i = 0; i < 12; i++)
         breaker_note_duration(breaker, CLOCK_NS_PER_MS);
@@ -176,7 +177,7 @@ static void forgets_the_latency_after_a_bounded_number_of_quick_replies(void **s
     breaker_destroy(breaker);
 }
 
-static void a_probe_that_fails_beside_a_reply_to_a_caller_was_too_short(void **state)
+static void a_failed_probe_does_not_count_if_a_caller_got_a_reply(void **state)
 {
     (void)state;
     struct service service = {.replies_to_callers = true, .latency_ms = 20000};
@@ -187,7 +188,7 @@ static void a_probe_that_fails_beside_a_reply_to_a_caller_was_too_short(void **s
     assert_int_equal(atomic_load(&service.opened_count), 0);
 }
 
-static void none_is_a_breaker_that_is_never_open(void **state)
+static void a_null_breaker_is_never_open(void **state)
 {
     (void)state;
     breaker_suspect(NULL);
@@ -208,8 +209,8 @@ int main(void)
         cmocka_unit_test(a_reply_to_a_caller_proves_that_the_service_is_alive),
         cmocka_unit_test(closes_for_a_slow_service_and_waits_for_it_from_then_on),
         cmocka_unit_test(forgets_the_latency_after_a_bounded_number_of_quick_replies),
-        cmocka_unit_test(a_probe_that_fails_beside_a_reply_to_a_caller_was_too_short),
-        cmocka_unit_test(none_is_a_breaker_that_is_never_open),
+        cmocka_unit_test(a_failed_probe_does_not_count_if_a_caller_got_a_reply),
+        cmocka_unit_test(a_null_breaker_is_never_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

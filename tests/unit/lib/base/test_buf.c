@@ -83,7 +83,7 @@ static void makes_text_utf8(void **state)
         {"a\xff€", "a?€"},
         {"\x80\xc0\xaf", "???"},
         {"\xe2\x82z", "??z"},
-        /* Cut in the middle of a character. */
+        /* Truncated within a character. */
         {"caf\xc3", "caf"},
         {"1\xe2\x82", "1"},
         {"\xf0\x9f\x98", ""},
@@ -134,8 +134,8 @@ static void escapes_json(void **state)
 
 #define BROKEN "\xef\xbf\xbd"
 
-/* Unicode 15, 3.9, tables 3-8 to 3-11, and what is cut at the end. */
-static void what_is_no_utf8_is_told_as_browsers_do(void **state)
+/* Unicode 15, 3.9, tables 3-8 to 3-11, and truncated sequences. */
+static void invalid_utf8_is_replaced_like_in_browsers(void **state)
 {
     static const struct {
         const char *text;
@@ -217,7 +217,7 @@ int main(void)
         cmocka_unit_test(makes_text_utf8),
         cmocka_unit_test(refuses_to_pass_its_maximum),
         cmocka_unit_test(escapes_json),
-        cmocka_unit_test(what_is_no_utf8_is_told_as_browsers_do),
+        cmocka_unit_test(invalid_utf8_is_replaced_like_in_browsers),
         cmocka_unit_test(escapes_html_and_urls),
         cmocka_unit_test(prints_long_texts),
         cmocka_unit_test(writes_little_endian),

@@ -22,7 +22,7 @@ static enum err_code pack(enum compress_method method, struct span bytes, struct
     return compress_zstd(bytes, COMPRESS_ZSTD_DEFAULT, output, &err);
 }
 
-static void what_was_packed_expands_to_the_same(void **state)
+static void data_survives_compression(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, 100, 65536, 300000};
@@ -42,7 +42,7 @@ static void what_was_packed_expands_to_the_same(void **state)
     }
 }
 
-static void members_and_frames_in_a_row_are_joined(void **state)
+static void consecutive_members_and_frames_are_joined(void **state)
 {
     (void)state;
     for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
@@ -88,11 +88,12 @@ static void a_bomb_is_refused(void **state)
         mem_free(zeros);
         assert_int_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_TOO_LARGE);
         assert_int_equal(output.size, 0);
-        assert_int_equal(output.capacity, 0); /* said so in its header: nothing was allocated */
-        if (method == COMPRESS_GZIP)          /* and one that lies about its size */
+        assert_int_equal(output.capacity,
+                         0);         /* the header contains the size, so nothing was allocated */
+        if (method == COMPRESS_GZIP) /* and a trailer with a wrong size */
             memset(packed.data + packed.size - 4, 0, 4);
         else
-            packed.data[4] &= 0x3f; /* another header: whatever it means now, it must not pass */
+            packed.data[4] &= 0x3f; /* a changed header must be refused, whatever it means */
         assert_int_not_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_NONE);
         assert_true(output.capacity <= LIMIT_BYTES);
     }
@@ -114,7 +115,7 @@ static void one_byte_over_the_limit_is_too_large(void **state)
     }
 }
 
-static void every_cut_and_every_tail_is_refused(void **state)
+static void truncated_data_and_trailing_bytes_are_refused(void **state)
 {
     (void)state;
     for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
@@ -160,7 +161,7 @@ static void a_frame_with_a_huge_window_is_refused(void **state)
     assert_non_null(strstr(err.message, "window"));
 }
 
-static void what_does_not_fit_is_not_packed(void **state)
+static void output_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
     for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
@@ -176,7 +177,7 @@ static void what_does_not_fit_is_not_packed(void **state)
     }
 }
 
-static void other_bytes_are_not_taken_for_compressed(void **state)
+static void other_bytes_are_not_detected_as_compressed(void **state)
 {
     (void)state;
     assert_int_equal(compress_sniff(SPAN_LITERAL("")), COMPRESS_NONE);
@@ -192,8 +193,8 @@ static void other_bytes_are_not_taken_for_compressed(void **state)
     assert_int_equal(compress_expand(COMPRESS_NONE, bytes, &output, &err), ERR_TOO_LARGE);
 }
 
-/* Before there is room for what a size from outside claims. Zeros are what packs best. */
-static void a_frames_size_is_believed_only_where_it_can_be(void **state)
+/* A claimed size causes no allocation before it is plausible. Zeros compress best. */
+static void an_implausible_frame_size_causes_no_allocation(void **state)
 {
     (void)state;
     buf_auto plain, packed;
@@ -236,7 +237,7 @@ static void ratios_of_expansion_have_a_limit_above_a_floor(void **state)
                 assert_non_null(strstr(err.message, "max-ratio"));
                 assert_non_null(strstr(err.message, "200 times"));
             }
-            output.max_size = FLOOR; /* a limit of size comes before that of the ratio */
+            output.max_size = FLOOR; /* the size limit is checked before the ratio */
             if (size > FLOOR) {
                 assert_int_equal(
                     compress_expand_ratio(method, buf_span(&packed), 200, NULL, &output, &err),
@@ -250,17 +251,17 @@ static void ratios_of_expansion_have_a_limit_above_a_floor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_packed_expands_to_the_same),
-        cmocka_unit_test(members_and_frames_in_a_row_are_joined),
+        cmocka_unit_test(data_survives_compression),
+        cmocka_unit_test(consecutive_members_and_frames_are_joined),
         cmocka_unit_test(a_skippable_zstd_frame_is_skipped),
         cmocka_unit_test(a_bomb_is_refused),
         cmocka_unit_test(one_byte_over_the_limit_is_too_large),
-        cmocka_unit_test(every_cut_and_every_tail_is_refused),
+        cmocka_unit_test(truncated_data_and_trailing_bytes_are_refused),
         cmocka_unit_test(a_wrong_checksum_is_refused),
         cmocka_unit_test(a_frame_with_a_huge_window_is_refused),
-        cmocka_unit_test(what_does_not_fit_is_not_packed),
-        cmocka_unit_test(a_frames_size_is_believed_only_where_it_can_be),
-        cmocka_unit_test(other_bytes_are_not_taken_for_compressed),
+        cmocka_unit_test(output_that_does_not_fit_is_refused),
+        cmocka_unit_test(an_implausible_frame_size_causes_no_allocation),
+        cmocka_unit_test(other_bytes_are_not_detected_as_compressed),
         cmocka_unit_test(ratios_of_expansion_have_a_limit_above_a_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

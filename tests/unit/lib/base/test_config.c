@@ -78,7 +78,7 @@ static void saves_and_loads(void **state)
     assert_null(config_get(again, "one", "c"));
 }
 
-static void what_would_not_read_back_is_not_written(void **state)
+static void values_that_cannot_be_read_back_are_not_written(void **state)
 {
     (void)state;
     char long_value[400];
@@ -110,7 +110,7 @@ static void a_malformed_line_is_named(void **state)
     assert_null(config);
 }
 
-static void files_of_others_are_told(void **state)
+static void files_that_others_may_read_are_reported(void **state)
 {
     (void)state;
     struct err err;
@@ -148,9 +148,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_file_is_empty),
         cmocka_unit_test(saves_and_loads),
-        cmocka_unit_test(what_would_not_read_back_is_not_written),
+        cmocka_unit_test(values_that_cannot_be_read_back_are_not_written),
         cmocka_unit_test(a_malformed_line_is_named),
-        cmocka_unit_test(files_of_others_are_told),
+        cmocka_unit_test(files_that_others_may_read_are_reported),
         cmocka_unit_test(folders_are_those_of_the_specification),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -45,7 +45,7 @@ static void *hash_in_thread(void *hash)
     return NULL;
 }
 
-/* The first test: nobody has looked the algorithm up yet. */
+/* Runs first, when the algorithm has not been fetched yet. */
 static void threads_that_hash_first_and_at_once_hash_the_same(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static void touch(struct flight_cache *cache, const char *key)
     flight_cache_unref(entry);
 }
 
-static void makes_a_value_once(void **state)
+static void computes_a_value_once(void **state)
 {
     touch(*state, "a");
     touch(*state, "a");
@@ -82,17 +82,17 @@ static void give(struct flight_cache *cache, const char *key, size_t bytes)
     flight_cache_give(cache, key, mem_strdup(key), bytes);
 }
 
-static void takes_what_was_made_elsewhere(void **state)
+static void accepts_values_computed_elsewhere(void **state)
 {
     give(*state, "a", 100);
     touch(*state, "a");
     assert_int_equal(made_count, 0);
-    give(*state, "a", 100); /* there is one */
+    give(*state, "a", 100); /* "a" exists already */
     assert_int_equal(destroyed_count, 1);
     give(*state, "b", 251); /* too large to keep */
     assert_int_equal(destroyed_count, 2);
     give(*state, "b", 100);
-    give(*state, "c", 100); /* 300 bytes: a has to go */
+    give(*state, "c", 100); /* 300 bytes: a is evicted */
     assert_int_equal(destroyed_count, 3);
     assert_int_equal(flight_cache_bytes(*state), 200);
     touch(*state, "b");
@@ -100,12 +100,12 @@ static void takes_what_was_made_elsewhere(void **state)
     assert_int_equal(made_count, 0);
 }
 
-static void drops_what_was_unused_for_longest(void **state)
+static void evicts_the_least_recently_used(void **state)
 {
     touch(*state, "a");
     touch(*state, "b");
     touch(*state, "a");
-    touch(*state, "c"); /* 300 bytes: b has to go */
+    touch(*state, "c"); /* 300 bytes: b is evicted */
     assert_int_equal(destroyed_count, 1);
     assert_int_equal(flight_cache_bytes(*state), 200);
     touch(*state, "a");
@@ -114,7 +114,7 @@ static void drops_what_was_unused_for_longest(void **state)
     assert_int_equal(made_count, 4);
 }
 
-static void what_is_in_use_stays_for_others_past_the_bound(void **state)
+static void values_in_use_stay_available_beyond_the_limit(void **state)
 {
     struct err err = {0};
     struct flight_entry *entries[3];
@@ -131,7 +131,7 @@ static void what_is_in_use_stays_for_others_past_the_bound(void **state)
     assert_int_equal(destroyed_count, 1);
 }
 
-static void what_was_used_lately_stays_and_the_newest_goes(void **state)
+static void recently_used_values_stay_and_the_newest_is_evicted(void **state)
 {
     flight_cache_set_hold(*state, INT64_C(3600) * 1000000000);
     touch(*state, "a");
@@ -143,14 +143,14 @@ static void what_was_used_lately_stays_and_the_newest_goes(void **state)
     assert_int_equal(made_count, 3);
     touch(*state, "c");
     assert_int_equal(made_count, 4);
-    flight_cache_set_hold(*state, 1); /* a nanosecond */
+    flight_cache_set_hold(*state, 1); /* a timeout of one nanosecond */
     touch(*state, "c");
     assert_int_equal(made_count, 5);
     touch(*state, "c");
     assert_int_equal(made_count, 5);
 }
 
-static void a_bound_that_changes_is_kept_from_the_next_value_on(void **state)
+static void a_changed_limit_applies_from_the_next_value_on(void **state)
 {
     touch(*state, "a");
     touch(*state, "b");
@@ -163,7 +163,7 @@ static void a_bound_that_changes_is_kept_from_the_next_value_on(void **state)
     assert_int_equal(destroyed_count, 3);
 }
 
-static void keeps_what_is_in_use_after_it_was_dropped(void **state)
+static void an_evicted_value_stays_valid_while_in_use(void **state)
 {
     struct err err = {0};
     struct flight_entry *entry;
@@ -188,13 +188,13 @@ static void forgets_one_key_and_no_other_that_begins_like_it(void **state)
     assert_null(flight_cache_try(*state, "a"));
 }
 
-static void trying_finds_what_is_ready_and_makes_nothing(void **state)
+static void try_finds_existing_values_and_computes_none(void **state)
 {
     assert_null(flight_cache_try(*state, "a"));
     assert_int_equal(made_count, 0);
     touch(*state, "a");
     touch(*state, "b");
-    struct flight_entry *entry = flight_cache_try(*state, "a"); /* used: b is the oldest now */
+    struct flight_entry *entry = flight_cache_try(*state, "a"); /* used, so b is the oldest now */
     assert_non_null(entry);
     assert_string_equal(flight_cache_get(entry), "a");
     flight_cache_unref(entry);
@@ -213,7 +213,7 @@ static enum err_code make_too_large(void *context, void **ret_value, size_t *ret
     return code;
 }
 
-static void a_value_past_the_bound_is_used_and_not_kept(void **state)
+static void a_value_above_the_limit_is_returned_but_not_cached(void **state)
 {
     struct err err = {0};
     struct flight_entry *entry;
@@ -268,7 +268,7 @@ static void *ask_impatiently(void *context)
     return NULL;
 }
 
-/* Makes it only after another, who has no patience, has asked in vain. */
+/* Computes the value after another thread, with a timeout, has waited in vain. */
 static enum err_code make_after_another(void *context, void **ret_value, size_t *ret_bytes,
                                         struct err *err)
 {
@@ -279,7 +279,7 @@ static enum err_code make_after_another(void *context, void **ret_value, size_t 
     return make_100_bytes(other->value, ret_value, ret_bytes, err);
 }
 
-static void who_has_no_patience_does_not_wait_for_others(void **state)
+static void a_caller_with_a_timeout_does_not_wait_longer(void **state)
 {
     struct err err = {0};
     struct flight_entry *entry = NULL;
@@ -287,11 +287,11 @@ static void who_has_no_patience_does_not_wait_for_others(void **state)
     assert_int_equal(flight_cache_ref(*state, "k", make_after_another, &other, &entry, &err), 0);
     assert_int_equal(other.code, ERR_CANCELLED);
     flight_cache_unref(entry);
-    ask_impatiently(&other); /* what is there needs none */
+    ask_impatiently(&other); /* an existing value needs no wait */
     assert_int_equal(other.code, ERR_NONE);
 }
 
-/* The first gives up, as one whose client has gone. */
+/* The first thread gives up, like a request whose client has gone. */
 static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err)
 {
@@ -303,7 +303,7 @@ static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_b
     return err_set(err, ERR_CANCELLED, "nobody waits for it");
 }
 
-static void what_another_gave_up_is_made_by_who_waits(void **state)
+static void a_waiting_caller_continues_a_canceled_computation(void **state)
 {
     struct asker askers[ASKERS];
     int cancelled_count = 0;
@@ -316,7 +316,7 @@ static void what_another_gave_up_is_made_by_who_waits(void **state)
     assert_int_equal(made_count, 2);
 }
 
-static void many_who_ask_at_once_cost_one_making(void **state)
+static void concurrent_callers_share_one_computation(void **state)
 {
     struct asker askers[ASKERS];
     ask_at_once(*state, make_slowly, askers);
@@ -325,7 +325,7 @@ static void many_who_ask_at_once_cost_one_making(void **state)
         assert_int_equal(askers[i].code, ERR_NONE);
 }
 
-static void a_failure_reaches_all_who_wait_and_is_not_kept(void **state)
+static void an_error_reaches_all_waiting_callers_and_is_not_cached(void **state)
 {
     struct asker askers[ASKERS];
     ask_at_once(*state, fail_to_make, askers);
@@ -338,25 +338,26 @@ static void a_failure_reaches_all_who_wait_and_is_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(takes_what_was_made_elsewhere, start, stop),
-        cmocka_unit_test_setup_teardown(makes_a_value_once, start, stop),
-        cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
-        cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
-        cmocka_unit_test_setup_teardown(what_is_in_use_stays_for_others_past_the_bound, start,
+        cmocka_unit_test_setup_teardown(accepts_values_computed_elsewhere, start, stop),
+        cmocka_unit_test_setup_teardown(computes_a_value_once, start, stop),
+        cmocka_unit_test_setup_teardown(evicts_the_least_recently_used, start, stop),
+        cmocka_unit_test_setup_teardown(an_evicted_value_stays_valid_while_in_use, start, stop),
+        cmocka_unit_test_setup_teardown(values_in_use_stay_available_beyond_the_limit, start, stop),
+        cmocka_unit_test_setup_teardown(recently_used_values_stay_and_the_newest_is_evicted, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(what_was_used_lately_stays_and_the_newest_goes, start,
+        cmocka_unit_test_setup_teardown(a_changed_limit_applies_from_the_next_value_on, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(a_bound_that_changes_is_kept_from_the_next_value_on, start,
+        cmocka_unit_test_setup_teardown(a_value_above_the_limit_is_returned_but_not_cached, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
         cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
                                         stop),
-        cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
-        cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait_for_others, start, stop),
-        cmocka_unit_test_setup_teardown(what_another_gave_up_is_made_by_who_waits, start, stop),
-        cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
+        cmocka_unit_test_setup_teardown(try_finds_existing_values_and_computes_none, start, stop),
+        cmocka_unit_test_setup_teardown(concurrent_callers_share_one_computation, start, stop),
+        cmocka_unit_test_setup_teardown(a_caller_with_a_timeout_does_not_wait_longer, start, stop),
+        cmocka_unit_test_setup_teardown(a_waiting_caller_continues_a_canceled_computation, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(an_error_reaches_all_waiting_callers_and_is_not_cached,
+                                        start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

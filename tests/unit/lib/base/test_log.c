@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What log_event writes to standard error, with a number of so many digits, read back through a
- * pipe. */
+/* Reads through a pipe what log_event writes to standard error, with a number of this many digits.
+ * */
 static size_t capture(char *text, size_t text_bytes, enum log_level level, const char *message,
                       int digits)
 {
@@ -34,7 +34,7 @@ static void writes_one_line_of_fields(void **state)
     assert_non_null(strstr(text, "Z level=warn msg=\"disk \\\"full\\\"\" n=7\n"));
 }
 
-static void leaves_out_what_is_below_its_level(void **state)
+static void omits_lines_below_the_level(void **state)
 {
     (void)state;
     char text[1000];
@@ -62,11 +62,11 @@ static void quotes_control_characters(void **state)
     assert_string_equal(log_quote("0123456789", text, 10), "\"012\"");
 }
 
-static void what_steers_terminals_is_quoted_or_replaced(void **state)
+static void terminal_controls_are_quoted_or_replaced(void **state)
 {
     (void)state;
     char text[200], line[1000];
-    /* C1 as UTF-8 and as a byte, an override of direction, a title, half a character */
+    /* C1 as UTF-8 and as a byte, a bidirectional override, a terminal title, half a character */
     static const char evil[] = "\xc2\x9b"
                                "31m\x9b|\xe2\x80\xae|\x1b]0;x\x07|\n|é\xe2\x80";
     assert_string_equal(log_quote(evil, text, sizeof(text)),
@@ -104,10 +104,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_one_line_of_fields),
-        cmocka_unit_test(leaves_out_what_is_below_its_level),
+        cmocka_unit_test(omits_lines_below_the_level),
         cmocka_unit_test(a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(quotes_control_characters),
-        cmocka_unit_test(what_steers_terminals_is_quoted_or_replaced),
+        cmocka_unit_test(terminal_controls_are_quoted_or_replaced),
         cmocka_unit_test(formats_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

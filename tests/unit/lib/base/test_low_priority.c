@@ -26,7 +26,7 @@ static void look(void *context)
     pthread_join(thread, NULL);
 }
 
-static void lowers_the_priority_of_the_call_alone(void **state)
+static void lowers_the_priority_during_the_call_only(void **state)
 {
     (void)state;
     const int before = getpriority(PRIO_PROCESS, 0);
@@ -44,7 +44,7 @@ static void lowers_the_priority_of_the_call_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lowers_the_priority_of_the_call_alone),
+        cmocka_unit_test(lowers_the_priority_during_the_call_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

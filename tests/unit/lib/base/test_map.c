@@ -42,7 +42,7 @@ static void finds_every_text_it_was_given(void **state)
     map_bytes_fini(&map);
 }
 
-/* With all keys in one place, this many took four seconds; with random places it takes 10 ms. */
+/* With all keys in one slot, this many took four seconds; with random slots it takes 10 ms. */
 enum { FLOOD_COUNT = 60000, FLOOD_MS = 500 };
 
 static uint64_t inverse(uint64_t odd)
@@ -53,7 +53,7 @@ static uint64_t inverse(uint64_t odd)
     return guess;
 }
 
-/* The key that MurmurHash3's finaliser turns into hash. */
+/* The key with this hash: inverts MurmurHash3's finalizer. */
 static uint64_t key_of_hash(uint64_t hash)
 {
     hash = (hash ^ hash >> 33) * inverse(UINT64_C(0xc4ceb9fe1a85ec53));
@@ -61,7 +61,7 @@ static uint64_t key_of_hash(uint64_t hash)
     return hash ^ hash >> 33;
 }
 
-static void numbers_chosen_to_meet_in_one_place_do_not(void **state)
+static void numbers_chosen_to_collide_do_not_collide(void **state)
 {
     (void)state;
     struct map_u64 map = {0};
@@ -72,20 +72,20 @@ static void numbers_chosen_to_meet_in_one_place_do_not(void **state)
     map_u64_fini(&map);
 }
 
-/* The eight bytes whose XXH3 without a seed is hash: its steps for that length, backwards. */
+/* The eight bytes whose unseeded XXH3 is hash: the inverted steps for this length. */
 static uint64_t bytes_of_hash(uint64_t hash)
 {
     const uint64_t factor = UINT64_C(0x9fb21c651e98df25), secret = UINT64_C(0xc73ab174c5ecd5a2);
     hash = (hash ^ hash >> 28 ^ hash >> 56) * inverse(factor);
     hash = (hash ^ ((hash >> 35) + 8)) * inverse(factor);
-    /* x ^ x <<< 49 ^ x <<< 24 undoes itself when repeated often enough: its order divides 64. */
+    /* x ^ x <<< 49 ^ x <<< 24 is inverted by repeating it: its order divides 64. */
     for (int i = 1; i < 64; i++)
         hash ^= (hash << 49 | hash >> 15) ^ (hash << 24 | hash >> 40);
     hash ^= secret;
     return hash << 32 | hash >> 32;
 }
 
-static void texts_chosen_to_meet_in_one_place_do_not(void **state)
+static void texts_chosen_to_collide_do_not_collide(void **state)
 {
     (void)state;
     struct map_bytes map = {0};
@@ -107,8 +107,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_every_number_it_was_given),
         cmocka_unit_test(finds_every_text_it_was_given),
-        cmocka_unit_test(numbers_chosen_to_meet_in_one_place_do_not),
-        cmocka_unit_test(texts_chosen_to_meet_in_one_place_do_not),
+        cmocka_unit_test(numbers_chosen_to_collide_do_not_collide),
+        cmocka_unit_test(texts_chosen_to_collide_do_not_collide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

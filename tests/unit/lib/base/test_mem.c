@@ -54,8 +54,8 @@ static size_t bytes_of_arena_with(size_t size)
     return arena_bytes(arena);
 }
 
-/* What was given back is used again, also where less is asked for: nobody may be able to tell. */
-static void says_the_same_size_whatever_memory_it_got(void **state)
+/* Freed memory is reused, also for smaller sizes, and is not observable. */
+static void reports_sizes_that_do_not_depend_on_reuse(void **state)
 {
     (void)state;
     for (size_t size = 3000; size < 3000000; size += size / 3) {
@@ -104,7 +104,7 @@ int main(void)
         cmocka_unit_test(keeps_objects_apart),
         cmocka_unit_test(copies_bytes_with_a_nul_at_the_end),
         cmocka_unit_test(counts_what_it_holds),
-        cmocka_unit_test(says_the_same_size_whatever_memory_it_got),
+        cmocka_unit_test(reports_sizes_that_do_not_depend_on_reuse),
         cmocka_unit_test(cleans_up_on_destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

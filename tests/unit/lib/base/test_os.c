@@ -68,7 +68,7 @@ static bool is_there(const struct fixture *fixture, const char *name)
     return faccessat(fixture->fd, name, F_OK, 0) == 0;
 }
 
-static void opens_regular_files_alone_and_waits_for_nothing(void **state)
+static void opens_regular_files_only_and_never_blocks(void **state)
 {
     const struct fixture *fixture = *state;
     struct stat status;
@@ -127,7 +127,7 @@ static void a_short_write_is_continued(void **state)
     assert_content(fixture, "file", "12345678");
 }
 
-static void loses_what_was_written_since_the_last_sync(void **state)
+static void loses_writes_since_the_last_sync(void **state)
 {
     const struct fixture *fixture = *state;
     int fd = create(fixture, "file", "old ");
@@ -141,7 +141,7 @@ static void loses_what_was_written_since_the_last_sync(void **state)
     assert_content(fixture, "file", "old synced ");
 }
 
-static void loses_names_that_their_folder_has_not_synced(void **state)
+static void loses_names_in_unsynced_folders(void **state)
 {
     const struct fixture *fixture = *state;
     os_fault_record(fixture->path);
@@ -198,15 +198,13 @@ static void undoes_renames_and_removals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(opens_regular_files_alone_and_waits_for_nothing, set_up,
+        cmocka_unit_test_setup_teardown(opens_regular_files_only_and_never_blocks, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(fails_the_nth_call_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stays_broken_when_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_short_write_is_continued, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(loses_what_was_written_since_the_last_sync, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(loses_names_that_their_folder_has_not_synced, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(loses_writes_since_the_last_sync, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loses_names_in_unsynced_folders, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_name_without_its_content_is_an_empty_file, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(undoes_renames_and_removals, set_up, tear_down),

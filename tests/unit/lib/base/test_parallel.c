@@ -29,7 +29,7 @@ static void count_part(void *context, size_t i)
     atomic_fetch_sub(&counts->at_once, 1);
 }
 
-static void does_each_part_once(void **state)
+static void runs_each_part_once(void **state)
 {
     (void)state;
     static const size_t wanted[] = {0, 1, 2, 7, PARTS};
@@ -42,7 +42,7 @@ static void does_each_part_once(void **state)
         for (size_t i = 0; i < PARTS; i++)
             assert_int_equal(counts.done[i], i < wanted[n]);
         assert_true((size_t)counts.most_at_once <= parallel_size());
-        assert_true(used_ns > (int64_t)wanted[n] * PART_NS); /* whoever did them */
+        assert_true(used_ns > (int64_t)wanted[n] * PART_NS); /* whichever thread ran them */
     }
 }
 
@@ -52,8 +52,8 @@ static void *call_parallel_for(void *argument)
     return NULL;
 }
 
-/* All callers work, and no more helpers than processors besides one. */
-static void many_callers_share_the_helpers(void **state)
+/* All callers work, with at most one helper more than processors. */
+static void concurrent_calls_share_the_helpers(void **state)
 {
     (void)state;
     static struct counts counts;
@@ -71,8 +71,8 @@ static void many_callers_share_the_helpers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(does_each_part_once),
-        cmocka_unit_test(many_callers_share_the_helpers),
+        cmocka_unit_test(runs_each_part_once),
+        cmocka_unit_test(concurrent_calls_share_the_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void text_of_all_scripts_stays(void **state)
         assert_shown(texts[i], texts[i]);
 }
 
-static void what_steers_a_terminal_or_forges_lines_is_replaced(void **state)
+static void terminal_controls_and_line_breaks_are_replaced(void **state)
 {
     (void)state;
     assert_shown("\x1b]0;x\x07", "?]0;x?");
@@ -57,22 +57,22 @@ static void invisible_characters_are_replaced(void **state)
                  "\u00a0\u00ac\u00ae\u200a\u2010\u2027\u202f\u205f\u2070\ufffd\U0001f600");
 }
 
-static void bytes_that_are_no_utf8_are_replaced_one_by_one(void **state)
+static void invalid_utf8_bytes_are_replaced_one_by_one(void **state)
 {
     (void)state;
     assert_shown("\xff\xc3", "??");
     assert_shown("\xe2\x80z", "??z");
-    assert_shown("\xed\xa0\x80", "???"); /* half of a pair of UTF-16 */
-    assert_shown("\xc0\x80", "??");      /* a longer form of NUL */
+    assert_shown("\xed\xa0\x80", "???"); /* half of a UTF-16 surrogate pair */
+    assert_shown("\xc0\x80", "??");      /* an overlong NUL */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_of_all_scripts_stays),
-        cmocka_unit_test(what_steers_a_terminal_or_forges_lines_is_replaced),
+        cmocka_unit_test(terminal_controls_and_line_breaks_are_replaced),
         cmocka_unit_test(invisible_characters_are_replaced),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_replaced_one_by_one),
+        cmocka_unit_test(invalid_utf8_bytes_are_replaced_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

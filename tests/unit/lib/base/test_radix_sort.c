@@ -8,7 +8,7 @@
 
 enum { MOST = 5000 };
 
-/* xorshift64*, so that every run asks the same. */
+/* xorshift64*, the same numbers in every run. */
 static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *state)
     return *state * UINT64_C(2685821657736338717);
 }
 
-/* Ascending, each once, and of equal keys the first one first. */
+/* Ascending and complete; equal keys keep their order. */
 static void check(const uint64_t *keys, uint32_t count)
 {
     static uint32_t order[MOST];
@@ -49,7 +49,7 @@ static void finds_the_order_of_keys_of_any_width(void **state)
     }
 }
 
-static void keeps_what_is_in_order(void **state)
+static void is_stable(void **state)
 {
     (void)state;
     check((const uint64_t[]){1, 1, 2, 3, 3, UINT64_MAX}, 6);
@@ -57,7 +57,7 @@ static void keeps_what_is_in_order(void **state)
     check((const uint64_t[]){UINT64_C(1) << 32, 1, UINT64_C(3) << 32, 2}, 4);
 }
 
-static void sorts_by_the_upper_bits_alone(void **state)
+static void sorts_by_the_upper_bits_only(void **state)
 {
     (void)state;
     uint64_t *numbers = mem_alloc(4, sizeof(*numbers));
@@ -73,8 +73,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_order_of_keys_of_any_width),
-        cmocka_unit_test(keeps_what_is_in_order),
-        cmocka_unit_test(sorts_by_the_upper_bits_alone),
+        cmocka_unit_test(is_stable),
+        cmocka_unit_test(sorts_by_the_upper_bits_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void assert_refused(const char *pattern, const char *words)
     assert_null(regex);
 }
 
-static void matches_anywhere_and_minds_case(void **state)
+static void matches_anywhere_and_is_case_sensitive(void **state)
 {
     (void)state;
     assert_true(matches("park", SPAN_LITERAL("runtime.gopark")));
@@ -43,7 +43,7 @@ static void matches_anywhere_and_minds_case(void **state)
     assert_true(matches("^$", span_of(NULL, 0)));
 }
 
-static void the_end_is_the_very_end(void **state)
+static void a_dollar_matches_only_the_very_end(void **state)
 {
     (void)state;
     assert_false(matches("a$", SPAN_LITERAL("a\n")));
@@ -60,7 +60,7 @@ static void braces_and_brackets_in_names_stand_for_themselves(void **state)
     assert_false(matches("a{2}b", SPAN_LITERAL("a{2}b")));
 }
 
-static void bytes_that_are_no_utf8_do_not_match_by_accident(void **state)
+static void invalid_utf8_does_not_match_by_accident(void **state)
 {
     (void)state;
     assert_true(matches("caf", SPAN_LITERAL("caf\xe9 noir")));
@@ -70,7 +70,7 @@ static void bytes_that_are_no_utf8_do_not_match_by_accident(void **state)
     assert_true(matches("^caf.$", SPAN_LITERAL("caf\xc3\xa9")));
 }
 
-static void refuses_what_others_do_not_have(void **state)
+static void refuses_syntax_that_re2_lacks(void **state)
 {
     (void)state;
     assert_refused("(a)\\1", "backreference");
@@ -96,7 +96,7 @@ static void refuses_what_others_do_not_have(void **state)
     assert_refused("\\Qa\\E", "escape");
     assert_refused("\\p{L}", "escape");
     assert_refused("\\Aa", "escape");
-    assert_refused("\\v", "escape"); /* one character elsewhere, a class of them in PCRE2 */
+    assert_refused("\\v", "escape"); /* one character elsewhere, a character class in PCRE2 */
     assert_refused("\\x{41}", "hexadecimal");
     assert_refused("\\", "backslash");
     assert_refused("*a", "nothing before");
@@ -113,7 +113,7 @@ static void refuses_what_others_do_not_have(void **state)
     assert_non_null(strstr(err.message, "has a byte that is 0 (at byte 3)"));
 }
 
-static void a_refusal_says_where(void **state)
+static void an_error_contains_the_position(void **state)
 {
     (void)state;
     assert_refused("abc(?=d)", "'abc(?=d)'");
@@ -134,8 +134,8 @@ static void nested_repeats_cannot_grow_without_bound(void **state)
     assert_refused("(((a{1000}){1000}){1000}){1000}", "is wrong");
 }
 
-/* What a hostile pattern costs is bounded per match and over all matches of one object. */
-static void a_costly_pattern_is_given_up(void **state)
+/* The cost of a hostile pattern is bounded per match and for all matches of one object. */
+static void an_expensive_match_is_aborted(void **state)
 {
     (void)state;
     static uint8_t subject[40];
@@ -186,8 +186,8 @@ static bool repeats_much(const char *pattern)
     return repeats;
 }
 
-/* Patterns that take exponentially or cubically many steps to tell that nothing matches. */
-static void with_the_dfa_fallback_no_match_is_given_up(void **state)
+/* Patterns that need exponential or cubic time to find that nothing matches. */
+static void with_the_dfa_fallback_no_match_is_aborted(void **state)
 {
     (void)state;
     static uint8_t letters[2048], foos[2041], broken[2048];
@@ -215,7 +215,7 @@ static void with_the_dfa_fallback_no_match_is_given_up(void **state)
     assert_false(repeats_much("(a?){1000}"));
 }
 
-/* The least of a few times, of the processor: others are busy, too. */
+/* The minimum of several runs in CPU time, because the system may be busy. */
 static int64_t cost_of(const char *pattern, struct span subject)
 {
     int64_t least_ns = INT64_MAX;
@@ -228,8 +228,8 @@ static int64_t cost_of(const char *pattern, struct span subject)
     return least_ns;
 }
 
-/* Twelve times as long a subject costs twelve times as much, or a little more: not 144 times. */
-static void the_dfa_fallback_takes_time_in_proportion_to_the_subject(void **state)
+/* A subject that is twelve times as long costs about twelve times as much, not 144 times. */
+static void the_dfa_fallback_is_linear_in_the_subject(void **state)
 {
     (void)state;
     enum { SHORT = 1000, LONG = 12000 };
@@ -249,7 +249,7 @@ static void the_dfa_fallback_takes_time_in_proportion_to_the_subject(void **stat
         for (int j = 0; j < 2; j++) {
             const size_t size = j ? LONG : SHORT;
             memset(bytes, 'a', size);
-            memcpy(bytes + size - 7, "!cbxyz?", 7); /* what a match would have to have is there */
+            memcpy(bytes + size - 7, "!cbxyz?", 7); /* the subject contains what a match needs */
             cost[j] = cost_of(whole, span_of(bytes, size));
         }
         if (cost[1] > 40 * cost[0] + 20 * CLOCK_NS_PER_MS)
@@ -257,7 +257,7 @@ static void the_dfa_fallback_takes_time_in_proportion_to_the_subject(void **stat
     }
 }
 
-/* One of a few atoms, with one of a few repeats. */
+/* A random atom with a random quantifier. */
 static void put_part(unsigned random, struct buf *pattern)
 {
     static const char *const atoms[] = {"x",    "\xc3\xa9", "[xy]",  "\\w",  ".",
@@ -273,7 +273,8 @@ static void the_dfa_fallback_finds_the_same_matches(void **state)
     (void)state;
     const int rounds = test_rounds(3000);
     static const char *const letters[] = {"x", "y", "\xc3\xa9", "{", "\n"};
-    static const char prefix[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* 30: (a|a)+b is given up */
+    static const char prefix[] =
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* 30: (a|a)+b exceeds the limit */
     unsigned seed = 1;
     int match_count = 0;
     for (int round = 0; round < rounds; round++) {
@@ -310,17 +311,17 @@ static void the_dfa_fallback_finds_the_same_matches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_anywhere_and_minds_case),
-        cmocka_unit_test(the_end_is_the_very_end),
+        cmocka_unit_test(matches_anywhere_and_is_case_sensitive),
+        cmocka_unit_test(a_dollar_matches_only_the_very_end),
         cmocka_unit_test(braces_and_brackets_in_names_stand_for_themselves),
-        cmocka_unit_test(bytes_that_are_no_utf8_do_not_match_by_accident),
-        cmocka_unit_test(refuses_what_others_do_not_have),
-        cmocka_unit_test(a_refusal_says_where),
+        cmocka_unit_test(invalid_utf8_does_not_match_by_accident),
+        cmocka_unit_test(refuses_syntax_that_re2_lacks),
+        cmocka_unit_test(an_error_contains_the_position),
         cmocka_unit_test(refuses_a_pattern_that_is_too_long),
         cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
-        cmocka_unit_test(a_costly_pattern_is_given_up),
-        cmocka_unit_test(with_the_dfa_fallback_no_match_is_given_up),
-        cmocka_unit_test(the_dfa_fallback_takes_time_in_proportion_to_the_subject),
+        cmocka_unit_test(an_expensive_match_is_aborted),
+        cmocka_unit_test(with_the_dfa_fallback_no_match_is_aborted),
+        cmocka_unit_test(the_dfa_fallback_is_linear_in_the_subject),
         cmocka_unit_test(the_dfa_fallback_finds_the_same_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

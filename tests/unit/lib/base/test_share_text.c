@@ -28,7 +28,7 @@ static void an_end_is_hours_days_or_weeks_or_never(void **state)
         assert_int_equal(seconds_of(wrong[i]), -1);
 }
 
-static void a_text_has_so_many_characters_and_none_that_steer(void **state)
+static void a_text_has_a_maximum_length_and_no_control_characters(void **state)
 {
     (void)state;
     struct err err;
@@ -46,7 +46,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_end_is_hours_days_or_weeks_or_never),
-        cmocka_unit_test(a_text_has_so_many_characters_and_none_that_steer),
+        cmocka_unit_test(a_text_has_a_maximum_length_and_no_control_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

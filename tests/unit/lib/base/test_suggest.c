@@ -86,7 +86,7 @@ static void finds_the_closest_option(void **state)
     assert_option("perfolio --nonsense", false, NULL, NULL);
 }
 
-static void arguments_of_options_are_none(void **state)
+static void arguments_of_options_are_not_suggested(void **state)
 {
     (void)state;
     assert_option("perfolio --title --limt", false, NULL, NULL);
@@ -94,7 +94,7 @@ static void arguments_of_options_are_none(void **state)
     assert_option("perfolio -n --limt", false, NULL, NULL);
     assert_option("perfolio --off-cpu --limt", false, "--limt", "limit");
     assert_option("perfolio -- --limt", false, NULL, NULL);
-    assert_option("perfolio --vis", false, NULL, NULL); /* ambiguous: argp says so */
+    assert_option("perfolio --vis", false, NULL, NULL); /* ambiguous, which argp reports */
     assert_option("perfolio --visibil=team", false, NULL, NULL);
     assert_option("perfolio command --limt", true, NULL, NULL);
     assert_option("perfolio --limt command", true, "--limt", "limit");
@@ -106,7 +106,7 @@ int main(void)
         cmocka_unit_test(finds_the_closest_name),
         cmocka_unit_test(long_names_are_not_compared),
         cmocka_unit_test(finds_the_closest_option),
-        cmocka_unit_test(arguments_of_options_are_none),
+        cmocka_unit_test(arguments_of_options_are_not_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

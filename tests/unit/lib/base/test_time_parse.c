@@ -9,7 +9,7 @@
 
 static const int64_t now_ns = INT64_C(1767323045678901234);
 
-static int64_t moment(const char *text)
+static int64_t parsed(const char *text)
 {
     int64_t ns = -1;
     struct err err = {0};
@@ -44,16 +44,16 @@ static void assert_refused(const char *text, bool is_duration, const char *words
 static void reads_rfc_3339(void **state)
 {
     (void)state;
-    assert_int_equal(moment("1970-01-01T00:00:00Z"), 0);
-    assert_int_equal(moment("2026-01-02T03:04:05Z"), INT64_C(1767323045) * CLOCK_NS_PER_S);
-    assert_int_equal(moment(" 2026-01-02t03:04:05.678901234z "), now_ns);
-    assert_int_equal(moment("2026-01-02 03:04:05.6789012349+00:00"), now_ns);
-    assert_int_equal(moment("2026-01-02T04:34:05+01:30"), INT64_C(1767323045) * CLOCK_NS_PER_S);
-    assert_int_equal(moment("2026-01-01T22:04:05-05:00"), INT64_C(1767323045) * CLOCK_NS_PER_S);
-    assert_int_equal(moment("1969-12-31T23:59:59.5Z"), -CLOCK_NS_PER_S / 2);
+    assert_int_equal(parsed("1970-01-01T00:00:00Z"), 0);
+    assert_int_equal(parsed("2026-01-02T03:04:05Z"), INT64_C(1767323045) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed(" 2026-01-02t03:04:05.678901234z "), now_ns);
+    assert_int_equal(parsed("2026-01-02 03:04:05.6789012349+00:00"), now_ns);
+    assert_int_equal(parsed("2026-01-02T04:34:05+01:30"), INT64_C(1767323045) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("2026-01-01T22:04:05-05:00"), INT64_C(1767323045) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("1969-12-31T23:59:59.5Z"), -CLOCK_NS_PER_S / 2);
 }
 
-/* Every day of four centuries, against the C library. */
+/* Every day of four centuries, compared with the C library. */
 static void agrees_with_the_calendar(void **state)
 {
     (void)state;
@@ -63,63 +63,63 @@ static void agrees_with_the_calendar(void **state)
         char text[40];
         assert_non_null(gmtime_r(&seconds, &utc));
         assert_true(strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc) > 0);
-        assert_int_equal(moment(text), (int64_t)seconds * CLOCK_NS_PER_S);
+        assert_int_equal(parsed(text), (int64_t)seconds * CLOCK_NS_PER_S);
     }
 }
 
-static void digits_say_their_unit(void **state)
+static void the_number_of_digits_determines_the_unit(void **state)
 {
     (void)state;
-    assert_int_equal(moment("1767323045"), INT64_C(1767323045000000000));
-    assert_int_equal(moment("1767323045678"), INT64_C(1767323045678000000));
-    assert_int_equal(moment("1767323045678901"), INT64_C(1767323045678901000));
-    assert_int_equal(moment("1767323045678901234"), now_ns);
-    assert_int_equal(moment("0"), 0);
-    assert_int_equal(moment("1767323045.5"), INT64_C(1767323045500000000));
-    assert_int_equal(moment("20260102"), INT64_C(1767312000) * CLOCK_NS_PER_S);
-    assert_int_equal(moment("20240229"), INT64_C(1709164800) * CLOCK_NS_PER_S);
-    /* No dates: seconds. */
-    assert_int_equal(moment("20230229"), INT64_C(20230229) * CLOCK_NS_PER_S);
-    assert_int_equal(moment("19000101"), INT64_C(19000101) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("1767323045"), INT64_C(1767323045000000000));
+    assert_int_equal(parsed("1767323045678"), INT64_C(1767323045678000000));
+    assert_int_equal(parsed("1767323045678901"), INT64_C(1767323045678901000));
+    assert_int_equal(parsed("1767323045678901234"), now_ns);
+    assert_int_equal(parsed("0"), 0);
+    assert_int_equal(parsed("1767323045.5"), INT64_C(1767323045500000000));
+    assert_int_equal(parsed("20260102"), INT64_C(1767312000) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("20240229"), INT64_C(1709164800) * CLOCK_NS_PER_S);
+    /* Not dates, so seconds. */
+    assert_int_equal(parsed("20230229"), INT64_C(20230229) * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("19000101"), INT64_C(19000101) * CLOCK_NS_PER_S);
 }
 
-static void now_moves(void **state)
+static void relative_times_start_from_now(void **state)
 {
     (void)state;
-    assert_int_equal(moment("now"), now_ns);
-    assert_int_equal(moment("now-3h"), now_ns - 3 * 3600 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("now-1h30m"), now_ns - 5400 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("now+5min"), now_ns + 300 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("now-7"), now_ns - 7 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("now"), now_ns);
+    assert_int_equal(parsed("now-3h"), now_ns - 3 * 3600 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("now-1h30m"), now_ns - 5400 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("now+5min"), now_ns + 300 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("now-7"), now_ns - 7 * CLOCK_NS_PER_S);
 }
 
 /* 2026-01-02T03:04:05.678901234Z is now. */
-static void reads_what_date_reads(void **state)
+static void reads_the_forms_of_date(void **state)
 {
     (void)state;
     const int64_t midnight = INT64_C(1767312000) * CLOCK_NS_PER_S;
     const int64_t hour = 3600 * CLOCK_NS_PER_S, day = 24 * hour;
-    assert_int_equal(moment("today"), midnight);
-    assert_int_equal(moment("Yesterday"), midnight - day);
-    assert_int_equal(moment("tomorrow"), midnight + day);
-    assert_int_equal(moment("yesterday 14:30"), midnight - day + 14 * hour + hour / 2);
-    assert_int_equal(moment("today 01:02:03.5"),
+    assert_int_equal(parsed("today"), midnight);
+    assert_int_equal(parsed("Yesterday"), midnight - day);
+    assert_int_equal(parsed("tomorrow"), midnight + day);
+    assert_int_equal(parsed("yesterday 14:30"), midnight - day + 14 * hour + hour / 2);
+    assert_int_equal(parsed("today 01:02:03.5"),
                      midnight + hour + 123 * CLOCK_NS_PER_S + CLOCK_NS_PER_S / 2);
-    assert_int_equal(moment("today 14:30+01:00"), midnight + 13 * hour + hour / 2);
-    assert_int_equal(moment("14:30"), midnight + 14 * hour + hour / 2);
-    assert_int_equal(moment("2026-01-02"), midnight);
-    assert_int_equal(moment("2026-01-02 03:04"), midnight + 3 * hour + 240 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("2026-01-02T03:04:05"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("2026-01-02 03:04:05 UTC"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("2026-01-02 03:04:05 +01:00"),
+    assert_int_equal(parsed("today 14:30+01:00"), midnight + 13 * hour + hour / 2);
+    assert_int_equal(parsed("14:30"), midnight + 14 * hour + hour / 2);
+    assert_int_equal(parsed("2026-01-02"), midnight);
+    assert_int_equal(parsed("2026-01-02 03:04"), midnight + 3 * hour + 240 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("2026-01-02T03:04:05"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("2026-01-02 03:04:05 UTC"), midnight + 3 * hour + 245 * CLOCK_NS_PER_S);
+    assert_int_equal(parsed("2026-01-02 03:04:05 +01:00"),
                      midnight + 2 * hour + 245 * CLOCK_NS_PER_S);
-    assert_int_equal(moment("2 hours ago"), now_ns - 2 * hour);
-    assert_int_equal(moment("1 day ago"), now_ns - day);
-    assert_int_equal(moment("3 Weeks Ago"), now_ns - 21 * day);
-    assert_int_equal(moment("1.5h ago"), now_ns - hour - hour / 2);
-    assert_int_equal(moment("1 hour 30 min ago"), now_ns - hour - hour / 2);
-    assert_int_equal(moment("@1767323045"), INT64_C(1767323045000000000));
-    assert_int_equal(moment("@1767323045.5"), INT64_C(1767323045500000000));
+    assert_int_equal(parsed("2 hours ago"), now_ns - 2 * hour);
+    assert_int_equal(parsed("1 day ago"), now_ns - day);
+    assert_int_equal(parsed("3 Weeks Ago"), now_ns - 21 * day);
+    assert_int_equal(parsed("1.5h ago"), now_ns - hour - hour / 2);
+    assert_int_equal(parsed("1 hour 30 min ago"), now_ns - hour - hour / 2);
+    assert_int_equal(parsed("@1767323045"), INT64_C(1767323045000000000));
+    assert_int_equal(parsed("@1767323045.5"), INT64_C(1767323045500000000));
 }
 
 static void reads_durations(void **state)
@@ -141,7 +141,7 @@ static void reads_durations(void **state)
     assert_int_equal(duration("1y"), duration("365d"));
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_what_is_wrong(void **state)
 {
     (void)state;
     assert_refused("", false, "ends where a time");
@@ -183,10 +183,13 @@ static void says_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_rfc_3339),        cmocka_unit_test(agrees_with_the_calendar),
-        cmocka_unit_test(digits_say_their_unit), cmocka_unit_test(now_moves),
-        cmocka_unit_test(reads_what_date_reads), cmocka_unit_test(reads_durations),
-        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(reads_rfc_3339),
+        cmocka_unit_test(agrees_with_the_calendar),
+        cmocka_unit_test(the_number_of_digits_determines_the_unit),
+        cmocka_unit_test(relative_times_start_from_now),
+        cmocka_unit_test(reads_the_forms_of_date),
+        cmocka_unit_test(reads_durations),
+        cmocka_unit_test(reports_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

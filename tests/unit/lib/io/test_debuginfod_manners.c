@@ -3,7 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/io/debuginfod_manners.h"
 
-static void what_is_absent_is_asked_for_ever_less_often(void **state)
+static void absent_files_are_requested_less_and_less_often(void **state)
 {
     (void)state;
     static const int64_t expected[] = {600, 3600, 21600, 86400, 86400, 86400};
@@ -15,7 +15,7 @@ static void what_is_absent_is_asked_for_ever_less_often(void **state)
     assert_int_equal(debuginfod_later_s(DEBUGINFOD_REFUSED, 1, 0), 86400);
 }
 
-static void who_does_not_answer_is_asked_again_soon_but_not_before_it_said(void **state)
+static void a_failed_server_is_retried_soon_but_not_before_retry_after(void **state)
 {
     (void)state;
     static const int64_t expected[] = {60, 300, 1800, 1800};
@@ -45,7 +45,7 @@ static void fail_times(struct debuginfod_breaker *breaker, int count, int64_t no
     }
 }
 
-static void a_host_that_fails_is_left_alone_then_one_asks(void **state)
+static void a_failed_host_gets_one_probe_after_a_pause(void **state)
 {
     (void)state;
     struct debuginfod_breaker breaker = {0};
@@ -54,7 +54,7 @@ static void a_host_that_fails_is_left_alone_then_one_asks(void **state)
     assert_false(debuginfod_breaker_may(&breaker, now));
     assert_false(debuginfod_breaker_may(&breaker, later - 1));
     assert_true(debuginfod_breaker_may(&breaker, later));
-    assert_false(debuginfod_breaker_may(&breaker, later)); /* one asks already */
+    assert_false(debuginfod_breaker_may(&breaker, later)); /* a request is running */
     debuginfod_breaker_note(&breaker, true, later);
     assert_false(debuginfod_breaker_may(&breaker, later + 1)); /* again for a minute */
     assert_true(debuginfod_breaker_may(&breaker, later + 60 * CLOCK_NS_PER_S));
@@ -74,7 +74,7 @@ static void only_failures_in_a_row_count(void **state)
     assert_true(debuginfod_breaker_may(&breaker, 0));
 }
 
-static void who_gave_up_leaves_the_probe_to_the_next(void **state)
+static void a_canceled_probe_is_left_to_the_next_request(void **state)
 {
     (void)state;
     struct debuginfod_breaker breaker = {0};
@@ -88,12 +88,12 @@ static void who_gave_up_leaves_the_probe_to_the_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_absent_is_asked_for_ever_less_often),
-        cmocka_unit_test(who_does_not_answer_is_asked_again_soon_but_not_before_it_said),
+        cmocka_unit_test(absent_files_are_requested_less_and_less_often),
+        cmocka_unit_test(a_failed_server_is_retried_soon_but_not_before_retry_after),
         cmocka_unit_test(pauses_grow_and_differ_by_chance),
-        cmocka_unit_test(a_host_that_fails_is_left_alone_then_one_asks),
+        cmocka_unit_test(a_failed_host_gets_one_probe_after_a_pause),
         cmocka_unit_test(only_failures_in_a_row_count),
-        cmocka_unit_test(who_gave_up_leaves_the_probe_to_the_next),
+        cmocka_unit_test(a_canceled_probe_is_left_to_the_next_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Against a server of one connection at a time, in a thread, that answers from a script. */
+/* Requests to a server in a thread that accepts one connection at a time and answers from a
+ * script. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -24,7 +25,7 @@ struct script {
     size_t seen_size;
 };
 
-/* Head and body of one request; false when the peer closes. */
+/* Reads head and body of a request; false when the peer closes. */
 static bool read_request(struct script *script, int fd)
 {
     size_t start = script->seen_size;
@@ -193,7 +194,7 @@ static void a_file_that_became_shorter_fails(void **state)
     fclose(file);
 }
 
-static void answers_are_capped(void **state)
+static void responses_have_a_maximum_size(void **state)
 {
     (void)state;
     static const char *const answers[] = {OK_ABC, OK_ABC, NULL};
@@ -208,7 +209,7 @@ static void answers_are_capped(void **state)
     end(&fixture);
 }
 
-static void good_answers_go_to_the_file_and_others_do_not(void **state)
+static void successful_responses_are_written_to_the_file(void **state)
 {
     (void)state;
     static const char *const answers[] = {
@@ -231,7 +232,7 @@ static void good_answers_go_to_the_file_and_others_do_not(void **state)
     fclose(file);
 }
 
-static void failures_say_whether_the_request_went_out(void **state)
+static void errors_say_whether_the_request_was_sent(void **state)
 {
     (void)state;
     static const char *const answers[] = {"", NULL};
@@ -240,17 +241,17 @@ static void failures_say_whether_the_request_went_out(void **state)
     assert_int_equal(send_it(&fixture), ERR_NETWORK);
     assert_int_equal(fixture.answer.status, 0);
     assert_true(fixture.answer.was_sent);
-    fixture.request.url = "http://127.0.0.1:1/"; /* nobody listens on tcpmux */
+    fixture.request.url = "http://127.0.0.1:1/"; /* no server listens on port 1 */
     assert_int_equal(send_it(&fixture), ERR_NETWORK);
     assert_false(fixture.answer.was_sent);
     assert_non_null(strstr(fixture.err.message, "http://127.0.0.1:1"));
     end(&fixture);
 }
 
-static void a_silent_peer_is_given_up(void **state)
+static void a_silent_peer_causes_a_timeout(void **state)
 {
     (void)state;
-    /* The second answer keeps the script's thread waiting on the open connection. */
+    /* The second response blocks the script's thread, which waits on the open connection. */
     static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
                                           NULL};
     const struct http_client_settings settings = {.stall_timeout_s = 1};
@@ -322,7 +323,7 @@ static bool cancel(void *context, uint64_t sent, uint64_t send_total, uint64_t r
     return false;
 }
 
-static void wrong_requests_and_cancelling_are_told_apart(void **state)
+static void invalid_requests_differ_from_canceled_ones(void **state)
 {
     (void)state;
     static const char *const answers[] = {OK_ABC, NULL};
@@ -410,7 +411,7 @@ static void a_missing_ca_file_is_named(void **state)
 
 int main(void)
 {
-    /* A proxy of the environment is not what is tested. */
+    /* These tests do not use a proxy from the environment. */
     unsetenv("http_proxy");
     unsetenv("all_proxy");
     unsetenv("ALL_PROXY");
@@ -418,14 +419,14 @@ int main(void)
         cmocka_unit_test(keeps_the_connection),
         cmocka_unit_test(sends_bodies_from_memory_and_from_a_part_of_a_file),
         cmocka_unit_test(a_file_that_became_shorter_fails),
-        cmocka_unit_test(answers_are_capped),
-        cmocka_unit_test(good_answers_go_to_the_file_and_others_do_not),
-        cmocka_unit_test(failures_say_whether_the_request_went_out),
-        cmocka_unit_test(a_silent_peer_is_given_up),
+        cmocka_unit_test(responses_have_a_maximum_size),
+        cmocka_unit_test(successful_responses_are_written_to_the_file),
+        cmocka_unit_test(errors_say_whether_the_request_was_sent),
+        cmocka_unit_test(a_silent_peer_causes_a_timeout),
         cmocka_unit_test(a_request_may_have_a_deadline),
         cmocka_unit_test(leaves_out_a_field_and_reads_the_date),
         cmocka_unit_test(addresses_can_be_refused),
-        cmocka_unit_test(wrong_requests_and_cancelling_are_told_apart),
+        cmocka_unit_test(invalid_requests_differ_from_canceled_ones),
         cmocka_unit_test(redirects_are_followed_only_when_allowed),
         cmocka_unit_test(a_missing_ca_file_is_named),
         cmocka_unit_test(a_ca_file_is_added_to_the_bundle_of_the_system),

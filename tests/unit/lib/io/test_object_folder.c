@@ -1,6 +1,6 @@
 /*
- * The object store over the os seam: what it acknowledges survives a power cut whole, and what
- * fails leaves nothing behind.
+ * The object store with injected faults: acknowledged objects survive a power cut, and failed ones
+ * leave nothing behind.
  */
 #include "tests/unit/test.h"
 
@@ -62,7 +62,7 @@ static struct span content(const struct fixture *fixture)
     return span_of(fixture->bytes, OBJECT_BYTES);
 }
 
-/* As after a reboot. */
+/* The state after a reboot. */
 static void reopen(struct fixture *fixture)
 {
     object_store_close(fixture->store);
@@ -120,7 +120,7 @@ static int count_unfinished(const struct fixture *fixture)
     return count;
 }
 
-static void what_was_put_is_read_listed_and_deleted(void **state)
+static void an_object_is_read_listed_and_deleted(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(object_put(fixture->store, "share/a/1", content(fixture), &fixture->err), 0);
@@ -158,7 +158,7 @@ static void refuses_keys_that_could_leave_the_folder(void **state)
                      ERR_INVALID);
 }
 
-static void reads_no_more_than_the_buffer_may_hold(void **state)
+static void reads_at_most_the_maximum_of_the_buffer(void **state)
 {
     struct fixture *fixture = *state;
     buf_auto buf;
@@ -180,7 +180,7 @@ static void an_aborted_write_leaves_nothing(void **state)
     assert_int_equal(count_unfinished(fixture), 0);
 }
 
-/* Fails every call of each kind in turn: either all is well, or nothing is there. */
+/* Fails every call of each kind in turn: the object is complete, or nothing exists. */
 static void every_failing_call_is_reported_and_leaves_nothing_behind(void **state)
 {
     struct fixture *fixture = *state;
@@ -206,7 +206,7 @@ static void every_failing_call_is_reported_and_leaves_nothing_behind(void **stat
             if (count < nth)
                 break;
         }
-        /* Closing the descriptor of a folder may fail without harm; the others may not. */
+        /* A failing close of a folder's descriptor does no harm; the others do. */
         if (calls[kind] != OS_CALL_MKDIR)
             assert_true(failures > 0);
     }
@@ -220,9 +220,9 @@ static void a_short_write_loses_no_byte(void **state)
     assert_whole(fixture, "share/x");
 }
 
-/* Whole pages of them go past the page cache: in pieces, or from where they are when they begin
- * with a page. */
-static void large_objects_are_whole_whatever_their_size(void **state)
+/* Whole pages are written past the page cache: in chunks, or directly if the data is page-aligned.
+ * */
+static void large_objects_of_any_size_are_complete(void **state)
 {
     enum { PAGE = 4096 };
     static const size_t sizes[] = {128 << 10, (128 << 10) + 1, (2 << 20) - 1, (4 << 20) + 12305};
@@ -252,8 +252,8 @@ static void large_objects_are_whole_whatever_their_size(void **state)
 }
 
 /*
- * The power goes after each call of putting an object: once the put was acknowledged the object is
- * there, whole; before that it is there whole or not at all.
+ * The power fails after each call of a put: once acknowledged the object is complete, before that
+ * it is complete or does not exist.
  */
 static void an_acknowledged_object_survives_a_power_cut(void **state)
 {
@@ -273,7 +273,7 @@ static void an_acknowledged_object_survives_a_power_cut(void **state)
     assert_int_equal(count_objects(fixture, ""), 5);
 }
 
-static void an_unacknowledged_object_is_whole_or_absent_after_a_power_cut(void **state)
+static void an_unacknowledged_object_is_complete_or_absent_after_a_power_cut(void **state)
 {
     struct fixture *fixture = *state;
     static const enum os_call calls[] = {OS_CALL_WRITE, OS_CALL_SYNC, OS_CALL_RENAME};
@@ -307,7 +307,7 @@ static void a_deleted_object_stays_deleted_after_a_power_cut(void **state)
     assert_absent(fixture, "share/x");
 }
 
-/* A second thread finds the folder that a first one has made but not synced yet. */
+/* A second thread finds a folder that the first thread has created but not synced. */
 static void a_folder_made_by_another_is_synced_before_it_is_used(void **state)
 {
     struct fixture *fixture = *state;
@@ -350,8 +350,8 @@ static void many_threads_put_at_once(void **state)
     assert_int_equal(count_objects(fixture, "share/"), 100);
 }
 
-/* An object's own failure is told from the process's, and reading from writing. */
-static void what_cannot_be_read_is_said_to_be_unreadable(void **state)
+/* Failures of one object differ from those of the process, and reads from writes. */
+static void unreadable_objects_are_reported_as_such(void **state)
 {
     static const struct {
         enum os_call call;
@@ -386,7 +386,7 @@ static void what_cannot_be_read_is_said_to_be_unreadable(void **state)
     assert_int_equal(object_probe(fixture->store, "share/x", NULL, &fixture->err), 0);
 }
 
-static void a_folder_opened_to_read_is_not_written_to(void **state)
+static void a_folder_opened_for_reading_is_not_changed(void **state)
 {
     struct fixture *fixture = *state;
     struct object_store *reader;
@@ -411,17 +411,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_cannot_be_read_is_said_to_be_unreadable),
-        TEST(what_was_put_is_read_listed_and_deleted),
-        TEST(a_folder_opened_to_read_is_not_written_to),
+        TEST(unreadable_objects_are_reported_as_such),
+        TEST(an_object_is_read_listed_and_deleted),
+        TEST(a_folder_opened_for_reading_is_not_changed),
         TEST(refuses_keys_that_could_leave_the_folder),
-        TEST(reads_no_more_than_the_buffer_may_hold),
+        TEST(reads_at_most_the_maximum_of_the_buffer),
         TEST(an_aborted_write_leaves_nothing),
         TEST(every_failing_call_is_reported_and_leaves_nothing_behind),
         TEST(a_short_write_loses_no_byte),
-        TEST(large_objects_are_whole_whatever_their_size),
+        TEST(large_objects_of_any_size_are_complete),
         TEST(an_acknowledged_object_survives_a_power_cut),
-        TEST(an_unacknowledged_object_is_whole_or_absent_after_a_power_cut),
+        TEST(an_unacknowledged_object_is_complete_or_absent_after_a_power_cut),
         TEST(a_deleted_object_stays_deleted_after_a_power_cut),
         TEST(a_folder_made_by_another_is_synced_before_it_is_used),
         TEST(many_threads_put_at_once),

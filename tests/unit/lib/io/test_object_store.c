@@ -1,7 +1,7 @@
 /*
- * What both kinds of object store promise: against a folder, and, with
- * PERFOLIO_TEST_S3_ENDPOINT and PERFOLIO_TEST_S3_BUCKET, _ACCESS_KEY,
- * _SECRET_KEY, _STYLE set, against an S3 server (make test-s3).
+ * The contract of both kinds of object store: with a folder, and, with PERFOLIO_TEST_S3_ENDPOINT
+ * and PERFOLIO_TEST_S3_BUCKET, _ACCESS_KEY, _SECRET_KEY, _STYLE set, with an S3 server (make
+ * test-s3).
  */
 #include "tests/unit/test.h"
 
@@ -48,7 +48,7 @@ static int set_up_folder(void **state)
     return object_folder_open(fixture->path, &fixture->store, &fixture->err) != ERR_NONE;
 }
 
-/* Each test has a prefix of its own, so that none sees another's objects. */
+/* Each test has its own prefix, so that no test sees objects of another one. */
 static int set_up_s3(void **state)
 {
     struct fixture *fixture = mem_new(struct fixture, 1);
@@ -101,7 +101,7 @@ static void ok(struct fixture *fixture, enum err_code code)
         fail_msg("%s: %s", err_code_name(code), fixture->err.message);
 }
 
-/* Bytes that say where they are. */
+/* Bytes that contain their own offset. */
 static struct span content(size_t size)
 {
     static uint8_t *bytes;
@@ -167,7 +167,7 @@ static size_t count_objects(struct fixture *fixture, const char *prefix)
     return listed.count;
 }
 
-static void what_was_put_is_read_listed_and_deleted(void **state)
+static void an_object_is_read_listed_and_deleted(void **state)
 {
     struct fixture *fixture = the(state);
     put(fixture, "share/a/1", SMALL_BYTES);
@@ -235,7 +235,7 @@ static void a_range_is_exact_or_refused(void **state)
     ok(fixture, object_probe(fixture->store, "a/b", NULL, &fixture->err));
 }
 
-static void reads_no_more_than_the_buffer_may_hold(void **state)
+static void reads_at_most_the_maximum_of_the_buffer(void **state)
 {
     struct fixture *fixture = the(state);
     buf_auto buf;
@@ -248,7 +248,7 @@ static void reads_no_more_than_the_buffer_may_hold(void **state)
         ERR_TOO_LARGE);
 }
 
-static void refuses_what_is_no_key(void **state)
+static void refuses_invalid_keys(void **state)
 {
     struct fixture *fixture = the(state);
     static const char *const keys[] = {"",    "/a",     "a/",      "a//b", "..",      "a/../b",
@@ -266,8 +266,7 @@ static void refuses_what_is_no_key(void **state)
     assert_int_equal(count_objects(fixture, ""), 0);
 }
 
-/* One part, one part exactly full, many parts; in pieces that fit no boundary.
- */
+/* One part, one full part, many parts; in chunks that are not aligned to parts. */
 static void a_writer_joins_its_pieces(void **state)
 {
     struct fixture *fixture = the(state);
@@ -323,7 +322,7 @@ static void a_large_object_is_read_through_a_descriptor(void **state)
     mem_free(bytes);
 }
 
-static void many_are_deleted_at_once_and_others_stay(void **state)
+static void many_objects_are_deleted_at_once_and_others_stay(void **state)
 {
     struct fixture *fixture = the(state);
     enum { KEYS = 60 };
@@ -380,12 +379,12 @@ static void put_in_threads(struct fixture *fixture, size_t each)
     }
 }
 
-/* More than a page of a listing and more than one multi-delete, put by threads
- * that share a store. */
+/* More than one page of a listing and more than one multi-delete, put by threads that share a
+ * store. */
 static void more_than_a_page_is_put_listed_and_deleted(void **state)
 {
     struct fixture *fixture = the(state);
-    /* Pages are S3's; a folder would sync each of them. */
+    /* Only S3 has pages; a folder would sync each object. */
     const size_t each = fixture->path[0] ? 10 : 260, all = 4 * each;
     put_in_threads(fixture, each);
     assert_int_equal(count_objects(fixture, "share/"), all);
@@ -407,13 +406,13 @@ static void more_than_a_page_is_put_listed_and_deleted(void **state)
 }
 
 #define STORE_TESTS(SET_UP)                                                                        \
-    SHARED(what_was_put_is_read_listed_and_deleted, SET_UP),                                       \
+    SHARED(an_object_is_read_listed_and_deleted, SET_UP),                                          \
         SHARED(an_empty_object_is_an_object, SET_UP), SHARED(a_range_is_exact_or_refused, SET_UP), \
-        SHARED(reads_no_more_than_the_buffer_may_hold, SET_UP),                                    \
-        SHARED(refuses_what_is_no_key, SET_UP), SHARED(a_writer_joins_its_pieces, SET_UP),         \
+        SHARED(reads_at_most_the_maximum_of_the_buffer, SET_UP),                                   \
+        SHARED(refuses_invalid_keys, SET_UP), SHARED(a_writer_joins_its_pieces, SET_UP),           \
         SHARED(an_aborted_write_leaves_nothing, SET_UP),                                           \
         SHARED(a_large_object_is_read_through_a_descriptor, SET_UP),                               \
-        SHARED(many_are_deleted_at_once_and_others_stay, SET_UP),                                  \
+        SHARED(many_objects_are_deleted_at_once_and_others_stay, SET_UP),                          \
         SHARED(more_than_a_page_is_put_listed_and_deleted, SET_UP)
 #define SHARED(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 

@@ -2,8 +2,8 @@
 
 #include "lib/io/parquet.h"
 
-/* What readers make of the bytes is told by tests/integration/test_export.py; here is what a reader
- * does not see. */
+/* tests/integration/test_export.py reads the files with DuckDB; these tests check what such a
+ * reader does not see. */
 
 static const struct parquet_column columns[] = {
     {SPAN_LITERAL("number"), PARQUET_ONE, {{"", PARQUET_I64}}, 1},
@@ -56,7 +56,7 @@ static void check_ends(const struct file *file)
     assert_int_equal(bytes.data[bytes.size - 9], 0); /* the end of its struct */
 }
 
-static void a_file_without_rows_is_one(void **state)
+static void a_file_without_rows_is_valid(void **state)
 {
     struct file file = {.fails_at = 0};
     struct err err;
@@ -89,7 +89,7 @@ static void equal_values_are_one_entry_until_their_group_is_written(void **state
     buf_fini(&file.bytes);
 }
 
-static void what_the_sink_refuses_is_told(void **state)
+static void errors_of_the_sink_are_returned(void **state)
 {
     (void)state;
     for (size_t fails_at = 1; fails_at <= 4; fails_at++) { /* magic, two columns, the end */
@@ -104,7 +104,7 @@ static void what_the_sink_refuses_is_told(void **state)
     }
 }
 
-/* Appends for 1,000 rows in one row group: the magic, pages, the end. */
+/* Appends 1,000 rows in one row group; checks the magic, the pages and the end. */
 static size_t count_appends(struct parquet_limits limits)
 {
     struct file file = {.fails_at = 0};
@@ -121,8 +121,8 @@ static size_t count_appends(struct parquet_limits limits)
     return file.append_count;
 }
 
-/* Its readers are in test_export.py. 3,500 texts are 4 bytes each with a dictionary, else 10; 1,000
- * numbers are 8. */
+/* test_export.py reads the values. 3,500 texts need 4 bytes each with a dictionary, 10 without;
+ * 1,000 numbers need 8. */
 static void large_column_chunks_have_several_pages_and_large_dictionaries_none(void **state)
 {
     (void)state;
@@ -137,9 +137,9 @@ static void large_column_chunks_have_several_pages_and_large_dictionaries_none(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_without_rows_is_one),
+        cmocka_unit_test(a_file_without_rows_is_valid),
         cmocka_unit_test(equal_values_are_one_entry_until_their_group_is_written),
-        cmocka_unit_test(what_the_sink_refuses_is_told),
+        cmocka_unit_test(errors_of_the_sink_are_returned),
         cmocka_unit_test(large_column_chunks_have_several_pages_and_large_dictionaries_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

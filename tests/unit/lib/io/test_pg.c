@@ -1,7 +1,7 @@
 /*
- * The door to PostgreSQL against a real one: PERFOLIO_TEST_DATABASE is a libpq connection text of a
- * role that may create tables and roles. Without it all is skipped; tests/integration/test_pg.py
- * sets it.
+ * The wrapper of libpq with a real PostgreSQL: PERFOLIO_TEST_DATABASE is a libpq connection string
+ * of a role that may create tables and roles. Without it all tests are skipped;
+ * tests/integration/test_pg.py sets it.
  */
 #include "tests/unit/test.h"
 
@@ -29,17 +29,17 @@ struct fixture {
 };
 
 static const char schema[] =
-    "DROP TABLE IF EXISTS door_test;"
-    "CREATE TABLE door_test (id bigint PRIMARY KEY, tenant_id bigint NOT NULL, name text NOT NULL,"
+    "DROP TABLE IF EXISTS pg_test;"
+    "CREATE TABLE pg_test (id bigint PRIMARY KEY, tenant_id bigint NOT NULL, name text NOT NULL,"
     " data bytea, flag boolean);"
-    "ALTER TABLE door_test ENABLE ROW LEVEL SECURITY;"
+    "ALTER TABLE pg_test ENABLE ROW LEVEL SECURITY;"
     "DO $$ BEGIN CREATE ROLE door_test_role NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END"
     " $$;"
-    "CREATE POLICY tenant_rows ON door_test TO door_test_role"
+    "CREATE POLICY tenant_rows ON pg_test TO door_test_role"
     " USING (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint)"
     " WITH CHECK (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);"
-    "GRANT ALL ON door_test TO door_test_role;"
-    "INSERT INTO door_test VALUES (1, 10, 'one', '\\x00ff', true), (2, 20, 'two', NULL, false)";
+    "GRANT ALL ON pg_test TO door_test_role;"
+    "INSERT INTO pg_test VALUES (1, 10, 'one', '\\x00ff', true), (2, 20, 'two', NULL, false)";
 
 static const char *database(void)
 {
@@ -94,7 +94,7 @@ static int64_t count_rows(struct fixture *fixture, struct pg_connection *connect
                           int64_t tenant_id)
 {
     struct pg_result *result;
-    if (pg_query(connection, tenant_id, "SELECT count(*) FROM door_test", NULL, 0, fixture->arena,
+    if (pg_query(connection, tenant_id, "SELECT count(*) FROM pg_test", NULL, 0, fixture->arena,
                  &result, &fixture->err))
         fail_msg("%s", fixture->err.message);
     return pg_get_i64(result, 0, 0);
@@ -119,7 +119,7 @@ static void values_and_cells_of_every_kind_survive(void **state)
     uint8_t bytes[] = {0, 1, 0xfe, '\\', 'x'};
     enum err_code code = pg_query_values(
         connection, 10,
-        "INSERT INTO door_test VALUES ($1, $2, $3, $4, $5) RETURNING id, name, data, flag",
+        "INSERT INTO pg_test VALUES ($1, $2, $3, $4, $5) RETURNING id, name, data, flag",
         fixture->arena, &result, &fixture->err, PG_I64(INT64_MIN), PG_I64(10),
         PG_SPAN(span_of("Ü and more", 2)), PG_BYTES(span_of(bytes, sizeof(bytes))), PG_BOOL(true));
     assert_int_equal(code, ERR_NONE);
@@ -129,7 +129,7 @@ static void values_and_cells_of_every_kind_survive(void **state)
     assert_int_equal(pg_get_bytes(result, 0, 2).size, sizeof(bytes));
     assert_memory_equal(pg_get_bytes(result, 0, 2).data, bytes, sizeof(bytes));
     assert_true(pg_get_bool(result, 0, 3));
-    code = pg_query_values(connection, 10, "UPDATE door_test SET data = $1 RETURNING data",
+    code = pg_query_values(connection, 10, "UPDATE pg_test SET data = $1 RETURNING data",
                            fixture->arena, &result, &fixture->err, PG_NULL);
     assert_int_equal(code, ERR_NONE);
     assert_int_equal(pg_row_count(result), 2);
@@ -146,14 +146,14 @@ static void errors_have_their_class_and_leave_the_connection_usable(void **state
         const char *sql;
         enum err_code code;
     } cases[] = {
-        {"INSERT INTO door_test VALUES (1, 10, 'again')", ERR_CONFLICT},
-        {"INSERT INTO door_test VALUES (3, 20, 'foreign')", ERR_FORBIDDEN},
-        {"INSERT INTO door_test VALUES (3, 10, NULL)", ERR_INVALID},
+        {"INSERT INTO pg_test VALUES (1, 10, 'again')", ERR_CONFLICT},
+        {"INSERT INTO pg_test VALUES (3, 20, 'foreign')", ERR_FORBIDDEN},
+        {"INSERT INTO pg_test VALUES (3, 10, NULL)", ERR_INVALID},
         {"SELECT 'x'::bigint", ERR_INVALID},
         {"SELECT 1/0", ERR_INVALID},
-        {"SELECT no_such_column FROM door_test", ERR_DATABASE},
+        {"SELECT no_such_column FROM pg_test", ERR_DATABASE},
         {"DO $$ BEGIN RAISE 'no way round' USING ERRCODE = '40P01'; END $$", ERR_BUSY},
-        {"ALTER TABLE door_test DISABLE ROW LEVEL SECURITY", ERR_FORBIDDEN},
+        {"ALTER TABLE pg_test DISABLE ROW LEVEL SECURITY", ERR_FORBIDDEN},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int repeat = 0; repeat < 2; repeat++) {
@@ -168,7 +168,7 @@ static void errors_have_their_class_and_leave_the_connection_usable(void **state
     }
 }
 
-static void texts_that_postgresql_cannot_hold_are_refused(void **state)
+static void texts_that_postgresql_cannot_store_are_refused(void **state)
 {
     struct fixture *fixture = start(state);
     pg_auto connection = take(fixture);
@@ -183,7 +183,7 @@ static void texts_that_postgresql_cannot_hold_are_refused(void **state)
 
 static void insert(struct fixture *fixture, struct pg_connection *connection, int64_t id)
 {
-    if (pg_query_values(connection, 10, "INSERT INTO door_test VALUES ($1, 10, 'new')",
+    if (pg_query_values(connection, 10, "INSERT INTO pg_test VALUES ($1, 10, 'new')",
                         fixture->arena, NULL, &fixture->err, PG_I64(id)))
         fail_msg("%s", fixture->err.message);
 }
@@ -210,13 +210,13 @@ static void transactions_commit_or_vanish(void **state)
     pg_give(connection);
 }
 
-static void a_failed_transaction_takes_nothing_but_a_rollback(void **state)
+static void a_failed_transaction_accepts_only_a_rollback(void **state)
 {
     struct fixture *fixture = start(state);
     pg_auto connection = take(fixture);
     assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
     insert(fixture, connection, 5);
-    assert_int_equal(pg_query(connection, 10, "INSERT INTO door_test VALUES (1, 10, 'again')", NULL,
+    assert_int_equal(pg_query(connection, 10, "INSERT INTO pg_test VALUES (1, 10, 'again')", NULL,
                               0, fixture->arena, NULL, &fixture->err),
                      ERR_CONFLICT);
     assert_int_equal(
@@ -227,7 +227,7 @@ static void a_failed_transaction_takes_nothing_but_a_rollback(void **state)
     assert_int_equal(count_rows(fixture, connection, 10), 1);
 }
 
-static void a_transaction_keeps_to_its_tenant(void **state)
+static void a_transaction_cannot_change_its_tenant(void **state)
 {
     struct fixture *fixture = start(state);
     pg_auto connection = take(fixture);
@@ -243,7 +243,7 @@ static void a_transaction_keeps_to_its_tenant(void **state)
 
 static void queue(struct fixture *fixture, struct pg_connection *connection, int64_t id)
 {
-    assert_int_equal(pg_queue_values(connection, 10, "INSERT INTO door_test VALUES ($1, 10, $2)",
+    assert_int_equal(pg_queue_values(connection, 10, "INSERT INTO pg_test VALUES ($1, 10, $2)",
                                      fixture->arena, &fixture->err, PG_I64(id), PG_TEXT("queued")),
                      ERR_NONE);
 }
@@ -256,18 +256,18 @@ static void queued_statements_travel_with_the_next_one_or_the_commit(void **stat
     queue(fixture, connection, 5);
     queue(fixture, connection, 6);
     assert_int_equal(count_rows(fixture, connection, 10), 3);
-    for (int64_t id = 7; id < 27; id++) /* more than are kept waiting */
+    for (int64_t id = 7; id < 27; id++) /* more than the pool keeps */
         queue(fixture, connection, id);
     assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
     assert_int_equal(count_rows(fixture, connection, 10), 23);
-    queue(fixture, connection, 27); /* no transaction: at once */
+    queue(fixture, connection, 27); /* outside a transaction: at once */
     assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
     queue(fixture, connection, 28);
     assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
     assert_int_equal(count_rows(fixture, connection, 10), 25);
 }
 
-static void a_queued_statement_that_fails_takes_the_transaction_with_it(void **state)
+static void a_failed_queued_statement_fails_the_transaction(void **state)
 {
     struct fixture *fixture = start(state);
     pg_auto connection = take(fixture);
@@ -280,20 +280,20 @@ static void a_queued_statement_that_fails_takes_the_transaction_with_it(void **s
     assert_int_equal(count_rows(fixture, connection, 10), 1);
     assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
     queue(fixture, connection, 5);
-    pg_rollback(connection); /* with what waits */
+    pg_rollback(connection); /* with the waiting statements */
     assert_int_equal(count_rows(fixture, connection, 10), 1);
     assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
     assert_int_equal(pg_queue_values(connection, 20, "SELECT $1::text", fixture->arena,
                                      &fixture->err, PG_TEXT("a")),
                      ERR_INTERNAL);
     assert_int_equal(pg_queue_values(connection, 10,
-                                     "INSERT INTO door_test VALUES ($1, 20, 'foreign')",
+                                     "INSERT INTO pg_test VALUES ($1, 20, 'foreign')",
                                      fixture->arena, &fixture->err, PG_I64(9)),
                      ERR_NONE);
     assert_int_equal(pg_commit(connection, &fixture->err), ERR_FORBIDDEN);
 }
 
-/* The server ends the session; the next taker gets a new one. */
+/* The server ends the session; the next caller gets a new one. */
 static void a_connection_that_died_is_replaced(void **state)
 {
     struct fixture *fixture = start(state);
@@ -314,7 +314,7 @@ static void a_connection_that_died_is_replaced(void **state)
     struct pg_connection *second = take(fixture);
     assert_int_equal(count_rows(fixture, second, 10), 1);
     pg_give(second);
-    /* And one that dies in the middle of a statement. */
+    /* A session that dies during a statement. */
     assert_int_equal(pg_query_values(killer, PG_NO_TENANT,
                                      "SELECT pg_terminate_backend(pg_backend_pid()), $1::text",
                                      fixture->arena, NULL, &fixture->err, PG_TEXT("x")),
@@ -338,7 +338,7 @@ static void run_as_owner(struct fixture *fixture, const char *script)
     pg_pool_destroy(owner);
 }
 
-static void failures_are_counted_even_those_nobody_met(void **state)
+static void failures_of_idle_connections_are_counted(void **state)
 {
     struct fixture *fixture = start(state);
     struct pg_connection *connection = take(fixture);
@@ -350,17 +350,17 @@ static void failures_are_counted_even_those_nobody_met(void **state)
     assert_int_equal(pg_pool_failure_count(fixture->pool), 1);
     assert_int_equal(pg_pool_counts(fixture->pool).open, 0);
     connection = take(fixture);
-    assert_int_equal(pg_query(connection, 10, "SELECT no_such_column FROM door_test", NULL, 0,
+    assert_int_equal(pg_query(connection, 10, "SELECT no_such_column FROM pg_test", NULL, 0,
                               fixture->arena, NULL, &fixture->err),
                      ERR_DATABASE);
     assert_int_equal(
         pg_query(connection, 10, "SELECT 1/0", NULL, 0, fixture->arena, NULL, &fixture->err),
-        ERR_INVALID); /* our mistake, not the database's */
+        ERR_INVALID); /* an error of ours, not of the database */
     pg_give(connection);
     assert_int_equal(pg_pool_failure_count(fixture->pool), 2);
 }
 
-/* ALTER DATABASE would not do it from within. */
+/* ALTER DATABASE cannot do this from within. */
 #define SET_OPEN(flag)                                                                             \
     "UPDATE pg_database SET datallowconn = " flag " WHERE datname = current_database()"
 
@@ -373,7 +373,7 @@ static void *let_in_after_a_while(void *connection)
     return NULL;
 }
 
-static void a_patient_taker_waits_for_a_database_that_comes_back(void **state)
+static void a_caller_with_time_waits_for_the_database(void **state)
 {
     struct fixture *fixture = start(state);
     struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
@@ -403,7 +403,7 @@ static void a_patient_taker_waits_for_a_database_that_comes_back(void **state)
 static void a_changed_table_costs_at_most_one_failure(void **state)
 {
     struct fixture *fixture = start(state);
-    static const char sql[] = "SELECT * FROM door_test";
+    static const char sql[] = "SELECT * FROM pg_test";
     struct pg_connection *connection = take(fixture);
     assert_int_equal(pg_query(connection, 10, sql, NULL, 0, fixture->arena, NULL, &fixture->err),
                      ERR_NONE);
@@ -411,8 +411,8 @@ static void a_changed_table_costs_at_most_one_failure(void **state)
     struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
     struct pg_connection *changer;
     assert_int_equal(pg_take(owner, &changer, &fixture->err), ERR_NONE);
-    assert_int_equal(
-        pg_script(changer, "ALTER TABLE door_test ADD COLUMN extra text", &fixture->err), ERR_NONE);
+    assert_int_equal(pg_script(changer, "ALTER TABLE pg_test ADD COLUMN extra text", &fixture->err),
+                     ERR_NONE);
     pg_give(changer);
     pg_pool_destroy(owner);
     connection = take(fixture);
@@ -431,7 +431,7 @@ static void a_script_is_all_or_nothing(void **state)
     pg_auto connection = take(fixture);
     assert_int_equal(pg_script(connection,
                                "SELECT set_config('app.tenant', '10', true);"
-                               "INSERT INTO door_test VALUES (40, 10, 'x'); SELECT 1/0",
+                               "INSERT INTO pg_test VALUES (40, 10, 'x'); SELECT 1/0",
                                &fixture->err),
                      ERR_INVALID);
     assert_int_equal(count_rows(fixture, connection, 10), 1);
@@ -446,7 +446,8 @@ static const char *ask_text(struct fixture *fixture, struct pg_connection *conne
     return pg_get_text(result, 0, 0);
 }
 
-/* The connection is closed: its late reply would be read as that of the next statement. */
+/* The connection is closed, because its late reply would be taken for that of the next statement.
+ * */
 static void a_statement_without_a_reply_in_time_costs_its_connection(void **state)
 {
     struct fixture *fixture = start(state);
@@ -472,7 +473,7 @@ static void a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database(
     struct fixture *fixture = start(state);
     run_as_owner(fixture, "CREATE OR REPLACE FUNCTION door_test_wait() RETURNS trigger"
                           " LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN NULL; END $$;"
-                          "CREATE CONSTRAINT TRIGGER door_test_wait AFTER INSERT ON door_test"
+                          "CREATE CONSTRAINT TRIGGER door_test_wait AFTER INSERT ON pg_test"
                           " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
                           " EXECUTE FUNCTION door_test_wait()");
     pg_pool_set_deadlines(fixture->pool, 300, NULL);
@@ -516,7 +517,7 @@ static void expect_late(struct fixture *fixture, struct pg_connection *connectio
     assert_non_null(fixture->err.public_text);
 }
 
-/* The first statement is ended by the server, the next is not sent. */
+/* The server cancels the first statement, and the next one is not sent. */
 static void statements_share_a_deadline_and_leave_the_connection_usable(void **state)
 {
     struct fixture *fixture = start(state);
@@ -560,7 +561,7 @@ static void *take_and_give(void *context)
     return NULL;
 }
 
-static void takers_past_the_maximum_wait_for_their_turn(void **state)
+static void callers_beyond_the_maximum_wait(void **state)
 {
     struct fixture *fixture = start(state);
     struct pg_connection *first = take(fixture);
@@ -580,7 +581,7 @@ static void takers_past_the_maximum_wait_for_their_turn(void **state)
     }
 }
 
-static void a_password_is_taken_out_of_a_url(void **state)
+static void a_password_is_removed_from_a_url(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -603,7 +604,7 @@ static void a_password_is_taken_out_of_a_url(void **state)
     assert_null(strstr(err.message, "s3cret"));
 }
 
-/* A server that accepts connections and never sends a byte. */
+/* A server that accepts connections and never sends anything. */
 static int listen_silently(char ret_conninfo[64])
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -615,7 +616,7 @@ static int listen_silently(char ret_conninfo[64])
     return fd;
 }
 
-/* The first probe of the process got no reply: the server may be far away, or not be there. */
+/* The first probe of the process got no reply: the server may be far away or down. */
 static void a_server_that_never_replied_is_refused_without_the_breaker(void **state)
 {
     (void)state;
@@ -641,7 +642,7 @@ static void a_server_that_never_replied_is_refused_without_the_breaker(void **st
     close(fd);
 }
 
-/* ---- a proxy in front of the database: TCP, which delays what it forwards, or stops ---- */
+/* ---- a TCP proxy in front of the database that delays or stops what it forwards ---- */
 
 enum { MAX_PROXIED = 32, PROXY_LOOK_MS = 20 };
 
@@ -695,7 +696,7 @@ static void *proxied_main(void *context)
     return NULL;
 }
 
-/* Accepts in the first thread. */
+/* Accepts connections in its first thread. */
 static void *proxy_main(void *context)
 {
     struct proxy *proxy = context;
@@ -743,7 +744,7 @@ static void proxy_end(struct proxy *proxy)
     close(proxy->listen_fd);
 }
 
-/* A round trip takes 0.4 s, connecting several of them. */
+/* A round trip takes 0.4 s, a connection several of them. */
 static void a_distant_database_is_usable(void **state)
 {
     struct fixture *fixture = start(state);
@@ -796,7 +797,7 @@ static void wait_for_probe(struct fixture *fixture, struct pg_connection *connec
     clock_sleep_ms(500); /* its replies are on their way */
 }
 
-/* The probes stop at the proxy, the pool's connections do not. */
+/* The proxy stops the probes, but not the connections of the pool. */
 static void replies_to_the_pools_keep_the_breaker_closed(void **state)
 {
     struct fixture *fixture = start(state);
@@ -822,7 +823,7 @@ static void replies_to_the_pools_keep_the_breaker_closed(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(sleeper.code, ERR_NONE);
     assert_true(pg_watch_is_responding(watch));
-    /* Without other replies, a statement of the same kind is given up. */
+    /* Without other replies, a statement of the same kind is canceled. */
     assert_int_equal(pg_query(busy, PG_NO_TENANT, "SELECT pg_sleep(60)", NULL, 0, fixture->arena,
                               NULL, &fixture->err),
                      ERR_DATABASE);
@@ -839,7 +840,7 @@ static void replies_to_the_pools_keep_the_breaker_closed(void **state)
 
 enum { FILLERS = 4 };
 
-/* Takes the place of the C library's: both find the name in no file or name server. */
+/* Replaces the function of the C library, so that no file or name server is needed. */
 int getaddrinfo(const char *restrict name, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict ret_list)
 {
@@ -851,7 +852,7 @@ int getaddrinfo(const char *restrict name, const char *restrict service,
     return failure ? failure : find("127.0.0.1", service, hints, &(*ret_list)->ai_next);
 }
 
-/* Its queue of connections is full. */
+/* Its connection queue is full. */
 static void fill_address(int port, int fds[FILLERS + 1])
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -893,7 +894,7 @@ static void a_silent_address_is_left_for_the_next_one(void **state)
     proxy_end(&proxy);
 }
 
-static void no_database_is_an_error_that_says_so(void **state)
+static void a_missing_database_is_a_clear_error(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -915,18 +916,18 @@ int main(void)
         TEST(a_query_sees_its_tenants_rows_only),
         TEST(values_and_cells_of_every_kind_survive),
         TEST(errors_have_their_class_and_leave_the_connection_usable),
-        TEST(texts_that_postgresql_cannot_hold_are_refused),
+        TEST(texts_that_postgresql_cannot_store_are_refused),
         TEST(transactions_commit_or_vanish),
-        TEST(a_failed_transaction_takes_nothing_but_a_rollback),
-        TEST(a_transaction_keeps_to_its_tenant),
+        TEST(a_failed_transaction_accepts_only_a_rollback),
+        TEST(a_transaction_cannot_change_its_tenant),
         TEST(queued_statements_travel_with_the_next_one_or_the_commit),
-        TEST(a_queued_statement_that_fails_takes_the_transaction_with_it),
+        TEST(a_failed_queued_statement_fails_the_transaction),
         TEST(a_connection_that_died_is_replaced),
-        TEST(failures_are_counted_even_those_nobody_met),
-        TEST(a_patient_taker_waits_for_a_database_that_comes_back),
+        TEST(failures_of_idle_connections_are_counted),
+        TEST(a_caller_with_time_waits_for_the_database),
         TEST(a_changed_table_costs_at_most_one_failure),
         TEST(a_script_is_all_or_nothing),
-        TEST(takers_past_the_maximum_wait_for_their_turn),
+        TEST(callers_beyond_the_maximum_wait),
         TEST(a_statement_without_a_reply_in_time_costs_its_connection),
         TEST(a_transaction_whose_commit_gets_no_reply_has_failed_by_the_database),
         TEST(scripts_have_no_deadline_and_a_limit_ends_with_the_loan),
@@ -936,8 +937,8 @@ int main(void)
         TEST(replies_to_the_pools_keep_the_breaker_closed),
         TEST(a_silent_address_is_left_for_the_next_one),
         cmocka_unit_test(a_server_that_never_replied_is_refused_without_the_breaker),
-        cmocka_unit_test(no_database_is_an_error_that_says_so),
-        cmocka_unit_test(a_password_is_taken_out_of_a_url),
+        cmocka_unit_test(a_missing_database_is_a_clear_error),
+        cmocka_unit_test(a_password_is_removed_from_a_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

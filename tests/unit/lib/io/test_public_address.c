@@ -1,4 +1,5 @@
-/* First and last of each range, and what stands beside them; mapped and carried IPv4 too. */
+/* The first and last address of each range and their neighbours; mapped and embedded IPv4
+ * addresses too. */
 #include "tests/unit/test.h"
 
 #include "lib/io/public_address.h"
@@ -136,7 +137,7 @@ static const char *const public6[] = {
 
 #define EACH(list) for (size_t i = 0; i < sizeof(list) / sizeof(*(list)); i++)
 
-static void tells_public_from_closed(void **state)
+static void distinguishes_public_from_private_addresses(void **state)
 {
     (void)state;
     EACH(closed4) check(closed4[i], false);
@@ -145,7 +146,7 @@ static void tells_public_from_closed(void **state)
     EACH(public6) check(public6[i], true);
 }
 
-static void an_address_that_carries_another_is_as_public_as_that(void **state)
+static void an_embedded_address_decides(void **state)
 {
     (void)state;
     static const char *const prefixes[] = {"::ffff:", "64:ff9b::", "0:0:0:0:0:ffff:"};
@@ -164,7 +165,7 @@ static void an_address_that_carries_another_is_as_public_as_that(void **state)
     }
 }
 
-static void other_families_are_closed(void **state)
+static void other_families_are_private(void **state)
 {
     (void)state;
     struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/postgresql/x"};
@@ -176,9 +177,9 @@ static void other_families_are_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_public_from_closed),
-        cmocka_unit_test(an_address_that_carries_another_is_as_public_as_that),
-        cmocka_unit_test(other_families_are_closed),
+        cmocka_unit_test(distinguishes_public_from_private_addresses),
+        cmocka_unit_test(an_embedded_address_decides),
+        cmocka_unit_test(other_families_are_private),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

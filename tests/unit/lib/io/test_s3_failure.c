@@ -1,4 +1,4 @@
-/* What servers refuse with, and what a reader of the message is told to do. */
+/* Errors of S3 servers, and the messages with advice that they become. */
 #include "tests/unit/test.h"
 
 #include "lib/io/s3_failure.h"
@@ -34,7 +34,7 @@ static void assert_described(const char *method, struct example example)
 
 #define BODY(code) "<?xml version='1.0'?><Error><Code>" code "</Code><Message>m</Message></Error>"
 
-static void tells_what_each_refusal_means(void **state)
+static void explains_each_error_of_a_server(void **state)
 {
     (void)state;
     static const struct example examples[] = {
@@ -64,8 +64,8 @@ static void tells_what_each_refusal_means(void **state)
         assert_described("GET", examples[i]);
 }
 
-/* A web server's page in the place of S3 does not mean that data is not there. */
-static void only_s3_says_that_there_is_no_such_object(void **state)
+/* A page of a web server instead of S3 does not mean that an object does not exist. */
+static void only_s3_can_report_that_an_object_does_not_exist(void **state)
 {
     (void)state;
     assert_described("GET", (struct example){404, "", "<html>no</html>", ERR_NETWORK, "HTTP 404"});
@@ -75,7 +75,7 @@ static void only_s3_says_that_there_is_no_such_object(void **state)
     assert_described("HEAD", (struct example){404, "", "", ERR_NOT_FOUND, "HTTP 404"});
 }
 
-static void repeats_nothing_that_a_terminal_obeys(void **state)
+static void repeats_no_terminal_controls(void **state)
 {
     (void)state;
     assert_described("GET", (struct example){400, "",
@@ -92,9 +92,9 @@ static void repeats_nothing_that_a_terminal_obeys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_what_each_refusal_means),
-        cmocka_unit_test(only_s3_says_that_there_is_no_such_object),
-        cmocka_unit_test(repeats_nothing_that_a_terminal_obeys),
+        cmocka_unit_test(explains_each_error_of_a_server),
+        cmocka_unit_test(only_s3_can_report_that_an_object_does_not_exist),
+        cmocka_unit_test(repeats_no_terminal_controls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

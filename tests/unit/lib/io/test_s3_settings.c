@@ -26,8 +26,8 @@ static void assert_host(const char *endpoint, bool is_path_style, const char *ex
     s3_settings_fini(&settings);
 }
 
-/* It is signed, so it has to be what libcurl sends. */
-static void the_host_is_as_it_is_sent(void **state)
+/* The host is signed, so it must equal what libcurl sends. */
+static void the_host_equals_the_header(void **state)
 {
     (void)state;
     assert_host("https://S3.example.org/", true, "s3.example.org");
@@ -65,7 +65,7 @@ static void assert_refused(struct object_s3_options options)
     s3_settings_fini(&settings);
 }
 
-static void refuses_what_cannot_be(void **state)
+static void refuses_invalid_settings(void **state)
 {
     (void)state;
     static const char *const endpoints[] = {NULL,
@@ -132,7 +132,7 @@ static void credentials_may_come_from_the_environment(void **state)
     assert_string_equal(settings.secret_key, "hidden");
     assert_string_equal(settings.session_token, "token");
     s3_settings_fini(&settings);
-    options = usual(); /* keys of the options do not go with a token of the environment */
+    options = usual(); /* keys of the options are not combined with a token of the environment */
     assert_int_equal(s3_settings_init(&settings, &options, &err), ERR_NONE);
     assert_null(settings.session_token);
     s3_settings_fini(&settings);
@@ -141,9 +141,9 @@ static void credentials_may_come_from_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_is_as_it_is_sent),
+        cmocka_unit_test(the_host_equals_the_header),
         cmocka_unit_test(a_prefix_ends_with_a_slash),
-        cmocka_unit_test(refuses_what_cannot_be),
+        cmocka_unit_test(refuses_invalid_settings),
         cmocka_unit_test(credentials_may_come_from_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void reads_a_listing(void **state)
                 "ListBucketResult/Prefix=;ListBucketResult=;");
 }
 
-static void passes_over_what_it_does_not_need(void **state)
+static void skips_unknown_elements(void **state)
 {
     (void)state;
     assert_read("\xef\xbb\xbf<!-- <x> --><a:Error b:c='/>' d=\"'>\" ><!-- > -->"
@@ -55,7 +55,7 @@ static void passes_over_what_it_does_not_need(void **state)
     assert_read("<a><b c=''/><b c='/'></b></a>", "a/b=;a/b=;a=;");
 }
 
-static void refuses_what_is_not_well_formed(void **state)
+static void refuses_malformed_xml(void **state)
 {
     (void)state;
     static const char *const broken[] = {
@@ -90,8 +90,8 @@ static void refuses_what_is_not_well_formed(void **state)
             fail_msg("took %s", broken[i]);
 }
 
-/* A listing that was cut short must never pass for a shorter listing. */
-static void no_beginning_of_an_answer_is_taken_for_the_whole(void **state)
+/* A truncated listing must not be taken for a shorter listing. */
+static void a_truncated_response_is_refused(void **state)
 {
     (void)state;
     static const char xml[] = "<?xml version='1.0'?><L><C><K>a</K></C><C><K>b</K></C></L>";
@@ -129,7 +129,7 @@ static enum err_code refuse(void *context, const char *path, struct span text, s
     return err_set(err, ERR_CANCELLED, "enough");
 }
 
-static void the_visitor_ends_the_reading(void **state)
+static void the_visitor_can_stop_the_parser(void **state)
 {
     (void)state;
     struct err err;
@@ -154,12 +154,9 @@ static void reads_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_listing),
-        cmocka_unit_test(passes_over_what_it_does_not_need),
-        cmocka_unit_test(refuses_what_is_not_well_formed),
-        cmocka_unit_test(no_beginning_of_an_answer_is_taken_for_the_whole),
-        cmocka_unit_test(bounds_depth_and_text),
-        cmocka_unit_test(the_visitor_ends_the_reading),
+        cmocka_unit_test(reads_a_listing),       cmocka_unit_test(skips_unknown_elements),
+        cmocka_unit_test(refuses_malformed_xml), cmocka_unit_test(a_truncated_response_is_refused),
+        cmocka_unit_test(bounds_depth_and_text), cmocka_unit_test(the_visitor_can_stop_the_parser),
         cmocka_unit_test(reads_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

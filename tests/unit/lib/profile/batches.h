@@ -1,6 +1,6 @@
 /*
- * batches: a batch as text, the shortest way to say what one holds. Of each series a line with its
- * type, labels, time, duration and period, then one per sample: stack, labels, link and value.
+ * batches: a batch as text, the shortest form of its contents. For each series a line with type,
+ * labels, time, duration and period, then a line per sample with stack, labels, link and value.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_BATCHES_H
 #define TESTS_UNIT_LIB_PROFILE_BATCHES_H
@@ -92,7 +92,7 @@ static inline void put_label_set(const struct batch *batch, uint32_t index, stru
     put_link(&set->link, text);
 }
 
-/* Appends all of it; checks on the way what batch.h promises. */
+/* Appends the whole batch; checks the invariants of batch.h. */
 static inline void put_batch(const struct batch *batch, struct buf *text)
 {
     assert_int_equal(batch->tables->sample_count, 0);

@@ -1,5 +1,6 @@
 /*
- * maker: small profiles for tests: types as "cpu/nanoseconds", then samples of main and one leaf.
+ * maker: small profiles for tests, with types such as "cpu/nanoseconds" and samples of main and one
+ * leaf.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_MAKER_H
 #define TESTS_UNIT_LIB_PROFILE_MAKER_H
@@ -38,7 +39,7 @@ static inline void set_period(struct maker *maker, const char *type, const char 
     fields->period = period;
 }
 
-/* For the next sample. */
+/* Adds a label to the next sample. */
 static inline void put_text(struct maker *maker, const char *key, const char *value)
 {
     maker->labels[maker->label_count++] =

@@ -1,5 +1,5 @@
 /*
- * reports: what the tests of views and reports share: views of folded text and of profiles.
+ * reports: helpers for tests of views and reports: views of folded text and of profiles.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_REPORTS_H
 #define TESTS_UNIT_LIB_PROFILE_REPORTS_H
@@ -15,7 +15,7 @@ static inline void destroy_profile(void *profile)
     profile_destroy(profile);
 }
 
-/* Lives as long as arena. */
+/* Lives as long as the arena. */
 static inline const struct profile *folded_profile(struct arena *arena, const char *text)
 {
     struct profile *profile = decode_text(folded_decode, span_text(text));
@@ -52,7 +52,7 @@ static inline const struct view *folded_diff(struct arena *arena, const char *a,
     return view;
 }
 
-/* The frame's index by its name; the test fails when there is none. */
+/* The index of the frame with this name; the test fails if there is none. */
 static inline uint32_t frame_named(const struct view *view, const char *name)
 {
     for (uint32_t i = 0; i < view->frame_count; i++) {

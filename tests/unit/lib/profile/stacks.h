@@ -1,6 +1,5 @@
 /*
- * stacks: what the tests of formats share: a profile's samples as folded stacks, the shortest way
- * to say what was decoded.
+ * stacks: helpers for tests of formats: the samples of a profile as folded stacks.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_STACKS_H
 #define TESTS_UNIT_LIB_PROFILE_STACKS_H
@@ -28,7 +27,7 @@ static inline struct profile *decode_text(decode_function *decode, struct span t
     return profile;
 }
 
-/* The stacks of one sample type ("" is the default) and grouping equal the folded text. */
+/* Compares the stacks of one sample type ("": the default) and grouping with folded text. */
 static inline void assert_stacks_by(const struct profile *profile, const char *sample_type,
                                     const char *group_by, const char *expected)
 {
@@ -60,7 +59,7 @@ static inline void assert_type(const struct profile *profile, uint32_t index, co
     assert_true(span_equal_text(profile_string(profile, value_type->unit), unit));
 }
 
-/* Decoding fails with code, and the message holds words. */
+/* Decoding must fail with code, and words must occur in the message. */
 static inline void assert_refused(decode_function *decode, const char *text,
                                   const struct profile_limits *limits, enum err_code code,
                                   const char *words)

@@ -54,7 +54,7 @@ static void no_character_is_cut_in_two(void **state)
             assert_true(cut.size <= limit && cut.size > limit - 4);
         }
     }
-    uint32_t count = 0; /* bytes that are no UTF-8 are cut where the limit is */
+    uint32_t count = 0; /* bytes that are not UTF-8 are cut exactly at the limit */
     assert_int_equal(long_string_cut(arena, make_text(arena, "\x80", ""), LIMIT, &count).size,
                      LIMIT);
 }
@@ -89,7 +89,7 @@ static void pprof_with_long_names_takes_little_memory(void **state)
     const struct profile_limits limits = {.string_bytes = LIMIT, .memory_bytes = LONG};
     assert_int_equal(pprof_decode(buf_span(&raw), &limits, &profile, &err), ERR_NONE);
     assert_int_equal(profile->cut_string_count, 3);
-    assert_int_equal(profile->string_count, 4); /* two of the three are the same one */
+    assert_int_equal(profile->string_count, 4); /* two of the three are equal */
     assert_int_equal(profile->functions[0].name, profile->functions[2].name);
     assert_int_not_equal(profile->functions[0].name, profile->functions[1].name);
     for (uint32_t i = 0; i < profile->string_count; i++)

@@ -63,7 +63,7 @@ static void the_order_of_labels_does_not_count(void **state)
     }
 }
 
-/* Copied and hashed for each, the name took 4 GB and several seconds. */
+/* When each mapping copied and hashed the name, this took 4 GB and several seconds. */
 static void a_long_name_of_many_mappings_costs_once(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_long_name_of_many_mappings_costs_once(void **state)
     profile_destroy(merged);
 }
 
-/* One run of a program whose binary lies at start. */
+/* A run of a program whose binary is mapped at start. */
 static const struct profile *run(struct arena *arena, uint64_t start, const char *build_id,
                                  int64_t time_ns, const char *comment, bool is_swapped)
 {
@@ -128,7 +128,7 @@ static const struct profile *run(struct arena *arena, uint64_t start, const char
     return profile;
 }
 
-static void runs_at_other_addresses_meet(void **state)
+static void runs_at_other_addresses_are_joined(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -147,7 +147,7 @@ static void runs_at_other_addresses_meet(void **state)
     profile_destroy(merged);
 }
 
-static void other_binaries_stay_apart(void **state)
+static void other_binaries_stay_separate(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -170,7 +170,7 @@ static void assert_refused_merge(const struct profile *a, const struct profile *
     assert_null(merged);
 }
 
-static void decimals_add_up_whatever_their_number(void **state)
+static void decimals_of_any_number_are_summed(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -208,7 +208,7 @@ static void values_and_periods_are_those_of_the_finest_unit(void **state)
     profile_destroy(merged);
 }
 
-static void what_differs_in_kind_is_refused(void **state)
+static void different_kinds_are_refused(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -234,11 +234,11 @@ int main(void)
         cmocka_unit_test(samples_add_up),
         cmocka_unit_test(the_order_of_labels_does_not_count),
         cmocka_unit_test(a_long_name_of_many_mappings_costs_once),
-        cmocka_unit_test(runs_at_other_addresses_meet),
-        cmocka_unit_test(other_binaries_stay_apart),
-        cmocka_unit_test(decimals_add_up_whatever_their_number),
+        cmocka_unit_test(runs_at_other_addresses_are_joined),
+        cmocka_unit_test(other_binaries_stay_separate),
+        cmocka_unit_test(decimals_of_any_number_are_summed),
         cmocka_unit_test(values_and_periods_are_those_of_the_finest_unit),
-        cmocka_unit_test(what_differs_in_kind_is_refused),
+        cmocka_unit_test(different_kinds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

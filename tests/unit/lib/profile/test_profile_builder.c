@@ -45,7 +45,7 @@ static void equal_things_become_one(void **state)
     profile_destroy(profile);
 }
 
-static void while_it_is_held_nothing_is_added_that_is_not_there(void **state)
+static void a_frozen_builder_adds_nothing_new(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -71,7 +71,7 @@ static void while_it_is_held_nothing_is_added_that_is_not_there(void **state)
     assert_int_equal(profile_builder_location(builder, &location, NULL, 0), now.locations);
 }
 
-static void a_view_of_some_samples_has_those(void **state)
+static void a_partial_view_has_the_selected_samples(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -87,7 +87,7 @@ static void a_view_of_some_samples_has_those(void **state)
     profile_destroy(profile);
 }
 
-static void labels_keep_samples_apart(void **state)
+static void samples_with_different_labels_stay_separate(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -96,7 +96,7 @@ static void labels_keep_samples_apart(void **state)
     struct profile_label label = {.key = profile_builder_string(builder, SPAN_LITERAL("thread"))};
     label.text = profile_builder_string(builder, SPAN_LITERAL("main"));
     profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
-    label.number = 77; /* says nothing in a label that is text */
+    label.number = 77; /* ignored in a text label */
     profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
     label.is_numeric = true;
     profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
@@ -108,7 +108,7 @@ static void labels_keep_samples_apart(void **state)
     profile_destroy(profile);
 }
 
-static void samples_stay_apart_where_a_sum_would_pass_int64(void **state)
+static void samples_stay_separate_if_their_sum_would_overflow(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -125,7 +125,7 @@ static void samples_stay_apart_where_a_sum_would_pass_int64(void **state)
     profile_destroy(profile);
 }
 
-static void frames_say_where_they_are(void **state)
+static void frames_have_locations(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -162,7 +162,7 @@ static void lines_without_a_function_are_left_out(void **state)
     profile_destroy(profile);
 }
 
-/* Past a limit everything goes on harmlessly, and the end says which limit it was. */
+/* After a limit is exceeded, calls have no effect, and finishing reports the limit. */
 static void assert_limited(const struct profile_limits *limits, const char *words)
 {
     profile_builder_auto builder = new_builder(limits);
@@ -199,7 +199,7 @@ static void needs_a_value_type(void **state)
     assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_INVALID);
 }
 
-static void many_of_everything_stay_findable(void **state)
+static void many_entries_are_found(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -237,7 +237,7 @@ static void comments_can_be_added_to_a_finished_profile(void **state)
     profile_destroy(profile);
 }
 
-static void a_mapping_changes_places_with_the_first(void **state)
+static void a_mapping_is_swapped_with_the_first(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -265,17 +265,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_things_become_one),
-        cmocka_unit_test(while_it_is_held_nothing_is_added_that_is_not_there),
-        cmocka_unit_test(a_view_of_some_samples_has_those),
-        cmocka_unit_test(labels_keep_samples_apart),
-        cmocka_unit_test(samples_stay_apart_where_a_sum_would_pass_int64),
-        cmocka_unit_test(frames_say_where_they_are),
+        cmocka_unit_test(a_frozen_builder_adds_nothing_new),
+        cmocka_unit_test(a_partial_view_has_the_selected_samples),
+        cmocka_unit_test(samples_with_different_labels_stay_separate),
+        cmocka_unit_test(samples_stay_separate_if_their_sum_would_overflow),
+        cmocka_unit_test(frames_have_locations),
         cmocka_unit_test(lines_without_a_function_are_left_out),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(needs_a_value_type),
-        cmocka_unit_test(many_of_everything_stay_findable),
+        cmocka_unit_test(many_entries_are_found),
         cmocka_unit_test(comments_can_be_added_to_a_finished_profile),
-        cmocka_unit_test(a_mapping_changes_places_with_the_first),
+        cmocka_unit_test(a_mapping_is_swapped_with_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
-/* Names for addresses: what is asked, what of the profile stays and what makes place. */
+/* Symbolization of a profile: which addresses are queried, what stays and what is replaced. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/symbolize.h"
 
-/* Locations in the order of the profile: raw, known by name alone, known by line, and raw in
- * another binary of which nobody knows anything. */
+/* Locations in the order of the profile: raw, with a name only, with a line, and raw in another
+ * binary without symbols. */
 enum { RAW, NAME_ALONE, WITH_LINE, UNKNOWN, LOCATION_COUNT };
 
 static struct profile *make(void)
@@ -49,9 +49,9 @@ static struct profile *make(void)
 }
 
 struct asked {
-    int64_t line; /* of answers */
+    int64_t line; /* of the results */
     uint32_t address_count;
-    uint32_t prepared_count; /* binaries */
+    uint32_t prepared_count; /* binaries that were prepared */
 };
 
 static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
@@ -114,7 +114,7 @@ static struct profile name_it(const struct profile *profile, enum symbolize_scop
     return named;
 }
 
-static void what_has_no_name_gets_one(void **state)
+static void locations_without_names_are_symbolized(void **state)
 {
     (void)state;
     struct profile *profile = make();
@@ -131,13 +131,13 @@ static void what_has_no_name_gets_one(void **state)
     assert_true(mapping->has_functions && mapping->has_filenames && mapping->has_line_numbers &&
                 mapping->has_inline_frames);
     assert_false(named.mappings[named.locations[UNKNOWN].mapping].has_functions);
-    /* The profile itself is as it was. */
+    /* The original profile is unchanged. */
     assert_int_equal(profile->locations[RAW].line_count, 0);
     assert_false(profile->mappings[profile->locations[RAW].mapping].has_functions);
     profile_destroy(profile);
 }
 
-static void names_alone_make_place_for_lines_only(void **state)
+static void names_are_replaced_only_by_lines(void **state)
 {
     (void)state;
     struct profile *profile = make();
@@ -152,7 +152,7 @@ static void names_alone_make_place_for_lines_only(void **state)
     profile_destroy(profile);
 }
 
-static void binaries_without_names_are_told(void **state)
+static void binaries_without_symbols_are_reported(void **state)
 {
     (void)state;
     struct profile *profile = make();
@@ -171,9 +171,9 @@ static void binaries_without_names_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_no_name_gets_one),
-        cmocka_unit_test(names_alone_make_place_for_lines_only),
-        cmocka_unit_test(binaries_without_names_are_told),
+        cmocka_unit_test(locations_without_names_are_symbolized),
+        cmocka_unit_test(names_are_replaced_only_by_lines),
+        cmocka_unit_test(binaries_without_symbols_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "lib/profile/unit.h"
 
-static void factors_lead_to_the_finer_unit_alone(void **state)
+static void factors_lead_to_the_finer_unit_only(void **state)
 {
     (void)state;
     static const struct {
@@ -18,7 +18,7 @@ static void factors_lead_to_the_finer_unit_alone(void **state)
         {"count", "count/1000000", 1000000},
         {"count/100", "count/100000", 1000},
         {"count/1000", "count/10", 0},
-        {"count", "count/10000000", 0}, /* no unit of decimals */
+        {"count", "count/10000000", 0}, /* a unit that is not decimal */
         {"count", "", 0},
         {"count/10", "ns", 0},
         {"bytes", "ns", 0},
@@ -35,7 +35,7 @@ static void factors_lead_to_the_finer_unit_alone(void **state)
     assert_false(unit_is_like(SPAN_LITERAL("count"), SPAN_LITERAL("bytes")));
 }
 
-static void units_of_decimals_are_told_from_others(void **state)
+static void decimal_units_are_recognized(void **state)
 {
     (void)state;
     assert_int_equal(unit_decimals(SPAN_LITERAL("count/1000")), 3);
@@ -48,8 +48,8 @@ static void units_of_decimals_are_told_from_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_lead_to_the_finer_unit_alone),
-        cmocka_unit_test(units_of_decimals_are_told_from_others),
+        cmocka_unit_test(factors_lead_to_the_finer_unit_only),
+        cmocka_unit_test(decimal_units_are_recognized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * wire: writes protobuf fields one by one, so that tests can make any pprof message, wrong ones
- * too.
+ * wire: writes single protobuf fields, so that tests can build any pprof message, including invalid
+ * ones.
  */
 #ifndef TESTS_UNIT_LIB_PROFILE_WIRE_H
 #define TESTS_UNIT_LIB_PROFILE_WIRE_H
@@ -32,7 +32,7 @@ static inline void wire_text(struct buf *buf, uint32_t field, const char *text)
     wire_bytes(buf, field, text, strlen(text));
 }
 
-/* A message of numeric fields: pairs of field and number, ended by field 0. */
+/* A message of numeric fields: pairs of field and number, terminated by field 0. */
 static inline void wire_message(struct buf *buf, uint32_t field, const int64_t *pairs)
 {
     buf_auto message;

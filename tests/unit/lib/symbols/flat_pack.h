@@ -1,5 +1,5 @@
-/* Packed symbol tables with their columns as they are before zstd, so that single numbers can be
- * changed: header, sizes of the columns, columns. */
+/* Packed symbol tables with uncompressed columns, so that tests can change single numbers: header,
+ * sizes of the columns, columns. */
 #ifndef TESTS_UNIT_LIB_SYMBOLS_FLAT_PACK_H
 #define TESTS_UNIT_LIB_SYMBOLS_FLAT_PACK_H
 
@@ -23,7 +23,7 @@ static inline void flat_pack_check(bool is_true)
         abort();
 }
 
-/* packed is sound. */
+/* packed must be valid. */
 static inline void flat_pack_open(struct span packed, struct buf *flat)
 {
     struct symbol_pack_column columns[SYMBOL_PACK_COLUMNS];
@@ -45,7 +45,7 @@ static inline void flat_pack_open(struct span packed, struct buf *flat)
     }
 }
 
-/* Any bytes: what they lack is taken as empty, and all lengths and checksums are made right. */
+/* Accepts any bytes: missing ones count as empty, and all lengths and checksums are corrected. */
 static inline void flat_pack_close(struct span flat, struct buf *packed)
 {
     struct symbol_table_header header = {0};

@@ -1,5 +1,5 @@
-/* Symbol tables made of random numbers, and what they say of an address as lines of text: once by
- * trying every range, once by the table's reader. */
+/* Random symbol tables, and the result for an address as lines of text: by a search of all ranges,
+ * and by the reader of the table. */
 #ifndef TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 #define TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 
@@ -162,7 +162,7 @@ static inline void random_table_make(struct arena *arena, uint64_t *state,
 
 /* ---- to a table ---- */
 
-/* "_ZN12" is "space5::function12(int)"; the model says the same. */
+/* "_ZN12" is "space5::function12(int)"; the model uses the same rule. */
 static inline void random_demangle(void *context, struct span linkage_name, struct buf *output)
 {
     (void)context;
@@ -218,7 +218,7 @@ static inline void random_give_all(struct symbol_table_writer *writer,
     mem_free(nodes);
 }
 
-/* Appends the table's bytes; they are the same for the same random numbers. */
+/* Appends the bytes of the table, which depend only on the random numbers. */
 static inline void random_table_write(const struct random_table *table, struct buf *output)
 {
     const struct symbol_table_writer_options options = {.demangle = random_demangle};
@@ -260,7 +260,7 @@ static inline const struct random_range *random_first_at(const struct random_ran
     return NULL;
 }
 
-/* Leaf first, a line each; nothing where nothing is known. */
+/* One line per frame, leaf first; nothing for an unknown address. */
 static inline void random_table_say(const struct random_table *table, uint64_t address,
                                     struct buf *output)
 {
@@ -283,7 +283,7 @@ static inline void random_table_say(const struct random_table *table, uint64_t a
     }
 }
 
-/* The same, by the reader; false when a name cannot be had. */
+/* The same with the reader; false if a name cannot be read. */
 static inline bool symbols_say(struct symbol_cursor *cursor, struct symbol_names *names,
                                uint64_t address, struct buf *output)
 {
@@ -302,7 +302,7 @@ static inline bool symbols_say(struct symbol_cursor *cursor, struct symbol_names
     return true;
 }
 
-/* Makes the checksums right for what is there now, so that what lies behind them is reached. */
+/* Corrects the checksums, so that the checks after them are reached. */
 static inline void symbols_seal(uint8_t *bytes, size_t size)
 {
     struct symbol_table_header header;

@@ -46,8 +46,8 @@ static void assert_answers(const struct symbol_segment *segments, size_t segment
     assert_answers(segments, sizeof(segments) / sizeof(segments[0]), questions,                    \
                    sizeof(questions) / sizeof(questions[0]))
 
-/* Headers of Debian 12's libc; a process has its code at 0x7f0000026000. */
-static void headers_make_addresses_of_offsets(void **state)
+/* Program headers of Debian 12's libc; a process maps its code at 0x7f0000026000. */
+static void program_headers_convert_offsets_to_addresses(void **state)
 {
     (void)state;
     static const struct symbol_segment libc[] = {
@@ -60,14 +60,14 @@ static void headers_make_addresses_of_offsets(void **state)
     const struct question questions[] = {
         {code, 0x7f0000026123, SYMBOL_ADDRESS_EXACT, 0x26123},
         {code, 0x7f000017b0fb, SYMBOL_ADDRESS_EXACT, 0x17b0fb},
-        {code, 0x7f000017b0fc, SYMBOL_ADDRESS_NONE, 0}, /* behind the last function */
+        {code, 0x7f000017b0fc, SYMBOL_ADDRESS_NONE, 0}, /* after the last function */
         {code, 0x7f0000025fff, SYMBOL_ADDRESS_NONE, 0},
         {code, 0x7f000017c000, SYMBOL_ADDRESS_NONE, 0},
         {data, 0x7f000017c123, SYMBOL_ADDRESS_NONE, 0}};
     ASSERT_ANSWERS(libc, questions);
 }
 
-/* LLD puts code at other addresses than offsets; a process may have a part of it only. */
+/* In LLD's layout, addresses of code differ from its offsets; a process may map a part of it. */
 static void code_may_have_another_offset_than_address(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void code_may_have_another_offset_than_address(void **state)
     ASSERT_ANSWERS(segments, questions);
 }
 
-/* As objcopy --only-keep-debug leaves them: code has no bytes, its offset means nothing. */
+/* Headers after objcopy --only-keep-debug: code has no bytes, and its offset has no meaning. */
 static void moved_headers_are_matched_by_length_and_layout(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void without_headers_nothing_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_make_addresses_of_offsets),
+        cmocka_unit_test(program_headers_convert_offsets_to_addresses),
         cmocka_unit_test(code_may_have_another_offset_than_address),
         cmocka_unit_test(moved_headers_are_matched_by_length_and_layout),
         cmocka_unit_test(a_kernel_is_where_it_was_linked_or_moved_as_a_whole),

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Shell scripts in the place of perfolio-symbolize: descriptor 5 is the report. */
+/* Shell scripts instead of perfolio-symbolize: descriptor 5 is the report. */
 struct fixture {
     char folder[64];
     char program[96];
@@ -64,7 +64,7 @@ static enum err_code run(const struct fixture *fixture, const char *script, int6
     return code;
 }
 
-static void every_death_of_the_builder_is_a_reason(void **state)
+static void every_death_of_the_builder_has_a_reason(void **state)
 {
     static const struct {
         const char *script;
@@ -127,7 +127,7 @@ static void a_file_that_failed_has_its_id_and_nothing_else(void **state)
     }
 }
 
-static void each_death_names_the_phase_it_came_in(void **state)
+static void each_death_names_its_phase(void **state)
 {
     static const char *const phases[][2] = {{"headers", "while reading its headers"},
                                             {"go", "while reading Go's table"},
@@ -189,11 +189,12 @@ static void a_report_is_read(void **state)
     assert_string_equal(report.warning, "none");
 }
 
-static void it_gets_its_files_and_no_others(void **state)
+static void the_builder_inherits_only_its_files(void **state)
 {
     struct symbol_builder_report report;
     struct err err;
-    int other = open("/dev/null", O_RDONLY); /* not to be inherited, though it could be */
+    int other =
+        open("/dev/null", O_RDONLY); /* must not be inherited, although it has no FD_CLOEXEC */
     assert_true(other >= 0);
     assert_int_equal(run(*state,
                          "for fd in 6 7 8 9; do [ -e /proc/$$/fd/$fd ] && exit 9; done; "
@@ -204,7 +205,7 @@ static void it_gets_its_files_and_no_others(void **state)
     close(other);
 }
 
-static void what_asks_our_group_to_end_is_not_for_it(void **state)
+static void signals_to_our_process_group_do_not_reach_the_builder(void **state)
 {
     struct symbol_builder_report report;
     struct err err;
@@ -214,7 +215,7 @@ static void what_asks_our_group_to_end_is_not_for_it(void **state)
                      ERR_NONE);
 }
 
-static void a_program_that_is_not_there_is_said(void **state)
+static void a_missing_program_is_reported(void **state)
 {
     const struct fixture *fixture = *state;
     struct symbol_builder_options options = {.program = "/nonexistent/perfolio-symbolize",
@@ -234,20 +235,19 @@ static void a_program_that_is_not_there_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_death_of_the_builder_is_a_reason, create_folder,
+        cmocka_unit_test_setup_teardown(every_death_of_the_builder_has_a_reason, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_file_that_failed_has_its_id_and_nothing_else,
                                         create_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(each_death_names_the_phase_it_came_in, create_folder,
-                                        remove_folder),
+        cmocka_unit_test_setup_teardown(each_death_names_its_phase, create_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_builder_that_hangs_is_stopped, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_report_is_read, create_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(it_gets_its_files_and_no_others, create_folder,
+        cmocka_unit_test_setup_teardown(the_builder_inherits_only_its_files, create_folder,
                                         remove_folder),
-        cmocka_unit_test_setup_teardown(what_asks_our_group_to_end_is_not_for_it, create_folder,
-                                        remove_folder),
-        cmocka_unit_test(a_program_that_is_not_there_is_said),
+        cmocka_unit_test_setup_teardown(signals_to_our_process_group_do_not_reach_the_builder,
+                                        create_folder, remove_folder),
+        cmocka_unit_test(a_missing_program_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

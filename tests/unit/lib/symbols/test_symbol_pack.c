@@ -74,7 +74,7 @@ static void assert_same_answers(const struct symbol_table *one, const struct sym
     symbol_names_destroy(other_names);
 }
 
-static void says_the_same_when_it_is_unpacked(void **state)
+static void an_unpacked_table_has_the_same_results(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -103,7 +103,7 @@ static void says_the_same_when_it_is_unpacked(void **state)
     }
 }
 
-static void is_the_same_bytes_however_often_it_was_unpacked(void **state)
+static void repacking_gives_the_same_bytes(void **state)
 {
     (void)state;
     buf_auto bytes, once, unpacked, twice;
@@ -129,7 +129,7 @@ static void an_empty_table_stays_one(void **state)
     assert_true(span_equal(buf_span(&bytes), buf_span(&unpacked)));
 }
 
-static void segments_come_along(void **state)
+static void segments_are_kept(void **state)
 {
     (void)state;
     const struct symbol_table_facts facts = {0};
@@ -235,7 +235,7 @@ static bool is_refused(struct span packed)
     return code != ERR_NONE;
 }
 
-static void every_changed_byte_is_noticed(void **state)
+static void every_changed_byte_is_detected(void **state)
 {
     (void)state;
     buf_auto packed;
@@ -248,13 +248,13 @@ static void every_changed_byte_is_noticed(void **state)
     }
 }
 
-static void every_cut_is_noticed(void **state)
+static void every_truncation_is_detected(void **state)
 {
     (void)state;
     buf_auto packed;
     small_pack(&packed);
     for (size_t size = 0; size < packed.size; size++) {
-        /* In memory of its own, so that a sanitizer sees what reads behind it. */
+        /* An exact copy, so that a sanitizer detects reads beyond the end. */
         uint8_t *copy = mem_new(uint8_t, size);
         memcpy(copy, packed.data, size);
         assert_true(is_refused(span_of(copy, size)));
@@ -262,8 +262,8 @@ static void every_cut_is_noticed(void **state)
     }
 }
 
-/* Whatever stands in its columns: it is refused, or becomes a sound table. */
-static void what_is_sealed_but_wrong_does_no_harm(void **state)
+/* Whatever the columns contain, the table is refused or valid. */
+static void invalid_columns_with_valid_checksums_do_no_harm(void **state)
 {
     (void)state;
     buf_auto packed, flat;
@@ -298,7 +298,7 @@ static void what_is_sealed_but_wrong_does_no_harm(void **state)
     assert_true(unpacked > rounds / 14 && refused > rounds / 4);
 }
 
-/* A few kilobytes may not ask for hundreds of megabytes. */
+/* A few kilobytes must not cause an allocation of hundreds of megabytes. */
 static void a_bomb_is_refused_before_it_expands(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void a_bomb_is_refused_before_it_expands(void **state)
     assert_int_equal(symbol_unpack(buf_span(&bomb), &table, &err), ERR_TOO_LARGE);
 }
 
-static void what_is_no_packed_table_is_said_to_be_none(void **state)
+static void other_data_is_not_a_packed_table(void **state)
 {
     (void)state;
     buf_auto packed, table;
@@ -345,7 +345,7 @@ static void a_table_past_the_callers_limit_is_refused(void **state)
     assert_int_equal(symbol_unpack(buf_span(&packed), &table, &err), ERR_TOO_LARGE);
 }
 
-static void what_it_will_hold_is_told_beforehand(void **state)
+static void the_memory_for_unpacking_is_known_in_advance(void **state)
 {
     (void)state;
     buf_auto packed, table;
@@ -354,7 +354,7 @@ static void what_it_will_hold_is_told_beforehand(void **state)
     buf_init(&table, TABLE_MAX_BYTES);
     assert_int_equal(symbol_unpack(buf_span(&packed), &table, &err), ERR_NONE);
     assert_true(symbol_unpack_bytes(buf_span(&packed)) > 2 * table.size);
-    /* What will be refused by its head holds nothing. */
+    /* A table that its header makes invalid needs no memory. */
     assert_int_equal(symbol_unpack_bytes(buf_span(&table)), 0);
     assert_int_equal(symbol_unpack_bytes(span_of(packed.data, packed.size - 1)), 0);
     packed.data[packed.size - 1] ^= 1;
@@ -364,19 +364,19 @@ static void what_it_will_hold_is_told_beforehand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_the_same_when_it_is_unpacked),
-        cmocka_unit_test(is_the_same_bytes_however_often_it_was_unpacked),
+        cmocka_unit_test(an_unpacked_table_has_the_same_results),
+        cmocka_unit_test(repacking_gives_the_same_bytes),
         cmocka_unit_test(an_empty_table_stays_one),
-        cmocka_unit_test(segments_come_along),
+        cmocka_unit_test(segments_are_kept),
         cmocka_unit_test(a_table_of_version_1_says_what_it_said),
         cmocka_unit_test(a_damaged_table_of_version_1_does_no_harm),
-        cmocka_unit_test(every_changed_byte_is_noticed),
-        cmocka_unit_test(every_cut_is_noticed),
-        cmocka_unit_test(what_is_sealed_but_wrong_does_no_harm),
+        cmocka_unit_test(every_changed_byte_is_detected),
+        cmocka_unit_test(every_truncation_is_detected),
+        cmocka_unit_test(invalid_columns_with_valid_checksums_do_no_harm),
         cmocka_unit_test(a_bomb_is_refused_before_it_expands),
-        cmocka_unit_test(what_is_no_packed_table_is_said_to_be_none),
+        cmocka_unit_test(other_data_is_not_a_packed_table),
         cmocka_unit_test(a_table_past_the_callers_limit_is_refused),
-        cmocka_unit_test(what_it_will_hold_is_told_beforehand),
+        cmocka_unit_test(the_memory_for_unpacking_is_known_in_advance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

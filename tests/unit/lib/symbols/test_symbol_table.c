@@ -21,7 +21,7 @@ static void assert_sound(const struct symbol_table *table)
         fail_msg("%s", err.message);
 }
 
-/* ---- against a model ---- */
+/* ---- comparison with a model ---- */
 
 static void assert_same_at(const struct random_table *model, struct symbol_cursor *cursor,
                            struct symbol_names *names, uint64_t address)
@@ -61,7 +61,7 @@ static void assert_says_the_same(uint64_t seed, const struct random_shape *shape
     symbol_table_close(table);
 }
 
-static void finds_what_trying_every_range_finds(void **state)
+static void finds_the_same_as_a_search_of_all_ranges(void **state)
 {
     (void)state;
     static const struct random_shape shapes[] = {
@@ -78,7 +78,7 @@ static void finds_what_trying_every_range_finds(void **state)
     }
 }
 
-static void knows_nothing_in_an_empty_table(void **state)
+static void an_empty_table_has_no_results(void **state)
 {
     (void)state;
     buf_auto bytes;
@@ -112,7 +112,7 @@ static void the_same_input_gives_the_same_bytes(void **state)
     assert_true(span_equal(buf_span(&one), buf_span(&other)));
 }
 
-/* ---- what the writer is given ---- */
+/* ---- the writer ---- */
 
 struct made {
     struct buf bytes;
@@ -187,7 +187,7 @@ static void no_name_and_no_depth_is_too_long(void **state)
     char *name = mem_new(char, 100001);
     memset(name, 'n', 100000);
     const uint32_t file = symbol_table_writer_file(writer, span_text(name));
-    memcpy(name + SYMBOL_NAME_MAX_BYTES - 4, "\u00e4\u00e4", 4); /* the cut is within one of them */
+    memcpy(name + SYMBOL_NAME_MAX_BYTES - 4, "\u00e4\u00e4", 4); /* truncated within one of them */
     const uint32_t function = symbol_table_writer_function(
         writer, &(struct symbol_function){.name = span_text(name), .file = file, .line = 7});
     uint32_t node = SYMBOL_NONE, depth = 0;
@@ -216,7 +216,7 @@ static void no_name_and_no_depth_is_too_long(void **state)
     mem_free(name);
 }
 
-static void what_passes_a_limit_is_said_at_the_end(void **state)
+static void an_exceeded_limit_is_reported_at_the_end(void **state)
 {
     (void)state;
     struct symbol_table_writer *writer = symbol_table_writer_create(NULL);
@@ -256,7 +256,7 @@ static void better_quality_ranks_higher(void **state)
         assert_true(symbol_quality_rank(&best_first[i - 1]) > symbol_quality_rank(&best_first[i]));
 }
 
-/* ---- damage ---- */
+/* ---- damaged tables ---- */
 
 static void small_table(struct buf *bytes)
 {
@@ -276,7 +276,7 @@ static void small_table(struct buf *bytes)
     random_table_write(&model, bytes);
 }
 
-/* Is the table refused by open or verify? */
+/* Whether open or verify refuses the table. */
 static bool is_refused(struct span bytes)
 {
     struct symbol_table *table = NULL;
@@ -289,7 +289,7 @@ static bool is_refused(struct span bytes)
     return code != ERR_NONE;
 }
 
-static void every_changed_byte_is_noticed(void **state)
+static void every_changed_byte_is_detected(void **state)
 {
     (void)state;
     buf_auto bytes;
@@ -306,14 +306,14 @@ static void every_changed_byte_is_noticed(void **state)
     assert_false(is_refused(buf_span(&bytes)));
 }
 
-static void every_cut_is_noticed(void **state)
+static void every_truncation_is_detected(void **state)
 {
     (void)state;
     buf_auto bytes;
     buf_init(&bytes, TABLE_MAX_BYTES);
     small_table(&bytes);
     for (size_t size = 0; size < bytes.size; size++) {
-        /* In memory of its own, so that a sanitizer sees what reads behind it. */
+        /* An exact copy, so that a sanitizer detects reads beyond the end. */
         uint8_t *copy = mem_new(uint8_t, size);
         memcpy(copy, bytes.data, size);
         assert_true(is_refused(span_of(copy, size)));
@@ -321,8 +321,8 @@ static void every_cut_is_noticed(void **state)
     }
 }
 
-/* Whatever stands there under right checksums: it is refused, or every address has an answer. */
-static void what_is_sealed_but_wrong_does_no_harm(void **state)
+/* With valid checksums, the table is refused or has a result for every address. */
+static void invalid_contents_with_valid_checksums_do_no_harm(void **state)
 {
     (void)state;
     buf_auto bytes, said;
@@ -362,7 +362,7 @@ static void what_is_sealed_but_wrong_does_no_harm(void **state)
     assert_true(opened > rounds / 2 && refused > rounds / 12);
 }
 
-static void what_is_no_table_is_said_to_be_none(void **state)
+static void other_data_is_not_a_table(void **state)
 {
     (void)state;
     struct symbol_table *table;
@@ -386,7 +386,7 @@ static void a_section_of_another_kind_is_skipped(void **state)
     memcpy(&header, bytes.data, sizeof(header));
     struct symbol_table_section_entry place;
     const size_t end = sizeof(header) + header.section_count * sizeof(place);
-    assert_true(end + sizeof(place) <= (end + 63) / 64 * 64); /* there is room for one more */
+    assert_true(end + sizeof(place) <= (end + 63) / 64 * 64); /* there is space for one more */
     static const char more[64] = "https://example.com/source";
     place = (struct symbol_table_section_entry){
         .kind = 1000, .offset = bytes.size, .bytes = sizeof(more)};
@@ -402,17 +402,17 @@ static void a_section_of_another_kind_is_skipped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_trying_every_range_finds),
-        cmocka_unit_test(knows_nothing_in_an_empty_table),
+        cmocka_unit_test(finds_the_same_as_a_search_of_all_ranges),
+        cmocka_unit_test(an_empty_table_has_no_results),
         cmocka_unit_test(the_same_input_gives_the_same_bytes),
         cmocka_unit_test(code_outside_of_executable_segments_is_dropped),
         cmocka_unit_test(no_name_and_no_depth_is_too_long),
-        cmocka_unit_test(what_passes_a_limit_is_said_at_the_end),
+        cmocka_unit_test(an_exceeded_limit_is_reported_at_the_end),
         cmocka_unit_test(better_quality_ranks_higher),
-        cmocka_unit_test(every_changed_byte_is_noticed),
-        cmocka_unit_test(every_cut_is_noticed),
-        cmocka_unit_test(what_is_sealed_but_wrong_does_no_harm),
-        cmocka_unit_test(what_is_no_table_is_said_to_be_none),
+        cmocka_unit_test(every_changed_byte_is_detected),
+        cmocka_unit_test(every_truncation_is_detected),
+        cmocka_unit_test(invalid_contents_with_valid_checksums_do_no_harm),
+        cmocka_unit_test(other_data_is_not_a_table),
         cmocka_unit_test(a_section_of_another_kind_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

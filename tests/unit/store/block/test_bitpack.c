@@ -3,7 +3,7 @@
 
 #include "store/block/bitpack.h"
 
-/* Fills values with numbers of which nearly all are below 2^width. */
+/* Fills values with numbers, nearly all of which are below 2^width. */
 static void fill(uint64_t *state, uint64_t *values, size_t count, unsigned width, unsigned wild)
 {
     for (size_t i = 0; i < count; i++) {
@@ -64,15 +64,15 @@ static void malformed_columns_are_refused_and_never_read_beyond(void **state)
         buf_init(&packed, 1 << 20);
         bitpack_append_u64(&packed, values, count,
                            random_below(&seed, 2) ? BITPACK_QUICK : BITPACK_SMALL);
-        /* Cut: always found. */
+        /* Truncated input is always detected. */
         const size_t size = random_below(&seed, (uint32_t)packed.size);
         uint8_t *cut = mem_new(uint8_t, size + 1);
         memcpy(cut, packed.data, size);
         struct span rest = span_of(cut, size);
         assert_false(bitpack_take_u64(&rest, read, count));
         mem_free(cut);
-        /* Another byte: may give other numbers, but never reads beyond (the sanitizers see to
-         * that). */
+        /* A changed byte may result in other numbers, but never in a read beyond the end (which
+         * the sanitizers check). */
         uint8_t *copy = mem_new(uint8_t, packed.size);
         memcpy(copy, packed.data, packed.size);
         copy[random_below(&seed, (uint32_t)packed.size)] = (uint8_t)random_next(&seed);
@@ -91,7 +91,7 @@ static void few_bits_take_few_bytes(void **state)
     buf_init(&packed, 1 << 20);
     bitpack_append_u32(&packed, values, BITPACK_RUN * 4, BITPACK_SMALL);
     assert_int_equal(packed.size, 4 * 3);
-    /* One that is wide costs its own bytes, not those of all others. */
+    /* A single large number costs its own bytes only. */
     values[300] = UINT32_MAX;
     buf_clear(&packed);
     bitpack_append_u32(&packed, values, BITPACK_RUN * 4, BITPACK_SMALL);

@@ -129,7 +129,7 @@ static enum err_code open_block(const struct written *written, struct block **re
     return code;
 }
 
-static void a_block_holds_what_the_batch_held(void **state)
+static void a_block_contains_what_the_batch_contained(void **state)
 {
     (void)state;
     uint64_t seed = 20261122;
@@ -156,8 +156,8 @@ static void a_block_holds_what_the_batch_held(void **state)
     }
 }
 
-/* Names of functions: some of 1.5 MiB that differ at the end, one of 1 MiB, which is no longer than
- * a limit may be. */
+/* Names of functions: some of 1.5 MiB that differ at the end, and one of 1 MiB, the longest that
+ * limits allow. */
 static void make_long_names(struct profile *tables, struct span *strings)
 {
     enum { MIB = 1 << 20, FUNCTIONS = 30 };
@@ -217,7 +217,7 @@ static void strings_longer_than_any_limit_are_cut_when_a_block_is_opened(void **
     }
 }
 
-/* Sums per stack of the rows whose ordinal is in the range, one by one. */
+/* Sums per stack of the rows whose ordinal is in the range, row by row. */
 static void add_plainly(const struct block_rows *rows, uint32_t first, uint32_t end, int64_t *sums)
 {
     for (uint32_t i = 0; i < rows->row_count; i++) {
@@ -276,7 +276,7 @@ static void totals_and_ranges_are_the_sums_of_their_rows(void **state)
     }
 }
 
-/* Sums per stack of one granule, behind those that are there. */
+/* Appends the sums per stack of one granule to those in sums. */
 static void add_sums(const struct block *block, const struct block_granule *granule, int64_t *sums)
 {
     struct block_cursor *cursor = block_cursor_create();
@@ -346,7 +346,7 @@ static void series_have_totals_of_their_hours(void **state)
         const uint32_t series_count = check_series_totals(block);
         found += series_count;
         assert_int_equal(block_footer(block)->series_totals_count, series_count);
-        /* A block without new features can be read by older versions. */
+        /* Older versions can read a block without new features. */
         assert_int_equal(block_footer(block)->version,
                          series_count ? BLOCK_VERSION : BLOCK_VERSION_OLDEST);
         assert_int_equal(block_verify(block, &err), ERR_NONE);
@@ -357,7 +357,7 @@ static void series_have_totals_of_their_hours(void **state)
     assert_in_range(found, ROUNDS, UINT32_MAX);
 }
 
-/* The granules' own totals are intact. */
+/* The totals of the granules are intact. */
 static void broken_series_totals_are_reported(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void broken_series_totals_are_reported(void **state)
     }
 }
 
-static void every_byte_that_changes_is_found(void **state)
+static void every_changed_byte_is_detected(void **state)
 {
     (void)state;
     uint64_t seed = 99;
@@ -414,7 +414,7 @@ static void every_byte_that_changes_is_found(void **state)
     }
 }
 
-/* An attacker who can write objects can make checksums fit: every number is checked besides. */
+/* An attacker who can write objects can compute checksums, so every number is checked as well. */
 static void invalid_numbers_with_valid_checksums_are_refused(void **state)
 {
     (void)state;
@@ -449,7 +449,7 @@ static void invalid_numbers_with_valid_checksums_are_refused(void **state)
     }
 }
 
-/* The first granule as change makes it, under checksums that fit. */
+/* The first granule, changed by change, with valid checksums. */
 static enum err_code open_with_changed_granule(const struct batch *batch,
                                                void (*change)(struct block_granule *granule))
 {
@@ -493,7 +493,7 @@ static void claim_moments_without_details(struct block_granule *granule)
     granule->timestamp_count = UINT64_C(1) << 40;
 }
 
-/* Its end wraps round to the block's begin. */
+/* The end of the section wraps around to the begin of the block. */
 static void lie_beyond_everything(struct block_granule *granule)
 {
     granule->offset = UINT64_MAX - (BLOCK_ALIGNMENT - 1);
@@ -586,8 +586,8 @@ static void check_names(const struct block *block, const struct lines *lines)
                     memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
 }
 
-/* Merges in two steps; the first cuts the input at a time. */
-static void merged_blocks_hold_what_all_held(void **state)
+/* Merges in two steps, the first of which truncates the input at a time. */
+static void merged_blocks_contain_what_all_contained(void **state)
 {
     (void)state;
     enum { INPUTS = 5 };
@@ -674,7 +674,7 @@ static void merged_blocks_hold_what_all_held(void **state)
     }
 }
 
-/* All granules but one, as a block. */
+/* A block with all granules except one. */
 static void lines_without(struct lines *lines, const struct block *block, uint32_t left_out)
 {
     struct block_cursor *cursor = block_cursor_create();
@@ -692,7 +692,7 @@ static void lines_without(struct lines *lines, const struct block *block, uint32
     lines_sort(lines);
 }
 
-static void a_granule_that_cannot_be_read_is_lost_alone(void **state)
+static void only_an_unreadable_granule_is_lost(void **state)
 {
     (void)state;
     uint64_t seed = 1914;
@@ -751,8 +751,9 @@ static void a_granule_that_cannot_be_read_is_lost_alone(void **state)
     }
 }
 
-/* A batch of many days as a block for each: together little more than the batch's own block. */
-static void blocks_of_days_hold_what_their_rows_need(void **state)
+/* A batch of many days as a block for each day: together only little larger than the batch's own
+ * block. */
+static void blocks_of_days_contain_what_their_rows_need(void **state)
 {
     (void)state;
     enum { DAYS = 30 };
@@ -788,7 +789,7 @@ static void blocks_of_days_hold_what_their_rows_need(void **state)
         };
         buf_init(&merged.bytes, 1u << 30);
         assert_int_equal(block_merge(blocks, 1, &options, &merged.summary, &err), 0);
-        if (!merged.summary.row_count) { /* nothing began on that day */
+        if (!merged.summary.row_count) { /* no profile began on that day */
             buf_fini(&merged.bytes);
             continue;
         }
@@ -898,16 +899,16 @@ static void deleted_profiles_leave_nothing_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_holds_what_the_batch_held),
+        cmocka_unit_test(a_block_contains_what_the_batch_contained),
         cmocka_unit_test(strings_longer_than_any_limit_are_cut_when_a_block_is_opened),
-        cmocka_unit_test(merged_blocks_hold_what_all_held),
-        cmocka_unit_test(a_granule_that_cannot_be_read_is_lost_alone),
-        cmocka_unit_test(blocks_of_days_hold_what_their_rows_need),
+        cmocka_unit_test(merged_blocks_contain_what_all_contained),
+        cmocka_unit_test(only_an_unreadable_granule_is_lost),
+        cmocka_unit_test(blocks_of_days_contain_what_their_rows_need),
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(series_have_totals_of_their_hours),
         cmocka_unit_test(broken_series_totals_are_reported),
-        cmocka_unit_test(every_byte_that_changes_is_found),
+        cmocka_unit_test(every_changed_byte_is_detected),
         cmocka_unit_test(invalid_numbers_with_valid_checksums_are_refused),
         cmocka_unit_test(granules_that_claim_too_much_are_refused),
         cmocka_unit_test(addresses_of_files_are_kept_as_offsets),

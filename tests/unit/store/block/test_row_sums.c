@@ -7,7 +7,7 @@
 
 enum { STACKS = 40, ROWS_MAX = 1500 };
 
-/* Rows as they were before they were packed. */
+/* The rows before they were packed. */
 struct rows {
     uint32_t stacks[ROWS_MAX];
     uint32_t counts[ROWS_MAX];
@@ -101,7 +101,7 @@ static void add_one_by_one(const struct rows *rows, int64_t *sums)
     }
 }
 
-static void sums_are_those_of_adding_one_by_one(void **state)
+static void sums_equal_those_of_single_additions(void **state)
 {
     (void)state;
     uint64_t seed = 20261122;
@@ -148,7 +148,7 @@ static void malformed_columns_add_nothing(void **state)
     }
 }
 
-static void wrong_bytes_read_nothing_beyond(void **state)
+static void changed_bytes_cause_no_read_beyond_the_end(void **state)
 {
     (void)state;
     uint64_t seed = 9;
@@ -169,9 +169,9 @@ static void wrong_bytes_read_nothing_beyond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_adding_one_by_one),
+        cmocka_unit_test(sums_equal_those_of_single_additions),
         cmocka_unit_test(malformed_columns_add_nothing),
-        cmocka_unit_test(wrong_bytes_read_nothing_beyond),
+        cmocka_unit_test(changed_bytes_cause_no_read_beyond_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
 /*
  * Failing disks: every call of every kind that a flush, a merge, a deletion, an expiry, a rule,
  * totals and the repair of a damaged part make fails once, or its effect is lost as in a power cut
- * without a sync. Afterwards acknowledged profiles are there once, deleted ones are not, totals add
- * up as before, and no object without a row is left.
- *
- * PERFOLIO_TEST_DATABASE is a libpq connection text of a superuser, for a database with the store's
- * tables; without it all tests are skipped. tests/integration/test_store_faults.py sets it.
+ * without a sync. Afterwards acknowledged profiles exist once, deleted ones do not, totals add up
+ * as before, and no object without a row exists. PERFOLIO_TEST_DATABASE is a libpq connection
+ * string of a superuser, for a database with the store's tables; without it all tests are skipped.
+ * tests/integration/test_store_faults.py sets it.
  */
 #include "tests/unit/test.h"
 
@@ -46,10 +45,10 @@ struct fixture {
     int64_t tenant_id;
     bool is_there[BATCHES_MAX];
     bool is_old[BATCHES_MAX];
-    uint32_t totals_count; /* batches that are no single profiles any more */
+    uint32_t totals_count; /* batches whose single profiles are gone */
     uint32_t count;
     uint64_t turn;   /* claims so far */
-    bool has_failed; /* something did, and is to be done again on a disk that works */
+    bool has_failed; /* a step failed, and is repeated on a working disk */
     struct err err;
 };
 
@@ -116,7 +115,7 @@ static int tear_down(void **state)
 
 /* ---- batches: one profile of one sample, its number is a label ---- */
 
-/* In place of an age: the last time that a query can contain. No sender reaches it. */
+/* Used instead of an age: the last time that a query can contain. No sender uses it. */
 #define AGE_OF_LAST_MOMENT INT64_MIN
 
 static void move_to_last_moment(const struct batch *batch)
@@ -165,19 +164,19 @@ static enum err_code append(struct fixture *fixture, uint32_t number, int64_t ag
     return code;
 }
 
-static void mend(struct fixture *fixture)
+static void repair(struct fixture *fixture)
 {
     fixture->has_failed = true;
     os_fault_reset();
 }
 
-/* Sent until it is acknowledged. */
+/* Sends the batch until it is acknowledged. */
 static void send(struct fixture *fixture, int64_t age_s)
 {
     const uint32_t number = fixture->count++;
     assert_true(number < BATCHES_MAX);
     if (append(fixture, number, age_s)) {
-        mend(fixture);
+        repair(fixture);
         if (append(fixture, number, age_s))
             fail_msg("sent again: %s", fixture->err.message);
     }
@@ -202,7 +201,7 @@ static void check_sum(struct fixture *fixture, const struct scan_source *source,
     assert_int_equal(sum, wanted);
 }
 
-/* Each acknowledged batch is there once, and no other; read from the disk. */
+/* Each acknowledged batch exists once, and no other batch does; read from the disk. */
 static void check(struct fixture *fixture)
 {
     arena_auto arena = arena_create();
@@ -231,7 +230,7 @@ static void check(struct fixture *fixture)
     block_cache_destroy(blocks);
 }
 
-/* ---- work behind ---- */
+/* ---- background maintenance ---- */
 
 static enum err_code work(struct fixture *fixture, bool *ret_did)
 {
@@ -252,14 +251,14 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
 }
 
-/* Runs until nothing is due; what failed is retried. */
+/* Runs until no work is due; failed work is retried. */
 static void work_all(struct fixture *fixture)
 {
     bool did = true;
     for (int failures = 0; did;) {
         if (!work(fixture, &did))
             continue;
-        mend(fixture);
+        repair(fixture);
         if (++failures > 2)
             fail_msg("work behind: %s", fixture->err.message);
         ask(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
@@ -294,7 +293,7 @@ static void tidy(struct fixture *fixture)
     for (int row = 0; row < pg_row_count(result); row++) {
         const char *key = pg_get_text(result, row, 0);
         if (object_delete(fixture->objects, key, &fixture->err)) {
-            mend(fixture);
+            repair(fixture);
             assert_int_equal(object_delete(fixture->objects, key, &fixture->err), ERR_NONE);
         }
     }
@@ -417,7 +416,7 @@ static void step_totals(struct fixture *fixture)
     tidy(fixture);
 }
 
-/* Two in one segment, of which the second cannot be read: a merge has marked them. */
+/* Two segments with one part each, of which the second cannot be read: a merge has marked them. */
 static void prepare_broken(struct fixture *fixture)
 {
     struct flush_item items[2];
@@ -442,7 +441,7 @@ static void prepare_broken(struct fixture *fixture)
                      1);
 }
 
-/* The first is merged, the second gets an object of its own, and is given up for a deletion. */
+/* The first part is merged; the second gets its own object and is given up for a deletion. */
 static void step_mend(struct fixture *fixture)
 {
     ask(fixture, "UPDATE segment_tenant SET retry_at = now()");
@@ -459,7 +458,7 @@ static void (*const steps[])(struct fixture *) = {step_flush, step_merge,  step_
                                                   step_rule,  step_totals, step_mend};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
-/* What each step starts from: an old batch and a new one, in blocks except for the merge. */
+/* The state before each step: an old batch and a new one, in blocks except for the merge. */
 static void prepare(struct fixture *fixture, int step)
 {
     send(fixture, 10 * DAY_S);
@@ -533,7 +532,7 @@ static void every_call_fails_once(void **state)
     assert_true(failures > 20);
 }
 
-/* What a query reads from the disk, and how many parts it left out. */
+/* The results of a query that reads the disk, and the number of parts that it left out. */
 static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles,
                                  uint32_t *ret_broken)
 {
@@ -583,7 +582,7 @@ static uint64_t count_unreadable(struct fixture *fixture)
     return result.problem_counts[STORE_PROBLEM_UNREADABLE];
 }
 
-/* The last of three segments has a bad sector: queries, merges and checks go on without it. */
+/* The last of three segments has a bad sector: queries, merges and checks continue without it. */
 static void an_unreadable_object_blocks_no_other(void **state)
 {
     struct fixture *fixture = *state;
@@ -607,9 +606,9 @@ static void an_unreadable_object_blocks_no_other(void **state)
     work_all(fixture);
     assert_int_equal(count_marks(fixture), 1);
     assert_answer(fixture, 2, 1);
-    os_fault_reset(); /* the disk was mended */
+    os_fault_reset(); /* the disk works again */
     check(fixture);
-    assert_int_equal(count_unreadable(fixture), 0); /* which takes the mark away */
+    assert_int_equal(count_unreadable(fixture), 0); /* which removes the mark */
     assert_int_equal(count_marks(fixture), 0);
     make_due(fixture);
     work_all(fixture);
@@ -618,7 +617,7 @@ static void an_unreadable_object_blocks_no_other(void **state)
     check_objects(fixture);
 }
 
-/* An unreadable part that a deletion waits for is given up after a week, as a corrupt one is. */
+/* An unreadable part that a deletion waits for is given up after a week, like a corrupt one. */
 static void a_deletion_waits_a_week_for_unreadable_parts(void **state)
 {
     struct fixture *fixture = *state;
@@ -642,7 +641,7 @@ static void a_deletion_waits_a_week_for_unreadable_parts(void **state)
     check_objects(fixture);
 }
 
-/* Nothing is answered without it, marked or given up, whatever fails first. */
+/* No result includes the part, marked or given up, whatever fails first. */
 static void an_absent_disk_marks_no_object(void **state)
 {
     static const enum os_call calls[] = {OS_CALL_READ, OS_CALL_OPEN};
@@ -670,7 +669,7 @@ static void an_absent_disk_marks_no_object(void **state)
         assert_answer(fixture, fixture->count - 1 - (uint32_t)i, 1);
         fixture->has_failed = false;
         work_all(fixture);
-        fixture->is_there[fixture->count - 3] = false; /* given up, by a disk that works */
+        fixture->is_there[fixture->count - 3] = false; /* given up, on a working disk */
         tidy(fixture);
         check(fixture);
     }

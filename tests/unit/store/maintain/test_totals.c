@@ -10,7 +10,7 @@
 
 enum { STACKS = 7, PROFILES = 12, ROWS_MAX = STACKS * PROFILES * 3 };
 
-/* The value of each profile and stack, and the rows that contain them. */
+/* The value of each profile and stack, and the rows that contain it. */
 struct hour {
     uint32_t profile_count;
     int64_t cells[PROFILES][STACKS];
@@ -55,7 +55,8 @@ static void add_row(struct hour *hour, uint32_t stack, uint32_t ordinal, int64_t
     hour->rows.row_count++;
 }
 
-/* Cells come in one row or in several, as of samples with different labels; some of them cancel. */
+/* A cell is one row or several, like samples with different labels; some of them cancel each
+ * other. */
 static void make_hour(struct hour *hour, enum store_aggregation rule, uint64_t *seed)
 {
     *hour = (struct hour){0};
@@ -78,7 +79,8 @@ static void make_hour(struct hour *hour, enum store_aggregation rule, uint64_t *
     hour->rows.timestamps = hour->moments;
 }
 
-/* In order, one for each stack and profile, none of nothing, and nothing of single samples. */
+/* Checks that rows are sorted, one for each stack and profile, without zeros and without data of
+ * single samples. */
 static void check_rows(const struct block_rows *rows)
 {
     assert_true(rows->are_totals);
@@ -137,8 +139,8 @@ static void deltas_and_gauges_have_a_row_for_each_stack(void **state)
 
 /* ---- counters ---- */
 
-/* Gains per stack: of a snapshot in which any stack has less than before, all of it, else the
- * increase. */
+/* Gains per stack: the increase since the previous snapshot; all of a snapshot in which any stack
+ * has less than before. */
 static void add_gains(const int64_t before[STACKS], const int64_t after[STACKS],
                       int64_t gains[STACKS])
 {
@@ -160,7 +162,7 @@ static void gains_of(int64_t (*cells)[STACKS], uint32_t count, const int64_t bef
     add_gains(cells[count - 1], after, gains);
 }
 
-static void counters_gain_what_they_did(void **state)
+static void gains_of_counters_are_kept(void **state)
 {
     (void)state;
     uint64_t seed = 7;
@@ -182,7 +184,7 @@ static void counters_gain_what_they_did(void **state)
         for (uint32_t row = 0; row < hour.rows.row_count; row++)
             left[hour.rows.ordinals[row]][hour.rows.stacks[row]] = hour.rows.values[row];
         for (uint32_t i = 0; i < hour.profile_count;
-             i++) /* each is a snapshot that was there, as it was */
+             i++) /* each is an unchanged snapshot of the input */
             assert_memory_equal(left[i], hour.cells[hour.profiles[i].time_ns / 1000],
                                 sizeof(left[i]));
         gains_of(left, hour.profile_count, before, after, gains);
@@ -195,7 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deltas_and_gauges_have_a_row_for_each_stack),
-        cmocka_unit_test(counters_gain_what_they_did),
+        cmocka_unit_test(gains_of_counters_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

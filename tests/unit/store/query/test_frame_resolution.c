@@ -64,14 +64,14 @@ static enum err_code resolve(void *context, const struct frame_query *question, 
 
 static const struct place places[] = {
     {0x1010, {"tiny", "alpha"}}, {0x1020, {"beta"}}, {0x1024, {"beta"}}};
-/* Later its last address is known, too. */
+/* Later, the last address of the binary is known, too. */
 static const struct place all_places[] = {
     {0x1010, {"tiny", "alpha"}}, {0x1020, {"beta"}}, {0x1024, {"beta"}}, {0x1030, {"gamma"}}};
 
 /* ---- a block ---- */
 
-/* main, and below it 0x1010, 0x1020, 0x1024, 0x1030 of the binary and code of no binary; values are
- * 1, 2, 4, 8, 16 times `times`. */
+/* main, and below it 0x1010, 0x1020, 0x1024, 0x1030 of the binary and code without a binary; the
+ * values are 1, 2, 4, 8, 16 times `times`. */
 static struct batch *make_batch(int64_t times)
 {
     profile_builder_auto builder = profile_builder_create(NULL);
@@ -174,7 +174,7 @@ static struct profile *merge(const struct frame_resolver *resolver,
     return profile;
 }
 
-/* The leaf of the sample with this value: its functions leaf first, or binary+0xoffset. */
+/* The leaf of the sample with this value: its functions, leaf first, or binary+0xoffset. */
 static const char *leaf_of(const struct profile *profile, int64_t value, struct buf *text)
 {
     buf_clear(text);
@@ -241,7 +241,7 @@ static void without_a_resolver_binary_and_offset_stay(void **state)
     profile_destroy(profile);
 }
 
-static void names_that_come_later_are_in_old_profiles(void **state)
+static void later_names_appear_in_old_profiles(void **state)
 {
     (void)state;
     struct knowing knowing = {.places = all_places, .count = 4};
@@ -287,7 +287,7 @@ static int64_t kept(const struct frame_resolver *resolver, enum filter_action ac
     return sum;
 }
 
-static void filters_match_names_that_are_resolved(void **state)
+static void filters_match_resolved_names(void **state)
 {
     (void)state;
     struct knowing knowing = {.places = places, .count = 3};
@@ -305,11 +305,11 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     (void)state;
     struct knowing knowing = {.places = places, .count = 3};
     const struct frame_resolver resolver = {.context = &knowing, .resolve = resolve};
-    /* An unknown frame is removed by no name, and found by its binary. */
+    /* No name removes an unknown frame; its binary matches. */
     assert_int_equal(kept(&resolver, FILTER_IGNORE, "^(alpha|beta|gamma)$"), 8 + 16);
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "/usr/bin/app"), 1 + 2 + 4 + 8);
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "main"), 31);
-    /* Once it is known, its name is matched: nothing was decided when it came in. */
+    /* Once the frame is known, its name is matched: nothing was decided when it was stored. */
     knowing.places = all_places;
     knowing.count = 4;
     assert_int_equal(kept(&resolver, FILTER_IGNORE, "^(alpha|beta|gamma)$"), 16);
@@ -408,8 +408,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_merged_profile_has_the_names_that_are_known),
         cmocka_unit_test(without_a_resolver_binary_and_offset_stay),
-        cmocka_unit_test(names_that_come_later_are_in_old_profiles),
-        cmocka_unit_test(filters_match_names_that_are_resolved),
+        cmocka_unit_test(later_names_appear_in_old_profiles),
+        cmocka_unit_test(filters_match_resolved_names),
         cmocka_unit_test(no_filter_loses_a_frame_whose_name_is_not_known),
         cmocka_unit_test(waiting_for_a_filter_ends_with_the_query),
         cmocka_unit_test(errors_of_the_resolver_are_returned),

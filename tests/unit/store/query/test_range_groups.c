@@ -63,7 +63,7 @@ static bool is_larger(const struct sums *sums, uint32_t one, uint32_t other)
     return x != y ? x > y : one < other;
 }
 
-/* As many groups as are chosen, and none of the others is larger than one of them. */
+/* As many groups as requested, and no other group is larger than one of them. */
 static void check_choice(const struct range_groups *groups, const struct sums *sums, uint32_t max)
 {
     const uint32_t *chosen;

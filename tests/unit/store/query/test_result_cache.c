@@ -1,4 +1,4 @@
-/* Concurrent queries for one result: what happens to those that wait when the one that computes it
+/* Concurrent queries for one result: what waiting queries do when the one that computes the result
  * fails. */
 #include "tests/unit/test.h"
 
@@ -15,7 +15,7 @@ enum { ASKERS = 12, SLOW_MS = 150 };
 
 static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
-static atomic_bool is_held; /* making waits, however slow the others are */
+static atomic_bool is_held; /* computing blocks, however slow the other threads are */
 
 static enum err_code make(struct scan *scan, struct store_result *ret_answer)
 {
@@ -24,7 +24,7 @@ static enum err_code make(struct scan *scan, struct store_result *ret_answer)
     if (at_once > most_at_once)
         most_at_once = at_once;
     do
-        clock_sleep_ms(SLOW_MS); /* all other threads look for it meanwhile */
+        clock_sleep_ms(SLOW_MS); /* all other threads wait for the result */
     while (is_held);
     at_once_count--;
     if (is_first && first_fails)

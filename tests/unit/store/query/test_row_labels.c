@@ -1,4 +1,4 @@
-/* The labels that rows have: those of their series, and of their own the others. */
+/* The labels of rows: those of their series, and their own labels with other names. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -107,7 +107,7 @@ static uint32_t set_of_sample(const struct fixture *fixture, int sample)
     return 0;
 }
 
-/* The value of a label in each sample, "-" for none. */
+/* The value of a label in each sample; "-" for none. */
 static void expect_values(const struct fixture *fixture, const char *name,
                           const char *const wanted[SAMPLES])
 {
@@ -142,13 +142,13 @@ static void a_label_of_the_series_hides_that_of_a_sample(void **state)
     expect_values(*state, "absent", (const char *const[]){"-", "-", "-"});
 }
 
-static void a_samples_name_is_read_as_series_have_it(void **state)
+static void label_names_of_samples_are_normalized_like_those_of_series(void **state)
 {
     expect_values(*state, "thread_name", (const char *const[]){"main", "main", "main"});
     expect_values(*state, "thread.name", (const char *const[]){"main", "main", "main"});
 }
 
-/* Which samples stay, as bits. */
+/* The remaining samples, as bits. */
 static unsigned staying(struct fixture *fixture, const char *filter, const char *selector_text)
 {
     const struct label_filter *rules = NULL;
@@ -174,7 +174,7 @@ static unsigned staying(struct fixture *fixture, const char *filter, const char 
     return found;
 }
 
-static void filters_and_selectors_find_the_same_rows(void **state)
+static void filters_and_selectors_match_the_same_rows(void **state)
 {
     static const struct {
         const char *filter;
@@ -202,8 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_label_of_the_series_hides_that_of_a_sample),
-        TEST(a_samples_name_is_read_as_series_have_it),
-        TEST(filters_and_selectors_find_the_same_rows),
+        TEST(label_names_of_samples_are_normalized_like_those_of_series),
+        TEST(filters_and_selectors_match_the_same_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Profiles of a series with equal times are one snapshot, in whatever parts, order and blocks they
- * come. */
+/* Profiles of a series with equal times are one snapshot, whatever their parts, order and blocks.
+ * */
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"
 #include "store/query/counter_increase.h"
@@ -9,7 +9,7 @@
 
 enum { STACKS = 6, PARTS_MAX = 64 };
 
-/* One profile, in a block of its own: of each stack but the empty one a number, 0 for none. */
+/* One profile, in its own block: a number for each stack but the empty one, 0 for none. */
 struct part {
     int64_t time_ns;
     int64_t values[STACKS];
@@ -134,13 +134,13 @@ static void gain_plainly(int64_t (*snapshots)[STACKS], uint32_t count, int64_t *
 static void counters_gain_the_same_in_any_parts(void **state)
 {
     (void)state;
-    enum { ROUNDS = 300, MOMENTS = 8 };
+    enum { ROUNDS = 300, TIMES = 8 };
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         uint64_t seed = round * UINT64_C(0x9e3779b97f4a7c15);
         struct part parts[PARTS_MAX] = {0};
-        int64_t snapshots[MOMENTS][STACKS] = {0}, gains[STACKS], wanted[STACKS];
+        int64_t snapshots[TIMES][STACKS] = {0}, gains[STACKS], wanted[STACKS];
         uint32_t count = 0;
-        for (uint32_t i = 0; i < MOMENTS; i++) {
+        for (uint32_t i = 0; i < TIMES; i++) {
             for (uint32_t left = 1 + random_below(&seed, 4); left; left--) {
                 struct part *part = &parts[count++];
                 part->time_ns = begin_ns + i * INT64_C(10000000000);
@@ -151,7 +151,7 @@ static void counters_gain_the_same_in_any_parts(void **state)
                 open_part(part);
             }
         }
-        gain_plainly(snapshots, MOMENTS, wanted);
+        gain_plainly(snapshots, TIMES, wanted);
         for (int try = 0; try < 3; try++) {
             find_gains(&seed, parts, count, gains);
             for (uint32_t j = 1; j < STACKS; j++)
@@ -166,8 +166,8 @@ static void counters_gain_the_same_in_any_parts(void **state)
 
 /* ---- fields of granules ---- */
 
-/* A granule notes when its last profile ends, and whether its profiles leave no gap. */
-static void granules_note_the_time_that_their_profiles_cover(void **state)
+/* A granule records when its last profile ends, and whether its profiles are contiguous. */
+static void granules_record_the_covered_time(void **state)
 {
     (void)state;
     enum { ROUNDS = 200 };
@@ -224,8 +224,8 @@ static void granules_note_the_time_that_their_profiles_cover(void **state)
 
 /* ---- blocks of a union ---- */
 
-/* Queries that go series by series use the same blocks again and again. */
-static void a_union_knows_each_block_once(void **state)
+/* Queries that process series one by one use the same blocks repeatedly. */
+static void a_union_contains_each_block_once(void **state)
 {
     (void)state;
     struct part parts[2] = {{.time_ns = begin_ns, .values = {0, 1, 2}},
@@ -248,8 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_gain_the_same_in_any_parts),
-        cmocka_unit_test(granules_note_the_time_that_their_profiles_cover),
-        cmocka_unit_test(a_union_knows_each_block_once),
+        cmocka_unit_test(granules_record_the_covered_time),
+        cmocka_unit_test(a_union_contains_each_block_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Values over time of random profiles: sums add up to the total whatever the steps are, a constant
- * load is the same in all of them, and steps without data are left out. The reference looks at each
- * profile and step by itself. */
+ * load is the same in all of them, and steps without data are left out. The reference computes
+ * each profile and step separately. */
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 
@@ -16,7 +16,7 @@ enum { SERIES_MAX = 4, PROFILES_MAX = 400, STEPS_MAX = 4000 };
 
 struct one_profile {
     int64_t time_ns;
-    int64_t duration_ns; /* 0: it is not sent */
+    int64_t duration_ns; /* 0: not sent */
     int64_t value;
 };
 
@@ -50,8 +50,8 @@ static int64_t random_duration(uint64_t *seed)
     return random_between(seed, CLOCK_NS_PER_S / 10, 100 * CLOCK_NS_PER_S);
 }
 
-/* Windows follow each other, some a little later, as of an agent that reads the clock twice; now
- * and then some are missing, or the cadence is another one. */
+/* Consecutive windows, some slightly late, like those of an agent that reads the clock twice;
+ * sometimes some are missing, or the cadence changes. */
 static void make_series(uint64_t *seed, int64_t begin_ns, int64_t end_ns, struct one_series *series)
 {
     int64_t duration_ns = random_duration(seed), at_ns;
@@ -125,8 +125,8 @@ static struct spread_steps random_steps(uint64_t *seed, int64_t start_ns, int64_
     return steps;
 }
 
-/* In 1 / SPREAD_UNIT, of [from, to) alone: as store/query/spread.h defines it, profile by profile.
- */
+/* The reference for [from, to), in 1 / SPREAD_UNIT, profile by profile, as defined in
+ * store/query/spread.h. */
 static __int128 plain_sum(const struct one_series *series, uint32_t series_count, int64_t from_ns,
                           int64_t to_ns)
 {
@@ -159,7 +159,7 @@ static bool is_covered(const struct one_series *series, uint32_t series_count, i
     return false;
 }
 
-/* Each series has its whole load or none, so that a rate is between those of the series. */
+/* Each series has its whole load or none, so a rate is between those of the series. */
 static void check_steps(const struct one_series *series, uint32_t series_count,
                         const struct spread_steps *steps, const struct sums *sums)
 {
@@ -180,12 +180,12 @@ static void check_steps(const struct one_series *series, uint32_t series_count,
         assert_true(sums->covered_ns[i] <= (uint64_t)(end_ns - begin_ns));
         const double per_ns = (double)sums->sums[i] / SPREAD_UNIT / (double)sums->covered_ns[i];
         assert_true(per_ns <= all_per_ns * 1.01);
-        if (end_ns - begin_ns == steps->step_ns) /* the window's edges can cut steps short */
+        if (end_ns - begin_ns == steps->step_ns) /* the edges of the window can truncate steps */
             assert_true(per_ns >= least_per_ns * 0.99);
     }
 }
 
-/* Some windows, or runs of them, of each series become idle. */
+/* Some windows, or sequences of windows, of each series become idle. */
 static void make_idle(uint64_t *seed, struct one_series *series, uint32_t series_count)
 {
     for (uint32_t i = 0; i < series_count; i++) {
@@ -198,7 +198,7 @@ static void make_idle(uint64_t *seed, struct one_series *series, uint32_t series
     }
 }
 
-/* The time of idle windows is covered as if they had values, in each step and together. */
+/* Idle windows are covered as if they had values, in each step and in total. */
 static void check_idle(uint64_t *seed, struct one_series *series, uint32_t series_count,
                        const struct spread_steps *steps, const struct sums *busy)
 {
@@ -231,13 +231,13 @@ static void sums_are_the_same_in_all_steps(void **state)
             for (uint32_t j = 0; j < series[i].count; j++)
                 total += series[i].profiles[j].value;
         }
-        /* All that there is: the integral is the total. */
+        /* Everything: the integral is the total. */
         struct spread_steps steps =
             random_steps(&seed, begin_ns - 3600 * CLOCK_NS_PER_S, end_ns + 3600 * CLOCK_NS_PER_S);
         sum_up(series, count, &steps, &fine);
         assert_true(fine.total == (__int128)total * SPREAD_UNIT);
         check_steps(series, count, &steps, &fine);
-        /* A part of it: the same sum and average whatever the steps are. */
+        /* A part: the same sum and average whatever the steps are. */
         const int64_t from_ns = random_between(&seed, begin_ns, end_ns - CLOCK_NS_PER_S);
         const int64_t to_ns = random_between(&seed, from_ns + CLOCK_NS_PER_S, end_ns);
         steps = random_steps(&seed, from_ns, to_ns);
@@ -246,7 +246,7 @@ static void sums_are_the_same_in_all_steps(void **state)
         steps = random_steps(&seed, from_ns, to_ns);
         sum_up(series, count, &steps, &coarse);
         assert_true(fine.total == coarse.total);
-        /* Slack is joined where it is small beside a step, too. */
+        /* Small gaps are closed if they are small compared to a step, too. */
         const double differs_ns = fabs((double)fine.all_covered_ns - (double)coarse.all_covered_ns);
         assert_true(differs_ns <= (double)coarse.all_covered_ns * 2 / SPREAD_SLACK_PART +
                                       (double)(to_ns - from_ns) / SPREAD_SLACK_PART);
@@ -255,7 +255,7 @@ static void sums_are_the_same_in_all_steps(void **state)
     }
 }
 
-/* One series: a step has its load, or no data, wherever the step is. */
+/* One series: a step has its load or no data, wherever the step is. */
 static void a_constant_load_is_flat_in_every_step(void **state)
 {
     static struct one_series series;
@@ -273,7 +273,7 @@ static void a_constant_load_is_flat_in_every_step(void **state)
             int64_t from_ns, to_ns;
             spread_find_step(&steps, i, &from_ns, &to_ns);
             if (!sums.covered_ns[i] || to_ns - from_ns < steps.step_ns)
-                continue; /* the window's edges can cut steps short */
+                continue; /* the edges of the window can truncate steps */
             const double per_ns = (double)sums.sums[i] / SPREAD_UNIT / (double)sums.covered_ns[i];
             worst = fmax(worst, fabs(per_ns / series.per_ns - 1));
             assert_true(fabs(per_ns / series.per_ns - 1) <= 0.01);
@@ -284,9 +284,9 @@ static void a_constant_load_is_flat_in_every_step(void **state)
     print_message("a constant load deviates by %.3f %% at most\n", 100 * worst);
 }
 
-/* A profile without a duration covers the time until the next, after which a gap of five intervals
- * is one: at most two of five distances, since where most of the distances around are long that is
- * the cadence. */
+/* A profile without a duration covers the time until the next one. A distance of more than five
+ * intervals is a gap, unless most of the distances around are that long: at most two of five
+ * distances may be gaps. */
 static void profiles_without_a_duration_cover_their_interval(void **state)
 {
     static struct one_series series;
@@ -297,7 +297,7 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
         const int64_t interval_ns = random_between(&seed, 1, 60) * CLOCK_NS_PER_S;
         const int64_t begin_ns = random_between(&seed, 0, 1790000000) * CLOCK_NS_PER_S;
         int64_t at_ns = begin_ns, total = 0;
-        uint32_t since_gaps = 0; /* whether each of the last four distances was one */
+        uint32_t since_gaps = 0; /* whether each of the last four distances was a gap */
         series = (struct one_series){.per_ns = 1.95};
         for (uint32_t i = 0; i < 60; i++) {
             const int64_t value = llround(1.95 * (double)interval_ns);
@@ -329,8 +329,8 @@ static void profiles_without_a_duration_cover_their_interval(void **state)
     }
 }
 
-/* Profiles without a duration of a constant load: their cadence changes after some of them, or
- * two distances alternate, as of two senders. */
+/* Profiles without a duration and with a constant load: their cadence changes at some point, or
+ * two distances alternate, as with two senders. */
 static void make_cadences(uint64_t *seed, int64_t begin_ns, struct one_series *series)
 {
     static const int64_t usual_s[] = {5, 10, 15, 30, 60, 300};
@@ -349,7 +349,7 @@ static void make_cadences(uint64_t *seed, int64_t begin_ns, struct one_series *s
     }
 }
 
-/* Those of the window, and as many around it as their cadence needs. */
+/* The profiles of the window, and as many around it as their cadence needs. */
 static void cut_series(const struct one_series *series, int64_t from_ns, int64_t to_ns,
                        struct one_series *ret_part)
 {
@@ -373,8 +373,8 @@ static void sum_up_part(const struct one_series *series, const struct spread_ste
     sum_up(&part, 1, steps, sums);
 }
 
-/* In windows where profiles follow each other the average is the load, and two windows have what
- * both have together. */
+/* If profiles are contiguous the average is the load, and two windows have together what both
+ * have. */
 static void a_change_of_cadence_changes_no_average(void **state)
 {
     static struct one_series series;
@@ -416,7 +416,7 @@ struct gauges {
     bool is_covered[LEVEL_SECONDS];
 };
 
-/* A pod lives for some time and has a snapshot every so many seconds, now and then after a gap. */
+/* A pod lives for some time and has a snapshot at regular intervals, sometimes after a gap. */
 static void make_pod(uint64_t *seed, struct one_series *pod, struct gauges *gauges)
 {
     int64_t at = random_between(seed, -300, LEVEL_SECONDS - 200);
@@ -467,7 +467,8 @@ static void sum_up_gauges(const struct one_series *pods, uint32_t count,
     spread_fini(&spread);
 }
 
-/* Pods come and go: each step has the integral of their sum and the time of any of them. */
+/* Pods come and go: each step has the integral of their sum and the time in which any of them
+ * exists. */
 static void gauges_are_integrals_for_any_steps(void **state)
 {
     static struct one_series pods[PODS_MAX];
@@ -516,7 +517,7 @@ static void a_profile_alone_without_a_duration_is_in_its_step(void **state)
     assert_int_equal(sums.interval_ns, 0);
 }
 
-/* Each hour has 25 minutes of windows of ten seconds, which one span or each window covers. */
+/* Each hour has 25 minutes of windows of ten seconds, covered by one span or by each window. */
 static uint64_t cover_hours(bool is_in_spans, int64_t step_ns)
 {
     const int64_t day_ns = 86400 * CLOCK_NS_PER_S, window_ns = 10 * CLOCK_NS_PER_S;
@@ -551,7 +552,7 @@ static void gaps_between_spans_stay_gaps_in_steps_of_days(void **state)
     }
 }
 
-/* Ends and products of any profile that a decoder takes stay within their types. */
+/* Ends and products of any valid profile stay within their types. */
 static void durations_of_centuries_overflow_nothing(void **state)
 {
     static struct sums sums;
@@ -573,7 +574,7 @@ static void durations_of_centuries_overflow_nothing(void **state)
     assert_true(sums.all_covered_ns <= (uint64_t)steps.end_ns);
 }
 
-/* The same spans one after the other and together. */
+/* The same spans, one after another and together. */
 static void coverage_is_the_union(void **state)
 {
     (void)state;

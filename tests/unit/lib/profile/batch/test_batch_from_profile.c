@@ -49,7 +49,7 @@ static void each_type_is_a_series(void **state)
     ADD(&maker, "b", 0, 7);
     ADD(&maker, "c", 0, 0);
     ADD(&maker, "d", 2, -3);
-    /* "a" is a string of the profile already, "service_name" is not. */
+    /* The profile contains the string "a" already, but not "service_name". */
     const struct batch_text_label labels[] = {LABEL("service_name", "a"), LABEL("empty", ""),
                                               LABEL("k8s.pod", "x")};
     struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 3};
@@ -111,8 +111,8 @@ static void labels_of_samples_are_sets(void **state)
                         "  main;a thread=other 5\n");
 }
 
-/* More sets than the first table of slots has room for; each is found again. */
-static void many_sets_are_told_apart(void **state)
+/* More label sets than the initial hash table holds; each is found again. */
+static void many_label_sets_are_distinguished(void **state)
 {
     (void)state;
     enum { SETS = 1000 };
@@ -225,7 +225,7 @@ static void spans_become_links(void **state)
                         "  main;c <00000000000000000000000000000000 0000000000000001> 3\n");
 }
 
-static void time_comes_from_outside_where_there_is_none(void **state)
+static void a_profile_without_a_time_gets_one(void **state)
 {
     (void)state;
     static const int64_t times[] = {0, INT64_C(1700000000000000), -5};
@@ -240,7 +240,7 @@ static void time_comes_from_outside_where_there_is_none(void **state)
     }
 }
 
-static void a_time_whose_day_is_no_whole_one_is_refused(void **state)
+static void a_time_outside_the_supported_days_is_refused(void **state)
 {
     (void)state;
     const int64_t day_ns = INT64_C(86400000000000);
@@ -351,8 +351,8 @@ static void profiles_without_samples_are_profiles(void **state)
     assert_batch(of_zero, "goroutines:goroutine:count::{} 1700000000000000000 0 0\n");
 }
 
-/* Those of labels that no sample has are unknown, and the series without labels is only where some
- * sample has none. More series than the limit are no reason to refuse the profile. */
+/* Labels that no sample has are unknown, and the series without labels exists only if a sample has
+ * none. More series than the limit do not make the profile invalid. */
 static void series_of_labels_are_idle_where_samples_have_them(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void series_of_labels_are_idle_where_samples_have_them(void **state)
     }
 }
 
-/* Type, name given or NULL, duration; then the whole id. */
+/* Type, given name or NULL, duration; then the expected id. */
 static void names_and_kinds_follow_the_rules(void **state)
 {
     (void)state;
@@ -457,7 +457,7 @@ static void a_wall_type_names_the_whole_profile(void **state)
                         "wall:wall:ns:::delta{} 1700000000000000000 0 0\n  main;a 3\n");
 }
 
-static void the_senders_word_on_kinds_counts(void **state)
+static void the_kind_given_by_the_sender_has_precedence(void **state)
 {
     (void)state;
     struct maker maker = NEW_MAKER("alloc_space/bytes", "alloc_objects/count", "cpu/ns");
@@ -471,7 +471,7 @@ static void the_senders_word_on_kinds_counts(void **state)
     assert_false(batch->series[2].type.is_delta);
 }
 
-static void wrong_labels_are_named(void **state)
+static void invalid_labels_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -501,10 +501,10 @@ static void wrong_labels_are_named(void **state)
     profile_destroy(profile);
 }
 
-static void names_are_those_of_all_protocols(void **state)
+static void all_protocols_use_the_same_names(void **state)
 {
     (void)state;
-    /* "a-b" is before "a.b" and "a_b"; without a value it is none. */
+    /* "a-b" sorts before "a.b" and "a_b"; a label without a value is ignored. */
     const struct batch_text_label labels[] = {
         LABEL("a_b", "plain"), LABEL("a.b", "dot"),    LABEL("a-b", ""), LABEL("2nd", "x"),
         LABEL("..c", "dots"),  LABEL("\xc3\xa9", "e"), LABEL("A", "y"),
@@ -520,7 +520,7 @@ static void names_are_those_of_all_protocols(void **state)
                         "label 'a_b' is left out: its name becomes that of 'a.b', which counts");
 }
 
-static void the_service_and_what_agrees_are_left_out_for_nothing(void **state)
+static void redundant_labels_cost_nothing(void **state)
 {
     (void)state;
     const struct batch_text_label labels[] = {LABEL("service-name", "same"),
@@ -536,8 +536,8 @@ static void the_service_and_what_agrees_are_left_out_for_nothing(void **state)
     assert_true(batch_labels_compare(SPAN_LITERAL("a"), SPAN_LITERAL("service.name")) > 0);
 }
 
-/* However the source writes that name. */
-static void labels_of_samples_take_the_place_of_the_source_s(void **state)
+/* Even if the source spells the name of the label differently. */
+static void labels_of_samples_replace_those_of_the_source(void **state)
 {
     (void)state;
     const struct batch_text_label labels[] = {LABEL("k8s.pod", "of the source"), LABEL("x", "y")};
@@ -584,7 +584,7 @@ static void limits_hold(void **state)
     assert_int_equal(batch->series_count, 6);
 }
 
-/* ---- files of other projects: ../shared/data, see its README ---- */
+/* ---- files of other projects in ../shared/data (see its README) ---- */
 
 enum { RAW_MAX = 64 << 20, TYPES_MAX = 16 };
 
@@ -615,7 +615,7 @@ static uint64_t read_varint(struct span *rest)
     return number;
 }
 
-/* One field of a message; what is not length-delimited has its number only. */
+/* Reads one field of a message; a field that is not length-delimited has a number only. */
 static uint64_t read_field(struct span *rest, struct span *ret_bytes, uint64_t *ret_number)
 {
     uint64_t tag = read_varint(rest);
@@ -631,7 +631,7 @@ static uint64_t read_field(struct span *rest, struct span *ret_bytes, uint64_t *
     return tag >> 3;
 }
 
-/* Sums and counts of what is not 0, by type, straight from the bytes of the samples. */
+/* Sums and counts of values other than 0, by type, from the bytes of the samples. */
 static void sum_samples(struct span raw, uint64_t *sums, uint32_t *counts)
 {
     struct span bytes;
@@ -713,12 +713,12 @@ int main(void)
         cmocka_unit_test(each_type_is_a_series),
         cmocka_unit_test(strings_stay_canonical),
         cmocka_unit_test(labels_of_samples_are_sets),
-        cmocka_unit_test(many_sets_are_told_apart),
+        cmocka_unit_test(many_label_sets_are_distinguished),
         cmocka_unit_test(chosen_labels_split_series),
         cmocka_unit_test(chosen_labels_of_snapshots_stay_with_samples),
         cmocka_unit_test(spans_become_links),
-        cmocka_unit_test(time_comes_from_outside_where_there_is_none),
-        cmocka_unit_test(a_time_whose_day_is_no_whole_one_is_refused),
+        cmocka_unit_test(a_profile_without_a_time_gets_one),
+        cmocka_unit_test(a_time_outside_the_supported_days_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
         cmocka_unit_test(decimals_have_one_unit_in_all_series),
         cmocka_unit_test(a_type_that_repeats_with_other_decimals_counts_once),
@@ -727,11 +727,11 @@ int main(void)
         cmocka_unit_test(series_of_labels_are_idle_where_samples_have_them),
         cmocka_unit_test(names_and_kinds_follow_the_rules),
         cmocka_unit_test(a_wall_type_names_the_whole_profile),
-        cmocka_unit_test(the_senders_word_on_kinds_counts),
-        cmocka_unit_test(wrong_labels_are_named),
-        cmocka_unit_test(names_are_those_of_all_protocols),
-        cmocka_unit_test(the_service_and_what_agrees_are_left_out_for_nothing),
-        cmocka_unit_test(labels_of_samples_take_the_place_of_the_source_s),
+        cmocka_unit_test(the_kind_given_by_the_sender_has_precedence),
+        cmocka_unit_test(invalid_labels_are_reported),
+        cmocka_unit_test(all_protocols_use_the_same_names),
+        cmocka_unit_test(redundant_labels_cost_nothing),
+        cmocka_unit_test(labels_of_samples_replace_those_of_the_source),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(sums_are_those_of_the_files),
     };

@@ -3,8 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch_subset.h"
 
-/* Three profiles of series 2, 0 and 1 with one, two and one samples, seen at moments of their own.
- */
+/* Three profiles of series 2, 0 and 1 with one, two and one samples, which have timestamps. */
 static struct batch *make_batch(struct arena *arena, bool has_timestamps)
 {
     static const struct batch_series series[] = {
@@ -30,7 +29,7 @@ static struct batch *make_batch(struct arena *arena, bool has_timestamps)
     return batch;
 }
 
-static void what_is_left_out_leaves_nothing(void **state)
+static void omitted_profiles_leave_nothing(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -68,7 +67,7 @@ static void all_and_none_are_possible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_leaves_nothing),
+        cmocka_unit_test(omitted_profiles_leave_nothing),
         cmocka_unit_test(all_and_none_are_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 static void a_sample_lasts_until_the_next(void **state)
 {
     (void)state;
-    /* Times 1100, 1350, 1350 (the clock went back), 1750; the end is at 2000. */
+    /* Times 1100, 1350, 1350 (the clock went back), 1750; the profile ends at 2000. */
     struct profile *profile = decode_text(
         cpuprofile_decode, SPAN_LITERAL("{" TREE ",\"startTime\":1000,\"endTime\":2000,"
                                         "\"samples\":[2,3,5,3],\"timeDeltas\":[100,250,-10,410]}"));
@@ -37,8 +37,8 @@ static void nodes_may_name_their_parents_and_samples_their_times(void **state)
     profile_destroy(profile);
 }
 
-/* Whatever the order of the nodes, each gets the depth of its own stack. */
-static void callees_may_stand_before_their_callers(void **state)
+/* The depth of each node is that of its stack, in any order of the nodes. */
+static void callees_may_precede_their_callers(void **state)
 {
     (void)state;
     static const char text[] =
@@ -67,7 +67,7 @@ static void without_samples_hits_share_the_time(void **state)
     profile_destroy(profile);
 }
 
-static void the_old_form_is_a_tree_with_seconds(void **state)
+static void the_old_format_is_a_tree_with_seconds(void **state)
 {
     (void)state;
     struct profile *profile = decode_text(
@@ -82,7 +82,7 @@ static void the_old_form_is_a_tree_with_seconds(void **state)
     profile_destroy(profile);
 }
 
-static void contradictions_are_named(void **state)
+static void inconsistent_profiles_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -127,8 +127,8 @@ static void too_much_json_is_refused_before_it_is_parsed(void **state)
     assert_refused(cpuprofile_decode, (const char *)text.data, &tree, ERR_TOO_LARGE, "MiB");
 }
 
-/* Two nodes of one function make one stack, but both have to be followed to find that out. */
-static void stacks_that_are_followed_again_count(void **state)
+/* Two nodes of one function are one stack, but both must be followed to detect that. */
+static void repeated_stacks_count_for_the_limit(void **state)
 {
     (void)state;
     static const char text[] = "{\"nodes\":[{\"id\":1,\"hitCount\":1,\"children\":[2,3]},"
@@ -147,12 +147,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_lasts_until_the_next),
         cmocka_unit_test(nodes_may_name_their_parents_and_samples_their_times),
-        cmocka_unit_test(callees_may_stand_before_their_callers),
+        cmocka_unit_test(callees_may_precede_their_callers),
         cmocka_unit_test(without_samples_hits_share_the_time),
-        cmocka_unit_test(the_old_form_is_a_tree_with_seconds),
-        cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(the_old_format_is_a_tree_with_seconds),
+        cmocka_unit_test(inconsistent_profiles_are_refused),
         cmocka_unit_test(too_much_json_is_refused_before_it_is_parsed),
-        cmocka_unit_test(stacks_that_are_followed_again_count),
+        cmocka_unit_test(repeated_stacks_count_for_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void lines_without_a_value_are_skipped_and_counted(void **state)
     profile_destroy(profile);
 }
 
-static void text_with_more_than_a_few_other_lines_is_no_profile(void **state)
+static void text_with_many_other_lines_is_refused(void **state)
 {
     (void)state;
     static const char *const others[] = {"no value", "42", "a;b twelve", "a;b 0x10", "a;b nan"};
@@ -135,7 +135,7 @@ static void decimals_are_kept_by_scaling(void **state)
     profile_destroy(profile);
     profile =
         decode_text(folded_decode, SPAN_LITERAL("a 1e3\nb 2.5e0\nc 25E-2\nd 1e-999999999999\n"));
-    assert_type(profile, 0, "samples", "count/1000000"); /* d, which is as good as nothing */
+    assert_type(profile, 0, "samples", "count/1000000"); /* d is practically zero */
     profile_destroy(profile);
     profile = decode_text(folded_decode, SPAN_LITERAL("a 1e3\nb 2.5e0\nc 25E-2\n"));
     assert_type(profile, 0, "samples", "count/100");
@@ -153,11 +153,11 @@ static void values_at_the_end_of_the_range_are_kept(void **state)
     const int64_t values[] = {INT64_MAX, INT64_MAX, INT64_MIN};
     assert_int_equal(profile->sample_count, 3);
     assert_memory_equal(profile->values, values, sizeof(values));
-    assert_int_equal(profile->comment_count, 1); /* c is more than an integer holds */
+    assert_int_equal(profile->comment_count, 1); /* c exceeds the range of an integer */
     profile_destroy(profile);
 }
 
-static void decimals_give_way_to_large_values(void **state)
+static void large_values_reduce_the_number_of_decimals(void **state)
 {
     (void)state;
     struct profile *profile =
@@ -173,7 +173,7 @@ static void decimals_give_way_to_large_values(void **state)
     profile_destroy(profile);
 }
 
-static void annotations_say_where_a_frame_belongs(void **state)
+static void annotations_determine_the_kind_of_a_frame(void **state)
 {
     (void)state;
     struct profile *profile = decode_text(
@@ -210,14 +210,14 @@ int main(void)
         cmocka_unit_test(equal_stacks_are_added_up),
         cmocka_unit_test(names_keep_blanks_and_recursion_nests),
         cmocka_unit_test(lines_without_a_value_are_skipped_and_counted),
-        cmocka_unit_test(text_with_more_than_a_few_other_lines_is_no_profile),
+        cmocka_unit_test(text_with_many_other_lines_is_refused),
         cmocka_unit_test(frames_may_begin_like_comments),
         cmocka_unit_test(decimals_are_written_as_they_were_read),
         cmocka_unit_test(text_without_any_stack_is_refused),
         cmocka_unit_test(decimals_are_kept_by_scaling),
         cmocka_unit_test(values_at_the_end_of_the_range_are_kept),
-        cmocka_unit_test(decimals_give_way_to_large_values),
-        cmocka_unit_test(annotations_say_where_a_frame_belongs),
+        cmocka_unit_test(large_values_reduce_the_number_of_decimals),
+        cmocka_unit_test(annotations_determine_the_kind_of_a_frame),
         cmocka_unit_test(an_inlined_frame_without_a_caller_is_a_frame),
         cmocka_unit_test(stacks_with_two_values_are_a_comparison),
         cmocka_unit_test(limits_are_kept),

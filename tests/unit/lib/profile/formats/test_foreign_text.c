@@ -11,7 +11,7 @@
 static const struct {
     const char *file;
     const char *tool;
-    const char *way; /* to a profile */
+    const char *way; /* tool that writes a supported format */
 } files[] = {
     {"xdebug.cachegrind", "Xdebug", "Excimer"},
     {"callgrind.out", "callgrind", "perfolio record"},
@@ -118,8 +118,8 @@ static void every_file_is_covered(void **state)
     assert_int_equal(count, sizeof(files) / sizeof(files[0]));
 }
 
-/* What begins as another tool's file does. */
-static void profiles_are_none_of_them(void **state)
+/* Profiles that begin like a file of another tool. */
+static void profiles_are_not_taken_for_foreign_files(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -134,7 +134,7 @@ static void profiles_are_none_of_them(void **state)
     }
     static const struct span pprof[] = {
         {(const uint8_t *)"\x0a\x04\x08\x01\x10\x02", 6}, /* a ValueType */
-        {(const uint8_t *)"\x0a\x00\x0a\x00", 4},         /* empty ones */
+        {(const uint8_t *)"\x0a\x00\x0a\x00", 4},         /* empty messages */
         {(const uint8_t *)"\x0a", 1},
         {(const uint8_t *)"\x0a\x05\x0a", 3},
         {(const uint8_t *)"", 0},
@@ -143,7 +143,7 @@ static void profiles_are_none_of_them(void **state)
         assert_null(foreign_file_find_protobuf(pprof[i]));
 }
 
-static void what_was_accepted_before_is_still_read(void **state)
+static void supported_files_are_still_read(void **state)
 {
     (void)state;
     const struct profile_limits limits = {.was_accepted = true};
@@ -161,7 +161,7 @@ static void what_was_accepted_before_is_still_read(void **state)
     }
 }
 
-static void stacks_are_none_of_them(void **state)
+static void folded_stacks_are_not_taken_for_foreign_files(void **state)
 {
     (void)state;
     static const char *const stacks[] = {"",
@@ -180,9 +180,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_other_tools_are_refused_by_name),
         cmocka_unit_test(every_file_is_covered),
-        cmocka_unit_test(profiles_are_none_of_them),
-        cmocka_unit_test(what_was_accepted_before_is_still_read),
-        cmocka_unit_test(stacks_are_none_of_them),
+        cmocka_unit_test(profiles_are_not_taken_for_foreign_files),
+        cmocka_unit_test(supported_files_are_still_read),
+        cmocka_unit_test(folded_stacks_are_not_taken_for_foreign_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void assert_format(struct span bytes, enum format expected, const char *s
     profile_destroy(profile);
 }
 
-static void formats_are_told_apart_by_content(void **state)
+static void the_content_determines_the_format(void **state)
 {
     (void)state;
     assert_format(span_text(folded), FORMAT_FOLDED, folded);
@@ -50,7 +50,7 @@ static void encode_folded(struct buf *output)
     profile_destroy(profile);
 }
 
-static void pprof_is_taken_raw_gzipped_and_as_zstd(void **state)
+static void pprof_may_be_raw_gzip_or_zstd(void **state)
 {
     (void)state;
     buf_auto raw, packed;
@@ -90,7 +90,7 @@ static enum err_code decode_any(struct span bytes, const struct profile_limits *
     return format_decode(bytes, limits, NULL, ret_profile, err);
 }
 
-static void what_is_not_understood_is_told_so(void **state)
+static void unknown_formats_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -141,7 +141,7 @@ static void a_bomb_is_refused_at_the_limit(void **state)
                    "limit is 10");
 }
 
-static void names_are_found_again(void **state)
+static void names_of_formats_are_found(void **state)
 {
     (void)state;
     for (int i = 0; i < FORMAT_COUNT; i++) {
@@ -155,14 +155,14 @@ static void names_are_found_again(void **state)
     assert_false(format_find(SPAN_LITERAL("pprof2"), &format));
 }
 
-/* Files of other projects, when they are there: ../shared/data, see its README. */
+/* Files of other projects in ../shared/data (see its README), if they exist. */
 static void files_of_other_tools_decode(void **state)
 {
     (void)state;
     static const struct {
         const char *path;
         enum format format;
-        int64_t total; /* of the default sample type, by another reader */
+        int64_t total; /* of the default sample type, as computed by another reader */
     } files[] = {
         {"Chrome-65-simple.cpuprofile", FORMAT_CPUPROFILE, 36317},
         {"Chrome-65-sucrase.cpuprofile", FORMAT_CPUPROFILE, 0},
@@ -195,7 +195,7 @@ static void files_of_other_tools_decode(void **state)
         enum format format;
         assert_int_equal(format_decode(span_of(bytes, size), NULL, &format, &profile, &err), 0);
         assert_int_equal(format, files[i].format);
-        mem_free(bytes); /* the profile does not need them any more */
+        mem_free(bytes); /* the profile does not refer to them */
         arena_auto arena = arena_create();
         const struct view *view;
         const struct view_options options = {.sample_type = SPAN_LITERAL("")};
@@ -210,12 +210,12 @@ static void files_of_other_tools_decode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_are_told_apart_by_content),
-        cmocka_unit_test(pprof_is_taken_raw_gzipped_and_as_zstd),
+        cmocka_unit_test(the_content_determines_the_format),
+        cmocka_unit_test(pprof_may_be_raw_gzip_or_zstd),
         cmocka_unit_test(byte_order_marks_and_utf16_are_understood),
-        cmocka_unit_test(what_is_not_understood_is_told_so),
+        cmocka_unit_test(unknown_formats_are_refused),
         cmocka_unit_test(a_bomb_is_refused_at_the_limit),
-        cmocka_unit_test(names_are_found_again),
+        cmocka_unit_test(names_of_formats_are_found),
         cmocka_unit_test(files_of_other_tools_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 
 #include "lib/profile/formats/json_scan.h"
 
-static void an_object_is_told_from_a_stack_in_braces(void **state)
+static void an_object_is_distinguished_from_a_stack_in_braces(void **state)
 {
     (void)state;
     assert_true(json_scan_is_object(SPAN_LITERAL(" \n{ \"a\": 1}")));
@@ -36,7 +36,7 @@ static void several_members_are_found_in_one_pass(void **state)
     assert_int_equal(json_scan_find_members(text, names, 0), 0);
 }
 
-static void text_that_ends_early_has_no_member_there(void **state)
+static void truncated_text_has_no_member(void **state)
 {
     (void)state;
     static const char *const texts[] = {"{\"", "{\"a", "{\"a\"", "{\"a\\", "{\"b\":\"\\\"", "{}}"};
@@ -50,7 +50,8 @@ static void the_cost_of_a_tree_is_bounded(void **state)
     struct err err;
     struct span plain = SPAN_LITERAL("{\"a\":\"[{[{[{[{,,,,,,,,,,,,,,\"}");
     struct span dense = SPAN_LITERAL("[{},{},{},{},{},{},{},{},{},{}]");
-    assert_int_equal(json_scan_check(plain, 100, &err), ERR_NONE); /* within a string it is text */
+    assert_int_equal(json_scan_check(plain, 100, &err),
+                     ERR_NONE); /* brackets within a string are text */
     assert_int_equal(json_scan_check(plain, plain.size - 1, &err), ERR_TOO_LARGE);
     assert_int_equal(json_scan_check(dense, 100, &err), ERR_TOO_LARGE);
     assert_int_equal(json_scan_check(dense, 1000, &err), ERR_NONE);
@@ -65,10 +66,10 @@ static void the_cost_of_a_tree_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_object_is_told_from_a_stack_in_braces),
+        cmocka_unit_test(an_object_is_distinguished_from_a_stack_in_braces),
         cmocka_unit_test(only_members_of_the_top_level_count),
         cmocka_unit_test(several_members_are_found_in_one_pass),
-        cmocka_unit_test(text_that_ends_early_has_no_member_there),
+        cmocka_unit_test(truncated_text_has_no_member),
         cmocka_unit_test(the_cost_of_a_tree_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

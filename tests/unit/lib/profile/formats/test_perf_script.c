@@ -130,7 +130,7 @@ static void inlined_frames_join_the_frame_below(void **state)
     profile_destroy(profile);
 }
 
-static void a_sample_may_stand_on_one_line(void **state)
+static void a_sample_may_be_one_line(void **state)
 {
     (void)state;
     static const char text[] = "            perf  1234 [000]   1.456789:     250000 cycles:  "
@@ -156,7 +156,7 @@ static void an_address_before_a_stack_is_no_frame(void **state)
 static void both_passes_see_the_same_events(void **state)
 {
     (void)state;
-    /* A record ends the stack, so "tail 12" begins a sample, and its event must have been noted. */
+    /* A record ends the stack, so "tail 12" begins a sample, whose event must be registered. */
     const struct span text = SPAN_LITERAL("a 9 1.5: 3 cycles: \n\t6f1 beta (/a)\n"
                                           "a 9 [000] 2.5: PERF_RECORD_COMM exec: a:9/9\n"
                                           "tail 12\n\t6f1 gamma (/a)\n");
@@ -198,7 +198,7 @@ static void frame_may_be_named_as_a_record(void **state)
     profile_destroy(profile);
 }
 
-static void strange_lines_are_counted(void **state)
+static void unknown_lines_are_counted(void **state)
 {
     (void)state;
     struct profile *profile = decode_text(
@@ -244,12 +244,12 @@ int main(void)
         cmocka_unit_test(each_event_is_a_sample_type),
         cmocka_unit_test(without_periods_events_are_counted),
         cmocka_unit_test(inlined_frames_join_the_frame_below),
-        cmocka_unit_test(a_sample_may_stand_on_one_line),
+        cmocka_unit_test(a_sample_may_be_one_line),
         cmocka_unit_test(an_address_before_a_stack_is_no_frame),
         cmocka_unit_test(both_passes_see_the_same_events),
         cmocka_unit_test(records_of_other_kinds_are_no_samples),
         cmocka_unit_test(frame_may_be_named_as_a_record),
-        cmocka_unit_test(strange_lines_are_counted),
+        cmocka_unit_test(unknown_lines_are_counted),
         cmocka_unit_test(text_of_other_kinds_is_not_taken_for_perf_output),
         cmocka_unit_test(limits_are_kept),
     };

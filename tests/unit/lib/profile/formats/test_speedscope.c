@@ -47,7 +47,7 @@ static void fractions_of_samples_are_kept_by_the_unit(void **state)
         {FILE_OF(SAMPLED("none", "[0.25,3,1e-6]")), "count/1000000",
          "a 0.000001\na;b 0.25\na;b;c 3\n"},
         {FILE_OF(SAMPLED("none", "[2e18,0.25,0.5]")), "count",
-         "a;b 2000000000000000000\na;b;c 1\n"}, /* no room for decimals */
+         "a;b 2000000000000000000\na;b;c 1\n"}, /* too large for decimals */
         {FILE_OF(SAMPLED("none", "[3,2,1]")), "count", "a 1\na;b 3\na;b;c 2\n"},
         {FILE_OF(SAMPLED("none", "[3.0,2,1]")), "count/10", "a 1\na;b 3\na;b;c 2\n"},
         {FILE_OF(EVENTED("none", EVENT("O", "0", "0.1") "," EVENT("O", "1", "0.3") "," EVENT(
@@ -62,7 +62,7 @@ static void fractions_of_samples_are_kept_by_the_unit(void **state)
     }
 }
 
-/* The unit of a type is one for all profiles of the file. */
+/* All profiles of a file use the same unit of a type. */
 static void decimals_are_those_of_all_profiles(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void fractions_that_no_unit_keeps_add_up(void **state)
     assert_stacks(profile, "", "a 7\na;b;c 1\n");
     profile_destroy(profile);
     profile = decode_text(speedscope_decode, SPAN_LITERAL(FILE_OF(SAMPLED("bytes", "[0,0,1.5]"))));
-    assert_stacks(profile, "", "a 2\n"); /* stacks of no value have none of what is left over */
+    assert_stacks(profile, "", "a 2\n"); /* stacks without a value get no part of the rounding */
     profile_destroy(profile);
 }
 
@@ -105,7 +105,7 @@ static void evented_profiles_count_time_between_events(void **state)
     profile_destroy(profile);
 }
 
-static void what_is_open_at_the_end_lasts_until_then(void **state)
+static void open_frames_last_until_the_end(void **state)
 {
     (void)state;
     struct profile *profile =
@@ -129,14 +129,14 @@ static void several_profiles_share_types_by_unit(void **state)
     assert_int_equal(profile->value_type_count, 2);
     assert_type(profile, 0, "time", "nanoseconds");
     assert_type(profile, 1, "space", "bytes");
-    assert_stacks(profile, "", "a 16\na;b 8\n"); /* the one to show first */
+    assert_stacks(profile, "", "a 16\na;b 8\n"); /* the default type */
     assert_stacks_by(profile, "time", "profile",
                      "one;a 4000000000\none;a;b 1000000000\none;a;b;c 2000000000\n"
                      "two;a 5000000\n");
     profile_destroy(profile);
 }
 
-static void contradictions_are_named(void **state)
+static void inconsistent_profiles_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -169,8 +169,8 @@ static void contradictions_are_named(void **state)
         assert_refused(speedscope_decode, cases[i].text, NULL, cases[i].code, cases[i].words);
 }
 
-/* The second profile adds no stack, but its stacks have to be followed to find that out. */
-static void stacks_that_are_followed_again_count(void **state)
+/* The second profile adds no stack, but its stacks must be followed to detect that. */
+static void repeated_stacks_count_for_the_limit(void **state)
 {
     (void)state;
     static const char text[] =
@@ -194,10 +194,10 @@ int main(void)
         cmocka_unit_test(decimals_are_those_of_all_profiles),
         cmocka_unit_test(fractions_that_no_unit_keeps_add_up),
         cmocka_unit_test(evented_profiles_count_time_between_events),
-        cmocka_unit_test(what_is_open_at_the_end_lasts_until_then),
+        cmocka_unit_test(open_frames_last_until_the_end),
         cmocka_unit_test(several_profiles_share_types_by_unit),
-        cmocka_unit_test(contradictions_are_named),
-        cmocka_unit_test(stacks_that_are_followed_again_count),
+        cmocka_unit_test(inconsistent_profiles_are_refused),
+        cmocka_unit_test(repeated_stacks_count_for_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void assert_text(struct span bytes, const char *expected)
     assert_true(span_equal_text(text, expected));
 }
 
-static void marks_are_taken_off_and_utf16_is_converted(void **state)
+static void byte_order_marks_are_removed_and_utf16_is_converted(void **state)
 {
     (void)state;
     assert_text(SPAN_LITERAL("plain"), "plain");
@@ -27,7 +27,7 @@ static void marks_are_taken_off_and_utf16_is_converted(void **state)
     assert_text(SPAN_LITERAL("\xff\xfe\x34\xd8\x1e\xdd"), "\xf0\x9d\x84\x9e");
 }
 
-static void half_a_pair_becomes_the_replacement_character(void **state)
+static void an_unpaired_surrogate_is_replaced(void **state)
 {
     (void)state;
     assert_text(SPAN_LITERAL("\xff\xfe\x34\xd8"), "\xef\xbf\xbd");
@@ -41,7 +41,7 @@ static void half_a_pair_becomes_the_replacement_character(void **state)
                 "a");
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void output_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
     struct span text;
@@ -67,9 +67,9 @@ static void control_characters_make_it_binary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_are_taken_off_and_utf16_is_converted),
-        cmocka_unit_test(half_a_pair_becomes_the_replacement_character),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(byte_order_marks_are_removed_and_utf16_is_converted),
+        cmocka_unit_test(an_unpaired_surrogate_is_replaced),
+        cmocka_unit_test(output_that_does_not_fit_is_refused),
         cmocka_unit_test(control_characters_make_it_binary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

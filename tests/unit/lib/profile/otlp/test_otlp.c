@@ -3,12 +3,12 @@
 
 #include "lib/profile/otlp/otlp.h"
 
-/* ---- requests, by hand ---- */
+/* ---- requests, built by hand ---- */
 
 enum layout { OTLP_1_8, OTLP_1_9, OTLP_1_10, OTLP_1_11, LAYOUTS };
 enum { REQUEST_MAX = 1 << 20 };
 
-/* The dictionary's strings, by name. */
+/* The strings of the dictionary. */
 enum {
     S_EMPTY,
     S_SAMPLES,
@@ -74,7 +74,7 @@ static void put_fixed64(struct buf *buf, uint32_t field, uint64_t number)
     buf_append_u64(buf, number);
 }
 
-/* Of the attribute table: a text, or a number with a unit. */
+/* Adds an entry of the attribute table: a text, or a number with a unit. */
 static void put_attribute(struct buf *dictionary, int64_t key, const char *text, int64_t number)
 {
     buf_auto value, attribute;
@@ -150,7 +150,7 @@ static void put_dictionary(struct buf *dictionary)
 struct sample {
     int64_t stack;
     int64_t link;
-    int64_t attributes[4]; /* ended by 0 */
+    int64_t attributes[4]; /* terminated by 0 */
     int64_t values[4];
     int64_t times[4];
 };
@@ -163,7 +163,7 @@ static size_t count_of(const int64_t numbers[4])
     return count;
 }
 
-/* How lists of numbers are written: the encoding is the sender's choice, per list. */
+/* How lists of numbers are encoded: each sender may choose, for each list. */
 enum packing { PACKED_LISTS, SINGLE_NUMBERS, BOTH, PACKINGS };
 static enum packing packing = PACKED_LISTS;
 
@@ -261,8 +261,7 @@ static void put_request(struct buf *request, struct buf *resource, struct buf *s
     put(request, 2, dictionary);
 }
 
-/* One resource with one profile. */
-/* service is NULL for the dictionary's. */
+/* One resource with one profile. service: NULL for that of the dictionary. */
 static void make_request_of(struct buf *request, enum layout layout, const char *service,
                             const struct sample *samples, size_t count)
 {
@@ -317,9 +316,9 @@ static const char plain_text[] =
     "  main thread.name=worker cpu.logical_number=-3bytes 30\n"
     "   40\n";
 
-/* ---- what is read ---- */
+/* ---- decoding ---- */
 
-static void all_layouts_say_the_same(void **state)
+static void all_layouts_decode_to_the_same_profiles(void **state)
 {
     (void)state;
     for (enum layout layout = OTLP_1_8; layout < LAYOUTS; layout++) {
@@ -376,7 +375,7 @@ static void lists_may_be_packed_or_not_in_all_layouts(void **state)
     }
 }
 
-/* A number of 3 bytes, as writers have it who fill the size of a message in afterwards. */
+/* A length of 3 bytes, as written by encoders that fill in the size of a message afterwards. */
 static void put_wide(struct buf *buf, uint32_t field, struct buf *message)
 {
     wire_varint(buf, (uint64_t)field << 3 | 2);
@@ -479,8 +478,9 @@ static void tables_keep_files_lines_addresses_and_the_best_build_id(void **state
     assert_int_equal(function->start_line, 10);
 }
 
-/* Samples whose only fields are 1 and 2: of 1.10 they would have neither values nor times. */
-static void bare_second_fields_are_values_of_1_9(void **state)
+/* Samples with the fields 1 and 2 only: read as version 1.10 they would have neither values nor
+ * times. */
+static void field_2_alone_is_a_value_of_1_9(void **state)
 {
     (void)state;
     static const struct sample samples[] = {{.stack = 1, .values = {7}},
@@ -492,7 +492,7 @@ static void bare_second_fields_are_values_of_1_9(void **state)
                              "{service_name=checkout} 50 1000 10\n  main;leaf 70\n  main 10\n");
 }
 
-static void attributes_and_times_alone_are_of_1_10(void **state)
+static void attributes_and_times_alone_belong_to_1_10(void **state)
 {
     (void)state;
     static const struct sample samples[] = {{.stack = 1, .attributes = {3}, .times = {5, 6}}};
@@ -576,7 +576,7 @@ static void put_number_of(struct buf *resource, const char *key, uint32_t field,
     put(resource, 1, &message);
 }
 
-/* A request of one sample with that resource and scope; both are emptied. */
+/* A request with one sample and this resource and scope; empties both. */
 static void make_with_attributes(struct buf *request, struct buf *resource, struct buf *scope)
 {
     static const struct sample sample = {.stack = 1, .values = {1}};
@@ -614,7 +614,7 @@ static void attributes_of_every_kind_become_labels(void **state)
                    "service_name=unknown_service:app} 50 1000 10\n  main;leaf 10\n");
 }
 
-static void of_attributes_that_want_one_name_the_first_counts(void **state)
+static void the_first_of_two_attributes_with_the_same_name_counts(void **state)
 {
     (void)state;
     buf_auto request, resource, scope;
@@ -636,7 +636,7 @@ static void of_attributes_that_want_one_name_the_first_counts(void **state)
                         "service_name=unknown_service} 50 1000 10\n  main;leaf 10\n");
 }
 
-static void of_attributes_that_agree_nothing_is_lost(void **state)
+static void equal_attributes_are_no_conflict(void **state)
 {
     (void)state;
     buf_auto request, resource, scope;
@@ -646,14 +646,14 @@ static void of_attributes_that_agree_nothing_is_lost(void **state)
     put_key_value(&resource, 1, "a.b", "same");
     put_key_value(&resource, 1, "c", "resource");
     put_key_value(&scope, 3, "a_b", "same");
-    put_key_value(&scope, 3, "c", "scope"); /* the resource's is taken before */
+    put_key_value(&scope, 3, "c", "scope"); /* the label of the resource has precedence */
     make_with_attributes(&request, &resource, &scope);
     assert_decodes(&request, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{a_b=same,"
                              "c=resource,service_name=unknown_service} 50 1000 10\n"
                              "  main;leaf 10\n");
 }
 
-/* What its profiles are dropped for. */
+/* The reason for which its profiles are dropped. */
 static void assert_context_refused(const char *key, const char *value, const char *words)
 {
     struct otlp_result result;
@@ -673,7 +673,7 @@ static void assert_context_refused(const char *key, const char *value, const cha
         fail_msg("%s", result.message);
 }
 
-static void an_attribute_that_is_given_twice_is_refused(void **state)
+static void a_duplicate_attribute_is_refused(void **state)
 {
     (void)state;
     assert_context_refused("pod", "a", "attribute 'pod' of its resource or scope is given twice");
@@ -714,7 +714,7 @@ static void names_and_values_of_attributes_are_utf8(void **state)
     }
 }
 
-/* Both forms at once: the plain text counts. */
+/* both forms: the plain text has precedence */
 static void a_plain_text_is_preferred_to_a_reference(void **state)
 {
     (void)state;
@@ -735,9 +735,9 @@ static void a_plain_text_is_preferred_to_a_reference(void **state)
                              "service_name=unknown_service} 50 1000 10\n  main;leaf 10\n");
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-/* A request of two profiles, of which the first has a wrong sample and the second is whole. */
+/* A request with two profiles, of which the first has an invalid sample and the second is valid. */
 static void assert_dropped(const struct sample *wrong, enum layout layout, const char *words)
 {
     static const struct sample good = {.stack = 1, .values = {1}};
@@ -751,7 +751,7 @@ static void assert_dropped(const struct sample *wrong, enum layout layout, const
     STACK(&dictionary, 1, 77);              /* stack 3: no such location */
     put_location(&dictionary, 9, 0, 1);     /* location 3: no such mapping */
     STACK(&dictionary, 1, 3);               /* stack 4 */
-    wire_text(&dictionary, 7, "\x0a\x05");  /* stack 5: cut short */
+    wire_text(&dictionary, 7, "\x0a\x05");  /* stack 4: truncated */
     WIRE(&dictionary, 6, 1, 99);            /* attribute 7: no such key */
     wire_text(&dictionary, 4, "\x0a\x01x"); /* link 2: an id of one byte */
     put_profile(&scope, layout, (const struct sample[]){good, *wrong}, 2);
@@ -768,7 +768,7 @@ static void assert_dropped(const struct sample *wrong, enum layout layout, const
                         "{service_name=unknown_service} 50 1000 10\n  main;leaf 10\n");
 }
 
-static void a_wrong_profile_is_dropped_and_named_and_the_others_stay(void **state)
+static void an_invalid_profile_is_dropped_and_reported_and_the_others_stay(void **state)
 {
     (void)state;
     static const struct {
@@ -797,7 +797,7 @@ static void a_wrong_profile_is_dropped_and_named_and_the_others_stay(void **stat
     }
 }
 
-static void a_profile_cut_short_is_dropped_alone(void **state)
+static void only_a_truncated_profile_is_dropped(void **state)
 {
     (void)state;
     static const struct sample good = {.stack = 1, .values = {1}};
@@ -809,8 +809,8 @@ static void a_profile_cut_short_is_dropped_alone(void **state)
     buf_init(&dictionary, REQUEST_MAX);
     put_dictionary(&dictionary);
     put_profile(&scope, OTLP_1_11, &good, 1);
-    wire_text(&scope, 2, "\x12\x7f");  /* a sample of 127 bytes that is not there */
-    wire_text(&scope, 2, "\x1a\x01x"); /* a time of the wrong type */
+    wire_text(&scope, 2, "\x12\x7f");  /* a sample of 127 bytes that is missing */
+    wire_text(&scope, 2, "\x1a\x01x"); /* a time with a wrong wire type */
     WIRE(&scope, 2, 6, 1);             /* no type */
     put_request(&request, &resource, &scope, &dictionary);
     batch_auto batch = decode(&request, NULL, &result);
@@ -856,7 +856,7 @@ static void assert_refused(const struct buf *request, const struct profile_limit
     assert_null(batch);
 }
 
-static void a_request_malformed_as_a_whole_is_refused(void **state)
+static void a_malformed_request_is_refused(void **state)
 {
     (void)state;
     buf_auto request;
@@ -876,7 +876,7 @@ static void a_request_malformed_as_a_whole_is_refused(void **state)
     assert_refused(&request, NULL, ERR_INVALID, "not an OTLP ExportProfilesServiceRequest");
 }
 
-/* The value of the label whose name ends so, of the batch's first series. */
+/* Checks the value of the first series' label whose name ends with name. */
 static void check_cut(struct buf *request, const char *name, const char *begin)
 {
     struct otlp_result result;
@@ -896,7 +896,7 @@ static void check_cut(struct buf *request, const char *name, const char *begin)
     assert_true(is_there);
 }
 
-static void values_that_are_too_long_stay_apart(void **state)
+static void values_that_are_too_long_stay_distinct(void **state)
 {
     (void)state;
     buf_auto one, other;
@@ -916,7 +916,7 @@ static void values_that_are_too_long_stay_apart(void **state)
                             profile_string(b->tables, b->series_labels[0].value)));
 }
 
-static void limits_are_met_at_the_door(void **state)
+static void limits_are_checked_while_decoding(void **state)
 {
     (void)state;
     buf_auto request;
@@ -974,10 +974,11 @@ static const char json_request[] =
     "\"unitStrindex\":9}],\"stackTable\":[{},{\"locationIndices\":[2,1]},"
     "{\"locationIndices\":[1]}]}}";
 
-static void json_says_what_protobuf_says(void **state)
+static void json_and_protobuf_decode_to_the_same_profiles(void **state)
 {
     (void)state;
-    const struct otlp_options kept = {.is_raw_kept = true}; /* it is, and no string lies in it */
+    const struct otlp_options kept = {
+        .is_raw_kept = true}; /* the raw profile is kept, and no string points into it */
     static const char *const names[][2] = {{"samples", "lines"}, {"sample", "line"}};
     for (size_t i = 0; i < COUNT(names); i++) {
         struct batch *batch = NULL;
@@ -995,7 +996,7 @@ static void json_says_what_protobuf_says(void **state)
     }
 }
 
-static void wrong_json_is_refused(void **state)
+static void invalid_json_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -1025,9 +1026,9 @@ static void wrong_json_is_refused(void **state)
     }
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-static void answers_name_what_was_dropped(void **state)
+static void responses_name_dropped_profiles(void **state)
 {
     (void)state;
     struct otlp_result result = {0};
@@ -1060,7 +1061,7 @@ static void statuses_have_a_code_and_a_message(void **state)
     assert_true(span_equal_text(buf_span(&body), "{\"code\":14,\"message\":\"\\\"later\\\"\"}"));
 }
 
-static void answers_can_be_read_again(void **state)
+static void responses_can_be_decoded(void **state)
 {
     (void)state;
     struct otlp_result result = {.rejected_profiles = 300, .message = "why"};
@@ -1086,32 +1087,32 @@ static void answers_can_be_read_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_layouts_say_the_same),
+        cmocka_unit_test(all_layouts_decode_to_the_same_profiles),
         cmocka_unit_test(lists_may_be_packed_or_not_in_all_layouts),
         cmocka_unit_test(requests_of_async_profiler_are_read),
         cmocka_unit_test(tables_keep_files_lines_addresses_and_the_best_build_id),
-        cmocka_unit_test(bare_second_fields_are_values_of_1_9),
-        cmocka_unit_test(attributes_and_times_alone_are_of_1_10),
+        cmocka_unit_test(field_2_alone_is_a_value_of_1_9),
+        cmocka_unit_test(attributes_and_times_alone_belong_to_1_10),
         cmocka_unit_test(numbers_may_come_one_by_one),
         cmocka_unit_test(samples_of_several_services_are_several_series),
         cmocka_unit_test(attributes_of_every_kind_become_labels),
-        cmocka_unit_test(of_attributes_that_want_one_name_the_first_counts),
-        cmocka_unit_test(of_attributes_that_agree_nothing_is_lost),
-        cmocka_unit_test(an_attribute_that_is_given_twice_is_refused),
+        cmocka_unit_test(the_first_of_two_attributes_with_the_same_name_counts),
+        cmocka_unit_test(equal_attributes_are_no_conflict),
+        cmocka_unit_test(a_duplicate_attribute_is_refused),
         cmocka_unit_test(names_and_values_of_attributes_are_utf8),
         cmocka_unit_test(a_plain_text_is_preferred_to_a_reference),
-        cmocka_unit_test(a_wrong_profile_is_dropped_and_named_and_the_others_stay),
-        cmocka_unit_test(a_profile_cut_short_is_dropped_alone),
+        cmocka_unit_test(an_invalid_profile_is_dropped_and_reported_and_the_others_stay),
+        cmocka_unit_test(only_a_truncated_profile_is_dropped),
         cmocka_unit_test(long_lists_of_rejections_are_cut),
-        cmocka_unit_test(a_request_malformed_as_a_whole_is_refused),
-        cmocka_unit_test(values_that_are_too_long_stay_apart),
-        cmocka_unit_test(limits_are_met_at_the_door),
+        cmocka_unit_test(a_malformed_request_is_refused),
+        cmocka_unit_test(values_that_are_too_long_stay_distinct),
+        cmocka_unit_test(limits_are_checked_while_decoding),
         cmocka_unit_test(an_empty_request_is_an_empty_batch),
-        cmocka_unit_test(json_says_what_protobuf_says),
-        cmocka_unit_test(wrong_json_is_refused),
-        cmocka_unit_test(answers_name_what_was_dropped),
+        cmocka_unit_test(json_and_protobuf_decode_to_the_same_profiles),
+        cmocka_unit_test(invalid_json_is_refused),
+        cmocka_unit_test(responses_name_dropped_profiles),
         cmocka_unit_test(statuses_have_a_code_and_a_message),
-        cmocka_unit_test(answers_can_be_read_again),
+        cmocka_unit_test(responses_can_be_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

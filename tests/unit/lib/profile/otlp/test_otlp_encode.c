@@ -6,8 +6,8 @@
 #include "lib/profile/otlp/otlp_wire.h"
 #include "lib/profile/profile_builder.h"
 
-/* Two resources, a named and a bare location, a label; what the decoder makes of it is asked for.
- */
+/* Two resources, a location with a name and one without, a label; the tests decode the encoded
+ * profile. */
 static struct profile *make_profile(void)
 {
     profile_builder_auto builder = profile_builder_create(NULL);
@@ -69,7 +69,7 @@ static void the_decoder_reads_what_was_encoded(void **state)
         assert_int_equal(one->time_ns, 1700000000000000000);
         assert_int_equal(one->duration_ns, 5000000000);
         assert_int_equal(one->sample_count, 1);
-        /* Samples times period: processor time. */
+        /* Samples times period: CPU time. */
         assert_int_equal(batch->samples[one->first_sample].value, 10 * (3 + i));
         const struct batch_label_set *set =
             &batch->label_sets[batch->samples[one->first_sample].label_set];
@@ -89,7 +89,7 @@ static void the_decoder_reads_what_was_encoded(void **state)
     profile_destroy(profile);
 }
 
-/* Of two samples one has a value of each type. */
+/* Of two samples, each has a value of another type. */
 static void each_value_type_is_a_profile_of_the_samples_that_have_it(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void each_value_type_is_a_profile_of_the_samples_that_have_it(void **stat
     profile_destroy(profile);
 }
 
-/* The nth field of that number in a message; all of them must be well-formed. */
+/* The nth field with this id in a message whose fields must all be well-formed. */
 static struct wire_field field_of(struct span message, uint32_t id, uint32_t nth)
 {
     const uint8_t *at = message.data, *end = message.data + message.size;
@@ -147,7 +147,7 @@ static struct wire_field field_of(struct span message, uint32_t id, uint32_t nth
     return (struct wire_field){0};
 }
 
-/* What profile.frame.type says of a location of the dictionary; empty: nothing. */
+/* The value of profile.frame.type of a location in the dictionary, or empty. */
 static struct span frame_type_of(struct span dictionary, uint32_t location)
 {
     const struct span message = field_of(dictionary, TABLE_LOCATION, location).bytes;
@@ -161,7 +161,7 @@ static struct span frame_type_of(struct span dictionary, uint32_t location)
     return field_of(field_of(attribute, ATTRIBUTE_VALUE, 0).bytes, ANY_STRING, 0).bytes;
 }
 
-static void frames_say_what_runs_them(void **state)
+static void frames_have_the_type_of_their_runtime(void **state)
 {
     (void)state;
     static const char *const files[] = {"/bin/app", "[kernel.kallsyms]", "[cpython]", "[vdso]",
@@ -217,7 +217,7 @@ static void all_strings_are_utf8(void **state)
     profile_destroy(profile);
 }
 
-/* Of the types that a resource says, where no sample has a value of them, and of a time before. */
+/* A resource gets a profile for each type of which it has no value, with an earlier time. */
 static void idle_resources_have_profiles_without_samples(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void idle_resources_have_profiles_without_samples(void **state)
     profile_destroy(profile);
 }
 
-static void a_label_that_names_no_resource_is_refused(void **state)
+static void a_label_without_a_resource_is_refused(void **state)
 {
     (void)state;
     struct profile *profile = make_profile();
@@ -267,7 +267,7 @@ static void a_label_that_names_no_resource_is_refused(void **state)
     profile_destroy(profile);
 }
 
-static void what_does_not_fit_is_said(void **state)
+static void a_batch_that_does_not_fit_is_an_error(void **state)
 {
     (void)state;
     struct profile *profile = make_profile();
@@ -283,11 +283,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_decoder_reads_what_was_encoded),
         cmocka_unit_test(each_value_type_is_a_profile_of_the_samples_that_have_it),
-        cmocka_unit_test(frames_say_what_runs_them),
+        cmocka_unit_test(frames_have_the_type_of_their_runtime),
         cmocka_unit_test(all_strings_are_utf8),
         cmocka_unit_test(idle_resources_have_profiles_without_samples),
-        cmocka_unit_test(a_label_that_names_no_resource_is_refused),
-        cmocka_unit_test(what_does_not_fit_is_said),
+        cmocka_unit_test(a_label_without_a_resource_is_refused),
+        cmocka_unit_test(a_batch_that_does_not_fit_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void put_varint(struct buf *bytes, uint64_t number)
     buf_append_byte(bytes, (uint8_t)number);
 }
 
-/* Both ways; the bytes end where what is allocated ends, for sanitizers. */
+/* Encodes and decodes; the bytes end at the end of the allocation, for sanitizers. */
 static uint32_t *read_both(struct span bytes, uint64_t limit, uint32_t *entries)
 {
     static const uint8_t none[1];
@@ -68,7 +68,7 @@ static void numbers_are_read_as_they_were_written(void **state)
     }
 }
 
-static void any_bytes_are_read_alike_or_refused_by_both(void **state)
+static void both_readers_agree_on_any_bytes(void **state)
 {
     (void)state;
     uint64_t seed = 42;
@@ -84,7 +84,7 @@ static void any_bytes_are_read_alike_or_refused_by_both(void **state)
     }
 }
 
-static void numbers_cut_short_and_of_nothing_are_refused(void **state)
+static void truncated_and_empty_numbers_are_refused(void **state)
 {
     (void)state;
     uint32_t entries[BYTES_MAX + OTLP_INDEXES_SLACK];
@@ -99,8 +99,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_as_they_were_written),
-        cmocka_unit_test(any_bytes_are_read_alike_or_refused_by_both),
-        cmocka_unit_test(numbers_cut_short_and_of_nothing_are_refused),
+        cmocka_unit_test(both_readers_agree_on_any_bytes),
+        cmocka_unit_test(truncated_and_empty_numbers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static bool holds(const struct buf *buf, const char *text)
     return memmem(buf->data, buf->size, text, strlen(text)) != NULL;
 }
 
-static void values_are_written_as_people_read_them(void **state)
+static void values_are_formatted_for_people(void **state)
 {
     (void)state;
     static const struct {
@@ -74,7 +74,7 @@ static void values_are_written_as_people_read_them(void **state)
         {1001e6, "count/1000000", "1,001"},
         {-2e9, "nanoseconds", "-2 s"},
         {3, "", "3"},
-        /* Rounding reaches the next unit or digit. */
+        /* Rounding carries into the next unit or digit. */
         {999.7e6, "nanoseconds", "1.00 s"},
         {999.4e6, "nanoseconds", "999 ms"},
         {59.97e9, "nanoseconds", "1.00 min"},
@@ -105,7 +105,7 @@ static void shares_have_the_digits_of_the_page(void **state)
         assert_string_equal(picture_percent(cases[i].percent, text), cases[i].text);
 }
 
-static void svg_holds_every_wide_frame_and_no_markup_of_names(void **state)
+static void svg_contains_every_wide_frame_and_escapes_names(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -128,7 +128,7 @@ static void svg_holds_every_wide_frame_and_no_markup_of_names(void **state)
     profile_destroy(profile);
 }
 
-static void what_svg_cuts_off_is_said(void **state)
+static void svg_reports_omitted_levels(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -145,7 +145,7 @@ static void what_svg_cuts_off_is_said(void **state)
     profile_destroy(profile);
 }
 
-/* A label's "/api/v1/thing" is no path before a function's name. */
+/* "/api/v1/thing" in a label is not the path of a function. */
 static void values_of_labels_are_not_shortened(void **state)
 {
     (void)state;
@@ -167,8 +167,8 @@ static void values_of_labels_are_not_shortened(void **state)
     profile_destroy(profile);
 }
 
-/* 500 functions of two pixels, each calling one of less than a hundredth of a pixel. */
-static void what_is_too_narrow_for_svg_is_said(void **state)
+/* 500 functions of two pixels, each with a callee of less than a hundredth of a pixel. */
+static void boxes_that_are_too_narrow_for_svg_are_counted(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -343,8 +343,8 @@ static void a_diff_is_drawn_in_its_own_colours(void **state)
     profile_destroy(b);
 }
 
-/* Rows of a table in tests/, cut at its tabs; the texts are those of line. Returns how many there
- * are, 0 at the end. */
+/* Reads a row of a table in tests/ into line, split at tabs. Returns the number of cells, 0 at the
+ * end. */
 static size_t read_row(FILE *table, char line[2048], char *cells[], size_t most)
 {
     while (fgets(line, 2048, table)) {
@@ -362,7 +362,7 @@ static size_t read_row(FILE *table, char line[2048], char *cells[], size_t most)
     return 0;
 }
 
-static void colours_are_the_pages(void **state)
+static void colours_equal_those_of_the_page(void **state)
 {
     (void)state;
     struct picture_theme themes[2];
@@ -386,7 +386,7 @@ static void colours_are_the_pages(void **state)
     fclose(table);
 }
 
-static void packages_are_those_of_the_page(void **state)
+static void packages_equal_those_of_the_page(void **state)
 {
     (void)state;
     char line[2048], *cells[4];
@@ -401,7 +401,7 @@ static void packages_are_those_of_the_page(void **state)
         if (!span_equal_text(made, cells[3]))
             fail_msg("%s: %.*s, not %s", cells[0], (int)made.size, (const char *)made.data,
                      cells[3]);
-        /* Each part of a name: nothing beyond it is read. */
+        /* Every prefix of the name: nothing after it is read. */
         for (size_t size = 0; size < frame.name.size; size++) {
             uint8_t *part = mem_new(uint8_t, size + 1);
             memcpy(part, cells[0], size);
@@ -413,7 +413,7 @@ static void packages_are_those_of_the_page(void **state)
     fclose(table);
 }
 
-static void a_font_that_is_none_is_refused(void **state)
+static void an_invalid_font_is_refused(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -429,20 +429,20 @@ static void a_font_that_is_none_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_written_as_people_read_them),
+        cmocka_unit_test(values_are_formatted_for_people),
         cmocka_unit_test(shares_have_the_digits_of_the_page),
-        cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
-        cmocka_unit_test(what_svg_cuts_off_is_said),
+        cmocka_unit_test(svg_contains_every_wide_frame_and_escapes_names),
+        cmocka_unit_test(svg_reports_omitted_levels),
         cmocka_unit_test(values_of_labels_are_not_shortened),
-        cmocka_unit_test(what_is_too_narrow_for_svg_is_said),
+        cmocka_unit_test(boxes_that_are_too_narrow_for_svg_are_counted),
         cmocka_unit_test(children_fit_into_their_parents_with_negative_values_too),
         cmocka_unit_test(png_has_its_size_and_a_palette),
         cmocka_unit_test(a_busy_png_stays_small),
         cmocka_unit_test(a_normalised_diff_is_laid_out_before_it_is_rounded),
         cmocka_unit_test(a_diff_is_drawn_in_its_own_colours),
-        cmocka_unit_test(colours_are_the_pages),
-        cmocka_unit_test(packages_are_those_of_the_page),
-        cmocka_unit_test(a_font_that_is_none_is_refused),
+        cmocka_unit_test(colours_equal_those_of_the_page),
+        cmocka_unit_test(packages_equal_those_of_the_page),
+        cmocka_unit_test(an_invalid_font_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Forms of names: the table that the page's test reads, too. */
+/* Short forms of names, from a table that the test of the page also reads. */
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -23,7 +23,7 @@ static void assert_forms(const char *row)
     }
 }
 
-static void names_get_shorter_as_in_the_page(void **state)
+static void names_are_shortened_as_in_the_page(void **state)
 {
     (void)state;
     char row[1024];
@@ -41,8 +41,8 @@ static void names_get_shorter_as_in_the_page(void **state)
     assert_true(count > 80);
 }
 
-/* Every beginning and end of every name: nothing is read beyond them, and no form is longer. */
-static void parts_of_names_have_forms_too(void **state)
+/* Every prefix and suffix of every name: nothing outside is read, and no short form is longer. */
+static void parts_of_names_have_short_forms(void **state)
 {
     (void)state;
     char row[1024];
@@ -68,8 +68,8 @@ static void parts_of_names_have_forms_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_get_shorter_as_in_the_page),
-        cmocka_unit_test(parts_of_names_have_forms_too),
+        cmocka_unit_test(names_are_shortened_as_in_the_page),
+        cmocka_unit_test(parts_of_names_have_short_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* One type, one function, one location, one sample of depth 2; tests add to it. */
+/* One type, one function, one location, one sample of depth 2; tests append to it. */
 static void put_strings(struct buf *raw)
 {
     static const char *const strings[] = {"", "cpu", "nanoseconds", "main", "main.c", "other"};
@@ -39,7 +39,7 @@ static void assert_malformed(const struct buf *raw, enum err_code code, const ch
     assert_null(profile);
 }
 
-/* Decodes what a test has written behind the small profile and expects a refusal. */
+/* Appends fields to the small profile and expects a refusal. */
 #define ASSERT_REFUSED(words, ...)                                                                 \
     do {                                                                                           \
         buf_auto raw;                                                                              \
@@ -145,7 +145,7 @@ static void unknown_fields_are_skipped(void **state)
     profile_destroy(decode(&raw));
 }
 
-/* As writers of .NET do: proto3 leaves numbers out that are 0. */
+/* As written in .NET: proto3 omits numbers that are 0. */
 static void ids_of_functions_and_locations_may_begin_at_0(void **state)
 {
     (void)state;
@@ -216,15 +216,17 @@ static void refuses_what_is_cut_short(void **state)
                    buf_append(&raw, "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12));
 }
 
-/* Every prefix of a good profile is refused or is a good profile, and never reads past its end. */
-static void no_prefix_is_read_past_its_end(void **state)
+/* Every prefix of a valid profile is refused or valid, and nothing after its end is read. */
+static void nothing_is_read_after_a_prefix(void **state)
 {
     (void)state;
     buf_auto raw;
     buf_init(&raw, 1 << 16);
     put_small(&raw);
     for (size_t size = 0; size < raw.size; size++) {
-        uint8_t *exact = malloc(size ? size : 1); /* so that the address sanitizer can tell */
+        uint8_t *exact = malloc(
+            size ? size
+                 : 1); /* of the exact size, so that AddressSanitizer detects reads beyond it */
         memcpy(exact, raw.data, size);
         struct profile *profile = NULL;
         struct err err;
@@ -273,7 +275,8 @@ static void limits_are_kept(void **state)
     assert_limited(&(struct profile_limits){.memory_bytes = 100}, "bytes when decoded");
 }
 
-/* Labels of two bytes each would take sixteen times the file's size: refused before that. */
+/* Labels of two bytes each would need sixteen times the size of the file, so they are refused
+ * first. */
 static void empty_messages_do_not_multiply(void **state)
 {
     (void)state;
@@ -292,7 +295,7 @@ static void empty_messages_do_not_multiply(void **state)
     assert_null(profile);
 }
 
-/* Everything the format has, written by hand, survives decoding and encoding. */
+/* A profile with every field of the format survives decoding and encoding. */
 static void put_everything(struct buf *raw)
 {
     put_small(raw);
@@ -349,7 +352,7 @@ static void assert_everything(const struct profile *profile)
     assert_true(span_equal_text(profile->strings[profile->doc_url], "other"));
 }
 
-static void everything_survives_a_round_trip(void **state)
+static void all_fields_survive_a_round_trip(void **state)
 {
     (void)state;
     buf_auto raw, first, second;
@@ -382,7 +385,7 @@ static void an_encoding_that_does_not_fit_is_refused(void **state)
     profile_destroy(profile);
 }
 
-static void sniffing_looks_at_the_whole(void **state)
+static void detection_checks_the_whole_file(void **state)
 {
     (void)state;
     buf_auto raw;
@@ -407,13 +410,13 @@ int main(void)
         cmocka_unit_test(ids_of_functions_and_locations_may_begin_at_0),
         cmocka_unit_test(refuses_what_is_inconsistent),
         cmocka_unit_test(refuses_what_is_cut_short),
-        cmocka_unit_test(no_prefix_is_read_past_its_end),
+        cmocka_unit_test(nothing_is_read_after_a_prefix),
         cmocka_unit_test(needs_types_and_strings),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(empty_messages_do_not_multiply),
-        cmocka_unit_test(everything_survives_a_round_trip),
+        cmocka_unit_test(all_fields_survive_a_round_trip),
         cmocka_unit_test(an_encoding_that_does_not_fit_is_refused),
-        cmocka_unit_test(sniffing_looks_at_the_whole),
+        cmocka_unit_test(detection_checks_the_whole_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

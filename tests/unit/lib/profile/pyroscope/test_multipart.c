@@ -7,7 +7,7 @@
 #define TYPE "multipart/form-data; boundary=b"
 #define PART(name) "Content-Disposition: form-data; name=\"" name "\"\r\n"
 
-/* "name=body|" of each part; or "!" and what the error says, among other words. */
+/* expected: "name=body|" for each part, or "!" and a part of the error message. */
 static void assert_parts(const char *type, const char *body, const char *expected)
 {
     struct multipart multipart;
@@ -62,7 +62,7 @@ static void bodies_may_be_empty_or_look_like_boundaries(void **state)
     assert_parts(TYPE, "--bb\r\n\r\n--b--", "");
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_what_is_wrong(void **state)
 {
     (void)state;
     assert_false(multipart_is_form(span_of(NULL, 0)));
@@ -133,7 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_parts),
         cmocka_unit_test(bodies_may_be_empty_or_look_like_boundaries),
-        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(reports_what_is_wrong),
         cmocka_unit_test(limits_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Requests in the shapes that agents and scripts post to /ingest, and what becomes of them. */
+/* Requests as agents and scripts post them to /ingest, and the resulting profiles. */
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/maker.h"
 
@@ -23,7 +23,7 @@ static struct pyroscope_ingest_query parse(struct arena *arena, const char *text
     return query;
 }
 
-/* What a request becomes, as text; NULL expects no profile in it. */
+/* Compares the profile of a request, as text; NULL: no profile. */
 static void assert_ingest(const char *query_text, const char *content_type, struct span body,
                           const char *expected)
 {
@@ -87,7 +87,7 @@ static void put_part(struct buf *body, const char *name, const char *filename)
 
 /* ---- agents ---- */
 
-/* pyroscope-go: heap of the last 15 s with types said, times in nanoseconds. */
+/* pyroscope-go: heap of the last 15 s with explicit types, times in nanoseconds. */
 static void reads_what_go_sends(void **state)
 {
     (void)state;
@@ -115,8 +115,9 @@ static void reads_what_go_sends(void **state)
                   "  main;work 4096\n");
 }
 
-/* The same agent's block profile, which only the names to display tell from a mutex profile. */
-static void names_to_display_tell_profiles_apart(void **state)
+/* The block profile of the same agent; only its display names distinguish it from a mutex profile.
+ * */
+static void display_names_distinguish_profiles(void **state)
 {
     (void)state;
     static const struct {
@@ -150,7 +151,7 @@ static void names_to_display_tell_profiles_apart(void **state)
     }
 }
 
-/* @pyroscope/nodejs: one part, times in seconds, wall time with CPU beside it. */
+/* @pyroscope/nodejs: one part, times in seconds, wall time together with CPU time. */
 static void reads_what_node_sends(void **state)
 {
     (void)state;
@@ -218,7 +219,7 @@ static void folded_stacks_are_time(void **state)
                   "  main;a 15000000\n  main;b 10000000\n");
 }
 
-static void names_say_what_is_counted(void **state)
+static void names_determine_the_type(void **state)
 {
     (void)state;
     static const struct {
@@ -265,7 +266,7 @@ static void lines_count_one_each(void **state)
                   expected);
 }
 
-/* With the time that it is of; types of pprof are not known without it. */
+/* With a time; without a profile, the types of pprof are unknown. */
 static void an_empty_body_is_idle_time(void **state)
 {
     (void)state;
@@ -300,8 +301,8 @@ static void an_empty_body_is_idle_time(void **state)
 
 /* ---- parameters ---- */
 
-/* Seconds, or what the digits say: as Pyroscope reads them. */
-static void times_have_the_unit_that_their_digits_say(void **state)
+/* Seconds or smaller units, by the number of digits, like Pyroscope. */
+static void the_number_of_digits_determines_the_unit_of_a_time(void **state)
 {
     (void)state;
     static const struct {
@@ -360,7 +361,7 @@ static void reads_parameters(void **state)
     }
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_what_is_wrong(void **state)
 {
     (void)state;
     struct span stacks = SPAN_LITERAL("a 1");
@@ -386,7 +387,7 @@ static void says_what_is_wrong(void **state)
     assert_refused("name=a", FORM_TYPE, stacks, ERR_INVALID, "boundary is nowhere");
 }
 
-static void forms_are_checked(void **state)
+static void multipart_forms_are_checked(void **state)
 {
     (void)state;
     buf_auto body;
@@ -435,17 +436,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_go_sends),
-        cmocka_unit_test(names_to_display_tell_profiles_apart),
+        cmocka_unit_test(display_names_distinguish_profiles),
         cmocka_unit_test(reads_what_node_sends),
         cmocka_unit_test(reads_a_raw_pprof),
         cmocka_unit_test(folded_stacks_are_time),
-        cmocka_unit_test(names_say_what_is_counted),
+        cmocka_unit_test(names_determine_the_type),
         cmocka_unit_test(lines_count_one_each),
         cmocka_unit_test(an_empty_body_is_idle_time),
         cmocka_unit_test(reads_parameters),
-        cmocka_unit_test(times_have_the_unit_that_their_digits_say),
-        cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(forms_are_checked),
+        cmocka_unit_test(the_number_of_digits_determines_the_unit_of_a_time),
+        cmocka_unit_test(reports_what_is_wrong),
+        cmocka_unit_test(multipart_forms_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Requests in the shapes that Pyroscope's clients send, built by hand, and what becomes of them. */
+/* Requests as Pyroscope's clients send them, built by hand, and the resulting profiles. */
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/maker.h"
 
@@ -14,7 +14,7 @@
 
 enum { REQUEST_MAX = 1 << 20 };
 
-/* A CPU profile as rate-based agents send it, gzip or not. */
+/* A CPU profile of an agent that samples at a rate, compressed or not. */
 static void put_pprof(struct buf *bytes, bool is_gzip)
 {
     struct err err;
@@ -33,7 +33,7 @@ static void put_pprof(struct buf *bytes, bool is_gzip)
         buf_append_span(bytes, buf_span(&raw));
 }
 
-/* One series: names and values in turns, one sample. */
+/* One series with alternating names and values, and one sample. */
 static void put_series_message(struct buf *body, const char *const *labels, struct span raw,
                                const char *id)
 {
@@ -68,7 +68,7 @@ static const struct pyroscope_push *parse(struct arena *arena, struct span body,
     return push;
 }
 
-/* All profiles of a request as text. */
+/* Compares all profiles of a request, as text. */
 static void assert_push(struct span body, enum connect_encoding encoding, const char *expected)
 {
     arena_auto arena = arena_create();
@@ -99,7 +99,7 @@ static void assert_push(struct span body, enum connect_encoding encoding, const 
     "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{" labels                                    \
     "} 1700000000000000000 15000000000 10000000\n  main;work 30000000\n"
 
-/* pyroscope-rs, on which the agents for Python and Ruby stand: one series of one sample. */
+/* pyroscope-rs, on which the agents for Python and Ruby are based: one series with one sample. */
 static void reads_what_rust_python_and_ruby_send(void **state)
 {
     (void)state;
@@ -136,7 +136,8 @@ static void reads_what_dotnet_sends(void **state)
                 ROWS("pyroscope_spy=dotnetspy,runtime_id=1-2,service_name=rideshare"));
 }
 
-/* Alloy: several series at once, scraped ones with __delta__, eBPF's without a service. */
+/* Alloy: several series in one request, scraped ones with __delta__, those of eBPF without a
+ * service. */
 static void reads_what_alloy_sends(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void reads_what_alloy_sends(void **state)
         " 1700000000000000000 0 0\n  main;work 64\n" ROWS("comm=x,service_name=unknown_service"));
 }
 
-/* profilecli upload: what a file is called is asked of its types. */
+/* profilecli upload: the types determine the name of the file's profile. */
 static void reads_what_profilecli_sends(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void reads_json(void **state)
     }
 }
 
-static void an_empty_request_is_one(void **state)
+static void an_empty_request_is_valid(void **state)
 {
     (void)state;
     assert_push(span_of(NULL, 0), CONNECT_PROTOBUF, "");
@@ -254,7 +255,7 @@ static void assert_refused(struct span body, enum connect_encoding encoding,
     assert_non_null(strstr(err.message, words));
 }
 
-static void says_what_is_wrong(void **state)
+static void reports_what_is_wrong(void **state)
 {
     (void)state;
     static const struct {
@@ -300,7 +301,7 @@ static void limits_hold(void **state)
     assert_refused(buf_span(&body), CONNECT_PROTOBUF, NULL, ERR_TOO_LARGE, "series 1 has 100 la");
 }
 
-static void answers_follow_the_protocol(void **state)
+static void responses_follow_the_protocol(void **state)
 {
     (void)state;
     static const struct {
@@ -343,10 +344,10 @@ int main(void)
         cmocka_unit_test(reads_what_alloy_sends),
         cmocka_unit_test(reads_what_profilecli_sends),
         cmocka_unit_test(reads_json),
-        cmocka_unit_test(an_empty_request_is_one),
-        cmocka_unit_test(says_what_is_wrong),
+        cmocka_unit_test(an_empty_request_is_valid),
+        cmocka_unit_test(reports_what_is_wrong),
         cmocka_unit_test(limits_hold),
-        cmocka_unit_test(answers_follow_the_protocol),
+        cmocka_unit_test(responses_follow_the_protocol),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

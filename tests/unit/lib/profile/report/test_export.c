@@ -85,7 +85,7 @@ static void an_export_that_does_not_fit_is_refused(void **state)
     struct err err;
     buf_init(&text, 8);
     assert_int_equal(export_folded(view, &text, &err), ERR_TOO_LARGE);
-    assert_int_equal(text.size, 0); /* refused before anything was written */
+    assert_int_equal(text.size, 0); /* refused before the first byte */
     buf_clear(&text);
     assert_int_equal(export_json(flame_of(arena, view), 0, (struct span){0}, &text, &err),
                      ERR_TOO_LARGE);
@@ -163,8 +163,8 @@ static void a_diff_tree_has_both_sides(void **state)
     profile_destroy(b);
 }
 
-/* Late from the first look at the clock on, which comes after thousands of steps only. */
-static void folding_gives_up_at_the_deadline(void **state)
+/* Late at the first look at the clock, which comes only after thousands of steps. */
+static void folding_stops_at_the_deadline(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -187,7 +187,7 @@ static void folding_gives_up_at_the_deadline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folding_gives_up_at_the_deadline),
+        cmocka_unit_test(folding_stops_at_the_deadline),
         cmocka_unit_test(a_diff_is_folded_with_both_values),
         cmocka_unit_test(names_that_the_format_cannot_hold_are_changed),
         cmocka_unit_test(control_characters_become_spaces),

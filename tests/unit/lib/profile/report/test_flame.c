@@ -17,7 +17,7 @@ static const struct flame *flame_of(struct arena *arena, const struct view *view
     return flame;
 }
 
-/* One line per node, a dot per level: "..name self cum\n". */
+/* One line per node, with a dot for each level: "..name self cum\n". */
 static void assert_flame(const struct flame *flame, const char *expected)
 {
     arena_auto arena = arena_create();
@@ -39,7 +39,7 @@ static void assert_flame(const struct flame *flame, const char *expected)
     assert_string_equal((const char *)text.data, expected);
 }
 
-/* What every flame graph promises, whatever is in it. */
+/* Checks the invariants of every flame graph. */
 static void assert_sound(const struct flame *flame)
 {
     arena_auto arena = arena_create();
@@ -56,7 +56,7 @@ static void assert_sound(const struct flame *flame)
     for (uint32_t i = 1; i < flame->node_count; i++) {
         uint32_t parent = flame->node_parent[i], before = last_child[parent];
         assert_true(parent < i && flame->node_frame[i] < flame->frame_count);
-        /* In preorder the parent is the node before, or an ancestor of it. */
+        /* In preorder, the parent is the previous node or an ancestor of it. */
         uint32_t at = i - 1;
         while (at > parent)
             at = flame->node_parent[at];
@@ -107,7 +107,7 @@ static void a_diff_is_ordered_by_the_larger_side(void **state)
                  "root 0 14 0 12\n.m 0 14 0 12\n..gone 9 9 0 0\n..new 0 0 7 7\n..same 5 5 5 5\n");
 }
 
-/* "m;big" is most of b, in parts that are each less than 1 when scaled to a. */
+/* "m;big" is most of b, in parts that are each less than 1 after scaling to a. */
 static void a_normalised_diff_is_cut_by_what_is_large(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static const struct profile *random_profile(struct arena *arena, uint32_t stacks
     return profile;
 }
 
-static void random_trees_keep_their_promises(void **state)
+static void random_trees_keep_the_invariants(void **state)
 {
     (void)state;
     for (uint32_t round = 0; round < 24; round++) {
@@ -169,7 +169,7 @@ static void random_trees_keep_their_promises(void **state)
     }
 }
 
-/* A node's path as a number; equal for equal paths. */
+/* The path of a node as a number; equal for equal paths. */
 static uint64_t path_hash(const struct flame *flame, uint32_t node)
 {
     uint64_t hash = 1;
@@ -198,7 +198,7 @@ static void no_two_nodes_have_the_same_path(void **state)
         assert_true(hashes[i] != hashes[i - 1]);
 }
 
-static void a_large_tree_is_cut_and_says_so(void **state)
+static void a_large_tree_is_cut_and_marked(void **state)
 {
     (void)state;
     for (uint32_t max_nodes = 100; max_nodes <= 25600; max_nodes *= 4) {
@@ -249,7 +249,7 @@ static uint32_t end_of(const struct flame *flame, uint32_t node)
     return end;
 }
 
-/* The way has the values that it has in the whole tree, and what is below is as much as fits. */
+/* Nodes on the path have the values of the whole tree; below it, as many nodes exist as fit. */
 static void assert_below(const struct flame *whole, const struct flame *below, uint32_t node)
 {
     uint32_t at = node_at(below, path_hash_u64(path_of(whole, node)));
@@ -268,7 +268,7 @@ static void assert_below(const struct flame *whole, const struct flame *below, u
     }
 }
 
-/* Of main and a frame below it. */
+/* The path of main and a frame below it. */
 static uint64_t path_below_main(struct frame frame, enum view_group group, enum path_hash_form form)
 {
     const struct frame main_frame = {.name = SPAN_LITERAL("main")};
@@ -284,7 +284,7 @@ static struct frame at_address(const char *name, uint64_t address, const char *m
 }
 
 /* The numbers are those of web/test/path.test.ts. */
-static void an_address_alone_names_a_frame(void **state)
+static void an_address_is_the_name_of_a_frame_without_symbols(void **state)
 {
     (void)state;
     const enum view_group group = VIEW_BY_ADDRESS;
@@ -304,8 +304,8 @@ static void an_address_alone_names_a_frame(void **state)
                          old);
 }
 
-/* As web/test/flame.test.ts has it. */
-static void a_path_of_before_names_came_is_found(void **state)
+/* Like web/test/flame.test.ts. */
+static void a_path_from_before_symbolization_is_found(void **state)
 {
     (void)state;
     for (int by = 0; by <= VIEW_BY_ADDRESS; by++) {
@@ -334,7 +334,7 @@ static void a_path_of_before_names_came_is_found(void **state)
                 path_hash_u64(path_hash_frame(&kernel, VIEW_BY_FUNCTION, PATH_HASH_OF_FRAMES)));
 }
 
-static void brothers_of_one_name_have_paths_of_their_own(void **state)
+static void siblings_with_the_same_name_have_different_paths(void **state)
 {
     (void)state;
     const struct frame at_12 = {
@@ -382,8 +382,9 @@ static const struct profile *same_names(struct arena *arena)
     return profile;
 }
 
-/* By line every node is found by its own path; by the names alone the first that has them. */
-static void each_brother_is_found(void **state)
+/* With lines, each node is found by its own path; by names only, the first node with these names
+ * is found. */
+static void each_sibling_is_found(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -406,7 +407,7 @@ static void each_brother_is_found(void **state)
     assert_int_equal(flame_create_below(arena, view, 100, old, &below, &err), ERR_NONE);
 }
 
-static void what_is_below_a_node_can_be_had_alone(void **state)
+static void a_subtree_can_be_requested(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -422,7 +423,7 @@ static void what_is_below_a_node_can_be_had_alone(void **state)
     assert_int_equal(flame_create_below(arena, view, 100, 1, &below, &err), ERR_NOT_FOUND);
 }
 
-static void the_way_stands_however_long(void **state)
+static void the_zoom_path_is_never_cut(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -446,7 +447,8 @@ static void the_way_stands_however_long(void **state)
     assert_int_equal(below->cut_hidden_count, 300);
 }
 
-/* What is cut is small: nothing that stays weighs less than what went, but for its bucket's 3 %. */
+/* Removed subtrees are small: no remaining one weighs less than a removed one, except for the 3 %
+ * of a bucket. */
 static void the_largest_subtrees_stay(void **state)
 {
     (void)state;
@@ -467,7 +469,7 @@ static void the_largest_subtrees_stay(void **state)
     assert_true(flame->node_self[flame->cut_node[0]] == flame->cut_value);
 }
 
-/* Deep stacks meet no recursion anywhere; run with a small stack to be sure. */
+/* No recursion on deep stacks: the test runs with a small stack. */
 static void stacks_may_be_very_deep(void **state)
 {
     (void)state;
@@ -499,7 +501,7 @@ static void stacks_may_be_very_deep(void **state)
     assert_sound(flame);
 }
 
-/* The pivots of sorting are random; what comes out must not be. */
+/* Sorting uses random pivots, but the result must not be random. */
 static void the_same_view_gives_the_same_arrays(void **state)
 {
     (void)state;
@@ -512,7 +514,7 @@ static void the_same_view_gives_the_same_arrays(void **state)
     assert_memory_equal(one->node_cum, two->node_cum, one->node_count * sizeof(int64_t));
 }
 
-static void gives_up_at_the_deadline(void **state)
+static void stops_at_the_deadline(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -530,21 +532,21 @@ static void gives_up_at_the_deadline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_up_at_the_deadline),
+        cmocka_unit_test(stops_at_the_deadline),
         cmocka_unit_test(stacks_share_their_beginnings),
         cmocka_unit_test(an_empty_view_is_a_root),
         cmocka_unit_test(recursion_nests),
         cmocka_unit_test(a_diff_is_ordered_by_the_larger_side),
         cmocka_unit_test(a_normalised_diff_is_cut_by_what_is_large),
-        cmocka_unit_test(random_trees_keep_their_promises),
+        cmocka_unit_test(random_trees_keep_the_invariants),
         cmocka_unit_test(no_two_nodes_have_the_same_path),
-        cmocka_unit_test(a_large_tree_is_cut_and_says_so),
-        cmocka_unit_test(an_address_alone_names_a_frame),
-        cmocka_unit_test(a_path_of_before_names_came_is_found),
-        cmocka_unit_test(brothers_of_one_name_have_paths_of_their_own),
-        cmocka_unit_test(each_brother_is_found),
-        cmocka_unit_test(what_is_below_a_node_can_be_had_alone),
-        cmocka_unit_test(the_way_stands_however_long),
+        cmocka_unit_test(a_large_tree_is_cut_and_marked),
+        cmocka_unit_test(an_address_is_the_name_of_a_frame_without_symbols),
+        cmocka_unit_test(a_path_from_before_symbolization_is_found),
+        cmocka_unit_test(siblings_with_the_same_name_have_different_paths),
+        cmocka_unit_test(each_sibling_is_found),
+        cmocka_unit_test(a_subtree_can_be_requested),
+        cmocka_unit_test(the_zoom_path_is_never_cut),
         cmocka_unit_test(the_largest_subtrees_stay),
         cmocka_unit_test(stacks_may_be_very_deep),
         cmocka_unit_test(the_same_view_gives_the_same_arrays),

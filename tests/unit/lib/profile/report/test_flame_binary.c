@@ -21,7 +21,7 @@ static double f64_at(const struct buf *raw, uint64_t offset)
     return number;
 }
 
-/* A section's bytes; size 0 when there is none. */
+/* The bytes of a section; size 0 if it does not exist. */
 static struct span section(const struct buf *raw, uint32_t id)
 {
     for (uint32_t i = 0; i < u32_at(raw, 40); i++) {
@@ -44,7 +44,7 @@ static uint32_t item(struct span bytes, uint32_t index)
     return number;
 }
 
-/* Of numbers that are in 16 bits when all fit. */
+/* An element of a section whose numbers have 16 bits if all fit, else 32. */
 static uint32_t number(const struct buf *raw, uint32_t id, uint32_t node)
 {
     struct span bytes = section(raw, id);
@@ -59,7 +59,7 @@ static uint32_t number(const struct buf *raw, uint32_t id, uint32_t node)
     return small;
 }
 
-/* The own value of a node: those that are not 0 are listed, by their distances. */
+/* The own value of a node: values other than 0 are listed with their distances. */
 static double own(const struct buf *raw, uint32_t gaps_id, uint32_t values_id, uint32_t node)
 {
     struct span gaps = section(raw, gaps_id), values = section(raw, values_id);
@@ -101,7 +101,7 @@ static void write(const struct view *view, uint32_t max_nodes,
     assert_int_equal(section(raw, 10).size, 4 * ((size_t)u32_at(raw, 20) + 1));
 }
 
-static void nodes_frames_and_strings_are_there(void **state)
+static void contains_nodes_frames_and_strings(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -140,7 +140,7 @@ static void a_diff_carries_both_sides(void **state)
     }
 }
 
-static void a_cut_is_said(void **state)
+static void a_cut_tree_is_marked(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -159,7 +159,7 @@ static void a_cut_is_said(void **state)
     assert_int_equal(section(&raw, 9).data[number(&raw, 1, node)], FRAME_OTHER);
 }
 
-static void numbers_past_16_bits_take_32(void **state)
+static void numbers_above_16_bits_use_32(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -200,7 +200,7 @@ static void strings_are_utf8(void **state)
     assert_true(span_equal_text(node_name(&raw, 1), "caf\xef\xbf\xbd\xc3\xa9"));
 }
 
-static void metadata_is_json_and_says_what_was_asked(void **state)
+static void metadata_is_json_with_the_options(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -228,7 +228,7 @@ static void metadata_is_json_and_says_what_was_asked(void **state)
     json_decref(metadata);
 }
 
-static void addresses_travel_when_grouped_by_them(void **state)
+static void addresses_are_included_when_grouped_by_them(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -245,7 +245,7 @@ static void addresses_travel_when_grouped_by_them(void **state)
     assert_non_null(memmem(addresses.data, addresses.size, &kernel, sizeof(kernel)));
 }
 
-static void places_of_what_is_in_several_travel(void **state)
+static void several_locations_of_a_frame_are_included(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -264,7 +264,7 @@ static void places_of_what_is_in_several_travel(void **state)
     assert_true(span_equal_text(string_at(&raw, item(places, 1)), "/bin/b"));
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void output_that_does_not_fit_is_refused(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -279,16 +279,16 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_frames_and_strings_are_there),
+        cmocka_unit_test(contains_nodes_frames_and_strings),
         cmocka_unit_test(a_diff_carries_both_sides),
-        cmocka_unit_test(a_cut_is_said),
-        cmocka_unit_test(numbers_past_16_bits_take_32),
+        cmocka_unit_test(a_cut_tree_is_marked),
+        cmocka_unit_test(numbers_above_16_bits_use_32),
         cmocka_unit_test(values_beyond_a_double_are_marked),
         cmocka_unit_test(strings_are_utf8),
-        cmocka_unit_test(metadata_is_json_and_says_what_was_asked),
-        cmocka_unit_test(addresses_travel_when_grouped_by_them),
-        cmocka_unit_test(places_of_what_is_in_several_travel),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(metadata_is_json_with_the_options),
+        cmocka_unit_test(addresses_are_included_when_grouped_by_them),
+        cmocka_unit_test(several_locations_of_a_frame_are_included),
+        cmocka_unit_test(output_that_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What links mean that were made before a symbol table came. */
+/* The meaning of links that were made before a symbol table was uploaded. */
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"
 
@@ -10,7 +10,7 @@
 
 enum { MANY = RAW_PATH_NAMES_MAX + 1 };
 
-/* Of the address 0x5000 + offset; names are the root-most last, as pprof has them. */
+/* A location at the address 0x5000 + offset; the outermost name is last, as in pprof. */
 static uint32_t place(struct profile_builder *builder, uint32_t mapping, uint64_t offset,
                       const char *const *names, uint32_t count)
 {
@@ -24,7 +24,8 @@ static uint32_t place(struct profile_builder *builder, uint32_t mapping, uint64_
     return profile_builder_location(builder, &location, lines, count);
 }
 
-/* main, raw, _Z3add, then an inner call in it that the sender knew, and MANY without a name. */
+/* main, raw, _Z3add, an inlined call in it that the sender knew, and MANY locations without a
+ * name. */
 static struct profile *make(void)
 {
     struct profile_builder *builder = profile_builder_create(NULL);
@@ -52,9 +53,9 @@ static struct profile *make(void)
     return profile;
 }
 
-/* "f20" and, inlined into it, "i20"; 0x30 is "f30" alone. */
-static enum err_code answer(void *context, const struct symbolize_query *question,
-                            struct arena *arena, struct symbolize_frames *answers, struct err *err)
+/* Returns "f20" and, inlined into it, "i20"; 0x30 is only "f30". */
+static enum err_code resolve(void *context, const struct symbolize_query *question,
+                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     (void)context;
     (void)err;
@@ -72,7 +73,7 @@ static enum err_code answer(void *context, const struct symbolize_query *questio
 
 static const struct view *view_named(struct arena *arena, const struct view_options *options)
 {
-    const struct symbolize_resolver resolver = {.resolve = answer};
+    const struct symbolize_resolver resolver = {.resolve = resolve};
     struct profile *profile = make(), *named = arena_new(arena, struct profile, 1);
     struct symbolize_counts counts = {0};
     struct err err;
@@ -83,7 +84,7 @@ static const struct view *view_named(struct arena *arena, const struct view_opti
     return view_of(arena, named, options);
 }
 
-/* Of frames that are told by name, separated by ';'. */
+/* The path of frames that are identified by name, separated by ';'. */
 static uint64_t path_of(const char *names, enum view_group group)
 {
     struct path_hash path = {0};
@@ -106,7 +107,7 @@ static void assert_now(const struct view *view, const char *then, const char *no
         assert_true(found == path_of(now, VIEW_BY_FUNCTION));
 }
 
-static void paths_of_then_lead_to_functions_of_now(void **state)
+static void old_paths_lead_to_symbolized_functions(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -118,10 +119,10 @@ static void paths_of_then_lead_to_functions_of_now(void **state)
     assert_now(view, "app+0x10;_Z3add;caller;leaf", "f10;i10;f20;i20;f30");
     assert_now(view, "app+0x1000", "f1000");
     assert_now(view, "_Z3add", NULL);
-    assert_now(view, "app+0x10;app+0x20", NULL); /* it was never called so */
+    assert_now(view, "app+0x10;app+0x20", NULL); /* it never had that name */
 }
 
-static void by_line_a_name_of_then_had_no_place(void **state)
+static void by_line_an_old_name_had_no_place(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -141,7 +142,7 @@ static void by_line_a_name_of_then_had_no_place(void **state)
     assert_true(found == path_hash_u64(path));
 }
 
-/* Paths from a function, which the expression names; now NULL: not found. */
+/* Checks a path that starts at the function that pattern matches; now NULL: not found. */
 static void assert_from(const struct view *view, enum raw_path_way way, const char *pattern,
                         const char *then, const char *now)
 {
@@ -167,7 +168,8 @@ static void paths_from_a_function_lead_both_ways(void **state)
     assert_from(view, RAW_PATH_ABOVE, "^f30$", "leaf;caller;_Z3add;app+0x10",
                 "f30;i20;f20;i10;f10");
     assert_from(view, RAW_PATH_ABOVE, "^app\\+0x10$", "app+0x10", "f10");
-    assert_from(view, RAW_PATH_ABOVE, "^_Z3add$", "_Z3add;caller;leaf", NULL); /* the other way */
+    assert_from(view, RAW_PATH_ABOVE, "^_Z3add$", "_Z3add;caller;leaf",
+                NULL); /* the wrong direction */
     assert_from(view, RAW_PATH_BELOW, "^other$", "_Z3add;caller;leaf", NULL);
 }
 
@@ -202,7 +204,7 @@ static bool list(const struct view *view, const char *pattern, struct buf *json)
     return is_more;
 }
 
-static void names_of_then_are_told_by_those_of_now(void **state)
+static void old_names_are_found_by_new_ones(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -212,7 +214,7 @@ static void names_of_then_are_told_by_those_of_now(void **state)
     static const char *const lists[][2] = {{"^_Z3add$", "[\"f20\"]"},
                                            {"^(leaf|caller)$", "[\"f30\"]"},
                                            {"^app\\+0x10$", "[\"f10\"]"},
-                                           {"^app", "[]"}, /* no expression of addresses */
+                                           {"^app", "[]"}, /* not an expression for addresses */
                                            {"^app\\+0x20$", "[]"}};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         assert_false(list(view, lists[i][0], &json));
@@ -220,7 +222,7 @@ static void names_of_then_are_told_by_those_of_now(void **state)
     }
 }
 
-static void more_names_than_there_is_room_for_are_said(void **state)
+static void truncated_lists_of_names_are_marked(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -228,12 +230,12 @@ static void more_names_than_there_is_room_for_are_said(void **state)
     buf_auto json;
     buf_init(&json, 1 << 16);
     assert_true(list(view, "^app\\+0x1...$", &json));
-    assert_null(memmem(json.data, json.size, "f1064", 5)); /* the last of them */
+    assert_null(memmem(json.data, json.size, "f1064", 5)); /* the last one */
     assert_false(list(view, "^app\\+0x1(0[0-5].|06[0-3])$", &json));
     assert_non_null(memmem(json.data, json.size, "f1063", 5));
 }
 
-static void what_kept_its_names_has_no_then(void **state)
+static void unchanged_names_need_no_translation(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -250,13 +252,13 @@ static void what_kept_its_names_has_no_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_of_then_lead_to_functions_of_now),
-        cmocka_unit_test(by_line_a_name_of_then_had_no_place),
+        cmocka_unit_test(old_paths_lead_to_symbolized_functions),
+        cmocka_unit_test(by_line_an_old_name_had_no_place),
         cmocka_unit_test(paths_from_a_function_lead_both_ways),
         cmocka_unit_test(by_line_a_path_from_a_function_begins_with_the_first_of_its_frames),
-        cmocka_unit_test(names_of_then_are_told_by_those_of_now),
-        cmocka_unit_test(more_names_than_there_is_room_for_are_said),
-        cmocka_unit_test(what_kept_its_names_has_no_then),
+        cmocka_unit_test(old_names_are_found_by_new_ones),
+        cmocka_unit_test(truncated_lists_of_names_are_marked),
+        cmocka_unit_test(unchanged_names_need_no_translation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What the rules of a page leave of a view's stacks. */
+/* The stacks of a view that a page's rules leave. */
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"
 
@@ -9,7 +9,7 @@
 static const char stacks[] =
     "main;walk;read;walk;alloc 7\nmain;walk;read 20\nmain 3\ngc;alloc 13\n";
 
-/* The stacks of the folded text under rules, as folded text. */
+/* Applies rules to folded text; the result is folded text. */
 static void assert_left(const struct chain_rule *rules, size_t count, const char *expected)
 {
     arena_auto arena = arena_create();
@@ -39,7 +39,7 @@ static void each_rule_sees_what_the_one_before_it_left(void **state)
     assert_left(rules, 3, "gc 13\n");
 }
 
-static void recursion_goes_with_what_is_between(void **state)
+static void recursion_is_removed_with_the_frames_between(void **state)
 {
     (void)state;
     const struct chain_rule one = rule(CHAIN_RECURSION, "walk"), all = rule(CHAIN_RECURSION, "");
@@ -48,7 +48,7 @@ static void recursion_goes_with_what_is_between(void **state)
     assert_left(&all, 1, left);
 }
 
-static void what_is_kept_is_counted_and_the_total_stays(void **state)
+static void kept_samples_are_counted_and_the_total_stays(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -76,7 +76,7 @@ static void both_sides_of_a_comparison_lose_the_same(void **state)
     assert_int_equal(view->kept[VIEW_SIDE_B], 16); /* 40 of 50, scaled to 20 */
 }
 
-static void rules_that_nobody_knows_are_told(void **state)
+static void unknown_rules_are_reported(void **state)
 {
     (void)state;
     const struct chain_rule known[] = {rule(CHAIN_ONLY, "go"), rule(CHAIN_RECURSION, ""),
@@ -95,7 +95,7 @@ static void rules_that_nobody_knows_are_told(void **state)
     }
 }
 
-static void rules_that_name_no_frame_of_a_stack_are_found(void **state)
+static void rules_that_match_no_frame_are_reported(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -109,7 +109,7 @@ static void rules_that_name_no_frame_of_a_stack_are_found(void **state)
     assert_memory_equal(nameless, expected, sizeof(expected));
 }
 
-static void a_deadline_ends_it(void **state)
+static void stops_at_the_deadline(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -125,12 +125,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_sees_what_the_one_before_it_left),
-        cmocka_unit_test(recursion_goes_with_what_is_between),
-        cmocka_unit_test(what_is_kept_is_counted_and_the_total_stays),
+        cmocka_unit_test(recursion_is_removed_with_the_frames_between),
+        cmocka_unit_test(kept_samples_are_counted_and_the_total_stays),
         cmocka_unit_test(both_sides_of_a_comparison_lose_the_same),
-        cmocka_unit_test(rules_that_nobody_knows_are_told),
-        cmocka_unit_test(rules_that_name_no_frame_of_a_stack_are_found),
-        cmocka_unit_test(a_deadline_ends_it),
+        cmocka_unit_test(unknown_rules_are_reported),
+        cmocka_unit_test(rules_that_match_no_frame_are_reported),
+        cmocka_unit_test(stops_at_the_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

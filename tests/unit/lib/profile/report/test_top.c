@@ -54,7 +54,7 @@ static void a_diff_has_both_sides_and_is_ordered_by_change(void **state)
                "less 10 10 0 0\nnew 0 0 4 4\nm 0 60 0 54\nsame 50 50 50 50\n");
 }
 
-/* b has 30 times as much as a: what is 10 there is rounded to 0, but is there. */
+/* b has 30 times as much as a: 10 of b is scaled to 0, but listed. */
 static void a_normalised_diff_lists_what_it_rounds_to_0(void **state)
 {
     (void)state;

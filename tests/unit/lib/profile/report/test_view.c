@@ -121,7 +121,7 @@ static const struct profile *make_deep(struct arena *arena)
     const uint32_t inlined = profile_builder_location(made.builder, &many, lines, LINES);
     for (uint32_t i = 1; i < DEPTH; i++)
         stack[i] = inlined;
-    for (uint32_t i = 0; i < STACKS; i++) { /* equal stacks would be one */
+    for (uint32_t i = 0; i < STACKS; i++) { /* different leaves, because equal stacks are joined */
         stack[0] = location(&made, PROFILE_NONE, 0x20 + i, &leaf, 1);
         sample(&made, stack, DEPTH, 1, "");
     }
@@ -134,7 +134,7 @@ static const struct profile *make_deep(struct arena *arena)
     return profile;
 }
 
-static void very_deep_stacks_are_cut_at_the_root_where_all_together_are_too_many(void **state)
+static void very_deep_stacks_are_cut_at_the_root_if_frames_are_too_many(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -168,7 +168,7 @@ static void refuses_values_that_cannot_be_added(void **state)
     struct err err;
     assert_int_equal(view_code(arena, "a 9223372036854775806\n", &err), ERR_NONE);
     static const char *const texts[] = {
-        "a 9223372036854775807\n", /* what some formats write for more */
+        "a 9223372036854775807\n", /* which some formats write for larger values */
         "a 9223372036854775806\na 1\n",
         "a 9223372036854775806\nb 1\n",
         "a -9223372036854775808\n",
@@ -245,7 +245,7 @@ static char *letters(struct arena *arena, char letter, size_t count)
     return text;
 }
 
-static void long_labels_are_values_too(void **state)
+static void long_labels_are_values(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -257,7 +257,7 @@ static void long_labels_are_values_too(void **state)
     assert_view(view, "select,\xe2\x80\xa6 7\n");
 }
 
-static void a_long_label_is_shortened_where_an_unknown_one_is_refused(void **state)
+static void an_error_about_an_unknown_label_is_shortened(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -270,7 +270,7 @@ static void a_long_label_is_shortened_where_an_unknown_one_is_refused(void **sta
     assert_non_null(strstr(err.message, ", which has 'kkkk"));
 }
 
-/* Locations with and without symbols, all of one binary, function and file with long names. */
+/* Locations with and without symbols of one binary, function and file with long names. */
 static const struct profile *long_named(struct arena *arena, size_t name_bytes)
 {
     enum { LOCATION_COUNT = 4000 };
@@ -298,7 +298,7 @@ static const struct profile *long_named(struct arena *arena, size_t name_bytes)
     return profile;
 }
 
-/* Looked at or copied once per line, these names took 4 GB and 20 s. */
+/* When each line hashed or copied these names, this took 4 GB and 20 s. */
 static void a_long_name_that_many_lines_share_costs_once(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void a_long_name_that_many_lines_share_costs_once(void **state)
     assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
 }
 
-/* Written out for each before it was found not to fit, the names took several seconds. */
+/* When each type was formatted before the comparison, this took several seconds. */
 static void an_unknown_type_is_refused_at_once_among_many_with_long_names(void **state)
 {
     (void)state;
@@ -408,7 +408,7 @@ static void functions_of_an_interpreter_are_interpreted_whatever_their_file(void
     profile_destroy(profile);
 }
 
-static void what_a_frame_does_not_tell_of_its_places_is_listed(void **state)
+static void locations_that_a_frame_joins_are_listed(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -493,7 +493,7 @@ static void hide_and_show_choose_frames(void **state)
     assert_filtered(FILTER_SHOW, "/bin/app", "outer;outer;inner 5\nouter;_Zsystem 3\n");
 }
 
-static void expressions_of_addresses_find_what_got_a_name(void **state)
+static void expressions_of_addresses_match_symbolized_frames(void **state)
 {
     (void)state;
     const char *first = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n";
@@ -516,13 +516,13 @@ static void labels_choose_samples(void **state)
     assert_filtered(FILTER_LABEL, "th\\read=two", two);
     assert_filtered(FILTER_LABEL, "thread=on", "");
     assert_filtered(FILTER_LABEL, "thread!=one", not_one);
-    assert_filtered(FILTER_LABEL, "thread=", none); /* a sample without frames stays, too */
+    assert_filtered(FILTER_LABEL, "thread=", none); /* also keeps a sample without frames */
     assert_filtered(FILTER_LABEL, "thread!=",
                     "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
                     "outer;_Zsystem;0x1040 3\n");
 }
 
-static void wrong_labels_are_named(void **state)
+static void invalid_labels_are_reported(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -543,7 +543,7 @@ static void wrong_labels_are_named(void **state)
                         "label: 'fred' is no label of this profile, which has 'thread'");
 }
 
-static void rules_add_up(void **state)
+static void rules_are_combined(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -560,7 +560,7 @@ static void rules_add_up(void **state)
     assert_null(filter);
 }
 
-static void a_bad_rule_is_named(void **state)
+static void an_invalid_rule_is_reported(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -616,7 +616,7 @@ static void drop_frames_cut_what_lies_beneath(void **state)
     (void)state;
     const char *whole = "main;malloc(int);leaf 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n";
     assert_dropped("", "", whole);
-    assert_dropped("mall", "", whole); /* a whole name must match */
+    assert_dropped("mall", "", whole); /* the expression must match the whole name */
     assert_dropped("malloc", "", "main 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n");
     assert_dropped("malloc.*|leaf", "", "main 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n");
     assert_dropped("malloc|leaf", "malloc",
@@ -653,7 +653,7 @@ static void normalising_scales_b_to_the_total_of_a(void **state)
     assert_view(view, "a 100\n");
 }
 
-static void what_is_not_above_zero_is_not_normalised(void **state)
+static void totals_that_are_not_positive_are_not_normalised(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {{"a -5\nb 5\nc 3\n", "a -5\nb -2\n"},
@@ -669,8 +669,8 @@ static void what_is_not_above_zero_is_not_normalised(void **state)
     }
 }
 
-/* A thousand functions, each less than half of a sample when they are scaled to 300. */
-static void normalising_loses_nothing_of_small_values(void **state)
+/* A thousand functions, each with less than half a sample after scaling to 300. */
+static void normalisation_keeps_small_values(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
@@ -725,7 +725,7 @@ static const struct type seconds_types[] = {{"wall", "seconds"}, {"cpu", "second
 static const struct type folded_types[] = {{"samples", "count"}};
 static const struct type nameless_types[] = {{"", ""}, {"", ""}};
 
-/* "0 1" for the places in a and b, else the message. */
+/* "0 1" for the indexes in a and b, or else the error message. */
 static void assert_types(const struct type *types_a, const struct type *types_b, size_t count_b,
                          const char *text, const char *expected)
 {
@@ -768,7 +768,7 @@ static struct profile *one_sample(const char *type, const char *unit, int64_t va
     return profile;
 }
 
-/* "3000 5 nanoseconds": the totals of both sides and their unit; else the error's code. */
+/* "3000 5 nanoseconds": the totals of both sides and their unit, or else the error code. */
 static void assert_converted(const char *unit_a, int64_t a, const char *unit_b, int64_t b,
                              const char *expected)
 {
@@ -851,32 +851,32 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_by_function),
-        cmocka_unit_test(very_deep_stacks_are_cut_at_the_root_where_all_together_are_too_many),
+        cmocka_unit_test(very_deep_stacks_are_cut_at_the_root_if_frames_are_too_many),
         cmocka_unit_test(refuses_values_that_cannot_be_added),
         cmocka_unit_test(groups_by_file_line_address_and_binary),
         cmocka_unit_test(groups_by_a_label),
         cmocka_unit_test(a_binary_is_never_without_symbols),
-        cmocka_unit_test(long_labels_are_values_too),
-        cmocka_unit_test(a_long_label_is_shortened_where_an_unknown_one_is_refused),
+        cmocka_unit_test(long_labels_are_values),
+        cmocka_unit_test(an_error_about_an_unknown_label_is_shortened),
         cmocka_unit_test(a_long_name_that_many_lines_share_costs_once),
         cmocka_unit_test(an_unknown_type_is_refused_at_once_among_many_with_long_names),
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
         cmocka_unit_test(functions_of_an_interpreter_are_interpreted_whatever_their_file),
-        cmocka_unit_test(what_a_frame_does_not_tell_of_its_places_is_listed),
+        cmocka_unit_test(locations_that_a_frame_joins_are_listed),
         cmocka_unit_test(totals_are_before_filtering),
         cmocka_unit_test(focus_and_ignore_choose_samples),
         cmocka_unit_test(hide_and_show_choose_frames),
-        cmocka_unit_test(expressions_of_addresses_find_what_got_a_name),
+        cmocka_unit_test(expressions_of_addresses_match_symbolized_frames),
         cmocka_unit_test(labels_choose_samples),
-        cmocka_unit_test(wrong_labels_are_named),
-        cmocka_unit_test(rules_add_up),
-        cmocka_unit_test(a_bad_rule_is_named),
+        cmocka_unit_test(invalid_labels_are_reported),
+        cmocka_unit_test(rules_are_combined),
+        cmocka_unit_test(an_invalid_rule_is_reported),
         cmocka_unit_test(drop_frames_cut_what_lies_beneath),
         cmocka_unit_test(a_diff_shares_frames_and_keeps_sides_apart),
         cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
-        cmocka_unit_test(what_is_not_above_zero_is_not_normalised),
-        cmocka_unit_test(normalising_loses_nothing_of_small_values),
+        cmocka_unit_test(totals_that_are_not_positive_are_not_normalised),
+        cmocka_unit_test(normalisation_keeps_small_values),
         cmocka_unit_test(types_of_a_diff_are_paired_by_name_and_unit),
         cmocka_unit_test(values_of_like_units_are_compared_in_the_finer_one),
         cmocka_unit_test(a_diff_without_a_type_named_takes_one_that_both_have),
