@@ -1,6 +1,6 @@
 /*
- * Programs of which the whole stack is known: truth MODE [NUMBER]. Each runs until it is killed and
- * spends its time in spin(), below functions that must all be seen. Built without frame pointers.
+ * Programs with a known stack: truth MODE [NUMBER]. Each program runs until it is killed and spends
+ * its time in spin(), below functions that must all be on the stack. Built without frame pointers.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -21,7 +21,7 @@
 #else
 #define FRAME __attribute__((noinline, noclone))
 #endif
-/* After a call: the compiler cannot make it a jump. */
+/* After a call, so that the compiler cannot use a tail call. */
 #define NO_TAIL_CALL __asm__ volatile("" ::: "memory")
 
 static volatile uint64_t sink;
@@ -108,7 +108,7 @@ FRAME void on_kernel(void)
     close(zeros);
 }
 
-/* Waits rather than computes. */
+/* Waits instead of computing. */
 FRAME void on_waiting(void);
 FRAME void on_waiting(void)
 {
@@ -151,7 +151,7 @@ FRAME void on_library(void)
     NO_TAIL_CALL;
 }
 
-/* Libraries of one size come to one place, one after the other. */
+/* Libraries of equal size are mapped at one address, one after another. */
 FRAME void on_plugin(const char *path);
 FRAME void on_plugin(const char *path)
 {
@@ -185,7 +185,7 @@ static void *on_thread(void *argument)
     return argument;
 }
 
-/* Begins long after the first thread has ended. */
+/* Starts long after the first thread has ended. */
 static void *on_survivor(void *argument)
 {
     sleep(6);
@@ -198,7 +198,7 @@ static void on_first_thread(void)
     pthread_exit(NULL);
 }
 
-/* A child with its parent's mappings, and more than the parent has. */
+/* A child with the mappings of its parent and more. */
 static void on_fork(void)
 {
     const pid_t child = fork();
@@ -212,7 +212,7 @@ static void on_fork(void)
     waitpid(child, NULL, 0);
 }
 
-/* Short programs, so many a second: exec PER_SECOND [MILLISECONDS of the processor]. */
+/* Many short programs: exec PER_SECOND [milliseconds of CPU time]. */
 static void on_exec(const char *program, int per_second, const char *milliseconds)
 {
     const useconds_t pause_us = (useconds_t)(1000000 / per_second);

@@ -1,18 +1,17 @@
 /*
- * bench_agents: agents that send OTLP every 10 s and people who ask, for a while, on one thread.
+ * bench_agents: agents that send OTLP every 10 s and users who query, for some time, on one thread.
  *
- *   bench_agents --url URL --ca FILE --token-file FILE --log FILE
+ *    bench_agents --url URL --ca FILE --token-file FILE --log FILE
  *                [--agents N] [--seconds S] [--samples N] [--queries N per second]
  *
  * Each agent has its own TLS connection, address (127.1.x.x) and name and profiles four of the
- * fleet's twenty programs:
- * --samples a batch, of which 85 in 100 have a stack of their own in it, drawn from 5,000 that a
- * program has, but for 3 in 100 that are met once and never again. Half of the agents send gzip,
- * half zstd. A batch that is refused with Retry-After, or whose answer was lost, is sent again
- * under the same Perfolio-Batch-Id. Questions are begun when they are due, however long others
- * take.
+ * fleet's twenty programs. --samples is the number of samples of a batch; 85 % of them have
+ * different stacks, drawn from the 5,000 stacks of a program, and 3 % have a stack that occurs only
+ * once. Half of the agents use gzip, half zstd. A batch that is refused with Retry-After, or whose
+ * response was lost, is sent again with the same Perfolio-Batch-Id. A query starts when it is due,
+ * even if others still run.
  *
- * The log has a line per profile: host,service,time_ns,total,is_acknowledged. Prints CSV:
+ * The log has a line per profile: host,service,time_ns,total,is_acknowledged. The output is CSV:
  * kind,count,p50_ms,p99_ms,max_ms for "ack", "query" and each kind of query, then lines of
  * name,number.
  */
@@ -28,13 +27,13 @@
 
 enum {
     AGENTS_MAX = 5000,
-    ASKERS = 200, /* that may wait for an answer at a time */
+    ASKERS = 200, /* maximum number of requests in flight */
     PROGRAMS = 20,
     PROGRAMS_OF_AGENT = 4,
     STACKS_OF_PROGRAM = 5000,
     SHARING = 24,
     INTERVAL_S = 10,
-    DRAIN_S = 60, /* for what is under way at the end */
+    DRAIN_S = 60, /* time for requests that are running at the end */
     MESSAGES_MAX = 10,
     TEXT_MAX = 512
 };
@@ -51,7 +50,7 @@ struct options {
     double queries_per_s;
 };
 
-/* One of the requests that repeat, round and round. Times are of the server's clock. */
+/* One of the queries that repeat in rotation. Times are those of the server's clock. */
 struct query_text {
     const char *kind;
     const char *path; /* %s: a program */
@@ -95,12 +94,12 @@ struct client {
     long number;
     int64_t due_ns;
     /* agents */
-    struct buf body; /* of the batch that is not acknowledged yet */
+    struct buf body; /* of the unacknowledged batch */
     int64_t begin_ns;
     uint64_t totals[PROGRAMS_OF_AGENT];
     uint64_t random;
     unsigned sequence;
-    /* askers */
+    /* users */
     unsigned question;
 };
 
@@ -108,7 +107,7 @@ struct bench {
     struct options options;
     CURLM *multi;
     FILE *log;
-    struct client *clients; /* agents, then askers */
+    struct client *clients; /* agents, then users */
     long client_count;
     struct maker maker;
     struct buf request;
@@ -310,7 +309,7 @@ static void finish(struct bench *bench, struct client *client, CURLcode code)
 
 /* ---- the loop ---- */
 
-/* What is due; a batch that waits to be sent again is even when the time is over. */
+/* Starts what is due; retries of a batch also after the end of the run. */
 static void start_agents(struct bench *bench, int64_t now_ns, bool is_over)
 {
     for (long i = 0; i < bench->options.agent_count; i++) {
@@ -383,7 +382,7 @@ static void open_client(struct bench *bench, long number)
     client->number = number;
     client->is_agent = number < bench->options.agent_count;
     client->random = (uint64_t)number + 1;
-    /* Agents were not started all at once. */
+    /* Agents start at different times. */
     client->due_ns = clock_monotonic_ns() + number * INTERVAL_NS / bench->options.agent_count;
     client->easy = curl_easy_init();
     buf_init(&client->body, MAKER_MAX_BYTES);
@@ -395,7 +394,7 @@ static void open_client(struct bench *bench, long number)
     curl_easy_setopt(client->easy, CURLOPT_PRIVATE, client);
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, (long)DRAIN_S);
     if (client->is_agent) {
-        /* Of connections from other addresses libcurl uses none. */
+        /* libcurl does not reuse connections from other local addresses. */
         char address[TEXT_MAX];
         snprintf(address, sizeof(address), "127.1.%ld.%ld", number / 250, number % 250 + 1);
         curl_easy_setopt(client->easy, CURLOPT_INTERFACE, address);
@@ -443,7 +442,7 @@ static void print_results(struct bench *bench)
                    {"bytes", bench->bytes_sent},
                    {"acknowledged", bench->acknowledged},
                    {"sent again", bench->resent},
-                   {"told to wait", bench->limited},
+                   {"refused with Retry-After", bench->limited},
                    {"refused", bench->refused},
                    {"transport errors", bench->transport_errors},
                    {"queries that failed", bench->query_errors},

@@ -1,9 +1,9 @@
 /*
- * What counters gained, of many series in one block: two snapshots of a hundred stacks each, no
- * stack of two series. A row costs the same however many other series its block has. One CSV line
- * per figure: "what",figure,unit,goal,met
+ * Gains of counters for many series in one block: two snapshots of a hundred stacks each; no two
+ * series have a stack in common. The cost of a row does not depend on the number of series in its
+ * block. Prints a CSV line per result: "what",figure,unit,goal,met
  *
- *   build/release/tests/bench/bench_counters [SERIES]
+ *    build/release/tests/bench/bench_counters [SERIES]
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -26,7 +26,7 @@ static void die(const struct err *err)
     exit(1);
 }
 
-/* Strings are those of the type, then one for each series. */
+/* Strings of the type, then one for each series. */
 static void make_series(struct batch *batch, struct profile *tables, uint32_t count)
 {
     static const char *const fixed[] = {"",      "memory", "alloc_objects", "count",
@@ -53,7 +53,7 @@ static void make_series(struct batch *batch, struct profile *tables, uint32_t co
     batch->series_count = batch->series_label_count = count;
 }
 
-/* Each stack is an address of its own, called by one that all have; stack 0 is empty. */
+/* Each stack has its own address and a caller that all have; stack 0 is empty. */
 static void make_stacks(struct batch *batch, struct profile *tables, uint32_t count)
 {
     struct profile_location *locations =
@@ -120,7 +120,7 @@ static void add_gain(void *context, const struct counter_gain *gained)
     *sum += gained->value;
 }
 
-/* Series by series, as questions do. */
+/* Series by series, like queries. */
 static int64_t find_gains(const struct block *block, struct block_cursor *cursor,
                           const uint32_t *keys)
 {
@@ -140,7 +140,7 @@ static int64_t find_gains(const struct block *block, struct block_cursor *cursor
     return gained;
 }
 
-/* ns of the processor for a row; the best of several. */
+/* CPU ns per row, the best of several runs. */
 static double time_rows(uint32_t series_count)
 {
     enum { TRIES = 3 };
@@ -152,7 +152,7 @@ static double time_rows(uint32_t series_count)
     struct err err;
     if (block_open(block_source_memory(&span, "bench"), 1, 1, &block, &err))
         die(&err);
-    block_hashes(block); /* made once, whoever asks */
+    block_hashes(block); /* computed once and then shared */
     struct block_cursor *cursor = block_cursor_create();
     int64_t best_ns = INT64_MAX;
     for (int try = 0; try < TRIES; try++) {
@@ -177,8 +177,8 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "SERIES is from 10 to 10000\n");
         return 2;
     }
-    /* As api/server/http_server.c has it: what is large is given back to the system, and zeroed
-     * when it is asked for again. */
+    /* As in api/server/http_server.c: large blocks are returned to the system when freed, and are
+     * zeroed when allocated again. */
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
     const uint32_t most = (uint32_t)wanted, few = most / 10;
     const double of_few = time_rows(few), of_most = time_rows(most);

@@ -1,18 +1,17 @@
 /*
- * bench_feed: sends the fleet's profiles (tests/bench/fleet.h) to a server over TLS, as fast as it
- * takes them, and writes the same samples to a Parquet file for whoever is to answer the same
- * questions.
+ * bench_feed: sends the fleet's profiles (tests/bench/fleet.h) to a server over TLS as fast as the
+ * server accepts them, and writes the same samples to a Parquet file for other databases.
  *
- *   bench_feed --url URL --ca FILE --token TOKEN --kind otlp|pprof --minutes M --begin-s S
+ *    bench_feed --url URL --ca FILE --token TOKEN --kind otlp|pprof --minutes M --begin-s S
  *              [--unique PERMILLE] [--connections N] [--paced] [--rows FILE] [--stacks FILE]
  *
- * Requests are made ahead, some hundred megabytes at a time, and then sent: whoever makes one while
- * others are on their way keeps the server waiting, and what waits costs it more.
- * otlp: a request is what an agent sees on a host in 10 s: 20 pods, one of each service, all
- * samples with a stack of their own; layout of OTLP 1.10, not compressed. pprof: a request is one
- * profile, gzip. unique: so many of 1,000 samples have a stack that never comes again. --paced: no
- * faster than the profiles' own time. --rows gets (service, pod, stack, time_ns, value), --stacks
- * each stack's text as `folded` has it, by number. A header and a line of CSV at the end:
+ * Requests are generated before they are sent, some hundred megabytes at a time: generating them
+ * while others are in flight would make the server wait. otlp: a request is what an agent sees on a
+ * host in 10 s: 20 pods, one of each service, each sample with its own stack, in the layout of OTLP
+ * 1.10, not compressed. pprof: a request is one gzip profile. unique: this many of 1,000 samples
+ * have a stack that occurs only once. --paced: not faster than the time of the profiles. --rows
+ * writes (service, pod, stack, time_ns, value), --stacks the text of each stack as `folded` has it,
+ * by number. Prints a header and a line of CSV at the end:
  * rows,requests,wire_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
  */
 #include "lib/base/clock.h"
@@ -59,7 +58,7 @@ struct connection {
     bool is_busy;
 };
 
-/* Requests that were made and not sent yet, one behind the other. */
+/* Requests that are generated and not sent yet, one after another. */
 struct ahead {
     struct buf bytes;
     size_t ends[AHEAD_MAX];
@@ -70,22 +69,22 @@ struct ahead {
 struct feed {
     struct options options;
     struct ahead ahead;
-    int64_t sending_ns; /* how long that took */
+    int64_t sending_ns; /* time for that */
     struct fleet fleet;
     CURLM *multi;
     struct connection connections[CONNECTIONS_MAX];
     struct parquet_writer *table;
     FILE *rows;
     FILE *stacks;
-    uint32_t next_unique; /* number of the next stack that never comes again */
+    uint32_t next_unique; /* number of the next stack that occurs only once */
     uint32_t unique[UNIQUE_DEPTH];
     uint64_t row_count;
-    uint64_t distinct_count; /* stacks of requests, added up */
+    uint64_t distinct_count; /* sum of the stacks of all requests */
     uint64_t request_count;
     uint64_t wire_bytes;
     uint64_t failure_count;
-    uint64_t refusal_count; /* told to wait */
-    /* Of the request in hand: */
+    uint64_t refusal_count; /* refused with Retry-After */
+    /* Of the current request: */
     struct buf dictionary;
     struct buf message;
     struct buf inner;
@@ -179,8 +178,7 @@ struct frames {
     uint32_t number;
 };
 
-/* A stack of the fleet, or once in a while one that is new for ever: callers of the fleet's, with
- * leaves of its own. */
+/* A stack of the fleet, or sometimes a new one: callers of the fleet with leaves of its own. */
 static struct frames find_frames(struct feed *feed, uint32_t stack)
 {
     const struct fleet *fleet = &feed->fleet;
@@ -359,7 +357,7 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
     uint64_t *starts = arena_new(arena, uint64_t, count + (size_t)1);
     uint32_t *stack = arena_new(arena, uint32_t, (size_t)count * 64);
     int64_t *values = arena_new(arena, int64_t, count);
-    /* Only what the profile uses, as runtimes write it. */
+    /* Contains only what the profile uses, like those of runtimes. */
     struct profile_location *locations = arena_new(arena, struct profile_location, FUNCTIONS);
     struct profile_function *functions = arena_new(arena, struct profile_function, FUNCTIONS);
     struct profile_line *lines = arena_new(arena, struct profile_line, FUNCTIONS);
@@ -561,7 +559,7 @@ static void make_ahead(struct feed *feed, uint32_t tick, uint32_t target, bool i
     ahead->targets[ahead->count++] = target;
 }
 
-/* At their own pace, those of one moment together. */
+/* In real time: sends all requests that are due at the same time. */
 static void feed_all(struct feed *feed)
 {
     const int64_t start_ns = clock_monotonic_ns();

@@ -1,10 +1,10 @@
 /*
- * bench_flame [NODES]: from a decoded profile to the compressed answer of /flame, CPU time of one
- * thread. Prints rows of tests/bench/run.py: name,figure,unit,goal,met.
+ * bench_flame [NODES]: CPU time of one thread from a decoded profile to the compressed response of
+ * /flame. Prints rows of tests/bench/run.py: name,figure,unit,goal,met.
  *
- * The profile is made here, always the same: a call tree of 1M nodes out of about 69,000 stacks of
- * mean depth 22, at most 120 deep, over 30,000 functions, with Pareto-distributed values; and a
- * second one of 2,000 stacks that are each 5,000 deep.
+ * The profile is generated and always the same: a call tree of 1M nodes from about 69,000 stacks of
+ * mean depth 22, at most 120 deep, over 30,000 functions, with Pareto-distributed values. A second
+ * profile has 2,000 stacks of depth 5,000.
  */
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -19,7 +19,7 @@
 
 enum { RUNS = 7, FUNCTIONS = 30000, DEPTH_MAX = 120, CHAIN_MEAN = 14 };
 
-/* xorshift64*, so that every machine makes the same tree. */
+/* xorshift64*, so that the tree is the same on all platforms. */
 static uint64_t random_state;
 
 static uint64_t next_random(void)
@@ -57,7 +57,7 @@ static uint32_t make_function(struct profile_builder *builder, uint32_t number)
     return profile_builder_frame(builder, &frame);
 }
 
-/* A new stack leaves an old one somewhere near the root and goes its own way from there. */
+/* A new stack branches off an old one, usually near the root. */
 static uint32_t add_chain(struct tree *tree, const uint32_t *locations, uint32_t max_nodes)
 {
     uint32_t at = (uint32_t)(next_unit() * next_unit() * tree->count);
@@ -66,7 +66,7 @@ static uint32_t add_chain(struct tree *tree, const uint32_t *locations, uint32_t
     uint32_t length = 1 + (uint32_t)(-log(1 - next_unit()) * CHAIN_MEAN);
     while (length-- > 0 && tree->count < max_nodes && tree->depth[at] < DEPTH_MAX) {
         uint32_t node = tree->count++;
-        /* Popular functions are called from everywhere: squaring prefers low numbers. */
+        /* Popular functions have many callers: squaring prefers low numbers. */
         double which = next_unit();
         tree->frame[node] = locations[(uint32_t)(which * which * FUNCTIONS)];
         tree->parent[node] = at;

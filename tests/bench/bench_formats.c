@@ -1,8 +1,8 @@
 /*
- * bench_formats: reading the text and JSON formats, and drawing a flame graph of 1M nodes; CPU time
- * of one thread. Prints rows of tests/bench/run.py: name,figure,unit,goal,met.
+ * bench_formats: CPU time of one thread for reading the text and JSON formats, and for drawing a
+ * flame graph of 1M nodes. Prints rows of tests/bench/run.py: name,figure,unit,goal,met.
  *
- * All texts say the same, which is made here: 60,000 stacks of depth 23 over 700 functions.
+ * All texts contain the same generated profile: 60,000 stacks of depth 23 over 700 functions.
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -21,7 +21,7 @@ enum { RUNS = 5, STACKS = 60000, DEPTH = 22, TEXT_MAX = 1 << 28 };
 
 static const char font_path[] = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
-/* xorshift64*, so that every machine makes the same stacks. */
+/* xorshift64*, so that the stacks are the same on all platforms. */
 static uint32_t next_random(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -36,7 +36,7 @@ static void fail(const char *what, const struct err *err)
     exit(1);
 }
 
-/* Frame numbers of one stack: few ways near the root, many further up. */
+/* Frame numbers of one stack: few branches near the root, many further up. */
 static void next_stack(uint64_t *state, unsigned stack[DEPTH])
 {
     for (unsigned depth = 0; depth < DEPTH; depth++) {

@@ -28,7 +28,7 @@ struct options {
     const char *ids_file;
     long client_count;
     double seconds;
-    long request_count; /* of all clients together, 0: until the time is over */
+    long request_count; /* of all clients together; 0: until the time is over */
 };
 
 struct client {
@@ -36,7 +36,7 @@ struct client {
     struct buf answer;
     size_t next_file;
     int64_t start_ns;
-    int64_t not_before_ns; /* told to wait until then */
+    int64_t not_before_ns; /* after a Retry-After */
     bool is_busy;
 };
 

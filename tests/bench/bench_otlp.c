@@ -1,14 +1,14 @@
 /*
- * bench_otlp [FILE …]: what one core does with OTLP requests, in samples ("rows") per CPU second:
- * decoding alone, and decoding and writing the batch as a block of level 0. Prints rows of
+ * bench_otlp [FILE …]: OTLP requests on one core, in samples ("rows") per CPU second: only
+ * decoding, and decoding plus writing the batch as a block of level 0. Prints rows of
  * tests/bench/run.py: name,figure,unit,goal,met.
  *
- * Without a file the request is made here, as an eBPF agent would send it for ten seconds of a busy
- * host: 3,000 samples of 20 processes, of which four fifths have a stack of their own; stacks of 21
- * frames on average, which share their callers; a third of the locations with function and file,
- * the others with an address only; threads, processors and moments with every sample. In the first
- * request leaves meet in the same libraries, 5,900 locations in all, as in recorded profiles of
- * that size (1,900 at 650 samples, 8,200 at 12,000); in the second hardly a leaf is met twice.
+ * Without a file the request is generated, as an eBPF agent would send it for ten seconds of a busy
+ * host: 3,000 samples of 20 processes, four fifths of which have their own stack; stacks of 21
+ * frames on average that share their callers; a third of the locations with function and file, the
+ * others with an address only; thread, processor and timestamps with every sample. In the first
+ * request, leaves are in the same libraries, 5,900 locations in total, as in recorded profiles of
+ * that size (1,900 with 650 samples, 8,200 with 12,000); in the second, hardly a leaf occurs twice.
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"

@@ -1,10 +1,11 @@
 /*
- * bench_pprof FILE…: decoding of pprof files (compressed ones are expanded before), raw bytes per
+ * bench_pprof FILE…: decoding of pprof files (compressed ones are expanded first), raw bytes per
  * CPU second of one thread. Prints rows of tests/bench/run.py: name,figure,unit,goal,met.
  *
- * "warm" is what a busy server sees: memory that earlier requests gave back is used again. "fresh"
- * takes every page from the kernel anew, as the first request does. tests/bench/go-pprof measures
- * google/pprof's reader on the same file, collector included; its heap is warm after the first run.
+ * "warm" is the state of a busy server, which reuses memory that earlier requests freed. "fresh"
+ * gets every page from the kernel, like the first request. tests/bench/go-pprof measures
+ * google/pprof's reader with the same file, including garbage collection; its heap is warm after
+ * the first run.
  */
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -42,7 +43,7 @@ static double mb_per_s(size_t bytes, int64_t ns)
     return (double)bytes / 1e6 / ((double)ns / 1e9);
 }
 
-/* Times of runs, ascending; 0 runs when the file cannot be decoded. */
+/* Times of runs, ascending; 0 runs if the file cannot be decoded. */
 static size_t measure(struct span raw, int64_t times[RUNS_MAX], struct err *err)
 {
     size_t runs = 0;

@@ -1,9 +1,9 @@
 /*
- * The store's columns without network and database: bytes per sample, and how fast rows are
- * written, merged and read, of synthetic data like that of a fleet (tests/bench/fleet.h). One hour
- * of it, one CSV line per figure: "what",figure,unit,goal,met
+ * The columns of the store without network and database: bytes per sample, and how fast rows are
+ * written, merged and read, for one hour of synthetic data like that of a fleet
+ * (tests/bench/fleet.h). Prints a CSV line per result: "what",figure,unit,goal,met
  *
- *   build/release/tests/bench/bench_store [MINUTES]
+ *    build/release/tests/bench/bench_store [MINUTES]
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -15,7 +15,7 @@
 
 enum { PROFILES_OF_BATCH = 20 };
 
-/* Bytes of a block, opened. */
+/* Bytes of an opened block. */
 struct kept {
     struct buf bytes;
     struct span span;
@@ -130,7 +130,7 @@ static void print_figure(const char *what, double figure, const char *unit, doub
         printf(",\n");
 }
 
-/* CPU ns of adding up all granules, by totals or row by row; the best of several. */
+/* CPU ns for the sum of all granules, by totals or row by row; the best of several runs. */
 static int64_t scan(const struct block *block, bool by_rows, int64_t *ret_sum)
 {
     enum { TRIES = 7 };

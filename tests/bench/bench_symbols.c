@@ -1,17 +1,18 @@
 /*
  * bench_symbols [TABLE…]: symbol tables, CPU time of one thread. Prints rows of tests/bench/run.py:
  * name,figure,unit,goal,met.
- * bench_symbols --addresses COUNT TABLE: addresses that the table knows, hexadecimal, one a line.
- * bench_symbols --run COMMAND…: "CPU seconds,peak MiB,seconds" of a command and all it started. Not
- * measured by who has much memory: Linux counts what a process had before it became the command.
- * bench_symbols --resolve FILE TABLE: "random,one by one,sorted" in M/s of the addresses in such a
- * file: a batch of random addresses, put in order first as lib/profile/symbolize.c does it with a
- * profile's; each of them by itself; and the batch when it is in order already.
+ * bench_symbols --addresses COUNT TABLE: addresses of the table, hexadecimal, one per line.
+ * bench_symbols --run COMMAND…: "CPU seconds,peak MiB,seconds" of a command and its children. The
+ * caller must not use much memory, because Linux also counts the memory that the process had before
+ * it executed the command.
+ * bench_symbols --resolve FILE TABLE: "random,one by one,sorted" in M/s for the addresses in such a
+ * file: a batch of random addresses that is sorted first, as lib/profile/symbolize.c does with
+ * those of a profile; each address by itself; and the batch when it is sorted already.
  *
- * Without an argument a table is made here, always the same, of the size that the debug information
- * of a large C++ program has: 150,000 functions, a million inlined calls, 1.6 million ranges. With
- * arguments, tables that were made of real files. Addresses are drawn from what a table knows; each
- * is resolved to its whole chain of inlined functions, without names.
+ * Without an argument, a table is generated, always the same, of the size of the debug information
+ * of a large C++ program: 150,000 functions, a million inlined calls, 1.6 million ranges. Arguments
+ * are tables of real files. Addresses are drawn from the table; each is resolved to its whole chain
+ * of inlined functions, without names.
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -39,7 +40,7 @@ enum {
     TABLE_MAX_BYTES = 1 << 30
 };
 
-/* xorshift64*, so that every machine makes the same table. */
+/* xorshift64*, so that the table is the same on all platforms. */
 static uint64_t random_state;
 
 static uint64_t next_random(void)
@@ -61,7 +62,7 @@ static void die(const struct err *err)
     exit(1);
 }
 
-/* ---- a table as a C++ program's ---- */
+/* ---- a table like that of a C++ program ---- */
 
 struct made_function {
     uint32_t number;
@@ -99,7 +100,7 @@ struct scan {
     uint32_t left; /* ranges of the function */
 };
 
-/* Some ranges of a function's own code, and calls that were inlined between them. */
+/* Some ranges of a function's own code, with inlined calls between them. */
 static void make_body(struct scan *scan, uint32_t node, const struct made_function *function,
                       uint32_t depth)
 {
@@ -182,7 +183,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Addresses that have an answer. */
+/* Addresses with a result. */
 static uint64_t *draw_addresses(const struct symbol_table *table)
 {
     const struct symbol_table_sizes sizes = symbol_table_sizes(table);
@@ -199,7 +200,7 @@ static uint64_t *draw_addresses(const struct symbol_table *table)
 }
 
 struct json_response {
-    int64_t ns;      /* the middle of the runs */
+    int64_t ns;      /* the median of the runs */
     uint64_t frames; /* of one run */
 };
 
@@ -299,7 +300,7 @@ static double cpu_s_since(int64_t start)
     return (double)(clock_thread_cpu_ns() - start) / 1e9;
 }
 
-/* As it rests, and what a server does before it reads it. */
+/* The table as stored, and what a server does before it reads it. */
 static void bench_pack(const char *what, const struct symbol_table *table)
 {
     struct err err;
@@ -395,7 +396,7 @@ static void resolve_file(const char *path, const char *table_path)
     symbol_table_close(table);
 }
 
-/* Written to a file, so that the reader has it from a mapping as a server does. */
+/* Written to a file, so that the reader maps it as a server does. */
 static void bench_made(void)
 {
     char path[] = "/tmp/bench_symbols.XXXXXX";

@@ -1,10 +1,10 @@
 /*
- * Unwind tables: how fast they are made, beside elfutils, in one run:
- *   bench_unwind [FILE...]      default: libc, libcrypto, libLLVM, node and others, where they are
- * For each file: bytes of .eh_frame, rows, the table's bytes, and the best of several rounds of
- * processor time for the agent's builder and for elfutils (dwarf_cfi_addrframe, dwarf_frame_cfa,
- * and dwarf_frame_register of the frame pointer and the return address, for every row). And the
- * most memory that the builder had beyond the tables themselves.
+ * The builder of unwind tables compared to elfutils in one run:
+ *   bench_unwind [FILE...]      default: libc, libcrypto, libLLVM, node and others that exist
+ * For each file: bytes of .eh_frame, rows, bytes of the table, and the CPU time of the best of
+ * several rounds for the agent's builder and for elfutils (dwarf_cfi_addrframe, dwarf_frame_cfa,
+ * and dwarf_frame_register of the frame pointer and the return address, for every row). Also the
+ * peak memory of the builder without the tables themselves.
  */
 #include "agent/unwind/unwind_table.h"
 
@@ -120,7 +120,7 @@ static void collect(void *context, uint64_t start, uint64_t end)
     functions->list[functions->count++][1] = end;
 }
 
-/* The same rows; which functions there are is told, and not timed. */
+/* The same rows; the list of functions is given and not measured. */
 static double elfutils_seconds(int fd, const char *path, const struct unwind_table *table,
                                unsigned long *ret_rows)
 {

@@ -61,7 +61,7 @@ static uint32_t draw_function(struct fleet *fleet, int skew)
     return (uint32_t)(pow((double)(fleet_random(fleet) >> 11) / 0x1p53, skew) * FUNCTIONS);
 }
 
-/* Each stack goes on from the upper part of one before it: a tree whose callers are shared. */
+/* Each stack continues from the upper part of an earlier one: a tree with shared callers. */
 static void make_stacks(struct fleet *fleet, int skew)
 {
     enum { DEEPEST = 60 };
@@ -79,7 +79,7 @@ static void make_stacks(struct fleet *fleet, int skew)
             shared = (uint32_t)(size * (fleet_random(fleet) % 90) / 100);
             shared = shared < depth ? shared : depth - 1;
         }
-        /* Leaf first: the shared callers are the end of both. */
+        /* Leaf first: the shared callers are at the end. */
         const uint64_t end = starts[i] + depth;
         for (uint32_t j = 0; j < shared; j++)
             stack[end - 1 - j] = stack[from_end - 1 - j];

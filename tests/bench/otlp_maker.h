@@ -1,8 +1,8 @@
 /*
- * otlp_maker: makes requests of OTLP (layout 1.10) piece by piece, for benchmarks.
+ * otlp_maker: builds OTLP requests (layout 1.10) step by step, for benchmarks.
  *
- * A maker holds the dictionary that is being made; functions are numbers below MAKER_FUNCTIONS, of
- * which a third have names and files, the others addresses only. Threads: a maker belongs to one.
+ * A maker contains the dictionary of the request; functions are numbers below MAKER_FUNCTIONS, a
+ * third of which have names and files, the others addresses only. A maker belongs to one thread.
  */
 #ifndef TESTS_BENCH_OTLP_MAKER_H
 #define TESTS_BENCH_OTLP_MAKER_H
@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum {
-    MAKER_FUNCTIONS = 50000, /* of the programs that run; a request holds what was met of them */
+    MAKER_FUNCTIONS = 50000, /* number of programs; a request contains those that occur in it */
     MAKER_MAPPINGS = 60,
     MAKER_THREADS = 300,
     MAKER_PROCESSORS = 32,
@@ -75,9 +75,9 @@ struct maker {
     uint32_t functions;
     uint32_t locations;
     uint32_t attributes;
-    uint32_t sharing; /* 1: leaves are hardly met twice; more: in the same libraries */
+    uint32_t sharing; /* 1: leaves hardly occur twice; more: leaves are in the same libraries */
     uint64_t random;
-    uint32_t *location_of; /* function to location, 0: not met yet */
+    uint32_t *location_of; /* function to location, 0: none yet */
 };
 
 static inline uint32_t add_string(struct maker *maker, const char *text)
@@ -149,7 +149,7 @@ static inline void add_mappings(struct maker *maker, uint32_t build_id_key)
     }
 }
 
-/* Callers are few and near the root, callees many: a walk down a program's tree, whose branches are
+/* Few callers near the root, many callees: a path down a program's tree, whose branches are
  * numbers. */
 static inline void add_stack(struct maker *maker, uint64_t *random, uint32_t program)
 {
@@ -173,7 +173,8 @@ static inline void add_stack(struct maker *maker, uint64_t *random, uint32_t pro
     put_message(&maker->dictionary, 7, &maker->message);
 }
 
-/* What all requests begin with. Attributes of threads and processors begin at MAKER_MAPPINGS. */
+/* The common start of all requests. Attributes of threads and processors begin at MAKER_MAPPINGS.
+ * */
 static inline void begin_dictionary(struct maker *maker)
 {
     static const char *const strings[] = {"",
@@ -206,7 +207,8 @@ static inline void begin_dictionary(struct maker *maker)
 
 /* ---- samples ---- */
 
-/* One sample of the 10 s from start_ns on, of a thread that was seen once or twice: how often. */
+/* One sample of the 10 s from start_ns on, of a thread that was seen once or twice; returns how
+ * often. */
 static inline uint32_t add_sample(struct maker *maker, struct buf *samples, uint32_t stack,
                                   int64_t start_ns)
 {
@@ -246,7 +248,7 @@ static inline void add_resource_attributes(struct maker *maker, struct buf *reso
     put_message(resource, 1, &attributes);
 }
 
-/* One profile of a process, samples:count every MAKER_PERIOD_NS of its processor time. */
+/* One profile of a process: samples:count, one per MAKER_PERIOD_NS of CPU time. */
 static inline void add_resource(struct maker *maker, struct buf *request, const char *service,
                                 const char *host, struct span samples, int64_t start_ns)
 {

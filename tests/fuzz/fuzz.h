@@ -1,9 +1,9 @@
 /*
  * fuzz: declarations that all fuzzers share. A fuzzer is one file with LLVMFuzzerTestOneInput. It
- * stops on a report of a sanitizer and on an invariant that does not hold (fuzz_check).
+ * stops on a sanitizer report or if an invariant does not hold (fuzz_check).
  *
- * The Makefile gives both libFuzzer functions a name of their own in each file (FUZZ_NAME); the
- * file registers them with tests/fuzz/runner.c. So one program can run the seeds of all fuzzers.
+ * The Makefile renames both libFuzzer functions in each file (FUZZ_NAME), and the file registers
+ * them with tests/fuzz/runner.c, so that one program can run the seeds of all fuzzers.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -51,7 +51,7 @@ __attribute__((constructor)) static void register_fuzzer(void)
         }                                                                                          \
     } while (0)
 
-/* Small, so that one input stays fast and the limits themselves are met. */
+/* Small, so that inputs are fast and reach the limits. */
 static const struct profile_limits fuzz_limits = {
     .raw_bytes = 1 << 20,
     .json_bytes = 1 << 20,
@@ -61,7 +61,7 @@ static const struct profile_limits fuzz_limits = {
     .memory_bytes = 64 << 20,
 };
 
-/* What a decoder may answer to bytes from outside; anything else is a mistake of ours. */
+/* Checks that a decoder returns one of the errors for invalid input. */
 static inline bool fuzz_is_refusal(enum err_code code, const struct err *err)
 {
     return (code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE) &&
@@ -101,7 +101,7 @@ static inline void fuzz_check_profile(const struct profile *profile)
         fuzz_check(profile->stack[i] < profile->location_count);
 }
 
-/* A decoder that takes text or bytes: what it accepts must be a sound profile. */
+/* Runs a decoder of text or bytes: a profile that it accepts must be valid. */
 typedef enum err_code fuzz_decode_function(struct span bytes, const struct profile_limits *limits,
                                            struct profile **ret_profile, struct err *err);
 static inline int fuzz_decoder(fuzz_decode_function *decode, const uint8_t *data, size_t size)

@@ -1,5 +1,4 @@
-/* What the agent reads of other processes: the first byte says which of its readers gets the rest.
- */
+/* Data of other processes that the agent reads: the first byte selects the reader of the rest. */
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/kernel/cpu_list.h"

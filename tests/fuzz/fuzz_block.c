@@ -1,10 +1,10 @@
 /*
- * Blocks of the store (store/block/block_format.h). An input is a block's bytes; it is opened as it
- * is, and then once more with every checksum made right for what is there, so that what lies behind
- * them is reached, too. Of what opens, every reading function is called and its promises are looked
- * at; what is wholly sound is merged with itself.
+ * Blocks of the store (store/block/block_format.h). An input is the bytes of a block. It is opened
+ * unchanged, and then with corrected checksums, so that the code after the checks is reached. For a
+ * block that opens, every reading function is called and its guarantees are checked; a valid block
+ * is merged with itself.
  *
- *   fuzz_block --seeds FOLDER      writes the seeds, small blocks of random batches
+ *    fuzz_block --seeds FOLDER      writes the seeds, small blocks of random batches
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -37,7 +37,7 @@ static void seal_extents(uint8_t *block, size_t size, struct block_granule *gran
     }
 }
 
-/* Granules first, whose section has a checksum of its own; only where they are not compressed. */
+/* Granules first, because their section has a checksum, too; only if they are not compressed. */
 static void seal_granules(uint8_t *block, size_t size, const struct block_section_place *place)
 {
     if (place->stored_bytes != place->flat_bytes || place->offset > size ||
@@ -83,7 +83,7 @@ static void seal(uint8_t *block, size_t size)
     memcpy(end, &footer, sizeof(footer));
 }
 
-/* ---- what was opened ---- */
+/* ---- an open block ---- */
 
 static void check_stacks(const struct dictionary *dictionary)
 {
@@ -132,7 +132,7 @@ static void check_labels(const struct dictionary *dictionary)
                    dictionary->series_labels[i].value < strings);
 }
 
-/* Every byte of every string can be read, and each number of the tables leads somewhere. */
+/* Every byte of every string is readable, and every index in the tables is valid. */
 static void check_tables(const struct profile *tables)
 {
     uint32_t crc = 0;
@@ -185,7 +185,7 @@ static void check_rows(const struct block *block, const struct block_granule *gr
     fuzz_check(last != INT64_MIN || moments);
 }
 
-/* Sums may wrap round when numbers were changed: they are only looked at where blocks are sound. */
+/* Sums may overflow in changed blocks, so they are checked for valid blocks only. */
 static void read_sums(const struct block *block, const struct block_granule *granule,
                       struct block_cursor *cursor, int64_t *sums)
 {
@@ -288,7 +288,7 @@ static void read_block(struct span bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     read_block(span_of(data, size));
-    /* Of exactly this size, so that the sanitizers see what is read beyond it. */
+    /* A buffer of exactly this size, so that sanitizers detect reads beyond it. */
     uint8_t *copy = mem_alloc(size ? size : 1, 1);
     if (size)
         memcpy(copy, data, size);
@@ -310,7 +310,7 @@ static void write_seed(const char *folder, uint64_t number)
     shape.label_set_count = number % 2 ? 4 : 1;
     shape.has_timestamps = number % 3 == 0;
     const bool has_hours = number >= SEEDS - SEEDS_OF_HOURS;
-    if (has_hours) { /* so that its series have totals */
+    if (has_hours) { /* enough hours that series have totals */
         shape.span_ns = INT64_C(7) * 3600000000000;
         shape.profile_count = 40;
     }

@@ -4,7 +4,7 @@
 
 enum { OUTPUT_MAX = 1 << 20 };
 
-/* The same bytes in either packing come back as they were. */
+/* Data survives both kinds of compression. */
 static void check_round_trip(struct span plain)
 {
     struct err err;
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_round_trip(buf_span(&output));
-    /* One byte less room than needed must be refused, whatever the frames claim. */
+    /* A maximum of one byte less must be refused, whatever the frames claim. */
     if (output.size && method != COMPRESS_NONE) {
         buf_auto tight;
         buf_init(&tight, output.size - 1);

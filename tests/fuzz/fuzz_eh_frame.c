@@ -1,7 +1,7 @@
 /*
- * fuzz_eh_frame: call frame information from a hostile file, alone or within an ELF file.
- * First byte: bit 0 an ELF file follows, bit 1 arm64, bit 2 .debug_frame, bit 3 Go's table; else
- * the second byte says how much of the rest, in 8 bytes, is the index.
+ * fuzz_eh_frame: call frame information from a hostile file, alone or within an ELF file. First
+ * byte: bit 0 an ELF file follows, bit 1 arm64, bit 2 .debug_frame, bit 3 Go's table. For a bare
+ * section, the second byte is the size of the index in units of 8 bytes.
  */
 #include "agent/unwind/go_frames.h"
 #include "agent/unwind/unwind_table.h"

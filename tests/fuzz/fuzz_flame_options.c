@@ -1,6 +1,6 @@
 /*
- * Lines: sample type, grouping, focus, ignore, hide, show, largest node count, two rules about
- * labels, a label. What a viewer may ask for, of one profile that has everything a view looks at.
+ * Options of a viewer's request for a profile with all features. Lines: sample type, grouping,
+ * focus, ignore, hide, show, maximum number of nodes, two label rules, a label.
  */
 #include "tests/fuzz/fuzz.h"
 

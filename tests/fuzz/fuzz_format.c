@@ -1,4 +1,4 @@
-/* The whole path of an upload: told apart, decoded, drawn, exported, encoded, decoded again. */
+/* The whole path of an upload: detect the format, decode, draw, export, encode, decode again. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
@@ -25,7 +25,7 @@ static bool can_be_added(const struct profile *profile, uint32_t value_type)
     return magnitude < INT64_MAX;
 }
 
-/* NULL where the values cannot be added. */
+/* Returns NULL if the values overflow. */
 static const struct view *view_of(struct arena *arena, const struct profile *profile)
 {
     const struct view *view = NULL;
@@ -39,7 +39,7 @@ static const struct view *view_of(struct arena *arena, const struct profile *pro
     return view;
 }
 
-/* Selfs add up to the root; children stand behind their parents. */
+/* Own values add up to the root; children follow their parents. */
 static void check_flame(const struct flame *flame)
 {
     int64_t sum = 0;
@@ -92,7 +92,7 @@ static void check_encoded_again(const struct profile *profile, const struct top 
     profile_destroy(again);
 }
 
-/* The tree below the last node of the cut tree: there is one, and it adds up. */
+/* The tree below the last node of the cut tree exists, and its values add up. */
 static void check_below(struct arena *arena, const struct view *view, const struct flame *flame)
 {
     struct err err;
@@ -101,7 +101,7 @@ static void check_below(struct arena *arena, const struct view *view, const stru
     uint32_t depth = 0;
     for (uint32_t at = flame->node_count - 1; at; at = flame->node_parent[at]) {
         const struct frame *frame = &flame->frames[flame->node_frame[at]];
-        depth = frame->flags & FRAME_OTHER ? 0 : depth; /* the last of its path */
+        depth = frame->flags & FRAME_OTHER ? 0 : depth; /* the last frame of its path */
         if (!(frame->flags & FRAME_OTHER))
             names[depth++] = path_hash_frame(frame, view->group, PATH_HASH_OF_FRAMES);
     }

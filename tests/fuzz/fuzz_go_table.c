@@ -1,6 +1,6 @@
 /*
- * Any bytes as Go's table, in an otherwise sound program whose data they are too, so that inlined
- * calls and the module data are found in them.
+ * Any bytes as Go's table, and as the data of an otherwise valid program, so that inlined calls and
+ * module data are found in them.
  */
 #include "tests/fuzz/fuzz.h"
 

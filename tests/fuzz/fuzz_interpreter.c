@@ -1,5 +1,5 @@
-/* What the agent reads of interpreters and of JIT compilers: the first byte says which of its
- * readers gets the rest. */
+/* Data of interpreters and JIT compilers that the agent reads: the first byte selects the reader
+ * of the rest. */
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/interpreter/cpython.h"
@@ -67,7 +67,7 @@ static void read_symbols(struct span bytes)
     (void)elf_exports_find(&symbols, "own", &symbol);
 }
 
-/* The first byte says how many of the others are entries. */
+/* The first byte is the number of entries; the rest are the entries. */
 static void read_ruby_lines(struct span bytes)
 {
     if (bytes.size < 1)
@@ -120,7 +120,7 @@ static void weave_stacks(struct span bytes)
         .native_count = bytes.data[0], .frames = frames, .frame_count = count, .is_call = is_odd};
     const uint32_t woven = stack_merge_frames(&merge, items);
     for (uint32_t i = 0; i < woven; i++) {
-        /* Both in their order, and none of the interpreter's left out. */
+        /* Both keep their order, and no interpreted frame is lost. */
         if (items[i] & STACK_MERGE_INTERPRETED) {
             fuzz_check((items[i] & ~STACK_MERGE_INTERPRETED) == interpreted++);
         } else {
@@ -131,7 +131,7 @@ static void weave_stacks(struct span bytes)
     fuzz_check(interpreted == count);
 }
 
-/* The file as it was and as it grew. */
+/* Reads the file before and after it grew. */
 static void read_jitdump(struct span bytes)
 {
     struct jitdump *dump = jitdump_create();

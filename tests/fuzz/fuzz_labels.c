@@ -1,4 +1,5 @@
-/* What labels are made of: rules, lists of pods, files of programs. The first byte says which. */
+/* Sources of labels: rules, lists of pods, state files of container runtimes. The first byte
+ * selects one. */
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/labels/label_set.h"

@@ -1,5 +1,5 @@
-/* Forms: the first line is the content type, the rest the body. Parts lie in the body, one behind
- * the other, and none holds a delimiter; written anew they are read again as the same. */
+/* Forms: the first line is the content type, the rest is the body. Parts are within the body, in
+ * order, and contain no delimiter; encoded again they are decoded to the same parts. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/profile/pyroscope/multipart.h"
@@ -39,7 +39,7 @@ static bool is_in(const struct parts *parts, struct span text)
     return false;
 }
 
-/* As a writer does: one that none of the parts holds. */
+/* Chooses, like a writer, a boundary that no part contains. */
 static void choose_boundary(const struct parts *parts, char boundary[BOUNDARY_BYTES])
 {
     for (unsigned number = 0;; number++) {
@@ -69,7 +69,7 @@ static void check_again(const struct parts *parts)
     buf_init(&body, OUTPUT_MAX);
     choose_boundary(parts, boundary);
     for (uint32_t i = 0; i < parts->count; i++) {
-        /* A name with a line's end cannot be written. */
+        /* A name with a line break cannot be encoded. */
         if (memmem(parts->part[i].name, parts->part[i].name_size, "\r\n", 2))
             return;
         write_part(&parts->part[i], boundary, &body);

@@ -54,7 +54,7 @@ static void check_samples(const struct batch *batch)
     for (uint32_t i = 0; i < batch->profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
         fuzz_check(profile->series < batch->series_count);
-        fuzz_check(profile->first_sample == next); /* of one without samples, all is 0 */
+        fuzz_check(profile->first_sample == next); /* in a profile without samples, all are 0 */
         next += profile->sample_count;
     }
     fuzz_check(next == batch->sample_count);
@@ -71,8 +71,8 @@ static void check_samples(const struct batch *batch)
     }
 }
 
-/* Both ways of reading packed indexes do the same with any bytes; inputs are too small for a
- * request to take the quick one. */
+/* Both readers of packed indexes agree on any bytes; the inputs are too small for a request to use
+ * the fast one. */
 static void compare_indexes(struct span bytes)
 {
     if (!otlp_indexes_can() || bytes.size == 0)
@@ -92,7 +92,7 @@ static void compare_indexes(struct span bytes)
     fuzz_check(memcmp(one, other, (size_t)(end - one) * sizeof(*one)) == 0);
 }
 
-/* The first byte chooses the encoding: '{' begins JSON, anything else is protobuf's. */
+/* The first byte selects the encoding: '{' begins JSON, anything else is protobuf. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct span names[] = {SPAN_LITERAL("thread_name"), SPAN_LITERAL("a_b"),
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_check(fuzz_is_refusal(code, &err));
         return 0;
     }
-    /* Something is said when something was refused or left out, and only then. */
+    /* The result has a message if, and only if, something was refused or left out. */
     fuzz_check((result.message[0] != 0) == (result.rejected_profiles > 0 || batch->notice));
     fuzz_check_profile(batch->tables);
     check_stacks(batch);

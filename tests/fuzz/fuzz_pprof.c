@@ -2,7 +2,7 @@
 
 #include "lib/profile/pprof/pprof.h"
 
-/* What is accepted is encoded, and decoding that gives the same bytes again. */
+/* An accepted profile is encoded; decoding and encoding that gives the same bytes. */
 static void check_round_trip(const struct profile *profile)
 {
     enum { ENCODED_MAX = 64 << 20 };

@@ -1,6 +1,6 @@
-/* Both of Pyroscope's ways in. The first byte chooses: 'p' a push in protobuf, 'j' one in JSON,
- * else /ingest, whose query and content type are the first two lines. What is taken becomes batches
- * that keep the promises of lib/profile/batch/batch.h. */
+/* Both APIs of Pyroscope. The first byte selects: 'p' a push in protobuf, 'j' a push in JSON, else
+ * /ingest, whose query and content type are the first two lines. An accepted request becomes
+ * batches with the invariants of lib/profile/batch/batch.h. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
@@ -47,7 +47,7 @@ static void check_samples(const struct batch *batch)
     for (uint32_t i = 0; i < batch->profile_count; i++) {
         fuzz_check(batch->profiles[i].series < batch->series_count);
         const struct batch_profile *profile = &batch->profiles[i];
-        fuzz_check(profile->first_sample == next); /* of one without samples, all is 0 */
+        fuzz_check(profile->first_sample == next); /* in a profile without samples, all are 0 */
         next += profile->sample_count;
     }
     fuzz_check(next == batch->sample_count);
@@ -68,7 +68,7 @@ static void check_samples(const struct batch *batch)
     }
 }
 
-/* Values wrap round in both sums alike. */
+/* Both sums overflow in the same way. */
 static uint64_t sum_values(const struct profile *profile)
 {
     uint64_t sum = 0;

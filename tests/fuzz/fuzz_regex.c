@@ -1,4 +1,4 @@
-/* First line: the pattern; the rest: what it is matched with, and cut in two as well. */
+/* First line: the pattern; the rest: the subject, also split in two. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/regex.h"

@@ -1,6 +1,7 @@
 /*
- * Lines: method, path, query, header fields "name: value", an empty line, a body. What handlers
- * read of a request: the route and its parameters, query, cookies, a share's settings, a JSON body.
+ * The parts of a request that handlers read: route and parameters, query, cookies, the settings of
+ * a share, a JSON body. Lines: method, path, query, header fields "name: value", an empty line, a
+ * body.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -64,7 +65,7 @@ static void read_query(const struct request *request)
     fuzz_check(code == ERR_NONE || code == ERR_INVALID);
 }
 
-/* What is taken must keep the promises that the database relies on. */
+/* An accepted value must satisfy the constraints of the database. */
 static void read_settings(struct request *request)
 {
     struct share_settings settings;
@@ -72,7 +73,8 @@ static void read_settings(struct request *request)
     for (int64_t tenant_id = TENANT_ANONYMOUS; tenant_id <= TENANT_DEFAULT; tenant_id++) {
         request->principal.tenant_id = tenant_id;
         enum err_code code = share_settings_read(request, &settings, &err);
-        /* A team's share without an account is the only refusal that is not about the input. */
+        /* A team's share without an account is the only refusal that does not depend on the input.
+         * */
         fuzz_check(code == ERR_NONE || code == ERR_INVALID ||
                    (code == ERR_UNAUTHENTICATED && tenant_id == TENANT_ANONYMOUS));
         if (code)

@@ -2,7 +2,7 @@
 
 #include "lib/io/s3_xml.h"
 
-/* Paths and texts stay within their bounds, and the root ends last. */
+/* Paths and texts stay within their limits, and the root ends last. */
 static enum err_code check_element(void *context, const char *path, struct span text,
                                    struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Which series a question is about (store/block/selector.h): what is taken is asked of the series
- * of a small dictionary, and of its types. */
+/* Selectors of queries (store/block/selector.h): an accepted one is matched with the series of a
+ * small dictionary and with its types. */
 #include "tests/fuzz/fuzz.h"
 
 #include "store/block/dictionary.h"
@@ -40,7 +40,7 @@ static void match(struct selector *selector)
         struct err err;
         enum err_code code = selector_matches(selector, &dictionary, i, &matches, &err);
         fuzz_check(!code || fuzz_is_refusal(code, &err));
-        /* What matches as a whole does by its type. */
+        /* A selector that matches a series matches its type. */
         if (code || !matches)
             continue;
         code = selector_matches_type(selector, parts, type->is_delta, &matches, &err);
@@ -48,7 +48,7 @@ static void match(struct selector *selector)
     }
 }
 
-/* It is read again as what it was made of. */
+/* Its text is parsed to the same selector. */
 static void check_canonical(struct arena *arena, const struct selector *selector)
 {
     struct selector *again;

@@ -1,4 +1,4 @@
-/* Names as a demangler may have made them, cut to simple ones (lib/symbols/symbol_name.h). */
+/* Names as demanglers may return them, shortened (lib/symbols/symbol_name.h). */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/symbols/symbol_name.h"

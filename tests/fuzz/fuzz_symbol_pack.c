@@ -1,10 +1,10 @@
 /*
  * Packed symbol tables (lib/symbols/symbol_pack.h). An input is read twice: as packed bytes, and as
- * their columns before zstd (tests/unit/lib/symbols/flat_pack.h), of which lengths and checksums
- * are then made right, so that every number is reached. What unpacks is sound, and packed and
- * unpacked again it is the same.
+ * uncompressed columns (tests/unit/lib/symbols/flat_pack.h), whose lengths and checksums are then
+ * corrected, so that every number is reached. An unpacked table is valid, and packing and unpacking
+ * it again gives the same table.
  *
- *   fuzz_symbol_pack --seeds FOLDER      writes the seeds, columns of small random tables
+ *    fuzz_symbol_pack --seeds FOLDER      writes the seeds, columns of small random tables
  */
 #include "tests/fuzz/fuzz.h"
 

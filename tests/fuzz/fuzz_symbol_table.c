@@ -1,10 +1,10 @@
 /*
- * Symbol tables (lib/symbols/symbol_table.h). An input is a table's bytes; it is opened as it is,
- * and then once more with every checksum made right for what is there, so that what lies behind
- * them is reached, too. Of what opens, addresses are asked for in two orders, which must give the
- * same; where the whole was found to be sound, every number must have a name.
+ * Symbol tables (lib/symbols/symbol_table.h). An input is the bytes of a table. It is opened
+ * unchanged, and then with corrected checksums, so that the code after the checks is reached. If
+ * the table opens, addresses are looked up in two orders, with the same results. If the table is
+ * valid, every number must have a name.
  *
- *   fuzz_symbol_table --seeds FOLDER      writes the seeds, small tables of random functions
+ *    fuzz_symbol_table --seeds FOLDER      writes the seeds, small tables of random functions
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -30,7 +30,7 @@ static void check_frames(const struct symbol_table *table, const struct symbol_c
     }
 }
 
-/* Once by a cursor that goes on from address to address, once by a new one for each. */
+/* Looks addresses up with one cursor for all, and with a new cursor for each. */
 static void check_address(const struct symbol_table *table, struct symbol_cursor *going,
                           uint64_t address)
 {

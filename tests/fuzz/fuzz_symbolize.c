@@ -1,7 +1,7 @@
 /*
- * Any bytes as a file to make a symbol table of, and as its package of split files: the readers of
- * ELF, DWARF, packages, Go's table, symbols and xz, and the demangler. What comes out is a table
- * that its reader accepts whole.
+ * Any bytes as input of the symbol table builder, and as its package of split files: the readers of
+ * ELF, DWARF, packages, Go's table, symbols and xz, and the demangler. The reader must accept the
+ * resulting table.
  */
 #include "tests/fuzz/fuzz.h"
 

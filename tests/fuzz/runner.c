@@ -1,8 +1,8 @@
 /*
  * runner: the libFuzzer entry points of every fuzzer's program.
  *
- * A program fuzz_x holds one fuzzer. The program "seeds" holds all of them, so that the code under
- * test is linked once for the seeds; there the environment variable FUZZER selects one by name.
+ * A program fuzz_x contains one fuzzer. The program "seeds" contains all of them, so that the code
+ * under test is linked once for the seeds; its environment variable FUZZER selects one by name.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -16,8 +16,7 @@ void fuzzer_register(struct fuzzer *fuzzer)
     fuzzers = fuzzer;
 }
 
-/* libFuzzer calls this before any input. Afterwards the selected fuzzer is the only one in the
- * list. */
+/* libFuzzer calls this before any input. Afterwards the list contains only the selected fuzzer. */
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerInitialize(int *count, char ***arguments)
 {

@@ -1,9 +1,9 @@
 /*
- * perfoliod whose disk fails on demand: the whole program, and in the process that serves a thread
- * that sets the faults of lib/base/os. tests/integration/test_disk_faults.py asks for them by the
- * abstract socket "perfolio-faults-<pid>", one line for each connection:
+ * perfoliod whose disk fails on demand: the whole program, with a thread in the serving process
+ * that sets the faults of lib/base/os. tests/integration/test_disk_faults.py sends commands to the
+ * abstract socket "perfolio-faults-<pid>", one line per connection:
  *   plan CALL NTH ERRNO   the NTH call of that kind from now on fails
- *   count CALL            how many there have been since; the response is that number
+ *   count CALL            responds with the number of calls since then
  *   reset
  * CALL is a number of enum os_call.
  */
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "serve-child") == 0) {
         listener = listen_for_faults();
         sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the server's */
+        pthread_sigmask(SIG_SETMASK, &all, &before); /* the server handles signals */
         if (pthread_create(&thread, NULL, serve_faults, &listener) != 0)
             abort();
         pthread_sigmask(SIG_SETMASK, &before, NULL);

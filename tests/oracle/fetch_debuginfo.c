@@ -1,8 +1,9 @@
 /*
  * fetch_debuginfo FOLDER KIND BUILD_ID MAX_BYTES AT_ONCE [--allow HOST]... [--ca FILE] URL [--auth
- * LINE]... asks debuginfod servers as perfoliod does, with little patience: so many at once, the
- * next when a line comes on standard input, until its end. Prints of each a line of JSON: outcome,
- * bytes, sum of the file's bytes, upstream, retry_after_s, reason, later_s of a first try.
+ * LINE]... queries debuginfod servers as perfoliod does, with a short timeout: AT_ONCE requests at
+ * a time, the next ones for each line on standard input, until its end. Prints a line of JSON for
+ * each request: outcome, bytes, sum of the file's bytes, upstream, retry_after_s, reason, later_s
+ * of a first attempt.
  */
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"

@@ -1,10 +1,12 @@
 /*
- * Records registers and stacks of a program, and walks each twice, with the walker of the agent
- * and with libdwfl:
+ * Records registers and stacks of a program, and unwinds each with the agent's unwinder and with
+ * libdwfl:
+ *
  *   unwind_replay SAMPLES EXPECTED PROGRAM [ARGUMENT...]
- * EXPECTED: names of functions from the leaf to the root, with commas; a sample is as expected when
- * they are on its stack in this order. Ends the program and prints one line of numbers. Exit status
- * 77 where the kernel refuses to record.
+ *
+ * EXPECTED: names of functions from the leaf to the root, separated by commas. A sample is as
+ * expected if they are on its stack in this order. Ends the program and prints one line of numbers.
+ * The exit status is 77 if the kernel refuses to record.
  */
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_names.h"
@@ -39,15 +41,15 @@ enum {
     PATIENCE_S = 120,
 };
 
-/* perf's numbers of DWARF's registers, and of the program counter. */
+/* perf's numbers of DWARF's registers and of the program counter. */
 #ifdef __aarch64__
 enum { REGISTERS = 33, DWARF_REGISTERS = 32, SP = 31, FP = 29, PC = 32 };
-/* perf has them in DWARF's order. */
+/* perf returns them in this order, DWARF's. */
 static const int perf_registers[REGISTERS] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                               11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                               22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32};
 #else
-/* DWARF 0..15 and the return address column, as libdwfl wants them. */
+/* DWARF registers 0..15 and the return address column, as libdwfl needs them. */
 enum { REGISTERS = 17, DWARF_REGISTERS = 17, SP = 7, FP = 6, PC = 16 };
 static const int perf_registers[REGISTERS] = {
     PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,  PERF_REG_X86_SI,
@@ -100,10 +102,10 @@ static int unwind_source_read(struct unwind_source *source, void *to, __u32 size
 
 #include "bpf/unwind_core.h"
 
-/* Tables by path; files do not change while this runs. */
+/* Tables by path; files do not change during a run. */
 struct known_table {
     char path[512];
-    struct unwind_table_ref ref; /* chunk_count 0: it has none */
+    struct unwind_table_ref ref; /* chunk_count 0: no table */
 };
 
 struct frames {
@@ -144,7 +146,7 @@ static bool write_shard(void *context, uint32_t index, uint32_t offset, const vo
     return true;
 }
 
-/* The vdso is in memory only. */
+/* The vdso exists only in memory. */
 static int open_mapped(pid_t pid, const char *path, uint64_t start, uint64_t end)
 {
     if (strcmp(path, "[vdso]") != 0)
@@ -186,7 +188,7 @@ static struct known_table *table_of(struct replay *replay, const char *path, uin
     return known;
 }
 
-/* ELF address - offset in the file, of the executable segment that was mapped from offset. */
+/* ELF address minus file offset of the executable segment that is mapped from this offset. */
 static uint64_t segment_shift(const struct replay *replay, const char *path, uint64_t offset)
 {
     struct elf_frames frames;
@@ -297,7 +299,7 @@ static void open_dwfl(struct replay *replay)
         fprintf(stderr, "libdwfl: %s\n", dwfl_errmsg(-1));
 }
 
-/* ---- both, and what they say ---- */
+/* ---- comparison ---- */
 
 static enum unwind_stop scan(struct replay *replay, struct frames *frames)
 {
@@ -371,8 +373,9 @@ static void replay_sample(struct replay *replay)
     }
     enum unwind_stop stop = scan(replay, &ours);
     if (!unwind_stop_is_complete(stop) || !is_in_known_files(replay, &ours)) {
-        /* Mappings change without a record (mprotect), or with one in another processor's ring. A
-         * file that is not known yet can look whole: frame pointers that are none end at zero. */
+        /* Mappings may change without a record (mprotect), or with a record in another processor's
+         * ring. A file that is not known yet can look complete: invalid frame pointers end at
+         * zero. */
         read_mappings(replay);
         open_dwfl(replay);
         stop = scan(replay, &ours);
@@ -381,7 +384,7 @@ static void replay_sample(struct replay *replay)
     bool is_whole =
         dwfl_getthread_frames(replay->dwfl, replay->sample.tid, take_frame, &theirs) == 0;
     bool is_complete = unwind_stop_is_complete(stop);
-    /* The copy ends before the stack does: both are right as far as they come. */
+    /* The copy of the stack is too short: both results are right as far as they go. */
     bool is_cut = stop == UNWIND_STOP_STACK_READ && ours.count == theirs.count;
     replay->samples++;
     replay->complete += is_complete;
@@ -507,7 +510,7 @@ static void start(struct replay *replay, char **command)
     }
     if (write(gate[1], "", 1) != 1)
         abort();
-    usleep(300000); /* past the dynamic loader's work: its mappings change at every sample */
+    usleep(300000); /* after the dynamic loader, during which mappings change at every sample */
     for (int i = 0; i < replay->ring_count; i++) {
         struct perf_event_mmap_page *page = (void *)replay->rings[i];
         page->data_tail = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);

@@ -1,11 +1,13 @@
 /*
- * Compares the rows of unwind tables with what elfutils says of the same addresses, file by file:
- *   unwind_rows FILE...        or names of files, one a line, from the standard input
- * Prints a line for each file that differs, with the first difference, and a last line with
- * totals; exit status 1 when a file differs. Files without call frame information are passed over.
+ * Compares the rows of unwind tables with elfutils' rows for the same addresses, file by file:
  *
- * Asked are all addresses where either side changes its answer. elfutils' answer is turned into a
- * rule here, by dwarf_frame_cfa and dwarf_frame_register alone.
+ *   unwind_rows FILE...        or paths, one per line, on the standard input
+ *
+ * Prints a line with the first difference for each file that differs, and a last line with totals;
+ * the exit status is 1 if a file differs. Files without call frame information are skipped.
+ *
+ * All addresses where one of the two changes its rule are compared. The rule of elfutils is derived
+ * only from dwarf_frame_cfa and dwarf_frame_register.
  */
 #include "agent/unwind/unwind_names.h"
 #include "agent/unwind/unwind_table.h"
@@ -36,13 +38,13 @@ struct comparison {
     bool is_arm64;
     unsigned long row_count;
     unsigned long difference_count;
-    Dwarf_Frame *frame; /* of the last answer, and where it holds */
+    Dwarf_Frame *frame; /* the last rule and its range */
     uint64_t frame_start;
     uint64_t frame_end;
     bool is_signal;
 };
 
-/* What elfutils says of a register: the same words as cfi_saved. */
+/* elfutils' rule of a register, in the words of cfi_saved. */
 static struct cfi_saved saved_in(Dwarf_Frame *frame, int reg)
 {
     Dwarf_Op memory[3], *ops;
@@ -87,8 +89,7 @@ static struct cfi_cfa cfa_in(Dwarf_Frame *frame)
     size_t count, at = 1;
     struct cfi_cfa other = {.kind = CFI_CFA_OTHER};
     if (dwarf_frame_cfa(frame, &ops, &count) != 0)
-        return (struct cfi_cfa){.kind =
-                                    CFI_CFA_UNSET}; /* instructions that contradict each other */
+        return (struct cfi_cfa){.kind = CFI_CFA_UNSET}; /* inconsistent instructions */
     if (count == 0)
         return other;
     if (is_plt(ops, count))
@@ -113,7 +114,7 @@ static struct cfi_cfa cfa_in(Dwarf_Frame *frame)
     return at == count ? cfa : other;
 }
 
-/* elfutils' answer as a rule; the forms that rules do not have become the stop that is expected. */
+/* Converts elfutils' result to a rule; forms that rules lack become the expected stop. */
 static struct cfi_rule expected_rule(const struct comparison *comparison)
 {
     bool is_arm64 = comparison->is_arm64;
@@ -148,7 +149,7 @@ static struct cfi_rule expected_rule(const struct comparison *comparison)
         rule.extra.cfa_register = (uint8_t)cfa.reg;
     }
     bool is_far = fp.kind == CFI_SAVED_AT_CFA && fp.offset != (int16_t)fp.offset;
-    if (is_far) /* from the register that the CFA is said from */
+    if (is_far) /* relative to the register that the CFA is based on */
         fp = (struct cfi_saved){CFI_SAVED_AT_REGISTER, cfa.reg, fp.offset + cfa.offset};
     if (fp.kind == CFI_SAVED_AT_CFA)
         rule.rule.saved = UNWIND_FP_AT_CFA;
@@ -184,7 +185,7 @@ static struct cfi_rule expected_rule(const struct comparison *comparison)
     return rule;
 }
 
-/* elfutils does not tell handlers from callers. */
+/* elfutils does not distinguish handlers from callers. */
 static struct cfi_rule without_handler(const struct cfi_rule *rule)
 {
     struct cfi_rule plain = *rule;
@@ -235,7 +236,7 @@ static void compare_at(struct comparison *comparison, uint64_t address)
     }
 }
 
-/* All addresses where elfutils' answer changes. */
+/* All addresses where elfutils' rule changes. */
 static void compare_function(void *context, uint64_t start, uint64_t end)
 {
     struct comparison *comparison = context;
@@ -263,7 +264,7 @@ static void ignore_row(void *context, uint64_t address, const struct cfi_rule *r
     (void)rule;
 }
 
-/* Functions of the section as elfutils counts them, those of no bytes with them. */
+/* Functions of the section as elfutils counts them, including those without bytes. */
 static unsigned long count_functions(Elf *elf, const char *wanted)
 {
     size_t names, count = 0;
@@ -357,7 +358,7 @@ static void compare_file(const char *path, struct totals *totals)
     if (fd < 0)
         return;
     if (unwind_table_build(fd, path, NULL, &table, &err) == ERR_NONE) {
-        /* Of Go's own table alone elfutils says nothing. */
+        /* elfutils knows nothing of code that only Go's own table describes. */
         if (table->facts.frames.function_count)
             compare_tables(fd, path, table, totals);
         unwind_table_destroy(table);

@@ -1,10 +1,10 @@
 /*
  * cheap_scrypt: a library for LD_PRELOAD that makes scrypt a thousand times cheaper in the servers
- * that tests start. Half of a test's CPU time would go into the passwords of the people it makes.
+ * that tests start. Hashing the passwords of test users would take half of a test's CPU time.
  *
- * The product has no setting for the cost: a server cannot be left with weak hashes by accident.
- * Cost parameters from 2^14 on are replaced by 2^4, the same way when a password is stored and when
- * it is checked. Tests that need the real time of a hash start a server without this library.
+ * The product has no setting for the cost, so a server cannot run with weak hashes by accident.
+ * Cost parameters from 2^14 on are replaced by 2^4, both when a password is stored and when it is
+ * checked. Tests that need the real time of a hash start a server without this library.
  */
 #include <dlfcn.h>
 #include <openssl/evp.h>

@@ -1,9 +1,9 @@
 /*
- * Drives an object store by lines on its standard input, for tests/s3/test_s3_faults.py; the store
- * is named by PERFOLIO_TEST_S3_* in the environment. Each line is answered by one:
+ * Controls an object store by lines on the standard input, for tests/s3/test_s3_faults.py. The
+ * environment variables PERFOLIO_TEST_S3_* select the store. The response to a line is a line:
  *   ok [NUMBER]  or  error CODE MESSAGE
  * Commands: put KEY FILE | write KEY FILE | get KEY FILE | fd KEY FILE | range KEY OFFSET SIZE FILE
- *           count [PREFIX] | delete KEY... | sweep; write goes through an object_writer in pieces.
+ *           count [PREFIX] | delete KEY... | sweep; write uses an object_writer with chunks.
  */
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -1,4 +1,5 @@
-/* Prints where things lie in the CPython whose headers it is compiled with; see offsets.sh. */
+/* Prints offsets in the structures of the CPython whose headers it is compiled with; see
+ * offsets.sh. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-/* Where things lie in Ruby: compiled with Ruby's header, see offsets.sh. */
+/* Prints offsets in Ruby's structures; compiled with Ruby's header, see offsets.sh. */
 #include <stdio.h>
 
 #define SHOW(type, member)                                                                         \
