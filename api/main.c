@@ -56,9 +56,10 @@ static enum err_code run_migrate(struct settings *settings, char *const *operand
         code = migrate_run_external(connection, &applied_count, err);
     pg_give(connection);
     pg_pool_destroy(pool);
-    if (!code)
-        printf("%d migration(s) applied, the database is up to date\n", applied_count);
-    return code;
+    if (code)
+        return code;
+    printf("%d migration(s) applied, the database is up to date\n", applied_count);
+    return ERR_NONE;
 }
 
 static enum err_code run_routes(struct settings *settings, char *const *operands, struct err *err)

@@ -66,8 +66,9 @@ static enum err_code become_program(const struct child_process_options *options,
     if (chdir("/") != 0)
         return err_set_errno(err, ERR_IO, "chdir");
     enum err_code code = connect_streams(options, err);
-    if (!code)
-        code = os_user_become(options->account, err);
+    if (code)
+        return code;
+    code = os_user_become(options->account, err);
     if (code)
         return code;
     if (prctl(PR_SET_PDEATHSIG, options->death_signal) != 0)
@@ -158,12 +159,15 @@ enum err_code child_process_run(const struct child_process_options *options, str
     pid_t pid;
     bool is_success = false;
     enum err_code code = child_process_start(options, &pid, err);
-    if (!code)
-        code = child_process_wait(pid, &is_success, err);
-    if (!code && !is_success)
+    if (code)
+        return code;
+    code = child_process_wait(pid, &is_success, err);
+    if (code)
+        return code;
+    if (!is_success)
         return err_set(err, ERR_INTERNAL, "%s has failed; its messages stand above",
                        options->program ? options->program : options->arguments[1]);
-    return code;
+    return ERR_NONE;
 }
 
 bool child_process_is_stop_wanted(void)

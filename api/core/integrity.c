@@ -176,13 +176,15 @@ enum err_code integrity_row_exists(struct pg_pool *database, const struct integr
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, object->tenant_id ? object->tenant_id : PG_NO_TENANT,
-                               row_queries[object->kind], arena, &result, err, PG_TEXT(object->row),
-                               PG_TEXT(object->key));
-    if (!code)
-        *ret_exists = pg_get_bool(result, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, object->tenant_id ? object->tenant_id : PG_NO_TENANT,
+                           row_queries[object->kind], arena, &result, err, PG_TEXT(object->row),
+                           PG_TEXT(object->key));
+    if (code)
+        return code;
+    *ret_exists = pg_get_bool(result, 0, 0);
+    return ERR_NONE;
 }
 
 enum err_code integrity_check_store(struct object_store *objects, struct err *err)
@@ -373,9 +375,10 @@ enum err_code integrity_verify_once(struct server *server, const struct integrit
     if (is_verified(server->integrity, &verified))
         return ERR_NONE;
     enum err_code code = integrity_verify(server, object, fd, err);
-    if (!code)
-        keep_verified(server->integrity, &verified);
-    return code;
+    if (code)
+        return code;
+    keep_verified(server->integrity, &verified);
+    return ERR_NONE;
 }
 
 /* ---- while it is sent ---- */

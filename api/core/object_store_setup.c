@@ -88,9 +88,13 @@ enum err_code object_store_setup_prepare(struct settings *settings, struct err *
     if (!object_store_setup_are_in_s3(settings))
         return refuse_without_bucket(settings, err);
     enum err_code code = make_absolute(&settings->s3_ca_file, err);
-    if (!code && *settings->s3_credentials_file)
+    if (code)
+        return code;
+    if (*settings->s3_credentials_file)
         code = read_credentials(settings->s3_credentials_file, err);
-    if (!code && (!getenv("AWS_ACCESS_KEY_ID") || !getenv("AWS_SECRET_ACCESS_KEY")))
+    if (code)
+        return code;
+    if (!getenv("AWS_ACCESS_KEY_ID") || !getenv("AWS_SECRET_ACCESS_KEY"))
         code = err_set(err, ERR_INVALID,
                        "the bucket %s needs keys: name a file that holds them with "
                        "--s3-credentials-file, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
@@ -140,7 +144,8 @@ enum err_code object_store_setup_open_to_read(const struct settings *settings,
         return open_bucket(settings, ret_objects, err);
     snprintf(path, sizeof(path), "%s/objects", settings->data_dir);
     const enum err_code code = object_folder_open_to_read(path, ret_objects, err);
-    if (!code)
-        object_folder_read_as(*ret_objects, server->uid, server->gid);
-    return code;
+    if (code)
+        return code;
+    object_folder_read_as(*ret_objects, server->uid, server->gid);
+    return ERR_NONE;
 }

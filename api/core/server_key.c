@@ -76,7 +76,8 @@ enum err_code server_key_sign(struct server *server, struct span message,
         if (!code)
             keep_key(server->key, key);
     }
-    if (!code)
-        digest_hmac_sha256(span_of(key, DIGEST_BYTES), message, ret_signature);
-    return code;
+    if (code)
+        return code;
+    digest_hmac_sha256(span_of(key, DIGEST_BYTES), message, ret_signature);
+    return ERR_NONE;
 }

@@ -571,16 +571,21 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
     }
     /* Flags are read twice: the first time tells which file there is and whether they are right. */
     enum err_code code = load_environment(settings, err);
-    if (!code)
-        code = load_flags(settings, argument_count, arguments, err);
-    if (!code && *settings->config_file) {
+    if (code)
+        return code;
+    code = load_flags(settings, argument_count, arguments, err);
+    if (code)
+        return code;
+    if (*settings->config_file) {
         code = load_file(settings, err);
         if (!code)
             code = load_environment(settings, err);
         if (!code)
             code = load_flags(settings, argument_count, arguments, err);
     }
-    return code ? code : check_together(settings, err);
+    if (code)
+        return code;
+    return check_together(settings, err);
 }
 
 static const char *kind_hint(enum knob_kind kind)

@@ -33,10 +33,12 @@ static enum err_code begin(struct server *server, const struct debuginfo_job *jo
                            struct err *err)
 {
     enum err_code code = pg_take(server->database, ret_connection, err);
-    if (!code)
-        code = tenant_begin(*ret_connection, job->tenant_id, arena, err);
-    return code ? code
-                : debuginfo_lease_end(*ret_connection, job->tenant_id, &job->lease, arena, err);
+    if (code)
+        return code;
+    code = tenant_begin(*ret_connection, job->tenant_id, arena, err);
+    if (code)
+        return code;
+    return debuginfo_lease_end(*ret_connection, job->tenant_id, &job->lease, arena, err);
 }
 
 static enum err_code store(struct server *server, const struct debuginfo_job *job,
@@ -45,16 +47,20 @@ static enum err_code store(struct server *server, const struct debuginfo_job *jo
 {
     pg_auto connection = NULL;
     enum err_code code = begin(server, job, &connection, arena, err);
-    if (!code)
-        code = pg_queue_values(connection, job->tenant_id,
-                               "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
-                               " builder_version = $3::bigint::integer,"
-                               " quality = $4::bigint::integer WHERE id = $1",
-                               arena, err, PG_I64(job->file_id), PG_TEXT(table->problem),
-                               PG_I64(SYMBOL_BUILDER_VERSION), PG_I64(table->facts.quality));
-    if (!code)
-        code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_queue_values(connection, job->tenant_id,
+                           "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
+                           " builder_version = $3::bigint::integer,"
+                           " quality = $4::bigint::integer WHERE id = $1",
+                           arena, err, PG_I64(job->file_id), PG_TEXT(table->problem),
+                           PG_I64(SYMBOL_BUILDER_VERSION), PG_I64(table->facts.quality));
+    if (code)
+        return code;
+    code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 /* The job goes on. Should it be another server's by now, its table is the better one and stays. */
@@ -64,11 +70,15 @@ static enum err_code store_first_names(struct server *server, const struct debug
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, job->tenant_id, arena, err);
-    if (!code)
-        code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, job->tenant_id, arena, err);
+    if (code)
+        return code;
+    code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 struct publisher {
@@ -114,9 +124,12 @@ static enum err_code build(struct server *server, const struct debuginfo_job *jo
     /* Servers are asked for nothing here: that goes with the need (api/debuginfo/fetch_job.c). */
     const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
     enum err_code code = integrity_open_within(server, &job->object, wait_limit, &input, err);
-    if (!code)
-        code = integrity_verify_once(server, &job->object, input, err);
-    return code ? code : debuginfo_builder_run(server, input, wait_limit, &reader, ret_report, err);
+    if (code)
+        return code;
+    code = integrity_verify_once(server, &job->object, input, err);
+    if (code)
+        return code;
+    return debuginfo_builder_run(server, input, wait_limit, &reader, ret_report, err);
 }
 
 /* Who asks for the executable of a build id gets it, stripped as it may be. */
@@ -125,14 +138,17 @@ static enum err_code keep_executable(struct server *server, const struct debugin
 {
     pg_auto connection = NULL;
     enum err_code code = begin(server, job, &connection, arena, err);
-    if (!code)
-        code = pg_queue_values(connection, job->tenant_id,
-                               "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
-                               " builder_version = $3::bigint::integer, quality = 0"
-                               " WHERE id = $1",
-                               arena, err, PG_I64(job->file_id), PG_TEXT(reason),
-                               PG_I64(SYMBOL_BUILDER_VERSION));
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_queue_values(connection, job->tenant_id,
+                           "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
+                           " builder_version = $3::bigint::integer, quality = 0"
+                           " WHERE id = $1",
+                           arena, err, PG_I64(job->file_id), PG_TEXT(reason),
+                           PG_I64(SYMBOL_BUILDER_VERSION));
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 /*
@@ -145,20 +161,26 @@ static enum err_code fail(struct server *server, const struct debuginfo_job *job
     pg_auto connection = NULL;
     struct pg_result *rows;
     enum err_code code = begin(server, job, &connection, arena, err);
-    if (!code)
-        code = pg_query_values(connection, job->tenant_id,
-                               "SELECT bytes FROM debug_file WHERE id = $1 FOR UPDATE", arena,
-                               &rows, err, PG_I64(job->file_id));
-    if (!code && pg_row_count(rows))
+    if (code)
+        return code;
+    code = pg_query_values(connection, job->tenant_id,
+                           "SELECT bytes FROM debug_file WHERE id = $1 FOR UPDATE", arena, &rows,
+                           err, PG_I64(job->file_id));
+    if (code)
+        return code;
+    if (pg_row_count(rows))
         code = quota_give_back(connection, job->tenant_id, pg_get_i64(rows, 0, 0), arena, err);
-    if (!code)
-        code = pg_queue_values(connection, job->tenant_id,
-                               "UPDATE debug_file SET state = 'failed', reason = left($2, 600),"
-                               " builder_version = $3::bigint::integer, object_key = '', bytes = 0"
-                               " WHERE id = $1",
-                               arena, err, PG_I64(job->file_id), PG_TEXT(reason),
-                               PG_I64(is_damaged ? 0 : SYMBOL_BUILDER_VERSION));
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_queue_values(connection, job->tenant_id,
+                           "UPDATE debug_file SET state = 'failed', reason = left($2, 600),"
+                           " builder_version = $3::bigint::integer, object_key = '', bytes = 0"
+                           " WHERE id = $1",
+                           arena, err, PG_I64(job->file_id), PG_TEXT(reason),
+                           PG_I64(is_damaged ? 0 : SYMBOL_BUILDER_VERSION));
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,

@@ -75,7 +75,9 @@ static enum err_code build(int input, bool is_first_names, const struct wait_lim
     fd_auto output = -1;
     enum err_code code =
         build_into(input, -1, is_first_names, wait_limit, &output, ret_report, err);
-    if (!code && ret_report->alternate_id[0] && reader->find_shared)
+    if (code)
+        return code;
+    if (ret_report->alternate_id[0] && reader->find_shared)
         code = build_with_shared(input, wait_limit, reader, &output, ret_report, err);
     if (code)
         return code;

@@ -205,10 +205,13 @@ static enum err_code keep(void *context, const struct debuginfo_table *table, bo
     struct hunt *hunt = context;
     pg_auto connection = NULL;
     enum err_code code = begin_store(hunt, &connection, err);
-    if (!code)
-        code = debuginfo_table_store(hunt->fetch->server, connection, table, hunt->arena,
-                                     ret_is_stored, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = debuginfo_table_store(hunt->fetch->server, connection, table, hunt->arena, ret_is_stored,
+                                 err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 static enum err_code publish(void *context, const struct debuginfo_built *built, struct err *err)

@@ -11,15 +11,17 @@ enum err_code debuginfo_lease_renew(struct server *server, const struct debuginf
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     enum err_code code = pg_take(server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE symbol_job SET leased_until = now() + $3 * interval '1 s'"
-                               " WHERE id = $1 AND fence = $2",
-                               arena, &rows, err, PG_I64(lease->job_id), PG_I64(lease->fence),
-                               PG_I64(duration_s));
-    if (!code)
-        *ret_is_ours = pg_affected(rows) == 1;
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE symbol_job SET leased_until = now() + $3 * interval '1 s'"
+                           " WHERE id = $1 AND fence = $2",
+                           arena, &rows, err, PG_I64(lease->job_id), PG_I64(lease->fence),
+                           PG_I64(duration_s));
+    if (code)
+        return code;
+    *ret_is_ours = pg_affected(rows) == 1;
+    return ERR_NONE;
 }
 
 enum err_code debuginfo_lease_end(struct pg_connection *connection, int64_t tenant_id,

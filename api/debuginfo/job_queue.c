@@ -200,26 +200,28 @@ static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM symbol_need WHERE ctid IN (SELECT ctid FROM symbol_need"
-                               " WHERE last_at < now() - $1 * interval '1 day' LIMIT 10000"
-                               " FOR UPDATE SKIP LOCKED)",
-                               arena, NULL, err, PG_I64(KEEP_DAYS));
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM debug_file WHERE ctid IN (SELECT ctid FROM debug_file"
-                               " WHERE state = 'failed' AND created_at < now() -"
-                               " $1 * interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED)",
-                               arena, NULL, err, PG_I64(KEEP_DAYS));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "DELETE FROM symbol_need WHERE ctid IN (SELECT ctid FROM symbol_need"
+                           " WHERE last_at < now() - $1 * interval '1 day' LIMIT 10000"
+                           " FOR UPDATE SKIP LOCKED)",
+                           arena, NULL, err, PG_I64(KEEP_DAYS));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "DELETE FROM debug_file WHERE ctid IN (SELECT ctid FROM debug_file"
+                           " WHERE state = 'failed' AND created_at < now() -"
+                           " $1 * interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED)",
+                           arena, NULL, err, PG_I64(KEEP_DAYS));
+    if (code)
+        return code;
     /* Of servers that died, and nobody needs them any more. */
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "DELETE FROM symbol_job WHERE ctid IN (SELECT ctid FROM symbol_job"
-                        " WHERE kind = 'fetch' AND leased_until < now() - interval '1 hour'"
-                        " LIMIT 10000 FOR UPDATE SKIP LOCKED)",
-                        NULL, 0, arena, NULL, err);
-    return code;
+    return pg_query(connection, PG_NO_TENANT,
+                    "DELETE FROM symbol_job WHERE ctid IN (SELECT ctid FROM symbol_job"
+                    " WHERE kind = 'fetch' AND leased_until < now() - interval '1 hour'"
+                    " LIMIT 10000 FOR UPDATE SKIP LOCKED)",
+                    NULL, 0, arena, NULL, err);
 }
 
 static void expire_if_due(struct debuginfo_jobs *jobs)

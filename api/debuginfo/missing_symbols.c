@@ -259,11 +259,14 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
     const bool is_behind =
         !code && asked && pg_row_count(rows) &&
         symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
+    if (code)
+        return code;
     for (int row = 0; !code && asked && row < pg_row_count(rows); row++)
         fill_status(rows, row, is_behind, &states[pg_get_i64(rows, row, 0)]);
-    if (!code)
-        *ret_states = states;
-    return code;
+    if (code)
+        return code;
+    *ret_states = states;
+    return ERR_NONE;
 }
 
 static void write_ids(const struct symbol_tables_status *state, struct buf *json)

@@ -92,12 +92,14 @@ static enum err_code list(struct request *request, struct response *response, st
     if (!code)
         code = request_query_i64(request, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit, err);
     request_query(request, "after", &after);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id, list_select,
-                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
-                               PG_SPAN(after), PG_I64(limit + 1));
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, request->principal.tenant_id, list_select, request->arena,
+                           &rows, err, PG_I64(request->principal.tenant_id), PG_SPAN(after),
+                           PG_I64(limit + 1));
     if (code)
         return code;
     const int count = pg_row_count(rows);
@@ -146,17 +148,18 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
     const int64_t tenant_id = request->principal.tenant_id;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
-                               " rfc3339(created_at), object_is_damaged(object_key)"
-                               " FROM debug_file"
-                               " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
-                               request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
-    if (!code)
-        code = pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2",
-                               request->arena, ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
+                           " rfc3339(created_at), object_is_damaged(object_key)"
+                           " FROM debug_file"
+                           " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
+                           request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (code)
+        return code;
+    return pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2", request->arena,
+                           ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
 }
 
 /*
@@ -183,10 +186,12 @@ static enum err_code show(struct request *request, struct response *response, st
     struct pg_result *table, *files;
     const struct symbol_tables_status *states;
     enum err_code code = debuginfo_path_id(request, id, err);
-    if (!code)
-        code = read_own(request, id, &table, &files, err);
-    if (!code)
-        code = read_state(request, id, &states, err);
+    if (code)
+        return code;
+    code = read_own(request, id, &table, &files, err);
+    if (code)
+        return code;
+    code = read_state(request, id, &states, err);
     if (code)
         return code;
     char retry[CLOCK_TEXT_BYTES];
@@ -241,16 +246,21 @@ static enum err_code delete_all(struct request *request, struct response *respon
     char id[SYMBOL_TABLES_ID_BYTES];
     pg_auto connection = NULL;
     enum err_code code = debuginfo_path_id(request, id, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = delete_rows(request, connection, id, err);
-    if (!code)
-        code = audit_record(connection, request, "debuginfo.delete", id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = delete_rows(request, connection, id, err);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "debuginfo.delete", id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     symbol_tables_forget(request->server, request->principal.tenant_id);
@@ -271,15 +281,16 @@ static enum err_code find_file(struct request *request, const char *id, const ch
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, request->principal.tenant_id,
-            "SELECT object_key, encode(sha256, 'hex'), bytes, sha256 FROM debug_file"
-            " WHERE tenant_id = $1 AND build_id = $2 AND state = 'built'"
-            " AND (kind = $3 OR ($3 = 'debuginfo' AND quality & $4::bigint::integer <> 0))"
-            " ORDER BY kind = $3 DESC, bytes DESC, id DESC LIMIT 1",
-            request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(id),
-            PG_TEXT(kind), PG_I64(SYMBOL_HAS_DWARF));
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, request->principal.tenant_id,
+        "SELECT object_key, encode(sha256, 'hex'), bytes, sha256 FROM debug_file"
+        " WHERE tenant_id = $1 AND build_id = $2 AND state = 'built'"
+        " AND (kind = $3 OR ($3 = 'debuginfo' AND quality & $4::bigint::integer <> 0))"
+        " ORDER BY kind = $3 DESC, bytes DESC, id DESC LIMIT 1",
+        request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(id),
+        PG_TEXT(kind), PG_I64(SYMBOL_HAS_DWARF));
     if (code)
         return code;
     if (pg_row_count(rows) == 0)
@@ -318,8 +329,9 @@ static enum err_code serve(struct request *request, const char *kind, struct res
     struct served file = {0};
     int fd;
     enum err_code code = debuginfo_path_id(request, id, err);
-    if (!code)
-        code = find_file(request, id, kind, &file, err);
+    if (code)
+        return code;
+    code = find_file(request, id, kind, &file, err);
     if (code)
         return code;
     if (response_is_cached(request, response, file.etag, "private, max-age=86400"))

@@ -139,15 +139,17 @@ static enum err_code ask_generation(struct server *server, int64_t tenant_id, ui
     pg_auto connection = NULL;
     struct pg_result *rows;
     enum err_code code = pg_take(server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT generation + coalesce((SELECT generation FROM"
-                               " symbol_generation WHERE tenant_id = $1), 0)"
-                               " FROM symbol_generation_public",
-                               arena, &rows, err, PG_I64(tenant_id));
-    if (!code)
-        *ret_number = (uint64_t)pg_get_i64(rows, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT generation + coalesce((SELECT generation FROM"
+                           " symbol_generation WHERE tenant_id = $1), 0)"
+                           " FROM symbol_generation_public",
+                           arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    *ret_number = (uint64_t)pg_get_i64(rows, 0, 0);
+    return ERR_NONE;
 }
 
 static struct generation *generation_of(struct symbol_tables *tables, int64_t tenant_id)
@@ -320,8 +322,9 @@ static enum err_code read_table(const struct opening *opening, struct symbol_tab
 {
     fd_auto fd = -1;
     enum err_code code = integrity_open(opening->server, &opening->object, &fd, err);
-    if (!code)
-        code = integrity_verify(opening->server, &opening->object, fd, err);
+    if (code)
+        return code;
+    code = integrity_verify(opening->server, &opening->object, fd, err);
     if (code)
         return code;
     if (is_packed(fd))

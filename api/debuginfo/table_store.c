@@ -53,8 +53,9 @@ static enum err_code unpack(struct debuginfo_table *table, struct err *err)
     buf_auto unpacked;
     buf_init(&unpacked, DEBUGINFO_TABLE_MAX_BYTES);
     enum err_code code = symbol_unpack(table->bytes, &unpacked, err);
-    if (!code)
-        code = symbol_table_open(buf_span(&unpacked), &opened, err);
+    if (code)
+        return code;
+    code = symbol_table_open(buf_span(&unpacked), &opened, err);
     if (code)
         return code;
     table->facts = *symbol_table_facts(opened);
@@ -268,8 +269,9 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
 {
     bool is_stored = false;
     enum err_code code = debuginfo_table_read(server, table, err);
-    if (!code)
-        code = debuginfo_table_put(server, table, err);
+    if (code)
+        return code;
+    code = debuginfo_table_put(server, table, err);
     if (code)
         return code;
     code = keep(context, table, &is_stored, err);

@@ -50,8 +50,9 @@ static enum err_code read_incoming(struct request *request, const char *kind,
     struct span upload;
     *incoming = (struct incoming){.kind = kind, .bytes = (int64_t)request->body.size};
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = debuginfo_path_id(request, incoming->id, err);
+    if (code)
+        return code;
+    code = debuginfo_path_id(request, incoming->id, err);
     if (code)
         return code;
     incoming->has_upload = request_query(request, "upload", &upload);
@@ -60,16 +61,19 @@ static enum err_code read_incoming(struct request *request, const char *kind,
                        "send the bytes as body, or in parts and name them with ?upload=");
     if (incoming->has_upload)
         code = upload_find_mine(request, upload, &incoming->upload, err);
-    if (!code && incoming->has_upload && *incoming->upload.share_id)
+    if (code)
+        return code;
+    if (incoming->has_upload && *incoming->upload.share_id)
         code = err_set(err, ERR_CONFLICT, "this upload became a share");
-    if (!code && incoming->has_upload)
+    if (code)
+        return code;
+    if (incoming->has_upload)
         incoming->bytes = incoming->upload.size_bytes;
-    if (!code)
-        code = read_file_name(request, incoming, err);
-    if (!code)
-        code = incoming->has_upload ? quota_take_completion(request, err)
-                                    : quota_take_upload(request, (uint64_t)incoming->bytes, err);
-    return code;
+    code = read_file_name(request, incoming, err);
+    if (code)
+        return code;
+    return incoming->has_upload ? quota_take_completion(request, err)
+                                : quota_take_upload(request, (uint64_t)incoming->bytes, err);
 }
 
 /* The bytes become an object, which is nobody's yet. */
@@ -106,9 +110,13 @@ static enum err_code end_upload(struct request *request, struct pg_connection *c
     enum err_code code = pg_query_values(connection, tenant_id,
                                          "DELETE FROM upload WHERE id = $1 AND share_id IS NULL",
                                          request->arena, &rows, err, PG_TEXT(incoming->upload.id));
-    if (!code && pg_affected(rows) != 1)
+    if (code)
+        return code;
+    if (pg_affected(rows) != 1)
         code = err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
-    if (!code && !is_charge_kept)
+    if (code)
+        return code;
+    if (!is_charge_kept)
         code = quota_give_back(connection, tenant_id, incoming->bytes, request->arena, err);
     return code;
 }
@@ -313,8 +321,9 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     const char *state = "waiting";
     char hex[DIGEST_HEX_BYTES];
     enum err_code code = read_incoming(request, kind, &incoming, err);
-    if (!code)
-        code = put_object(request, &incoming, "debuginfo", err);
+    if (code)
+        return code;
+    code = put_object(request, &incoming, "debuginfo", err);
     if (code)
         return code;
     code = store_file(request, &incoming, &is_known, &state, err);

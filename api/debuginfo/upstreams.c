@@ -173,13 +173,15 @@ static enum err_code send_policy(struct pg_connection *connection, struct reques
                         "SELECT coalesce((SELECT mode FROM debuginfo_policy WHERE tenant_id = $1),"
                         " 'public')",
                         request->arena, &policy, err, PG_I64(tenant_id));
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT url, has_auth FROM debuginfo_upstream WHERE tenant_id = $1"
-                               " ORDER BY position",
-                               request->arena, &rows, err, PG_I64(tenant_id));
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT url, has_auth FROM debuginfo_upstream WHERE tenant_id = $1"
+                           " ORDER BY position",
+                           request->arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -200,11 +202,15 @@ static enum err_code get_upstreams(struct request *request, struct response *res
     static const char *const known[] = {NULL};
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    return code ? code : send_policy(connection, request, response, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    return send_policy(connection, request, response, err);
 }
 
 /* ---- set ---- */
@@ -227,8 +233,9 @@ static enum err_code read_upstream(const struct request *request, const struct j
     const struct server *server = request->server;
     ret_upstream->keeps_auth = !json_body_has(item, "auth");
     enum err_code code = json_body_text(item, "url", 1, URL_MAX_BYTES, &ret_upstream->url, err);
-    if (!code)
-        code = json_body_text(item, "auth", 0, AUTH_MAX_BYTES, &ret_upstream->auth, err);
+    if (code)
+        return code;
+    code = json_body_text(item, "auth", 0, AUTH_MAX_BYTES, &ret_upstream->auth, err);
     if (code)
         return code;
     if (!server->debuginfod)
@@ -257,19 +264,29 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
     struct json_body *const *items = NULL;
     *wish = (struct wish){0};
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "mode", 1, MODE_MAX_BYTES, &wish->mode, err);
-    if (!code && strcmp(wish->mode, "public") != 0 && strcmp(wish->mode, "custom") != 0 &&
+    if (code)
+        return code;
+    code = json_body_text(body, "mode", 1, MODE_MAX_BYTES, &wish->mode, err);
+    if (code)
+        return code;
+    if (strcmp(wish->mode, "public") != 0 && strcmp(wish->mode, "custom") != 0 &&
         strcmp(wish->mode, "off") != 0)
         code = err_set(err, ERR_INVALID, "The field \"mode\" is public, custom or off");
-    if (!code)
-        code = json_body_objects(body, "upstreams", DEBUGINFOD_MAX_URLS, known_of_item, &items,
-                                 &wish->count, err);
+    if (code)
+        return code;
+    code = json_body_objects(body, "upstreams", DEBUGINFOD_MAX_URLS, known_of_item, &items,
+                             &wish->count, err);
+    if (code)
+        return code;
     for (size_t i = 0; !code && i < wish->count; i++)
         code = read_upstream(request, items[i], &wish->upstreams[i], err);
-    if (!code && (strcmp(wish->mode, "custom") == 0) != (wish->count > 0))
+    if (code)
+        return code;
+    if ((strcmp(wish->mode, "custom") == 0) != (wish->count > 0))
         code = err_set(err, ERR_INVALID, "Servers go with the mode custom, and it needs one");
-    return code ? code : check_distinct(wish, err);
+    if (code)
+        return code;
+    return check_distinct(wish, err);
 }
 
 /* Those that are named no more go, with their headers; of the others a header stays that nobody
@@ -333,13 +350,16 @@ static enum err_code put_policy(struct pg_connection *connection, struct request
         connection, tenant_id,
         "SELECT pg_advisory_xact_lock(hashtextextended('debuginfo ' || $1::text, 0))",
         request->arena, err, PG_I64(tenant_id));
-    if (!code)
-        code = pg_queue_values(connection, tenant_id,
-                               "INSERT INTO debuginfo_policy (tenant_id, mode) VALUES ($1, $2)"
-                               " ON CONFLICT (tenant_id) DO UPDATE"
-                               " SET mode = excluded.mode, changed_at = now()",
-                               request->arena, err, PG_I64(tenant_id), PG_TEXT(wish->mode));
-    return code ? code : put_upstreams(connection, request, wish, err);
+    if (code)
+        return code;
+    code = pg_queue_values(connection, tenant_id,
+                           "INSERT INTO debuginfo_policy (tenant_id, mode) VALUES ($1, $2)"
+                           " ON CONFLICT (tenant_id) DO UPDATE"
+                           " SET mode = excluded.mode, changed_at = now()",
+                           request->arena, err, PG_I64(tenant_id), PG_TEXT(wish->mode));
+    if (code)
+        return code;
+    return put_upstreams(connection, request, wish, err);
 }
 
 static enum err_code put_upstreams_route(struct request *request, struct response *response,
@@ -349,18 +369,25 @@ static enum err_code put_upstreams_route(struct request *request, struct respons
     struct pg_result *needs;
     pg_auto connection = NULL;
     enum err_code code = read_wish(request, &wish, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = put_policy(connection, request, &wish, err);
-    if (!code)
-        code = ask_again(connection, request, "", &needs, err);
-    if (!code)
-        code = audit_record(connection, request, "debuginfo.upstreams", audit_text(request, &wish),
-                            err);
-    return code ? code : send_policy(connection, request, response, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = put_policy(connection, request, &wish, err);
+    if (code)
+        return code;
+    code = ask_again(connection, request, "", &needs, err);
+    if (code)
+        return code;
+    code =
+        audit_record(connection, request, "debuginfo.upstreams", audit_text(request, &wish), err);
+    if (code)
+        return code;
+    return send_policy(connection, request, response, err);
 }
 
 /* ---- now instead of later ---- */
@@ -374,18 +401,25 @@ static enum err_code retry(struct request *request, struct response *response, s
     struct pg_result *needs;
     pg_auto connection = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "build_id", 0, SYMBOL_TABLES_ID_BYTES, &text, err);
-    if (!code && text && !symbol_tables_id(span_text(text), id))
+    if (code)
+        return code;
+    code = json_body_text(body, "build_id", 0, SYMBOL_TABLES_ID_BYTES, &text, err);
+    if (code)
+        return code;
+    if (text && !symbol_tables_id(span_text(text), id))
         code = err_set(err, ERR_INVALID, "The field \"build_id\" is no build id");
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = ask_again(connection, request, id, &needs, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = ask_again(connection, request, id, &needs, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     if (text && pg_row_count(needs) == 0)

@@ -182,7 +182,9 @@ enum err_code listener_open(const char *address, int *fds, int max_fds, int *fd_
     } else {
         code = open_name(&opening, host, err);
     }
-    if (!code && opening.fd_count == *fd_count)
+    if (code)
+        return code;
+    if (opening.fd_count == *fd_count)
         code = err_set(err, ERR_INVALID, "this machine has no address for %s", host);
     if (code)
         return code;

@@ -348,11 +348,13 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
         if (!code)
             code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
     }
-    if (!code)
-        code = write_identity(folder, "server", &leaf, 0640, reader_group, err);
-    if (!code)
-        *ret_change = change;
-    return code;
+    if (code)
+        return code;
+    code = write_identity(folder, "server", &leaf, 0640, reader_group, err);
+    if (code)
+        return code;
+    *ret_change = change;
+    return ERR_NONE;
 }
 
 enum err_code tls_files_fingerprint(const char *folder, char ret_text[TLS_FINGERPRINT_BYTES],
@@ -411,8 +413,9 @@ enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, cons
     identity_auto identity = {0};
     enum err_code code =
         read_file(certificate, certificate_data, sizeof(certificate_data), &certificate_bytes, err);
-    if (!code)
-        code = read_file(key, key_data, sizeof(key_data), &key_bytes, err);
+    if (code)
+        return code;
+    code = read_file(key, key_data, sizeof(key_data), &key_bytes, err);
     if (code)
         return code;
     read_identity(certificate, key, &identity);

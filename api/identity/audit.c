@@ -48,9 +48,10 @@ static enum err_code write_refused(const struct request *request, int64_t tenant
     enum err_code code =
         rate_limiter_take(rate_limiter, LIMIT_AUDIT_TENANT, span_text(key),
                           AUDIT_REFUSED_TENANT_MINUTE, AUDIT_REFUSED_TENANT_BURST, err);
-    if (!code)
-        code = rate_limiter_take(rate_limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
-                                 AUDIT_REFUSED_SERVER_MINUTE, AUDIT_REFUSED_SERVER_BURST, err);
+    if (code)
+        return code;
+    code = rate_limiter_take(rate_limiter, LIMIT_AUDIT_SERVER, SPAN_LITERAL(""),
+                             AUDIT_REFUSED_SERVER_MINUTE, AUDIT_REFUSED_SERVER_BURST, err);
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -192,9 +192,10 @@ static enum err_code take_connection(const struct request *request,
                                      struct pg_connection **ret_connection, struct err *err)
 {
     const enum err_code code = pg_take(request->server->database, ret_connection, err);
-    if (!code)
-        pg_limit_until(*ret_connection, request->deadline_ns);
-    return code;
+    if (code)
+        return code;
+    pg_limit_until(*ret_connection, request->deadline_ns);
+    return ERR_NONE;
 }
 
 static enum err_code load_token(struct request *request, struct cache_entry *entry, struct err *err)
@@ -202,12 +203,13 @@ static enum err_code load_token(struct request *request, struct cache_entry *ent
     struct pg_result *row;
     pg_auto connection = NULL;
     enum err_code code = take_connection(request, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT id, tenant_id, scopes, creator_role, expires_ms, needs_touch"
-                               " FROM token_find($1)",
-                               request->arena, &row, err,
-                               PG_BYTES(span_of(entry->hash, sizeof(entry->hash))));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT id, tenant_id, scopes, creator_role, expires_ms, needs_touch"
+                           " FROM token_find($1)",
+                           request->arena, &row, err,
+                           PG_BYTES(span_of(entry->hash, sizeof(entry->hash))));
     if (code)
         return code;
     if (pg_row_count(row) == 0)

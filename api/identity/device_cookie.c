@@ -16,9 +16,10 @@ static enum err_code sign(struct request *request, int64_t begun_s, struct span 
                                        SPAN_PRINT(id), account);
     uint8_t signature[DIGEST_BYTES];
     enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
-    if (!code)
-        digest_hex(span_of(signature, sizeof(signature)), ret_signature);
-    return code;
+    if (code)
+        return code;
+    digest_hex(span_of(signature, sizeof(signature)), ret_signature);
+    return ERR_NONE;
 }
 
 enum err_code device_cookie_add(struct request *request, struct response *response,

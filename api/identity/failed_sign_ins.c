@@ -22,19 +22,19 @@ static enum err_code record(const struct request *request, int64_t tenant_id, in
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "INSERT INTO failed_sign_in (tenant_id, user_id, address)"
-                               " VALUES ($1, nullif($2::bigint, 0), $3)",
-                               request->arena, NULL, err, PG_I64(tenant_id), PG_I64(user_id),
-                               PG_TEXT(request->address));
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               user_id ? DELETE_OLDER("user_id = $1")
-                                       : DELETE_OLDER("user_id IS NULL AND $1::bigint = 0"),
-                               request->arena, NULL, err, PG_I64(user_id),
-                               PG_I64(FAILED_SIGN_INS_KEPT));
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "INSERT INTO failed_sign_in (tenant_id, user_id, address)"
+                           " VALUES ($1, nullif($2::bigint, 0), $3)",
+                           request->arena, NULL, err, PG_I64(tenant_id), PG_I64(user_id),
+                           PG_TEXT(request->address));
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, tenant_id,
+        user_id ? DELETE_OLDER("user_id = $1") : DELETE_OLDER("user_id IS NULL AND $1::bigint = 0"),
+        request->arena, NULL, err, PG_I64(user_id), PG_I64(FAILED_SIGN_INS_KEPT));
 }
 
 void failed_sign_ins_record(const struct request *request, int64_t tenant_id, int64_t user_id)
@@ -80,21 +80,23 @@ enum err_code failed_sign_ins_get(struct request *request, struct response *resp
                        "A token has no sign-ins: sign in to see those of your account");
     digest_sha256(request_cookie(request, AUTH_COOKIE), hash);
     enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, request->principal.tenant_id,
-            "SELECT rfc3339(s.previous_sign_in_at), f.address, count(f.id), rfc3339(max(f.at))"
-            " FROM session s LEFT JOIN failed_sign_in f ON f.user_id = s.user_id"
-            " AND f.at > coalesce(s.previous_sign_in_at, '-infinity')"
-            " WHERE s.secret_hash = $1 GROUP BY s.previous_sign_in_at, f.address"
-            " ORDER BY max(f.at) DESC, f.address",
-            request->arena, &rows, err, PG_BYTES(span_of(hash, sizeof(hash))));
-    if (!code && pg_row_count(rows) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "Your session has ended; sign in again");
     if (code)
         return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, request->principal.tenant_id,
+        "SELECT rfc3339(s.previous_sign_in_at), f.address, count(f.id), rfc3339(max(f.at))"
+        " FROM session s LEFT JOIN failed_sign_in f ON f.user_id = s.user_id"
+        " AND f.at > coalesce(s.previous_sign_in_at, '-infinity')"
+        " WHERE s.secret_hash = $1 GROUP BY s.previous_sign_in_at, f.address"
+        " ORDER BY max(f.at) DESC, f.address",
+        request->arena, &rows, err, PG_BYTES(span_of(hash, sizeof(hash))));
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
+        return err_set(err, ERR_UNAUTHENTICATED, "Your session has ended; sign in again");
     json_response_auto answer;
     json_response_init(&answer);
     write_failures(&answer, rows);

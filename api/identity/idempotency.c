@@ -51,10 +51,10 @@ static enum err_code derive_secret(struct request *request, struct idempotency *
         request->server,
         span_text(arena_printf(request->arena, "idempotent %s %s", idempotency->id, hex)),
         signature, err);
-    if (!code)
-        digest_base62(span_of(signature, sizeof(signature)), DIGEST_SECRET_LENGTH,
-                      idempotency->secret);
-    return code;
+    if (code)
+        return code;
+    digest_base62(span_of(signature, sizeof(signature)), DIGEST_SECRET_LENGTH, idempotency->secret);
+    return ERR_NONE;
 }
 
 static enum err_code look_up(struct request *request, struct idempotency *idempotency,
@@ -63,12 +63,13 @@ static enum err_code look_up(struct request *request, struct idempotency *idempo
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               "SELECT made_id, request_hash FROM idempotency"
-                               " WHERE tenant_id = $1::bigint AND key_hash = $2::bytea",
-                               request->arena, &result, err, PG_I64(request->principal.tenant_id),
-                               PG_BYTES(span_of(idempotency->key_hash, DIGEST_BYTES)));
+    if (code)
+        return code;
+    code = pg_query_values(connection, request->principal.tenant_id,
+                           "SELECT made_id, request_hash FROM idempotency"
+                           " WHERE tenant_id = $1::bigint AND key_hash = $2::bytea",
+                           request->arena, &result, err, PG_I64(request->principal.tenant_id),
+                           PG_BYTES(span_of(idempotency->key_hash, DIGEST_BYTES)));
     if (code)
         return code;
     idempotency->is_known = pg_row_count(result) > 0;
@@ -97,11 +98,13 @@ enum err_code idempotency_find(struct request *request, struct idempotency *ret_
     hash_key(request, key, idempotency.key_hash);
     hash_request(request, idempotency.request_hash);
     code = look_up(request, &idempotency, err);
-    if (!code)
-        code = derive_secret(request, &idempotency, err);
-    if (!code)
-        *ret_idempotency = idempotency;
-    return code;
+    if (code)
+        return code;
+    code = derive_secret(request, &idempotency, err);
+    if (code)
+        return code;
+    *ret_idempotency = idempotency;
+    return ERR_NONE;
 }
 
 enum err_code idempotency_find_winner(struct request *request, enum err_code code,

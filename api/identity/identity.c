@@ -133,11 +133,12 @@ static enum err_code ensure_owner(struct pg_connection *connection, struct arena
         " WHERE NOT EXISTS (SELECT FROM app_user WHERE tenant_id = $1 AND role = 'owner')"
         " ON CONFLICT DO NOTHING",
         arena, NULL, err, PG_I64(TENANT_DEFAULT));
-    if (!code)
-        code = pg_query_values(connection, TENANT_DEFAULT,
-                               "SELECT id FROM app_user WHERE tenant_id = $1 AND role = 'owner'"
-                               " ORDER BY is_operator DESC, id LIMIT 1",
-                               arena, &row, err, PG_I64(TENANT_DEFAULT));
+    if (code)
+        return code;
+    code = pg_query_values(connection, TENANT_DEFAULT,
+                           "SELECT id FROM app_user WHERE tenant_id = $1 AND role = 'owner'"
+                           " ORDER BY is_operator DESC, id LIMIT 1",
+                           arena, &row, err, PG_I64(TENANT_DEFAULT));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -225,9 +226,10 @@ enum err_code identity_jobs_run(struct server *server, struct err *err)
     enum err_code code = pg_take(server->jobs_database, &connection, err);
     for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]) && !code; i++)
         code = pg_query(connection, PG_NO_TENANT, sweeps[i], NULL, 0, arena, NULL, err);
-    if (!code)
-        code = forget_audit(connection, arena, "%", AUDIT_KEEP_DAYS, err);
-    if (!code)
-        code = forget_audit(connection, arena, "%.refuse", AUDIT_KEEP_REFUSED_DAYS, err);
-    return code;
+    if (code)
+        return code;
+    code = forget_audit(connection, arena, "%", AUDIT_KEEP_DAYS, err);
+    if (code)
+        return code;
+    return forget_audit(connection, arena, "%.refuse", AUDIT_KEEP_REFUSED_DAYS, err);
 }

@@ -23,18 +23,21 @@ enum err_code invitation_list(struct request *request, struct response *response
     pg_auto connection = NULL;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_INVITATIONS,
-                              err);
-    if (!code)
-        code = pg_query_values(
-            connection, tenant_id,
-            "SELECT i.id, i.email, i.role, u.email, rfc3339(i.created_at), rfc3339(i.expires_at)"
-            " FROM invitation i LEFT JOIN app_user u ON u.id = i.created_by"
-            " WHERE i.tenant_id = $1 AND i.expires_at > now() ORDER BY i.id",
-            request->arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code =
+        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_INVITATIONS, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, tenant_id,
+        "SELECT i.id, i.email, i.role, u.email, rfc3339(i.created_at), rfc3339(i.expires_at)"
+        " FROM invitation i LEFT JOIN app_user u ON u.id = i.created_by"
+        " WHERE i.tenant_id = $1 AND i.expires_at > now() ORDER BY i.id",
+        request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
     json_response_auto answer;
@@ -129,8 +132,9 @@ static enum err_code create(struct request *request, struct response *response,
             "A tenant has at most %d open invitations; withdraw those that nobody will use",
             INVITATION_MAX_PER_TENANT);
     code = audit_record(connection, request, "invitation.create", email, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -157,21 +161,30 @@ enum err_code invitation_post(struct request *request, struct response *response
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &email, err);
-    if (!code)
-        code = user_check_email(email, err);
-    if (!code)
-        code = user_read_role(request, body, &role, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = begin_alone(request, connection, err);
-    if (!code)
-        code = check_is_no_member(request, connection, email, err);
-    if (!code)
-        code = withdraw_earlier(request, connection, email, err);
-    return code ? code : create(request, response, connection, email, role, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &email, err);
+    if (code)
+        return code;
+    code = user_check_email(email, err);
+    if (code)
+        return code;
+    code = user_read_role(request, body, &role, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = begin_alone(request, connection, err);
+    if (code)
+        return code;
+    code = check_is_no_member(request, connection, email, err);
+    if (code)
+        return code;
+    code = withdraw_earlier(request, connection, email, err);
+    if (code)
+        return code;
+    return create(request, response, connection, email, role, err);
 }
 
 enum err_code invitation_delete(struct request *request, struct response *response, struct err *err)
@@ -181,24 +194,31 @@ enum err_code invitation_delete(struct request *request, struct response *respon
     pg_auto connection = NULL;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = begin_alone(request, connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2"
-                               " RETURNING email",
-                               request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
-    if (!code && pg_row_count(row) == 0)
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = begin_alone(request, connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2"
+                           " RETURNING email",
+                           request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
         return err_set(
             err, ERR_NOT_FOUND,
             "There is no invitation %" PRId64 ": look at the list of those that are open", id);
-    if (!code)
-        code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : json_response_nothing(request, response);
+    code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }
 
 /* ---- accepting ---- */
@@ -218,10 +238,11 @@ static enum err_code find(struct request *request, const char *secret,
     pg_auto connection = NULL;
     digest_sha256(span_text(secret), hash);
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT id, tenant_id, email, role FROM invitation_find($1)",
-                               request->arena, &row, err, PG_BYTES(span_of(hash, sizeof(hash))));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT id, tenant_id, email, role FROM invitation_find($1)",
+                           request->arena, &row, err, PG_BYTES(span_of(hash, sizeof(hash))));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -247,14 +268,16 @@ static enum err_code asks_public_debuginfod(const struct request *request, int64
     if (!settings_asks_debuginfod(request->server->settings))
         return ERR_NONE;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT FROM debuginfo_policy WHERE tenant_id = $1"
-                               " AND mode <> 'public'",
-                               request->arena, &rows, err, PG_I64(tenant_id));
-    if (!code)
-        *ret_does = pg_row_count(rows) == 0;
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT FROM debuginfo_policy WHERE tenant_id = $1"
+                           " AND mode <> 'public'",
+                           request->arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    *ret_does = pg_row_count(rows) == 0;
+    return ERR_NONE;
 }
 
 enum err_code invitation_look(struct request *request, struct response *response, struct err *err)
@@ -264,13 +287,16 @@ enum err_code invitation_look(struct request *request, struct response *response
     struct json_body *body = NULL;
     struct found_invitation found = {0};
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "token", 1, 200, &token, err);
-    if (!code)
-        code = find(request, token, &found, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "token", 1, 200, &token, err);
+    if (code)
+        return code;
+    code = find(request, token, &found, err);
     bool is_asked_publicly = false;
-    if (!code)
-        code = asks_public_debuginfod(request, found.tenant_id, &is_asked_publicly, err);
+    if (code)
+        return code;
+    code = asks_public_debuginfod(request, found.tenant_id, &is_asked_publicly, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -293,19 +319,24 @@ static enum err_code join(struct request *request, struct pg_connection *connect
     enum err_code code = pg_query_values(
         connection, found->tenant_id, "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2",
         request->arena, &row, err, PG_I64(found->tenant_id), PG_I64(found->id));
-    if (!code && pg_affected(row) == 0)
+    if (code)
+        return code;
+    if (pg_affected(row) == 0)
         return err_set(err, ERR_NOT_FOUND,
                        "The invitation has just been used: sign in with the account that it made, "
                        "or ask for another");
-    if (!code)
-        code = user_add(request, connection, found->tenant_id, found->email, name, found->role,
-                        password, &user_id, err);
-    if (!code)
-        code = session_start(request, connection, found->tenant_id, user_id, "invitation",
-                             ret_secret, err);
-    if (!code)
-        code = audit_record(connection, request, "invitation.accept", found->email, err);
-    return code ? code : pg_commit(connection, err);
+    code = user_add(request, connection, found->tenant_id, found->email, name, found->role,
+                    password, &user_id, err);
+    if (code)
+        return code;
+    code = session_start(request, connection, found->tenant_id, user_id, "invitation", ret_secret,
+                         err);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "invitation.accept", found->email, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 static enum err_code accept(struct request *request, struct response *response, const char *token,
@@ -315,17 +346,22 @@ static enum err_code accept(struct request *request, struct response *response, 
     struct found_invitation found = {0};
     const char *secret = NULL;
     enum err_code code = find(request, token, &found, err);
-    if (!code)
-        code = password_hash(request->server->rate_limiter, span_text(password), hash, err);
+    if (code)
+        return code;
+    code = password_hash(request->server->rate_limiter, span_text(password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;
     code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, found.tenant_id, request->arena, err);
-    if (!code)
-        code = join(request, connection, &found, name, hash, &secret, err);
-    return code ? code : session_answer(request, response, connection, 201, secret, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, found.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = join(request, connection, &found, name, hash, &secret, err);
+    if (code)
+        return code;
+    return session_answer(request, response, connection, 201, secret, err);
 }
 
 enum err_code invitation_accept(struct request *request, struct response *response, struct err *err)
@@ -334,13 +370,19 @@ enum err_code invitation_accept(struct request *request, struct response *respon
     const char *token = "", *password = "", *name = NULL;
     struct json_body *body = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "token", 1, 200, &token, err);
-    if (!code)
-        code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
-    if (!code)
-        code = password_check(span_text(password), err);
-    if (!code)
-        code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &name, err);
-    return code ? code : accept(request, response, token, password, name, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "token", 1, 200, &token, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
+    if (code)
+        return code;
+    code = password_check(span_text(password), err);
+    if (code)
+        return code;
+    code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &name, err);
+    if (code)
+        return code;
+    return accept(request, response, token, password, name, err);
 }

@@ -85,17 +85,21 @@ enum err_code operator_list_tenants(struct request *request, struct response *re
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &cursor, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, TENANT_MAX_LIMIT, TENANT_DEFAULT_LIMIT,
-                                 &limit, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               TENANT_SELECT " WHERE t.id > $1 ORDER BY t.id LIMIT $2",
-                               request->arena, &rows, err, PG_I64(cursor), PG_I64(limit + 1));
+    if (code)
+        return code;
+    code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &cursor, err);
+    if (code)
+        return code;
+    code =
+        request_query_i64(request, "limit", 1, TENANT_MAX_LIMIT, TENANT_DEFAULT_LIMIT, &limit, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           TENANT_SELECT " WHERE t.id > $1 ORDER BY t.id LIMIT $2", request->arena,
+                           &rows, err, PG_I64(cursor), PG_I64(limit + 1));
     if (code)
         return code;
     bool has_more = pg_row_count(rows) > limit;
@@ -118,9 +122,12 @@ enum err_code operator_get_tenant(struct request *request, struct response *resp
     int64_t id = 0;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    return code ? code : answer_tenant(request, response, connection, id, 200, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    return answer_tenant(request, response, connection, id, 200, err);
 }
 
 /* ---- create and change ---- */
@@ -152,23 +159,28 @@ static enum err_code read_tenant_wish(const struct json_body *body, size_t min_n
 {
     enum err_code code =
         json_body_text(body, "name", min_name_bytes, TENANT_MAX_NAME_BYTES, &wish->name, err);
-    if (!code && wish->name && wish->name[0] == '\0')
+    if (code)
+        return code;
+    if (wish->name && wish->name[0] == '\0')
         return err_set(err, ERR_INVALID, "The field \"name\" is empty");
-    if (!code)
-        code =
-            json_body_i64(body, "max_bytes_stored", 0, INT64_MAX, -1, &wish->max_bytes_stored, err);
-    if (!code)
-        code = json_body_i64(body, "uploads_per_minute", 0, 1000000, -1, &wish->uploads_per_minute,
-                             err);
-    if (!code)
-        code =
-            json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &wish->max_upload_bytes, err);
-    if (!code)
-        code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
-                             &wish->profile_retention_s, err);
-    if (!code)
-        code = tenant_read_labels(body, arena, &wish->sample_labels, err);
-    return code ? code : tenant_limits_read_wish(body, arena, &wish->limits, err);
+    code = json_body_i64(body, "max_bytes_stored", 0, INT64_MAX, -1, &wish->max_bytes_stored, err);
+    if (code)
+        return code;
+    code =
+        json_body_i64(body, "uploads_per_minute", 0, 1000000, -1, &wish->uploads_per_minute, err);
+    if (code)
+        return code;
+    code = json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &wish->max_upload_bytes, err);
+    if (code)
+        return code;
+    code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
+                         &wish->profile_retention_s, err);
+    if (code)
+        return code;
+    code = tenant_read_labels(body, arena, &wish->sample_labels, err);
+    if (code)
+        return code;
+    return tenant_limits_read_wish(body, arena, &wish->limits, err);
 }
 
 static enum err_code refuse_taken_name(const char *name, struct err *err)
@@ -210,16 +222,21 @@ enum err_code operator_post_tenant(struct request *request, struct response *res
     pg_auto connection = NULL;
     enum err_code code =
         json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
-    if (!code)
-        code = read_tenant_wish(body, 1, request->arena, &wish, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = insert_tenant(request, connection, &wish, &id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = read_tenant_wish(body, 1, request->arena, &wish, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = insert_tenant(request, connection, &wish, &id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     response_add(request, response, "location",
@@ -270,19 +287,24 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body,
-                               err);
-    if (!code)
-        code = read_tenant_wish(body, 0, request->arena, &wish, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = update_tenant(request, connection, id, body, &wish, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
+    if (code)
+        return code;
+    code = read_tenant_wish(body, 0, request->arena, &wish, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = update_tenant(request, connection, id, body, &wish, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     tenant_limits_forget(request->server->tenant_limits, id);
@@ -313,21 +335,25 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
     int64_t id = 0;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code && (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT))
+    if (code)
+        return code;
+    if (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT)
         return err_set(err, ERR_CONFLICT,
                        "The server needs this tenant; delete what it holds instead");
-    if (!code && id == request->principal.tenant_id)
+    if (id == request->principal.tenant_id)
         return err_set(
             err, ERR_CONFLICT,
             "You belong to this tenant yourself: ask an operator of another one to delete it");
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = delete_tenant(request, connection, id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = delete_tenant(request, connection, id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, id);
@@ -389,15 +415,22 @@ static enum err_code read_user_wish(const struct request *request, const struct 
                                     struct user_wish *wish, struct err *err)
 {
     enum err_code code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &wish->email, err);
-    if (!code)
-        code = user_check_email(wish->email, err);
-    if (!code)
-        code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &wish->name, err);
-    if (!code)
-        code = json_body_text(body, "password", 0, PASSWORD_MAX_BYTES, &wish->password, err);
-    if (!code && wish->password)
+    if (code)
+        return code;
+    code = user_check_email(wish->email, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &wish->name, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "password", 0, PASSWORD_MAX_BYTES, &wish->password, err);
+    if (code)
+        return code;
+    if (wish->password)
         code = password_check(span_text(wish->password), err);
-    return code ? code : user_read_role(request, body, &wish->role, err);
+    if (code)
+        return code;
+    return user_read_role(request, body, &wish->role, err);
 }
 
 static enum err_code create_user(struct request *request, struct response *response,
@@ -407,15 +440,20 @@ static enum err_code create_user(struct request *request, struct response *respo
     int64_t user_id = 0;
     const char *url = NULL, *expires_at = NULL;
     enum err_code code = find_tenant(request, connection, tenant_id, err);
-    if (!code)
-        code = user_add(request, connection, tenant_id, wish->email, wish->name, wish->role, hash,
-                        &user_id, err);
-    if (!code && !hash)
+    if (code)
+        return code;
+    code = user_add(request, connection, tenant_id, wish->email, wish->name, wish->role, hash,
+                    &user_id, err);
+    if (code)
+        return code;
+    if (!hash)
         code = make_login_url(request, connection, user_id, &url, &expires_at, err);
-    if (!code)
-        code = audit_record_for(connection, request, tenant_id, "user.create", wish->email, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = audit_record_for(connection, request, tenant_id, "user.create", wish->email, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -440,21 +478,27 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     char hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body = NULL;
     enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
-    if (!code)
-        code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = read_user_wish(request, body, &wish, err);
-    if (!code && wish.password)
+    if (code)
+        return code;
+    code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    code = read_user_wish(request, body, &wish, err);
+    if (code)
+        return code;
+    if (wish.password)
         code = password_hash(request->server->rate_limiter, span_text(wish.password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;
     code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    return code ? code
-                : create_user(request, response, connection, tenant_id, &wish,
-                              wish.password ? hash : NULL, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    return create_user(request, response, connection, tenant_id, &wish, wish.password ? hash : NULL,
+                       err);
 }
 
 enum err_code operator_post_token(struct request *request, struct response *response,
@@ -465,19 +509,27 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
-    if (!code)
-        code = json_body_parse(request, token_fields, &body, err);
-    if (!code)
-        code = token_read_wish(body, request->principal.scopes, &wish, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = find_tenant(request, connection, tenant_id, err);
-    if (!code)
-        code = token_create(request, response, connection, tenant_id, &wish, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = json_body_parse(request, token_fields, &body, err);
+    if (code)
+        return code;
+    code = token_read_wish(body, request->principal.scopes, &wish, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = find_tenant(request, connection, tenant_id, err);
+    if (code)
+        return code;
+    code = token_create(request, response, connection, tenant_id, &wish, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 /* The user of an e-mail, or without one the oldest owner of tenant default. */
@@ -504,13 +556,16 @@ static enum err_code create_login_code(struct request *request, struct response 
     struct pg_result *user;
     const char *url = NULL, *expires_at = NULL;
     enum err_code code = find_login_user(request, connection, email, &user, err);
-    if (!code)
-        code = make_login_url(request, connection, pg_get_i64(user, 0, 0), &url, &expires_at, err);
-    if (!code)
-        code = audit_record_for(connection, request, pg_get_i64(user, 0, 2), "login-code.create",
-                                pg_get_text(user, 0, 1), err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = make_login_url(request, connection, pg_get_i64(user, 0, 0), &url, &expires_at, err);
+    if (code)
+        return code;
+    code = audit_record_for(connection, request, pg_get_i64(user, 0, 2), "login-code.create",
+                            pg_get_text(user, 0, 1), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -531,11 +586,16 @@ enum err_code operator_post_login_code(struct request *request, struct response 
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "email", 0, USER_MAX_EMAIL_BYTES, &email, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    return code ? code : create_login_code(request, response, connection, email, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "email", 0, USER_MAX_EMAIL_BYTES, &email, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    return create_login_code(request, response, connection, email, err);
 }

@@ -29,11 +29,15 @@ static enum err_code open_tenant(struct request *request, int64_t *ret_tenant_id
 {
     static const char *const no_query[] = {NULL};
     enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = json_response_path_id(request, 0, ret_tenant_id, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, ret_connection, err);
-    return code ? code : check_tenant(request, *ret_connection, *ret_tenant_id, err);
+    if (code)
+        return code;
+    code = json_response_path_id(request, 0, ret_tenant_id, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, ret_connection, err);
+    if (code)
+        return code;
+    return check_tenant(request, *ret_connection, *ret_tenant_id, err);
 }
 
 enum err_code operator_list_users(struct request *request, struct response *response,
@@ -63,17 +67,23 @@ remove_of_tenant(struct request *request, int64_t *ret_tenant_id, int64_t *ret_i
 {
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 1, ret_id, err);
-    if (!code)
-        code = open_tenant(request, ret_tenant_id, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = pg_queue_values(connection, PG_NO_TENANT,
-                               "SELECT 1 FROM tenant WHERE id = $1 FOR KEY SHARE", request->arena,
-                               err, PG_I64(*ret_tenant_id));
-    if (!code)
-        code = remove(request, connection, *ret_tenant_id, *ret_id, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = open_tenant(request, ret_tenant_id, &connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = pg_queue_values(connection, PG_NO_TENANT,
+                           "SELECT 1 FROM tenant WHERE id = $1 FOR KEY SHARE", request->arena, err,
+                           PG_I64(*ret_tenant_id));
+    if (code)
+        return code;
+    code = remove(request, connection, *ret_tenant_id, *ret_id, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code operator_delete_user(struct request *request, struct response *response,

@@ -78,7 +78,8 @@ enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
     code = password_verify(rate_limiter, slot, password, stored, &matches, err);
     if (code || matches)
         forgive(rate_limiter, attempt, pair, !code);
-    if (!code)
-        *ret_matches = matches;
-    return code;
+    if (code)
+        return code;
+    *ret_matches = matches;
+    return ERR_NONE;
 }

@@ -135,9 +135,12 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
 {
     struct quota quota;
     enum err_code code = read_own(request, &quota, err);
-    if (!code)
-        code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
-    return code ? code : take_rate(request, &quota, err);
+    if (code)
+        return code;
+    code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+    if (code)
+        return code;
+    return take_rate(request, &quota, err);
 }
 
 enum err_code quota_take_completion(struct request *request, struct err *err)
@@ -173,18 +176,20 @@ static enum err_code read_announced(struct request *request, struct pg_connectio
         pg_queue_values(connection, TENANT_ANONYMOUS,
                         "SELECT pg_advisory_xact_lock(hashtextextended('upload ' || $1::text, 0))",
                         request->arena, err, PG_TEXT(subscriber));
-    if (!code)
-        code = pg_query_values(connection, TENANT_ANONYMOUS,
-                               "SELECT coalesce(sum(u.size_bytes - (SELECT coalesce(sum("
-                               "p.size_bytes), 0) FROM upload_part p WHERE p.upload_id = u.id)),"
-                               " 0)::bigint FROM upload u WHERE u.tenant_id = $1::bigint"
-                               " AND u.address = $2::text AND u.address <> ''"
-                               " AND u.share_id IS NULL",
-                               request->arena, &row, err, PG_I64(TENANT_ANONYMOUS),
-                               PG_TEXT(subscriber));
-    if (!code)
-        *ret_bytes = pg_get_i64(row, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code =
+        pg_query_values(connection, TENANT_ANONYMOUS,
+                        "SELECT coalesce(sum(u.size_bytes - (SELECT coalesce(sum("
+                        "p.size_bytes), 0) FROM upload_part p WHERE p.upload_id = u.id)),"
+                        " 0)::bigint FROM upload u WHERE u.tenant_id = $1::bigint"
+                        " AND u.address = $2::text AND u.address <> ''"
+                        " AND u.share_id IS NULL",
+                        request->arena, &row, err, PG_I64(TENANT_ANONYMOUS), PG_TEXT(subscriber));
+    if (code)
+        return code;
+    *ret_bytes = pg_get_i64(row, 0, 0);
+    return ERR_NONE;
 }
 
 enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,

@@ -258,11 +258,15 @@ static enum err_code finish_sign_in(struct request *request, struct response *re
 {
     const char *secret;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
-    if (!code)
-        code = session_start(request, connection, tenant_id, user_id, how, &secret, err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : session_answer(request, response, connection, 200, secret, err);
+    if (code)
+        return code;
+    code = session_start(request, connection, tenant_id, user_id, how, &secret, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return session_answer(request, response, connection, 200, secret, err);
 }
 
 static enum err_code sign_in_by_code(struct request *request, struct response *response,
@@ -272,10 +276,11 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
     pg_auto connection = NULL;
     struct span hash = hash_of(request, span_text(login_code));
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT user_id, tenant_id FROM login_code_take($1)", request->arena,
-                               &row, err, PG_BYTES(hash));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT user_id, tenant_id FROM login_code_take($1)", request->arena,
+                           &row, err, PG_BYTES(hash));
     if (code)
         return code;
     if (pg_row_count(row) == 0) {
@@ -303,11 +308,12 @@ static enum err_code find_account(struct request *request, const char *email,
     struct pg_result *row;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT id, tenant_id, password_hash, lower($1::text)"
-                               " FROM (SELECT) always LEFT JOIN app_user_find($1::text) ON true",
-                               request->arena, &row, err, PG_TEXT(email));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT id, tenant_id, password_hash, lower($1::text)"
+                           " FROM (SELECT) always LEFT JOIN app_user_find($1::text) ON true",
+                           request->arena, &row, err, PG_TEXT(email));
     if (code)
         return code;
     bool is_found = !pg_is_null(row, 0, 0);
@@ -371,15 +377,20 @@ enum err_code session_post(struct request *request, struct response *response, s
     const char *email = "", *password = "", *login_code = NULL;
     struct json_body *body;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "code", 0, 200, &login_code, err);
-    if (!code && login_code)
+    if (code)
+        return code;
+    code = json_body_text(body, "code", 0, 200, &login_code, err);
+    if (code)
+        return code;
+    if (login_code)
         return sign_in_by_code(request, response, login_code, err);
-    if (!code)
-        code = json_body_text(body, "email", 1, MAX_EMAIL_BYTES, &email, err);
-    if (!code)
-        code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
-    return code ? code : sign_in_by_password(request, response, email, password, err);
+    code = json_body_text(body, "email", 1, MAX_EMAIL_BYTES, &email, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "password", 1, PASSWORD_MAX_BYTES, &password, err);
+    if (code)
+        return code;
+    return sign_in_by_password(request, response, email, password, err);
 }
 
 /* ---- signing out ---- */
@@ -393,17 +404,23 @@ enum err_code session_delete(struct request *request, struct response *response,
         return json_response_nothing(request, response);
     struct span hash = hash_of(request, request_cookie(request, AUTH_COOKIE));
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, who->tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(connection, who->tenant_id,
-                               "DELETE FROM session WHERE tenant_id = $1 AND secret_hash = $2",
-                               request->arena, NULL, err, PG_I64(who->tenant_id), PG_BYTES(hash));
-    if (!code)
-        code = audit_record(connection, request, "session.delete", "", err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : json_response_nothing(request, response);
+    if (code)
+        return code;
+    code = tenant_begin(connection, who->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, who->tenant_id,
+                           "DELETE FROM session WHERE tenant_id = $1 AND secret_hash = $2",
+                           request->arena, NULL, err, PG_I64(who->tenant_id), PG_BYTES(hash));
+    if (code)
+        return code;
+    code = audit_record(connection, request, "session.delete", "", err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }
 
 /* ---- changing the password ---- */
@@ -414,10 +431,11 @@ static enum err_code find_own_account(struct request *request, struct os_user *r
     struct pg_result *row;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               "SELECT lower(email), password_hash FROM app_user WHERE id = $1",
-                               request->arena, &row, err, PG_I64(request->principal.user_id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, request->principal.tenant_id,
+                           "SELECT lower(email), password_hash FROM app_user WHERE id = $1",
+                           request->arena, &row, err, PG_I64(request->principal.user_id));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -442,26 +460,31 @@ static enum err_code store_password(struct request *request, const char *old_has
     const struct principal *who = &request->principal;
     struct span session = hash_of(request, request_cookie(request, AUTH_COOKIE));
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, who->tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(connection, who->tenant_id,
-                               "UPDATE app_user SET password_hash = $3 WHERE tenant_id = $1"
-                               " AND id = $2 AND coalesce(password_hash, '') = $4",
-                               request->arena, &row, err, PG_I64(who->tenant_id),
-                               PG_I64(who->user_id), PG_TEXT(new_hash), PG_TEXT(old_hash));
-    if (!code && pg_affected(row) == 0)
+    if (code)
+        return code;
+    code = tenant_begin(connection, who->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, who->tenant_id,
+                           "UPDATE app_user SET password_hash = $3 WHERE tenant_id = $1"
+                           " AND id = $2 AND coalesce(password_hash, '') = $4",
+                           request->arena, &row, err, PG_I64(who->tenant_id), PG_I64(who->user_id),
+                           PG_TEXT(new_hash), PG_TEXT(old_hash));
+    if (code)
+        return code;
+    if (pg_affected(row) == 0)
         return err_set(err, ERR_CONFLICT,
                        "The password has just been changed elsewhere: sign in with the new one");
-    if (!code)
-        code = pg_query_values(
-            connection, who->tenant_id,
-            "DELETE FROM session WHERE tenant_id = $1 AND user_id = $2 AND secret_hash <> $3",
-            request->arena, NULL, err, PG_I64(who->tenant_id), PG_I64(who->user_id),
-            PG_BYTES(session));
-    if (!code)
-        code = audit_record(connection, request, "user.password", "", err);
-    return code ? code : pg_commit(connection, err);
+    code = pg_query_values(
+        connection, who->tenant_id,
+        "DELETE FROM session WHERE tenant_id = $1 AND user_id = $2 AND secret_hash <> $3",
+        request->arena, NULL, err, PG_I64(who->tenant_id), PG_I64(who->user_id), PG_BYTES(session));
+    if (code)
+        return code;
+    code = audit_record(connection, request, "user.password", "", err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code session_post_password(struct request *request, struct response *response,
@@ -487,9 +510,13 @@ enum err_code session_post_password(struct request *request, struct response *re
         code = verify_attempt(request, &account, span_text(old_password ? old_password : ""), err);
     if (code == ERR_UNAUTHENTICATED)
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
-    if (!code)
-        code = password_hash(request->server->rate_limiter, span_text(new_password), new_hash, err);
-    if (!code)
-        code = store_password(request, account.password_hash, new_hash, err);
-    return code ? code : json_response_nothing(request, response);
+    if (code)
+        return code;
+    code = password_hash(request->server->rate_limiter, span_text(new_password), new_hash, err);
+    if (code)
+        return code;
+    code = store_password(request, account.password_hash, new_hash, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }

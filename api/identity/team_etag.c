@@ -44,9 +44,10 @@ enum err_code team_etag_tell(struct request *request, struct response *response,
 {
     const char *etag;
     enum err_code code = read_version(request, connection, pg_tenant, team_id, part, &etag, err);
-    if (!code)
-        response_add(request, response, "etag", etag);
-    return code;
+    if (code)
+        return code;
+    response_add(request, response, "etag", etag);
+    return ERR_NONE;
 }
 
 enum err_code team_etag_check(struct request *request, struct pg_connection *connection,

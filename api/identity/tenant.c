@@ -30,14 +30,16 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code =
         team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
-    if (!code)
-        code = pg_query_values(
-            connection, tenant_id,
-            "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
-            " WHERE id = $1",
-            request->arena, &row, err, PG_I64(tenant_id));
-    if (!code)
-        code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, tenant_id,
+        "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
+        " WHERE id = $1",
+        request->arena, &row, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -135,13 +137,20 @@ static enum err_code change_tenant(struct request *request, struct pg_connection
 {
     const int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
-    if (!code)
-        code = team_etag_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
-    if (!code && wish->name)
+    if (code)
+        return code;
+    code = team_etag_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+    if (code)
+        return code;
+    if (wish->name)
         code = rename_tenant(request, connection, wish->name, err);
-    if (!code && wish->has_labels)
+    if (code)
+        return code;
+    if (wish->has_labels)
         code = set_sample_labels(request, connection, wish->labels, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code tenant_patch(struct request *request, struct response *response, struct err *err)
@@ -149,10 +158,12 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
     struct wish wish = {0};
     pg_auto connection = NULL;
     enum err_code code = read_wish(request, &wish, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = change_tenant(request, connection, &wish, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = change_tenant(request, connection, &wish, err);
     if (code)
         return code;
     tenant_limits_forget(request->server->tenant_limits, request->principal.tenant_id);
@@ -187,20 +198,24 @@ enum err_code tenant_get_audit(struct request *request, struct response *respons
     pg_auto connection = NULL;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, AUDIT_MAX_LIMIT, AUDIT_DEFAULT_LIMIT, &limit,
-                                 err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT id, rfc3339(at), actor_kind, actor, user_id, token_id,"
-                               " action, target, address, request_id FROM audit_log"
-                               " WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-                               request->arena, &rows, err, PG_I64(tenant_id), PG_I64(cursor),
-                               PG_I64(limit + 1));
+    if (code)
+        return code;
+    code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
+    if (code)
+        return code;
+    code =
+        request_query_i64(request, "limit", 1, AUDIT_MAX_LIMIT, AUDIT_DEFAULT_LIMIT, &limit, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT id, rfc3339(at), actor_kind, actor, user_id, token_id,"
+                           " action, target, address, request_id FROM audit_log"
+                           " WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                           request->arena, &rows, err, PG_I64(tenant_id), PG_I64(cursor),
+                           PG_I64(limit + 1));
     if (code)
         return code;
     bool has_more = pg_row_count(rows) > limit;

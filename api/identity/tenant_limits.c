@@ -172,12 +172,12 @@ static enum err_code read_again(const struct request *request, struct tenant_lim
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = pg_take(server->database, &connection, err);
-    if (!code) {
-        pg_limit_until(connection, request->deadline_ns);
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT limits::text, sample_labels FROM tenant WHERE id = $1",
-                               arena, &row, err, PG_I64(tenant_id));
-    }
+    if (code)
+        return code;
+    pg_limit_until(connection, request->deadline_ns);
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT limits::text, sample_labels FROM tenant WHERE id = $1", arena,
+                           &row, err, PG_I64(tenant_id));
     if (code)
         return code;
     const bool has_row = pg_row_count(row) > 0;

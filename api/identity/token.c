@@ -79,17 +79,22 @@ enum err_code token_read_wish(const struct json_body *body, unsigned allowed_sco
     const char *const *names = NULL;
     size_t count = 0;
     enum err_code code = json_body_text(body, "name", 1, MAX_NAME_BYTES, &wish.name, err);
-    if (!code)
-        code = json_body_texts(body, "scopes", 20, &names, &count, err);
-    if (!code)
-        code = parse_scopes(names, count, allowed_scopes, &wish.scopes, err);
-    if (!code)
-        code = json_body_text(body, "expires", 0, 20, &expires, err);
-    if (!code)
-        code = parse_lifetime(expires, &wish.lifetime_s, err);
-    if (!code)
-        *ret_wish = wish;
-    return code;
+    if (code)
+        return code;
+    code = json_body_texts(body, "scopes", 20, &names, &count, err);
+    if (code)
+        return code;
+    code = parse_scopes(names, count, allowed_scopes, &wish.scopes, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "expires", 0, 20, &expires, err);
+    if (code)
+        return code;
+    code = parse_lifetime(expires, &wish.lifetime_s, err);
+    if (code)
+        return code;
+    *ret_wish = wish;
+    return ERR_NONE;
 }
 
 /* created_by: the user, or the user behind the token that makes this one, if of the same tenant. */
@@ -154,18 +159,24 @@ enum err_code token_post(struct request *request, struct response *response, str
     struct token_wish wish;
     pg_auto connection = NULL;
     enum err_code code = check_manager(request, err);
-    if (!code)
-        code = json_body_parse(request, token_fields, &body, err);
-    if (!code)
-        code = token_read_wish(body, request->principal.scopes, &wish, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code =
-            token_create(request, response, connection, request->principal.tenant_id, &wish, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = json_body_parse(request, token_fields, &body, err);
+    if (code)
+        return code;
+    code = token_read_wish(body, request->principal.scopes, &wish, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = token_create(request, response, connection, request->principal.tenant_id, &wish, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 static void write_token(const struct request *request, struct json_response *answer,
@@ -214,10 +225,12 @@ enum err_code token_list(struct request *request, struct response *response, str
     pg_auto connection = NULL;
     const struct principal *who = &request->principal;
     enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = check_manager(request, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = check_manager(request, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
     /* check_manager lets users and those with the scope admin pass: a user's number is not 0. */
@@ -266,14 +279,18 @@ enum err_code token_delete(struct request *request, struct response *response, s
     int64_t id = 0;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = delete_row(request, connection, id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = delete_row(request, connection, id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     auth_forget_token(request->server->auth, id);

@@ -58,9 +58,10 @@ enum err_code user_add(struct request *request, struct pg_connection *connection
         return err_set(err, ERR_CONFLICT,
                        "The e-mail %.100s has an account already: sign in with it, or take another",
                        email);
-    if (!code)
-        *ret_id = pg_get_i64(row, 0, 0);
-    return code;
+    if (code)
+        return code;
+    *ret_id = pg_get_i64(row, 0, 0);
+    return ERR_NONE;
 }
 
 static void write_user(const struct request *request, struct json_response *answer,
@@ -85,11 +86,11 @@ enum err_code user_answer_list(struct request *request, struct response *respons
     struct pg_result *rows;
     enum err_code code =
         team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT " USER_COLUMNS
-                               " FROM app_user WHERE tenant_id = $1 ORDER BY id",
-                               request->arena, &rows, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT " USER_COLUMNS " FROM app_user WHERE tenant_id = $1 ORDER BY id",
+                           request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
     json_response_auto answer;
@@ -108,11 +109,12 @@ enum err_code user_list(struct request *request, struct response *response, stru
     static const char *const no_query[] = {NULL};
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    return code
-               ? code
-               : user_answer_list(request, response, connection, request->principal.tenant_id, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    return user_answer_list(request, response, connection, request->principal.tenant_id, err);
 }
 
 /* Nobody else changes the list until the end, so that two owners cannot step down at once. */
@@ -123,12 +125,13 @@ static enum err_code lock_user(struct request *request, struct pg_connection *co
     struct pg_result *row;
     enum err_code code =
         team_etag_check(request, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT email, role = 'owner' AND NOT EXISTS (SELECT FROM app_user o"
-                               " WHERE o.tenant_id = $1 AND o.role = 'owner' AND o.id <> $2)"
-                               " FROM app_user WHERE tenant_id = $1 AND id = $2",
-                               request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id,
+                           "SELECT email, role = 'owner' AND NOT EXISTS (SELECT FROM app_user o"
+                           " WHERE o.tenant_id = $1 AND o.role = 'owner' AND o.id <> $2)"
+                           " FROM app_user WHERE tenant_id = $1 AND id = $2",
+                           request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -154,20 +157,22 @@ static enum err_code change_role(struct request *request, struct response *respo
     bool is_last_owner = false;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = lock_user(request, connection, tenant_id, id, &email, &is_last_owner, err);
-    if (!code && is_last_owner && role != ROLE_OWNER)
+    if (code)
+        return code;
+    if (is_last_owner && role != ROLE_OWNER)
         return refuse_last_owner(err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "UPDATE app_user SET role = $3 WHERE tenant_id = $1 AND id = $2"
-                               " RETURNING " USER_COLUMNS,
-                               request->arena, &row, err, PG_I64(tenant_id), PG_I64(id),
-                               PG_TEXT(auth_role_name(role)));
-    if (!code)
-        code =
-            audit_record(connection, request, "user.role",
-                         arena_printf(request->arena, "%s %s", email, auth_role_name(role)), err);
-    if (!code)
-        code = pg_commit(connection, err);
+    code = pg_query_values(connection, tenant_id,
+                           "UPDATE app_user SET role = $3 WHERE tenant_id = $1 AND id = $2"
+                           " RETURNING " USER_COLUMNS,
+                           request->arena, &row, err, PG_I64(tenant_id), PG_I64(id),
+                           PG_TEXT(auth_role_name(role)));
+    if (code)
+        return code;
+    code = audit_record(connection, request, "user.role",
+                        arena_printf(request->arena, "%s %s", email, auth_role_name(role)), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -184,19 +189,25 @@ enum err_code user_patch(struct request *request, struct response *response, str
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = user_read_role(request, body, &role, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = change_role(request, response, connection, id, role, err);
-    if (!code)
-        auth_forget_tenant(request->server->auth, request->principal.tenant_id);
-    return code;
+    if (code)
+        return code;
+    code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    code = user_read_role(request, body, &role, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = change_role(request, response, connection, id, role, err);
+    if (code)
+        return code;
+    auth_forget_tenant(request->server->auth, request->principal.tenant_id);
+    return ERR_NONE;
 }
 
 enum err_code user_remove(struct request *request, struct pg_connection *connection,
@@ -205,16 +216,17 @@ enum err_code user_remove(struct request *request, struct pg_connection *connect
     const char *email = "";
     bool is_last_owner = false;
     enum err_code code = lock_user(request, connection, tenant_id, id, &email, &is_last_owner, err);
-    if (!code && is_last_owner)
+    if (code)
+        return code;
+    if (is_last_owner)
         return refuse_last_owner(err);
     /* Before the row goes, since the log takes the actor's e-mail from it. */
-    if (!code)
-        code = audit_record_for(connection, request, tenant_id, "user.delete", email, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "DELETE FROM app_user WHERE tenant_id = $1 AND id = $2",
-                               request->arena, NULL, err, PG_I64(tenant_id), PG_I64(id));
-    return code;
+    code = audit_record_for(connection, request, tenant_id, "user.delete", email, err);
+    if (code)
+        return code;
+    return pg_query_values(connection, tenant_id,
+                           "DELETE FROM app_user WHERE tenant_id = $1 AND id = $2", request->arena,
+                           NULL, err, PG_I64(tenant_id), PG_I64(id));
 }
 
 enum err_code user_delete(struct request *request, struct response *response, struct err *err)
@@ -222,14 +234,18 @@ enum err_code user_delete(struct request *request, struct response *response, st
     int64_t id = 0;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = user_remove(request, connection, request->principal.tenant_id, id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = user_remove(request, connection, request->principal.tenant_id, id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, request->principal.tenant_id);

@@ -63,10 +63,12 @@ static enum err_code get_senders(struct request *request, struct response *respo
     static const char *const known[] = {NULL};
     struct pg_result *rows;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = sources_write(request->server, request->principal.tenant_id, err);
-    if (!code)
-        code = read_senders(request, &rows, err);
+    if (code)
+        return code;
+    code = sources_write(request->server, request->principal.tenant_id, err);
+    if (code)
+        return code;
+    code = read_senders(request, &rows, err);
     if (code)
         return code;
     json_response_auto answer;

@@ -42,11 +42,12 @@ static enum err_code read_window(const struct request *request, struct window *w
     static const char *const known[] = {"start", "end", NULL};
     const int64_t now_ns = clock_wall_ns();
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = read_day(request, "end", now_ns, day_of(now_ns), &window->last, err);
-    if (!code)
-        code = read_day(request, "start", now_ns, window->last - DAYS_DEFAULT + 1, &window->first,
-                        err);
+    if (code)
+        return code;
+    code = read_day(request, "end", now_ns, day_of(now_ns), &window->last, err);
+    if (code)
+        return code;
+    code = read_day(request, "start", now_ns, window->last - DAYS_DEFAULT + 1, &window->first, err);
     if (code)
         return code;
     if (window->first > window->last)
@@ -117,12 +118,15 @@ static enum err_code get_usage(struct request *request, struct response *respons
     struct pg_result *rows, *stored;
     pg_auto connection = NULL;
     enum err_code code = read_window(request, &window, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = read_days(request, connection, &window, &rows, err);
-    if (!code)
-        code = read_stored(request, connection, &stored, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = read_days(request, connection, &window, &rows, err);
+    if (code)
+        return code;
+    code = read_stored(request, connection, &stored, err);
     if (code)
         return code;
     json_response_auto answer;

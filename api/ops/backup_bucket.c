@@ -59,12 +59,13 @@ static enum err_code open_as_root(const struct taking *taking, const char *key, 
     object_folder_read_as(taking->objects, geteuid(), getegid());
     const enum err_code code = object_open(taking->objects, key, ret_fd, &size, err);
     object_folder_read_as(taking->objects, taking->server->uid, taking->server->gid);
-    if (!code)
-        fprintf(stderr,
-                "perfoliod: warning: the backup holds object %s, but the server's user %s cannot "
-                "read it: give the file to that user with chown and chmod 600\n",
-                key, taking->server->name);
-    return code;
+    if (code)
+        return code;
+    fprintf(stderr,
+            "perfoliod: warning: the backup holds object %s, but the server's user %s cannot "
+            "read it: give the file to that user with chown and chmod 600\n",
+            key, taking->server->name);
+    return ERR_NONE;
 }
 
 static enum err_code open_object(const struct taking *taking, const char *key, int *ret_fd,
@@ -215,10 +216,13 @@ enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
 {
     uint64_t count = 0;
     enum err_code code = list_all(objects, refuse, NULL, err);
-    if (!code) /* of a database that has none at the moment */
-        code = object_list(objects, "database-id", refuse, NULL, err);
+    if (code)
+        return code;
+    code = object_list(objects, "database-id", refuse, NULL, err);
     fd_auto fd = os_openat(source_fd, "objects", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-    if (!code && fd < 0 && errno != ENOENT)
+    if (code)
+        return code;
+    if (fd < 0 && errno != ENOENT)
         code = err_set_errno(err, ERR_IO, "cannot open objects");
     if (code)
         return code;

@@ -88,13 +88,18 @@ static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char 
     if (to_fd < 0)
         return err_set_errno(err, ERR_IO, "cannot create %s", path);
     enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
-    if (!code)
-        code = give(to_fd, owner, path, err);
-    if (!code && os_fsync(to_fd) != 0)
+    if (code)
+        return code;
+    code = give(to_fd, owner, path, err);
+    if (code)
+        return code;
+    if (os_fsync(to_fd) != 0)
         code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
-    if (!code && manifest)
+    if (code)
+        return code;
+    if (manifest)
         add_line(manifest, hex, bytes, path);
-    return code;
+    return ERR_NONE;
 }
 
 struct copying {
@@ -119,9 +124,12 @@ static enum err_code copy_folder(const struct copying *copying, int from_parent_
     if (to_fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open %s", path);
     enum err_code code = give(to_fd, copying->owner, path, err);
-    if (!code)
-        code = copy_entries(copying, from_fd, to_fd, path, depth, err);
-    if (!code && (os_fsync(to_fd) != 0 || os_fsync(to_parent_fd) != 0))
+    if (code)
+        return code;
+    code = copy_entries(copying, from_fd, to_fd, path, depth, err);
+    if (code)
+        return code;
+    if (os_fsync(to_fd) != 0 || os_fsync(to_parent_fd) != 0)
         code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
     return code;
 }
@@ -176,11 +184,14 @@ enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_f
     if (to_fd < 0)
         return err_set_errno(err, ERR_IO, "cannot create %s", path);
     enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
-    if (!code && os_fsync(to_fd) != 0)
+    if (code)
+        return code;
+    if (os_fsync(to_fd) != 0)
         code = err_set_errno(err, ERR_IO, "cannot make %s durable", path);
-    if (!code)
-        add_line(manifest, hex, bytes, path);
-    return code;
+    if (code)
+        return code;
+    add_line(manifest, hex, bytes, path);
+    return ERR_NONE;
 }
 
 enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
@@ -193,9 +204,10 @@ enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char 
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open %s", path);
     enum err_code code = hash_and_copy(fd, -1, path, &bytes, hex, err);
-    if (!code)
-        add_line(manifest, hex, bytes, path);
-    return code;
+    if (code)
+        return code;
+    add_line(manifest, hex, bytes, path);
+    return ERR_NONE;
 }
 
 static void hash_text(struct span text, char ret_hex[DIGEST_HEX_BYTES])

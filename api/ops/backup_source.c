@@ -77,9 +77,10 @@ enum err_code backup_source_open_database(struct backup_source *source, bool is_
     if (!is_served)
         return start_cluster(source, err);
     enum err_code code = postgres_find_running(&source->postgres, err);
-    if (!code)
-        postgres_conninfo(source->postgres.socket_dir, "perfolio_cluster", source->conninfo);
-    return code;
+    if (code)
+        return code;
+    postgres_conninfo(source->postgres.socket_dir, "perfolio_cluster", source->conninfo);
+    return ERR_NONE;
 }
 
 /* Copies of objects go through a file of D, which has the room if anything has. */
@@ -113,9 +114,12 @@ enum err_code backup_source_open(struct settings *settings, struct backup_source
         code =
             data_folder_open_served(settings->data_dir, source->has_cluster, &source->folder, err);
     }
-    if (!code)
-        code = backup_source_open_bucket(source, err);
-    return code ? code : backup_source_open_database(source, is_served, err);
+    if (code)
+        return code;
+    code = backup_source_open_bucket(source, err);
+    if (code)
+        return code;
+    return backup_source_open_database(source, is_served, err);
 }
 
 void backup_source_close(struct backup_source *source)

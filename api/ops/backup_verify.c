@@ -88,10 +88,12 @@ enum err_code backup_verify_live(struct pg_pool *database, struct object_store *
     const struct object_verify verify = {
         .database = database, .objects = objects, .found = note, .context = &findings};
     enum err_code code = object_verify_all(&verify, &result, err);
-    if (!code)
-        code = conclude(&findings, options, err);
-    if (!code)
-        printf("%" PRIu64 " objects, %" PRIu64 " bytes compared with the database\n",
-               object_verify_objects(&result), result.byte_count);
-    return code;
+    if (code)
+        return code;
+    code = conclude(&findings, options, err);
+    if (code)
+        return code;
+    printf("%" PRIu64 " objects, %" PRIu64 " bytes compared with the database\n",
+           object_verify_objects(&result), result.byte_count);
+    return ERR_NONE;
 }

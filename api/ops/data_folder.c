@@ -272,7 +272,8 @@ enum err_code data_folder_make_socket_dir(const struct data_folder *folder, char
                        "there is no folder with a path short enough for a socket");
     enum err_code code =
         make_path(AT_FDCWD, path, &folder->database, folder->server.gid, 0750, err);
-    if (!code)
-        snprintf(ret_path, path_bytes, "%s", path);
-    return code;
+    if (code)
+        return code;
+    snprintf(ret_path, path_bytes, "%s", path);
+    return ERR_NONE;
 }

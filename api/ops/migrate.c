@@ -193,14 +193,21 @@ enum err_code migrate_run_external(struct pg_connection *connection, int *ret_ap
     arena_auto arena = arena_create();
     struct pg_result *login;
     enum err_code code = find_login(connection, arena, &login, err);
-    if (!code)
-        code = check_power(login, err);
+    if (code)
+        return code;
+    code = check_power(login, err);
+    if (code)
+        return code;
     /* The first migration makes the roles, where it may. */
-    if (!code && !pg_get_bool(login, 0, LOGIN_CREATES_ROLES))
+    if (!pg_get_bool(login, 0, LOGIN_CREATES_ROLES))
         code = check_membership(login, err);
-    if (!code)
-        code = migrate_run(connection, ret_applied_count, err);
-    if (!code)
-        code = find_login(connection, arena, &login, err);
-    return code ? code : check_membership(login, err);
+    if (code)
+        return code;
+    code = migrate_run(connection, ret_applied_count, err);
+    if (code)
+        return code;
+    code = find_login(connection, arena, &login, err);
+    if (code)
+        return code;
+    return check_membership(login, err);
 }

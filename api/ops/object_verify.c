@@ -92,9 +92,10 @@ static enum err_code read_page(struct pg_pool *database, enum integrity_kind kin
     pg_auto connection = NULL;
     struct pg_result *rows;
     enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, page_queries[kind], arena, &rows, err,
-                               PG_TEXT(cursor), PG_I64(limit));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT, page_queries[kind], arena, &rows, err,
+                           PG_TEXT(cursor), PG_I64(limit));
     if (code)
         return code;
     const int count = pg_row_count(rows);
@@ -285,8 +286,9 @@ enum err_code object_verify_page(const struct object_verify *verify, enum integr
     struct integrity_object *objects;
     uint32_t found = 0;
     enum err_code code = integrity_check_store(verify->objects, err);
-    if (!code)
-        code = read_page(verify->database, kind, cursor, count, arena, &objects, &found, err);
+    if (code)
+        return code;
+    code = read_page(verify->database, kind, cursor, count, arena, &objects, &found, err);
     if (code)
         return code;
     *ret_is_end = found < count;
@@ -311,9 +313,12 @@ enum err_code object_verify_all(const struct object_verify *verify,
             code = object_verify_page(verify, (enum integrity_kind)kind, cursor, PAGE_ROWS, &is_end,
                                       result, err);
     }
-    if (!code)
-        code = integrity_check_store(verify->objects, err);
-    return code ? code : verify_store(verify, NULL, NULL, 0, result, err);
+    if (code)
+        return code;
+    code = integrity_check_store(verify->objects, err);
+    if (code)
+        return code;
+    return verify_store(verify, NULL, NULL, 0, result, err);
 }
 
 /* ---- what no row refers to ---- */

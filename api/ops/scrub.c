@@ -234,22 +234,24 @@ static enum err_code write_problem(struct scrub *scrub, const struct object_prob
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = pg_take(scrub->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "WITH known AS (SELECT 1 FROM object_problem, scrub WHERE object_key = $1"
-            "  AND problem = $3 AND seen_at >= started_at),"
-            " written AS (INSERT INTO object_problem AS p"
-            "  (object_key, kind, problem, tenant, detail) VALUES ($1, $2, $3, $4, $5)"
-            "  ON CONFLICT (object_key) DO UPDATE SET problem = excluded.problem,"
-            "  detail = excluded.detail, seen_at = now())"
-            " SELECT NOT EXISTS (SELECT FROM known)",
-            arena, &rows, err, PG_TEXT(problem->key), PG_TEXT(integrity_kind_name(problem->kind)),
-            PG_TEXT(object_problem_name(problem->problem)),
-            problem->tenant_id ? PG_I64(problem->tenant_id) : PG_NULL, PG_TEXT(problem->detail));
-    if (!code)
-        *ret_is_new = pg_get_bool(rows, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH known AS (SELECT 1 FROM object_problem, scrub WHERE object_key = $1"
+        "  AND problem = $3 AND seen_at >= started_at),"
+        " written AS (INSERT INTO object_problem AS p"
+        "  (object_key, kind, problem, tenant, detail) VALUES ($1, $2, $3, $4, $5)"
+        "  ON CONFLICT (object_key) DO UPDATE SET problem = excluded.problem,"
+        "  detail = excluded.detail, seen_at = now())"
+        " SELECT NOT EXISTS (SELECT FROM known)",
+        arena, &rows, err, PG_TEXT(problem->key), PG_TEXT(integrity_kind_name(problem->kind)),
+        PG_TEXT(object_problem_name(problem->problem)),
+        problem->tenant_id ? PG_I64(problem->tenant_id) : PG_NULL, PG_TEXT(problem->detail));
+    if (code)
+        return code;
+    *ret_is_new = pg_get_bool(rows, 0, 0);
+    return ERR_NONE;
 }
 
 static void note_problem(void *context, const struct object_problem *problem)
@@ -571,13 +573,13 @@ static enum err_code answer_scrub(struct request *request, struct response *resp
         " total_bytes, rfc3339(last_started_at), rfc3339(last_ended_at), last_objects,"
         " last_bytes, last_problems, (SELECT count(*) FROM object_problem) FROM scrub",
         NULL, 0, request->arena, &state, err);
-    if (!code)
-        code =
-            pg_query_values(connection, PG_NO_TENANT,
-                            "SELECT problem, kind, object_key, tenant, detail, rfc3339(found_at),"
-                            " rfc3339(seen_at) FROM object_problem"
-                            " ORDER BY found_at, object_key LIMIT $1",
-                            request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "SELECT problem, kind, object_key, tenant, detail, rfc3339(found_at),"
+                           " rfc3339(seen_at) FROM object_problem"
+                           " ORDER BY found_at, object_key LIMIT $1",
+                           request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
     if (code)
         return code;
     json_response_auto answer;
@@ -595,9 +597,12 @@ static enum err_code show(struct request *request, struct response *response, st
     static const char *const known[] = {NULL};
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    return code ? code : answer_scrub(request, response, connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    return answer_scrub(request, response, connection, err);
 }
 
 /* A lease that is taken away makes the server that has it stop at its next page. */
@@ -628,15 +633,21 @@ static enum err_code act(struct request *request, struct response *response, str
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = find_action(request, &action, err);
-    if (!code && request->server->settings->scrub_period_s == 0)
+    if (code)
+        return code;
+    if (request->server->settings->scrub_period_s == 0)
         code = err_set(err, ERR_CONFLICT,
                        "the scrub is turned off: start the server with a --scrub-period that is "
                        "not 0");
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT, action->sql, NULL, 0, request->arena, &rows, err);
-    return code ? code : answer_scrub(request, response, connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT, action->sql, NULL, 0, request->arena, &rows, err);
+    if (code)
+        return code;
+    return answer_scrub(request, response, connection, err);
 }
 
 static const struct route routes[] = {

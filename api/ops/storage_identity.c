@@ -130,9 +130,10 @@ static enum err_code look_for_objects(const struct pair *pair, struct pg_connect
                            "OR EXISTS (SELECT FROM object_trash"
                            " WHERE object_key = ANY ($1::text[]))",
                            arena, &result, err, PG_SPAN(keys));
-    if (!code)
-        kinship->is_known |= pg_get_bool(result, 0, 0);
-    return code;
+    if (code)
+        return code;
+    kinship->is_known |= pg_get_bool(result, 0, 0);
+    return ERR_NONE;
 }
 
 static enum err_code check_kinship(const struct pair *pair, struct pg_connection *connection,
@@ -154,8 +155,9 @@ static enum err_code compare(struct pair *pair, struct pg_connection *connection
 {
     *ret_is_new = false;
     enum err_code code = storage_identity_file_read_id(&pair->place, pair->in_place, err);
-    if (!code)
-        code = read_row(pair, connection, arena, err);
+    if (code)
+        return code;
+    code = read_row(pair, connection, arena, err);
     if (code)
         return code;
     if (*pair->in_place && !*pair->in_database)
@@ -173,11 +175,17 @@ static enum err_code compare_and_write(struct pair *pair, struct pg_connection *
     bool is_new;
     struct pg_result *result;
     enum err_code code = compare(pair, connection, &is_new, arena, err);
-    if (!code && is_new)
+    if (code)
+        return code;
+    if (is_new)
         code = write_row(pair, connection, arena, err);
-    if (!code && is_new)
+    if (code)
+        return code;
+    if (is_new)
         code = storage_identity_file_write_id(&pair->place, pair->in_database, err);
-    if (!code && !pair->is_confirmed)
+    if (code)
+        return code;
+    if (!pair->is_confirmed)
         code = pg_query(connection, PG_NO_TENANT, "UPDATE object_folder SET is_confirmed = true",
                         NULL, 0, arena, &result, err);
     return code;

@@ -36,15 +36,21 @@ static enum err_code read_wish(const struct request *request, struct wish *wish,
     static const char *const known[] = {"query", "start", "end", NULL};
     *wish = (struct wish){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
     enum err_code code = request_check_query(request, known, err);
-    if (!code && (!request_query(request, "query", &wish->selector) || !wish->selector.size))
+    if (code)
+        return code;
+    if (!request_query(request, "query", &wish->selector) || !wish->selector.size)
         code = err_set(err, ERR_INVALID,
                        "query is missing: a profile type and labels, as in "
                        "{service_name=\"api\"}; {__profile_type__=~\".*\"} finds all");
-    if (!code)
-        code = read_moment(request, "start", &wish->start_ns, err);
-    if (!code)
-        code = read_moment(request, "end", &wish->end_ns, err);
-    if (!code && wish->start_ns >= wish->end_ns)
+    if (code)
+        return code;
+    code = read_moment(request, "start", &wish->start_ns, err);
+    if (code)
+        return code;
+    code = read_moment(request, "end", &wish->end_ns, err);
+    if (code)
+        return code;
+    if (wish->start_ns >= wish->end_ns)
         code = err_set(err, ERR_INVALID, "start must be before end");
     return code;
 }
@@ -80,17 +86,23 @@ static enum err_code add_deletion(struct request *request, const struct wish *wi
     const int64_t tenant_id = request->principal.tenant_id;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, tenant_id, request->arena, err);
-    if (!code)
-        code = store_delete(connection, request->arena, tenant_id, wish->selector, wish->start_ns,
-                            wish->end_ns, &id, err);
-    if (!code)
-        code = audit_record(connection, request, "profiles.delete", describe(request, wish), err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1",
-                               request->arena, ret_row, err, PG_I64(id));
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = store_delete(connection, request->arena, tenant_id, wish->selector, wish->start_ns,
+                        wish->end_ns, &id, err);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "profiles.delete", describe(request, wish), err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1", request->arena,
+                           ret_row, err, PG_I64(id));
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 /* It locks all that the team has, and may meet others who lock some of that in another order. */
@@ -120,17 +132,20 @@ static enum err_code list_deletions(struct request *request, struct response *re
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
-    if (!code)
-        code =
-            request_query_i64(request, "limit", 1, LIST_MAX_LIMIT, LIST_DEFAULT_LIMIT, &limit, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               DELETION_SELECT " WHERE id < $1 ORDER BY id DESC LIMIT $2",
-                               request->arena, &rows, err, PG_I64(cursor), PG_I64(limit + 1));
+    if (code)
+        return code;
+    code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, LIST_MAX_LIMIT, LIST_DEFAULT_LIMIT, &limit, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, request->principal.tenant_id,
+                           DELETION_SELECT " WHERE id < $1 ORDER BY id DESC LIMIT $2",
+                           request->arena, &rows, err, PG_I64(cursor), PG_I64(limit + 1));
     if (code)
         return code;
     const bool has_more = pg_row_count(rows) > limit;

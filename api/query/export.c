@@ -97,8 +97,9 @@ static enum err_code get_export(struct request *request, struct response *respon
     struct store_statistics statistics;
     struct spool spool;
     enum err_code code = read_question(request, &query, err);
-    if (!code)
-        code = open_spool(request, &spool, err);
+    if (code)
+        return code;
+    code = open_spool(request, &spool, err);
     if (code)
         return code;
     const struct store_export_sink sink = {.begin = begin, .append = append, .context = &spool};

@@ -84,8 +84,9 @@ static enum err_code get_profiles(struct request *request, struct response *resp
     struct store_profile_query query = {0};
     struct store_profile_list list;
     enum err_code code = read_question(request, &query, err);
-    if (!code)
-        code = store_list_profiles(request->server->store, request->arena, &query, &list, err);
+    if (code)
+        return code;
+    code = store_list_profiles(request->server->store, request->arena, &query, &list, err);
     if (code)
         return code;
     buf_auto json;

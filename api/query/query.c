@@ -106,16 +106,19 @@ static enum err_code read_window(const struct request *request, const struct que
 {
     const int64_t now_ns = clock_wall_ns();
     enum err_code code = read_moment(request, names->end, now_ns, now_ns, &query->end_ns, err);
-    if (!code)
-        code = read_moment(request, names->start, now_ns, hour_before(query->end_ns),
-                           &query->start_ns, err);
-    if (!code && query->start_ns >= query->end_ns)
+    if (code)
+        return code;
+    code = read_moment(request, names->start, now_ns, hour_before(query->end_ns), &query->start_ns,
+                       err);
+    if (code)
+        return code;
+    if (query->start_ns >= query->end_ns)
         return err_set(err, ERR_INVALID, "%s must be before %s", names->start, names->end);
     int64_t window_ns; /* what is reckoned with it everywhere must fit */
-    if (!code && __builtin_sub_overflow(query->end_ns, query->start_ns, &window_ns))
+    if (__builtin_sub_overflow(query->end_ns, query->start_ns, &window_ns))
         return err_set(err, ERR_INVALID, "from %s to %s are more than 292 years", names->start,
                        names->end);
-    return code;
+    return ERR_NONE;
 }
 
 static const char *tell_limit(const struct request *request, const struct tenant_limits *limits,
@@ -158,10 +161,12 @@ enum err_code query_read_window(struct request *request, const struct query_name
     *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
                                       .wait_limit.is_cancelled = request->is_cancelled};
     enum err_code code = take_turn(request, err);
-    if (!code)
-        code = read_window(request, names, ret_query, err);
-    if (!code)
-        code = tenant_limits_get(request, &limits, err);
+    if (code)
+        return code;
+    code = read_window(request, names, ret_query, err);
+    if (code)
+        return code;
+    code = tenant_limits_get(request, &limits, err);
     if (code)
         return code;
     const int64_t *values = limits.values;
@@ -254,14 +259,18 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
     struct label_rules rules = {.count = 0};
     struct span text;
     enum err_code code = ERR_NONE;
+    if (code)
+        return code;
     for (size_t i = 0; !code && request_query_nth(request, "label", i, &text); i++) {
         if (text.size)
             code = add_rule(&rules, text, err);
     }
-    if (!code)
-        code = read_ids(request, query_id_selectors[0], "span_id", 8, &rules, err);
-    if (!code)
-        code = read_ids(request, query_id_selectors[1], "trace_id", 16, &rules, err);
+    if (code)
+        return code;
+    code = read_ids(request, query_id_selectors[0], "span_id", 8, &rules, err);
+    if (code)
+        return code;
+    code = read_ids(request, query_id_selectors[1], "trace_id", 16, &rules, err);
     if (code)
         return code;
     code = label_filter_create(request->arena, rules.texts, rules.count, &query->label_filter, err);
@@ -443,8 +452,9 @@ static enum err_code merge_report(struct request *request, struct report *report
     query_limit_report(query, report);
     *ret_ask = report_request_create(request, report);
     report_request_watch(*ret_ask, query);
-    if (!code)
-        code = query_merge(request, query, ret_answer, err);
+    if (code)
+        return code;
+    code = query_merge(request, query, ret_answer, err);
     if (code)
         return code;
     report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
@@ -481,10 +491,12 @@ static enum err_code get_query(struct request *request, struct response *respons
     struct store_result answer;
     struct report_request *ask;
     enum err_code code = read_report(request, &window_names, &report, err);
-    if (!code)
-        code = query_read(request, &query_names, NULL, &query, err);
-    if (!code)
-        code = merge_report(request, report, &query, &ask, &answer, err);
+    if (code)
+        return code;
+    code = query_read(request, &query_names, NULL, &query, err);
+    if (code)
+        return code;
+    code = merge_report(request, report, &query, &ask, &answer, err);
     if (code)
         return code;
     code = respond(ask, response, &query, &answer, begin_ns, err);
@@ -505,10 +517,13 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct store_result answer;
     struct report_request *ask;
     enum err_code code = read_report(request, &profile_names, &report, err);
-    if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
+    if (code)
+        return code;
+    if (!store_json_parse_profile_id(request->path_params[0], &id))
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
-    if (!code)
-        code = query_read_window(request, &query_names, &query, err);
+    if (code)
+        return code;
+    code = query_read_window(request, &query_names, &query, err);
     if (code)
         return code;
     query.profile = &id;

@@ -102,9 +102,10 @@ static enum err_code read_query(struct request *request, size_t side, struct que
         code = read_samples(request, report, !has(request, other->query), query, err);
     diff->queries[side] = query;
     report->is_stored = true;
-    if (!code)
-        query_limit_report(query, report);
-    return code;
+    if (code)
+        return code;
+    query_limit_report(query, report);
+    return ERR_NONE;
 }
 
 static enum err_code read_sides(struct request *request, struct query_diff *diff, struct err *err)
@@ -251,8 +252,9 @@ static enum err_code respond_with_query(struct request *request, struct response
     buf_auto body;
     buf_init(&body, report->max_bytes);
     enum err_code code = begin_shares(request, diff, err);
-    if (!code)
-        code = memory_gate_enter(gate, place, "this report", err);
+    if (code)
+        return code;
+    code = memory_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
     code = write_sides(request, response, diff, &body, err);
@@ -271,8 +273,9 @@ static enum err_code respond(struct request *request, struct response *response,
     struct query_diff *diff = arena_new(request->arena, struct query_diff, 1);
     enum err_code code = report_read(request, kind, parameters, default_limit, &source_names,
                                      &diff->pair.report, err);
-    if (!code)
-        code = read_sides(request, diff, err);
+    if (code)
+        return code;
+    code = read_sides(request, diff, err);
     if (code)
         return code;
     return diff->queries[0] || diff->queries[1]

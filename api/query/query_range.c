@@ -462,8 +462,9 @@ static enum err_code get_query_range(struct request *request, struct response *r
     struct question *question = arena_new(request->arena, struct question, 1);
     struct store_range answer;
     enum err_code code = read_question(request, question, err);
-    if (!code)
-        code = ask(request, question, &answer, err);
+    if (code)
+        return code;
+    code = ask(request, question, &answer, err);
     if (code)
         return code;
     buf_auto json;

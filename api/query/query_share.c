@@ -87,8 +87,9 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     if (!code)
         code = read_kept_labels(request, &query, err);
     query.wants_own_profile = true;
-    if (!code)
-        code = query_merge(request, &query, &answer, err);
+    if (code)
+        return code;
+    code = query_merge(request, &query, &answer, err);
     if (code)
         return code;
     if (answer.absent_label) {
@@ -119,8 +120,9 @@ static enum err_code make_share(struct request *request, struct share_settings *
     buf_auto packed;
     buf_init(&packed, BYTES_MAX);
     enum err_code code = merge_and_pack(request, response, &packed, &title, err);
-    if (!code)
-        code = quota_take_upload(request, packed.size, err);
+    if (code)
+        return code;
+    code = quota_take_upload(request, packed.size, err);
     if (code)
         return code;
     if (!*settings->filename)
@@ -136,13 +138,17 @@ static enum err_code share_query(struct request *request, struct response *respo
     struct share_settings settings;
     struct idempotency idempotency;
     enum err_code code = auth_check_scopes(request, SCOPE_READ | SCOPE_SHARE, err);
-    if (!code)
-        code = share_settings_read_with_query(request, &settings, err);
-    if (!code && request->body.size)
+    if (code)
+        return code;
+    code = share_settings_read_with_query(request, &settings, err);
+    if (code)
+        return code;
+    if (request->body.size)
         code = err_set(err, ERR_INVALID,
                        "query stands in place of a profile: leave out the body, or the query");
-    if (!code)
-        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    code = idempotency_find(request, &idempotency, err);
     if (code)
         return code;
     if (idempotency.is_known)

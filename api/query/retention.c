@@ -62,11 +62,15 @@ static enum err_code begin_as_operator(struct request *request, struct owner *ow
     owner->pg_tenant = PG_NO_TENANT;
     owner->rule_param = 1;
     enum err_code code = json_response_path_id(request, 0, &owner->tenant_id, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &owner->connection, err);
-    if (!code)
-        code = pg_begin(owner->connection, PG_NO_TENANT, err);
-    return code ? code : check_tenant(request, owner, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &owner->connection, err);
+    if (code)
+        return code;
+    code = pg_begin(owner->connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    return check_tenant(request, owner, err);
 }
 
 static enum err_code begin_as_team(struct request *request, struct owner *owner, struct err *err)
@@ -115,21 +119,26 @@ static enum err_code list_rules(struct request *request, struct response *respon
     struct pg_result *rows, *team;
     owner_auto owner = {0};
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = owner_begin(request, false, &owner, err);
-    if (!code)
-        code = team_etag_tell(request, response, owner.connection, owner.pg_tenant, owner.tenant_id,
-                              TEAM_RETENTION, err);
-    if (!code)
-        code = pg_query_values(owner.connection, owner.pg_tenant,
-                               "SELECT coalesce(profile_retention_s, $2) FROM tenant WHERE id = $1",
-                               request->arena, &team, err, PG_I64(owner.tenant_id),
-                               PG_I64(request->server->settings->tenant_profile_retention_s));
-    if (!code)
-        code = pg_query_values(owner.connection, owner.pg_tenant, RULE_SELECT " ORDER BY 2",
-                               request->arena, &rows, err, PG_I64(owner.tenant_id));
-    if (!code)
-        code = pg_commit(owner.connection, err);
+    if (code)
+        return code;
+    code = owner_begin(request, false, &owner, err);
+    if (code)
+        return code;
+    code = team_etag_tell(request, response, owner.connection, owner.pg_tenant, owner.tenant_id,
+                          TEAM_RETENTION, err);
+    if (code)
+        return code;
+    code = pg_query_values(owner.connection, owner.pg_tenant,
+                           "SELECT coalesce(profile_retention_s, $2) FROM tenant WHERE id = $1",
+                           request->arena, &team, err, PG_I64(owner.tenant_id),
+                           PG_I64(request->server->settings->tenant_profile_retention_s));
+    if (code)
+        return code;
+    code = pg_query_values(owner.connection, owner.pg_tenant, RULE_SELECT " ORDER BY 2",
+                           request->arena, &rows, err, PG_I64(owner.tenant_id));
+    if (code)
+        return code;
+    code = pg_commit(owner.connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -191,24 +200,31 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
     struct json_body *body = NULL;
     *wish = (struct wish){0};
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &wish->selector, err);
-    if (!code)
-        code =
-            store_check_selector(request->arena, span_text(wish->selector), &wish->canonical, err);
-    if (!code)
-        code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
-    if (!code)
-        code = read_duration("keep", wish->keep, &wish->keep_s, err);
-    if (!code)
-        code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &wish->totals, err);
-    if (!code && wish->totals)
+    if (code)
+        return code;
+    code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &wish->selector, err);
+    if (code)
+        return code;
+    code = store_check_selector(request->arena, span_text(wish->selector), &wish->canonical, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
+    if (code)
+        return code;
+    code = read_duration("keep", wish->keep, &wish->keep_s, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &wish->totals, err);
+    if (code)
+        return code;
+    if (wish->totals)
         code = read_totals(wish, err);
-    if (!code)
-        code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
-    if (!code)
-        code = json_body_bool(body, "replace", true, &wish->may_replace, err);
-    return code;
+    if (code)
+        return code;
+    code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
+    if (code)
+        return code;
+    return json_body_bool(body, "replace", true, &wish->may_replace, err);
 }
 
 static enum err_code check_count(struct request *request, const struct owner *owner,
@@ -319,9 +335,10 @@ static enum err_code add_rule(struct request *request, const struct owner *owner
         "retention_rule WHERE tenant_id = $1 RETURNING id",
         request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
         PG_I64(wish->keep_s), PG_I64(wish->totals_s));
-    if (!code)
-        *ret_id = pg_get_i64(row, 0, 0);
-    return code ? code : check_count(request, owner, err);
+    if (code)
+        return code;
+    *ret_id = pg_get_i64(row, 0, 0);
+    return check_count(request, owner, err);
 }
 
 /* A selector has one rule: setting it again changes for how long, not its place. */
@@ -352,30 +369,41 @@ static enum err_code set_rule(struct request *request, struct response *response
     owner_auto owner = {0};
     const bool is_team = request->route->scopes != SCOPE_OPERATOR;
     enum err_code code = read_wish(request, &wish, err);
-    if (!code && is_team) /* before a connection is held, since it may take one */
+    if (code)
+        return code;
+    if (is_team) /* before a connection is held, since it may take one */
         code = tenant_limits_get(request, &limits, err);
-    if (!code)
-        code = owner_begin(request, true, &owner, err);
-    if (!code)
-        code = find_rule(request, &owner, &wish, &known, err);
-    if (!code)
-        code = check_is_new(&wish, &known, err);
-    if (!code && is_team)
+    if (code)
+        return code;
+    code = owner_begin(request, true, &owner, err);
+    if (code)
+        return code;
+    code = find_rule(request, &owner, &wish, &known, err);
+    if (code)
+        return code;
+    code = check_is_new(&wish, &known, err);
+    if (code)
+        return code;
+    if (is_team)
         code = check_length(&wish, &known, &limits, err);
-    if (!code)
-        code = put_rule(request, &owner, &wish, known.id, &id, err);
-    if (!code)
-        code = audit_record_for(
-            owner.connection, request, owner.tenant_id, "retention.set",
-            arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES, wish.selector,
-                         wish.keep, wish.totals ? ", totals " : "", wish.totals ? wish.totals : ""),
-            err);
-    if (!code)
-        code = pg_query_values(owner.connection, owner.pg_tenant,
-                               "SELECT * FROM (" RULE_SELECT ") r WHERE r.id = $2", request->arena,
-                               &row, err, PG_I64(owner.tenant_id), PG_I64(id));
-    if (!code)
-        code = pg_commit(owner.connection, err);
+    if (code)
+        return code;
+    code = put_rule(request, &owner, &wish, known.id, &id, err);
+    if (code)
+        return code;
+    code = audit_record_for(owner.connection, request, owner.tenant_id, "retention.set",
+                            arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES,
+                                         wish.selector, wish.keep, wish.totals ? ", totals " : "",
+                                         wish.totals ? wish.totals : ""),
+                            err);
+    if (code)
+        return code;
+    code = pg_query_values(owner.connection, owner.pg_tenant,
+                           "SELECT * FROM (" RULE_SELECT ") r WHERE r.id = $2", request->arena,
+                           &row, err, PG_I64(owner.tenant_id), PG_I64(id));
+    if (code)
+        return code;
+    code = pg_commit(owner.connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -393,23 +421,28 @@ static enum err_code remove_rule(struct request *request, struct response *respo
     struct pg_result *row;
     owner_auto owner = {0};
     enum err_code code = owner_begin(request, true, &owner, err);
-    if (!code)
-        code = json_response_path_id(request, owner.rule_param, &id, err);
-    if (!code)
-        code = pg_query_values(owner.connection, owner.pg_tenant,
-                               "DELETE FROM retention_rule WHERE tenant_id = $1 AND id = $2"
-                               " RETURNING selector",
-                               request->arena, &row, err, PG_I64(owner.tenant_id), PG_I64(id));
-    if (!code && pg_row_count(row) == 0)
+    if (code)
+        return code;
+    code = json_response_path_id(request, owner.rule_param, &id, err);
+    if (code)
+        return code;
+    code = pg_query_values(owner.connection, owner.pg_tenant,
+                           "DELETE FROM retention_rule WHERE tenant_id = $1 AND id = $2"
+                           " RETURNING selector",
+                           request->arena, &row, err, PG_I64(owner.tenant_id), PG_I64(id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
         return err_set(err, ERR_NOT_FOUND, "There is no rule %" PRId64 " of retention", id);
-    if (!code)
-        code = audit_record_for(
-            owner.connection, request, owner.tenant_id, "retention.remove",
-            arena_printf(request->arena, "%.*s", AUDIT_SELECTOR_BYTES, pg_get_text(row, 0, 0)),
-            err);
-    if (!code)
-        code = pg_commit(owner.connection, err);
-    return code ? code : json_response_nothing(request, response);
+    code = audit_record_for(
+        owner.connection, request, owner.tenant_id, "retention.remove",
+        arena_printf(request->arena, "%.*s", AUDIT_SELECTOR_BYTES, pg_get_text(row, 0, 0)), err);
+    if (code)
+        return code;
+    code = pg_commit(owner.connection, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }
 
 static const struct route routes[] = {

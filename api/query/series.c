@@ -126,14 +126,18 @@ static enum err_code answer_list(struct request *request, struct response *respo
     int64_t limit;
     enum err_code code = request_check_parameters(request, single, repeatable, err);
     name_turn(request);
-    if (!code)
-        code = query_read_window(request, &query_names, &query, err);
-    if (!code)
-        code = query_read_matches(request, &query, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit, err);
-    if (!code)
-        code = store_list_series(request->server->store, request->arena, &query, &list, err);
+    if (code)
+        return code;
+    code = query_read_window(request, &query_names, &query, err);
+    if (code)
+        return code;
+    code = query_read_matches(request, &query, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, ROWS_MAX, ROWS_DEFAULT, &limit, err);
+    if (code)
+        return code;
+    code = store_list_series(request->server->store, request->arena, &query, &list, err);
     if (code)
         return code;
     struct rows rows = {.list = &list};

@@ -96,9 +96,12 @@ static enum err_code read_paths(const struct request *request, struct report *re
 {
     report->has_root = request_query(request, "root", &(struct span){0});
     enum err_code code = read_path(request, "root", &report->root, err);
-    if (!code)
-        code = read_path(request, "above", &report->above, err);
-    return code ? code : read_path(request, "below", &report->below, err);
+    if (code)
+        return code;
+    code = read_path(request, "above", &report->above, err);
+    if (code)
+        return code;
+    return read_path(request, "below", &report->below, err);
 }
 
 static enum err_code read_names(const struct request *request, bool is_page, struct report *report,
@@ -167,24 +170,31 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     if (parameters & REPORT_TAKES_PAGE)
         read_page(request, report);
     enum err_code code = check_names(request, parameters, source, err);
-    if (!code)
-        code = read_rules(request, report, err);
-    if (!code)
-        code =
-            request_query_i64(request, "limit", 0, INT32_MAX, default_limit, &report->limit, err);
-    if (!code)
-        code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
-    if (!code)
-        code = read_paths(request, report, err);
-    if (!code)
-        code = read_names(request, parameters & REPORT_TAKES_PAGE, report, err);
-    if (!code && (parameters & REPORT_TAKES_MODE) &&
-        request_query(request, "mode", &(struct span){0}))
+    if (code)
+        return code;
+    code = read_rules(request, report, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 0, INT32_MAX, default_limit, &report->limit, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
+    if (code)
+        return code;
+    code = read_paths(request, report, err);
+    if (code)
+        return code;
+    code = read_names(request, parameters & REPORT_TAKES_PAGE, report, err);
+    if (code)
+        return code;
+    if ((parameters & REPORT_TAKES_MODE) && request_query(request, "mode", &(struct span){0}))
         code = report_read_mode(request, report, err);
-    if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
+    if (code)
+        return code;
+    if ((parameters & REPORT_TAKES_FUNCTION) &&
         (!request_query(request, "fn", &report->function) || report->function.size == 0))
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
-    return code;
+    return ERR_NONE;
 }
 
 void report_drop_label_rules(struct report *report)
@@ -300,8 +310,9 @@ static enum err_code take_rules_of_functions(struct report *report, struct arena
     const struct view *view;
     enum err_code code = create_filtered(report, looked_at, profiles, &view, err);
     bool *nameless = arena_new(looked_at, bool, report->chain_count);
-    if (!code)
-        code = rule_chain_find_nameless(view, report->chain, report->chain_count, nameless, err);
+    if (code)
+        return code;
+    code = rule_chain_find_nameless(view, report->chain, report->chain_count, nameless, err);
     if (code)
         return code;
     struct chain_rule *chain = arena_new(arena, struct chain_rule, report->chain_count);
@@ -319,9 +330,12 @@ static enum err_code create_view(const struct report *asked, struct arena *arena
     struct report report = *asked;
     const struct view *view;
     enum err_code code = take_rules_of_functions(&report, arena, profiles, err);
-    if (!code)
-        code = create_filtered(&report, arena, profiles, &view, err);
-    if (!code && report.chain_count)
+    if (code)
+        return code;
+    code = create_filtered(&report, arena, profiles, &view, err);
+    if (code)
+        return code;
+    if (report.chain_count)
         code = rule_chain_apply(arena, view, report.chain, report.chain_count, &view, err);
     if (code)
         return code;

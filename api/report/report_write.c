@@ -122,11 +122,17 @@ static enum err_code write_flame_binary(const struct report *report, struct aren
     if (report->is_stored)
         list_binaries(view, &binaries);
     options.binaries = buf_span(&binaries);
-    if (!code && report->above)
+    if (code)
+        return code;
+    if (report->above)
         code = find_from(report, view, RAW_PATH_ABOVE, report->above, &options.above, err);
-    if (!code && report->below)
+    if (code)
+        return code;
+    if (report->below)
         code = find_from(report, view, RAW_PATH_BELOW, report->below, &options.below, err);
-    return code ? code : flame_binary_write(flame, &options, output, err);
+    if (code)
+        return code;
+    return flame_binary_write(flame, &options, output, err);
 }
 
 static enum err_code write_flame_json(const struct report *report, struct arena *arena,
@@ -406,9 +412,10 @@ enum err_code report_write_seen(const struct report *report, struct arena *arena
     struct picture_highlights marks;
     uint32_t node;
     enum err_code code = make_marked(report, arena, view, &flame, &marks, &node, err);
-    if (!code)
-        *ret_text = describe_seen(arena, flame, node, &marks);
-    return code;
+    if (code)
+        return code;
+    *ret_text = describe_seen(arena, flame, node, &marks);
+    return ERR_NONE;
 }
 
 static enum err_code make_picture(const struct report *report, struct arena *arena,

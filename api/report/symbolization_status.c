@@ -97,12 +97,14 @@ enum err_code symbolization_status_handle(struct request *request, struct respon
     uint32_t count = 0;
     struct symbolization_status status = {0};
     enum err_code code = request_check_parameters(request, none, repeatable, err);
-    if (!code)
-        code = read_build_ids(request, &binaries, &count, err);
+    if (code)
+        return code;
+    code = read_build_ids(request, &binaries, &count, err);
+    if (code)
+        return code;
     /* Before the states: a change between the two is told the next time. */
     const uint64_t generation = symbol_tables_generation(request->server, tenant_id);
-    if (!code)
-        code = symbolization_status_add(request, tenant_id, binaries, count, &status, err);
+    code = symbolization_status_add(request, tenant_id, binaries, count, &status, err);
     if (code)
         return code;
     const char *json = symbolization_status_write(request, &status);

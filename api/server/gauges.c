@@ -275,11 +275,12 @@ static enum err_code count_stored(struct gauges *gauges, struct err *err)
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = pg_take(gauges->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT (SELECT count(*) FROM share WHERE state = 'live'),"
-                        " (SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage)",
-                        NULL, 0, arena, &row, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "SELECT (SELECT count(*) FROM share WHERE state = 'live'),"
+                    " (SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage)",
+                    NULL, 0, arena, &row, err);
     if (code)
         return code;
     atomic_store(&gauges->share_count, pg_get_i64(row, 0, 0));
@@ -293,17 +294,20 @@ static enum err_code count_queue(struct gauges *gauges, struct err *err)
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = pg_take(gauges->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT count(*) FILTER (WHERE kind = 'build' AND NOT is_run),"
-                        " count(*) FILTER (WHERE kind = 'build' AND is_run),"
-                        " count(*) FILTER (WHERE kind = 'fetch' AND is_run),"
-                        " (SELECT count(*) FROM symbol_need WHERE next_try_at <= now()),"
-                        " (SELECT count(*) FROM symbol_need WHERE next_try_at IS NULL"
-                        "  OR next_try_at > now())"
-                        " FROM (SELECT kind, coalesce(leased_until > now(), false) AS is_run"
-                        "  FROM symbol_job) AS job",
-                        NULL, 0, arena, &row, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "SELECT count(*) FILTER (WHERE kind = 'build' AND NOT is_run),"
+                    " count(*) FILTER (WHERE kind = 'build' AND is_run),"
+                    " count(*) FILTER (WHERE kind = 'fetch' AND is_run),"
+                    " (SELECT count(*) FROM symbol_need WHERE next_try_at <= now()),"
+                    " (SELECT count(*) FROM symbol_need WHERE next_try_at IS NULL"
+                    "  OR next_try_at > now())"
+                    " FROM (SELECT kind, coalesce(leased_until > now(), false) AS is_run"
+                    "  FROM symbol_job) AS job",
+                    NULL, 0, arena, &row, err);
+    if (code)
+        return code;
     for (int i = 0; !code && i < QUEUE_COUNT; i++)
         atomic_store(&gauges->queue[i], pg_get_i64(row, 0, i));
     return code;

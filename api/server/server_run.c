@@ -189,9 +189,13 @@ static void report_bucket(bool is_responding)
 static enum err_code open_objects(struct server *server, struct err *err)
 {
     enum err_code code = object_store_setup_open(server->settings, &server->objects, err);
-    if (!code && object_store_setup_are_in_s3(server->settings))
+    if (code)
+        return code;
+    if (object_store_setup_are_in_s3(server->settings))
         code = object_s3_watch(server->objects, report_bucket, err);
-    return code ? code : object_sweep_temporary(server->objects, err);
+    if (code)
+        return code;
+    return object_sweep_temporary(server->objects, err);
 }
 
 /* That folder is there, also where the objects are in a bucket. */
@@ -308,10 +312,12 @@ static enum err_code build(struct server *server, const struct server_start *sta
 {
     const struct settings *settings = server->settings;
     enum err_code code = open_objects(server, err);
-    if (!code)
-        code = watch_disk(server, err);
-    if (!code)
-        code = object_readiness_create(server->objects, &server->object_readiness, err);
+    if (code)
+        return code;
+    code = watch_disk(server, err);
+    if (code)
+        return code;
+    code = object_readiness_create(server->objects, &server->object_readiness, err);
     if (code)
         return code;
     /* One for each thread that may handle an upload. */
@@ -344,9 +350,12 @@ static enum err_code build(struct server *server, const struct server_start *sta
         concurrency_limit_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
-    if (!code)
-        code = open_store(server, err);
-    return code ? code : create_http(server, start, err);
+    if (code)
+        return code;
+    code = open_store(server, err);
+    if (code)
+        return code;
+    return create_http(server, start, err);
 }
 
 static void tear_down(struct server *server)

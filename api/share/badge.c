@@ -61,8 +61,9 @@ static enum err_code draw(const char *value, struct buf *svg, struct err *err)
         return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
     enum err_code code =
         picture_text_width(font->bytes, FONT_SIZE, span_text(label), &label_width, err);
-    if (!code)
-        code = picture_text_width(font->bytes, FONT_SIZE, span_text(value), &value_width, err);
+    if (code)
+        return code;
+    code = picture_text_width(font->bytes, FONT_SIZE, span_text(value), &value_width, err);
     if (code)
         return code;
     int middle = (int)ceil(label_width) + 2 * PADDING;

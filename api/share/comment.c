@@ -81,20 +81,25 @@ static enum err_code list(struct request *request, struct response *response, st
     pg_auto connection = NULL;
     struct pg_result *rows;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &after, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, COMMENT_PAGE, COMMENT_PAGE, &limit, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, share.tenant_id,
-                               "SELECT " COLUMNS " FROM share_comment WHERE share_id = $1::text"
-                               " AND n > $2::bigint ORDER BY n LIMIT $3::bigint",
-                               request->arena, &rows, err, PG_TEXT(share.id), PG_I64(after),
-                               PG_I64(limit));
+    if (code)
+        return code;
+    code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &after, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, COMMENT_PAGE, COMMENT_PAGE, &limit, err);
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share.tenant_id,
+                           "SELECT " COLUMNS " FROM share_comment WHERE share_id = $1::text"
+                           " AND n > $2::bigint ORDER BY n LIMIT $3::bigint",
+                           request->arena, &rows, err, PG_TEXT(share.id), PG_I64(after),
+                           PG_I64(limit));
     if (code)
         return code;
     json_response_auto answer;
@@ -139,11 +144,14 @@ static enum err_code read_text(const struct json_body *body, struct comment *com
                                struct err *err)
 {
     enum err_code code = json_body_text(body, "text", 1, COMMENT_TEXT_BYTES, &comment->text, err);
-    if (!code)
-        code = share_text_check("text", span_text(comment->text), COMMENT_TEXT_BYTES, false, err);
-    if (!code && span_trim(span_text(comment->text)).size == 0)
+    if (code)
+        return code;
+    code = share_text_check("text", span_text(comment->text), COMMENT_TEXT_BYTES, false, err);
+    if (code)
+        return code;
+    if (span_trim(span_text(comment->text)).size == 0)
         return err_set(err, ERR_INVALID, "text is blank");
-    return code;
+    return ERR_NONE;
 }
 
 static enum err_code read_pin(const struct json_body *body, struct comment *comment,
@@ -151,9 +159,10 @@ static enum err_code read_pin(const struct json_body *body, struct comment *comm
 {
     uint8_t hash[8];
     enum err_code code = json_body_text(body, "pin_hash", 0, 16, &comment->pin_hash, err);
-    if (!code)
-        code = json_body_text(body, "pin_function", 0, COMMENT_FUNCTION_BYTES,
-                              &comment->pin_function, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "pin_function", 0, COMMENT_FUNCTION_BYTES, &comment->pin_function,
+                          err);
     if (code)
         return code;
     if (!comment->pin_hash != !comment->pin_function)
@@ -172,13 +181,18 @@ static enum err_code read_comment(struct request *request, struct comment *comme
     static const char *const known[] = {"text", "pin_hash", "pin_function", "view", NULL};
     struct json_body *body;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = read_text(body, comment, err);
-    if (!code)
-        code = read_pin(body, comment, err);
-    if (!code)
-        code = json_body_text(body, "view", 0, COMMENT_VIEW_BYTES, &comment->view, err);
-    if (!code && comment->view)
+    if (code)
+        return code;
+    code = read_text(body, comment, err);
+    if (code)
+        return code;
+    code = read_pin(body, comment, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "view", 0, COMMENT_VIEW_BYTES, &comment->view, err);
+    if (code)
+        return code;
+    if (comment->view)
         code = viewer_path_check_query("view", span_text(comment->view), err);
     return code;
 }
@@ -234,9 +248,10 @@ static enum err_code find_author_name(struct request *request, struct pg_connect
     enum err_code code = pg_query_values(
         connection, request->principal.tenant_id, "SELECT coalesce(app_user_shown_name($1), '')",
         request->arena, &row, err, PG_I64(request->principal.user_id));
-    if (!code)
-        comment->author = pg_get_text(row, 0, 0);
-    return code;
+    if (code)
+        return code;
+    comment->author = pg_get_text(row, 0, 0);
+    return ERR_NONE;
 }
 
 static enum err_code answer_comment(struct request *request, struct response *response, int status,
@@ -256,21 +271,28 @@ static enum err_code create(struct request *request, struct response *response, 
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = find_to_write(request, &share, err);
-    if (!code)
-        code = read_comment(request, &comment, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = find_author_name(request, connection, &comment, err);
-    if (!code)
-        code = tenant_begin(connection, share.tenant_id, request->arena, err);
-    if (!code)
-        code = insert(request, connection, &share, &comment, &row, err);
-    if (!code)
-        code = record(request, connection, &share, "comment.create", pg_get_text(row, 0, COLUMN_N),
-                      err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = read_comment(request, &comment, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = find_author_name(request, connection, &comment, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = insert(request, connection, &share, &comment, &row, err);
+    if (code)
+        return code;
+    code =
+        record(request, connection, &share, "comment.create", pg_get_text(row, 0, COLUMN_N), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     response_add(request, response, "location",
@@ -333,24 +355,33 @@ static enum err_code edit(struct request *request, struct response *response, st
     pg_auto connection = NULL;
     struct pg_result *row;
     enum err_code code = json_response_path_id(request, 1, &n, err);
-    if (!code)
-        code = find_to_write(request, &share, err);
-    if (!code)
-        code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = read_text(body, &comment, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, share.tenant_id, request->arena, err);
-    if (!code)
-        code = update(request, connection, &share, n, comment.text, &row, err);
-    if (!code)
-        code =
-            record(request, connection, &share, "comment.edit", pg_get_text(row, 0, COLUMN_N), err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : answer_comment(request, response, 200, &share, row, err);
+    if (code)
+        return code;
+    code = find_to_write(request, &share, err);
+    if (code)
+        return code;
+    code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    code = read_text(body, &comment, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = update(request, connection, &share, n, comment.text, &row, err);
+    if (code)
+        return code;
+    code = record(request, connection, &share, "comment.edit", pg_get_text(row, 0, COLUMN_N), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return answer_comment(request, response, 200, &share, row, err);
 }
 
 /* Whoever shows a delete token means it alone, as when a share is deleted. */
@@ -376,27 +407,37 @@ static enum err_code remove_comment(struct request *request, struct response *re
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = json_response_path_id(request, 1, &n, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, share.tenant_id, request->arena, err);
-    if (!code)
-        code = find_author(request, connection, &share, n, &author, err);
-    if (!code)
-        code = check_delete(request, &share, author, err);
-    if (!code)
-        code = pg_query_values(connection, share.tenant_id,
-                               "DELETE FROM share_comment WHERE share_id = $1::text"
-                               " AND n = $2::bigint",
-                               request->arena, &result, err, PG_TEXT(share.id), PG_I64(n));
-    if (!code)
-        code = record(request, connection, &share, "comment.delete",
-                      arena_printf(request->arena, "%" PRId64, n), err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : json_response_nothing(request, response);
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = find_author(request, connection, &share, n, &author, err);
+    if (code)
+        return code;
+    code = check_delete(request, &share, author, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share.tenant_id,
+                           "DELETE FROM share_comment WHERE share_id = $1::text"
+                           " AND n = $2::bigint",
+                           request->arena, &result, err, PG_TEXT(share.id), PG_I64(n));
+    if (code)
+        return code;
+    code = record(request, connection, &share, "comment.delete",
+                  arena_printf(request->arena, "%" PRId64, n), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }
 
 #define COMMENTS "/api/v1/shares/{id}/comments"

@@ -62,9 +62,10 @@ static enum err_code read_path(struct request *request, struct span url, struct 
     if (!cut_prefix(&rest, "/s/"))
         return ERR_NONE;
     enum err_code code = short_link_find(request, rest, &target, NULL, err);
-    if (!code)
-        *ret_path = span_text(target);
-    return code;
+    if (code)
+        return code;
+    *ret_path = span_text(target);
+    return ERR_NONE;
 }
 
 static enum err_code find_metadata(struct request *request, struct span id,
@@ -101,8 +102,9 @@ static enum err_code read_size(struct request *request, struct embed *embed, str
     int64_t width, height;
     enum err_code code =
         request_query_i64(request, "maxwidth", 1, INT32_MAX, OEMBED_MAX_SIZE, &width, err);
-    if (!code)
-        code = request_query_i64(request, "maxheight", 1, INT32_MAX, OEMBED_MAX_SIZE, &height, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "maxheight", 1, INT32_MAX, OEMBED_MAX_SIZE, &height, err);
     if (code)
         return code;
     embed->width = width < OEMBED_WIDTH ? width : OEMBED_WIDTH;
@@ -189,8 +191,9 @@ static enum err_code get_oembed(struct request *request, struct response *respon
         return ERR_NONE;
     }
     code = read_size(request, embed, err);
-    if (!code)
-        code = find_share(request, embed, err);
+    if (code)
+        return code;
+    code = find_share(request, embed, err);
     if (code)
         return code;
     json_response_auto answer;

@@ -52,9 +52,10 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, "SELECT * FROM share_find($1::text)",
-                               arena, &result, err, PG_SPAN(id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT, "SELECT * FROM share_find($1::text)", arena,
+                           &result, err, PG_SPAN(id));
     if (code)
         return code;
     if (pg_row_count(result) == 0)

@@ -52,9 +52,10 @@ static enum err_code sign_cookie(struct request *request, const struct share *sh
                                        expires_s, share->password_hash);
     uint8_t signature[DIGEST_BYTES];
     enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
-    if (!code)
-        digest_hex(span_of(signature, sizeof(signature)), ret_signature);
-    return code;
+    if (code)
+        return code;
+    digest_hex(span_of(signature, sizeof(signature)), ret_signature);
+    return ERR_NONE;
 }
 
 static enum err_code check_cookie(struct request *request, const struct share *share,
@@ -69,9 +70,10 @@ static enum err_code check_cookie(struct request *request, const struct share *s
         return ERR_NONE;
     char signature[DIGEST_HEX_BYTES];
     enum err_code code = sign_cookie(request, share, expires_s, signature, err);
-    if (!code)
-        *ret_is_open = digest_equal(shown, span_text(signature));
-    return code;
+    if (code)
+        return code;
+    *ret_is_open = digest_equal(shown, span_text(signature));
+    return ERR_NONE;
 }
 
 static enum err_code check_password(struct request *request, const struct share *share,
@@ -114,9 +116,10 @@ static enum err_code check_shown_password(struct request *request, const struct 
     if (has_matched(request, share))
         return ERR_NONE;
     enum err_code code = check_password(request, share, password, err);
-    if (!code)
-        keep_match(request, share);
-    return code;
+    if (code)
+        return code;
+    keep_match(request, share);
+    return ERR_NONE;
 }
 
 static enum err_code check_protected(struct request *request, const struct share *share,

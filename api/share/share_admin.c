@@ -21,13 +21,12 @@ static enum err_code read_reason(struct request *request, const char **ret_reaso
     static const char *const known[] = {"reason", NULL};
     struct json_body *body;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code =
-            json_body_text(body, "reason", 1, (size_t)4 * SHARE_REPORT_CHARACTERS, ret_reason, err);
-    if (!code)
-        code =
-            share_text_check("reason", span_text(*ret_reason), SHARE_REPORT_CHARACTERS, false, err);
-    return code;
+    if (code)
+        return code;
+    code = json_body_text(body, "reason", 1, (size_t)4 * SHARE_REPORT_CHARACTERS, ret_reason, err);
+    if (code)
+        return code;
+    return share_text_check("reason", span_text(*ret_reason), SHARE_REPORT_CHARACTERS, false, err);
 }
 
 enum err_code share_admin_report(struct request *request, struct response *response,
@@ -36,22 +35,26 @@ enum err_code share_admin_report(struct request *request, struct response *respo
     struct share share;
     const char *reason;
     enum err_code code = share_access_find(request, request->path_params[0], &share, err);
-    if (!code)
-        code = read_reason(request, &reason, err);
-    if (!code)
-        code = rate_limiter_take(request->server->rate_limiter, LIMIT_REPORT_ADDRESS,
-                                 span_text(request->address), SHARE_REPORTS_PER_MINUTE,
-                                 SHARE_REPORTS_PER_MINUTE, err);
+    if (code)
+        return code;
+    code = read_reason(request, &reason, err);
+    if (code)
+        return code;
+    code = rate_limiter_take(request->server->rate_limiter, LIMIT_REPORT_ADDRESS,
+                             span_text(request->address), SHARE_REPORTS_PER_MINUTE,
+                             SHARE_REPORTS_PER_MINUTE, err);
     pg_auto connection = NULL;
     struct pg_result *result;
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, share.tenant_id,
-                               "INSERT INTO share_report (tenant_id, share_id, reason, address)"
-                               " VALUES ($1::bigint, $2::text, $3::text, $4::text) RETURNING id",
-                               request->arena, &result, err, PG_I64(share.tenant_id),
-                               PG_TEXT(share.id), PG_TEXT(reason), PG_TEXT(request->address));
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share.tenant_id,
+                           "INSERT INTO share_report (tenant_id, share_id, reason, address)"
+                           " VALUES ($1::bigint, $2::text, $3::text, $4::text) RETURNING id",
+                           request->arena, &result, err, PG_I64(share.tenant_id), PG_TEXT(share.id),
+                           PG_TEXT(reason), PG_TEXT(request->address));
     if (code)
         return code;
     char *json = arena_printf(request->arena, "{\"id\":%" PRId64 "}", pg_get_i64(result, 0, 0));
@@ -88,20 +91,24 @@ enum err_code share_admin_list_reports(struct request *request, struct response 
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &after, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, 200, 50, &limit, err);
-    if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "SELECT r.id, r.share_id, r.tenant_id, r.reason, r.address,"
-            " (extract(epoch FROM r.created_at) * 1000)::bigint, s.title, s.visibility"
-            " FROM share_report r JOIN share s ON s.id = r.share_id"
-            " WHERE r.closed_at IS NULL AND r.id > $1::bigint ORDER BY r.id LIMIT $2::bigint",
-            request->arena, &result, err, PG_I64(after), PG_I64(limit));
+    if (code)
+        return code;
+    code = request_query_i64(request, "cursor", 0, INT64_MAX, 0, &after, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, 200, 50, &limit, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->jobs_database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT r.id, r.share_id, r.tenant_id, r.reason, r.address,"
+        " (extract(epoch FROM r.created_at) * 1000)::bigint, s.title, s.visibility"
+        " FROM share_report r JOIN share s ON s.id = r.share_id"
+        " WHERE r.closed_at IS NULL AND r.id > $1::bigint ORDER BY r.id LIMIT $2::bigint",
+        request->arena, &result, err, PG_I64(after), PG_I64(limit));
     if (code)
         return code;
     buf_auto json;
@@ -129,11 +136,12 @@ enum err_code share_admin_close_report(struct request *request, struct response 
         return err_set(err, ERR_NOT_FOUND,
                        "a report's id is a number, as the list of reports shows it");
     enum err_code code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE share_report SET closed_at = now()"
-                               " WHERE id = $1::bigint AND closed_at IS NULL",
-                               request->arena, &result, err, PG_I64((int64_t)id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE share_report SET closed_at = now()"
+                           " WHERE id = $1::bigint AND closed_at IS NULL",
+                           request->arena, &result, err, PG_I64((int64_t)id));
     if (code)
         return code;
     if (pg_affected(result) == 0)
@@ -161,22 +169,28 @@ static enum err_code take_down(struct request *request, const struct share *shar
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->jobs_database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, share->tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(connection, share->tenant_id,
-                               "UPDATE share SET state = 'deleting', gone_reason = 'taken down',"
-                               " gone_at = now() WHERE id = $1::text AND state = 'live'",
-                               request->arena, &result, err, PG_TEXT(share->id));
-    if (!code)
-        code = pg_query_values(connection, share->tenant_id,
-                               "UPDATE share_report SET closed_at = now()"
-                               " WHERE share_id = $1::text AND closed_at IS NULL",
-                               request->arena, &result, err, PG_TEXT(share->id));
-    if (!code)
-        code = audit_record_for(connection, request, share->tenant_id, "share.takedown",
-                                takedown_target(request, share, reason), err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share->tenant_id,
+                           "UPDATE share SET state = 'deleting', gone_reason = 'taken down',"
+                           " gone_at = now() WHERE id = $1::text AND state = 'live'",
+                           request->arena, &result, err, PG_TEXT(share->id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, share->tenant_id,
+                           "UPDATE share_report SET closed_at = now()"
+                           " WHERE share_id = $1::text AND closed_at IS NULL",
+                           request->arena, &result, err, PG_TEXT(share->id));
+    if (code)
+        return code;
+    code = audit_record_for(connection, request, share->tenant_id, "share.takedown",
+                            takedown_target(request, share, reason), err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code share_admin_take_down(struct request *request, struct response *response,
@@ -186,10 +200,12 @@ enum err_code share_admin_take_down(struct request *request, struct response *re
     const char *reason;
     enum err_code code =
         share_find(request->server, request->path_params[0], request->arena, &share, err);
-    if (!code)
-        code = read_reason(request, &reason, err);
-    if (!code)
-        code = take_down(request, &share, reason, err);
+    if (code)
+        return code;
+    code = read_reason(request, &reason, err);
+    if (code)
+        return code;
+    code = take_down(request, &share, reason, err);
     if (code)
         return code;
     share_runtime_forget(request->server, share.id);

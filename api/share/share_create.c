@@ -176,8 +176,9 @@ static enum err_code commit_row(struct request *request, const struct share_sett
         code = finish_upload(connection, request, source->upload_id, share->id, err);
     else if (!code)
         code = quota_charge(request, connection, (int64_t)source->bytes.size, err);
-    if (!code)
-        code = audit_record(connection, request, "share.create", share->id, err);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "share.create", share->id, err);
     if (code)
         return code;
     code = quota_refuse(request, pg_commit(connection, err), err);
@@ -212,9 +213,11 @@ static enum err_code take_bytes(struct request *request, const struct share_sett
     memcpy(share->raw_sha256, source->is_stored ? source->sha256 : task.sha256, DIGEST_BYTES);
     if (code && !put_code)
         discard(request->server->objects, share->object_key);
-    if (!code && put_code)
+    if (code)
+        return code;
+    if (put_code)
         *err = put_err;
-    return code ? code : put_code;
+    return put_code;
 }
 
 static enum err_code store(struct request *request, const struct share_settings *settings,

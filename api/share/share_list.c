@@ -57,12 +57,17 @@ static enum err_code parse_query(struct request *request, struct list_query *que
     struct span text;
     *query = (struct list_query){.pattern = "", .before_id = SPAN_LITERAL("")};
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, SHARE_LIST_MAX, SHARE_LIST_DEFAULT,
-                                 &query->limit, err);
-    if (!code && request_query(request, "cursor", &text))
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, SHARE_LIST_MAX, SHARE_LIST_DEFAULT, &query->limit,
+                             err);
+    if (code)
+        return code;
+    if (request_query(request, "cursor", &text))
         code = parse_cursor(text, query, err);
-    if (!code && request_query(request, "q", &text))
+    if (code)
+        return code;
+    if (request_query(request, "q", &text))
         code = parse_search(request, text, query, err);
     return code;
 }
@@ -96,8 +101,9 @@ enum err_code share_list_handle(struct request *request, struct response *respon
     struct list_query query;
     struct pg_result *result;
     enum err_code code = parse_query(request, &query, err);
-    if (!code)
-        code = select_rows(request, &query, &result, err);
+    if (code)
+        return code;
+    code = select_rows(request, &query, &result, err);
     if (code)
         return code;
     int row_count = pg_row_count(result);

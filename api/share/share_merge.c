@@ -94,8 +94,9 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     uint64_t place = 0;
     input->share_count = id_count;
     enum err_code code = find_shares(request, ids, input, &place, err);
-    if (!code)
-        code = memory_gate_enter(gate, place, "this merge", err);
+    if (code)
+        return code;
+    code = memory_gate_enter(gate, place, "this merge", err);
     if (code)
         return code;
     buf_auto message;
@@ -113,11 +114,14 @@ static enum err_code read_ids(struct request *request, const char *const **ret_i
     static const char *const known[] = {"shares", NULL};
     struct json_body *body;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_texts(body, "shares", SHARE_MERGE_SHARES, ret_ids, ret_count, err);
-    if (!code && *ret_count == 0)
+    if (code)
+        return code;
+    code = json_body_texts(body, "shares", SHARE_MERGE_SHARES, ret_ids, ret_count, err);
+    if (code)
+        return code;
+    if (*ret_count == 0)
         return err_set(err, ERR_INVALID, "shares is missing: the ids of the profiles to merge");
-    return code;
+    return ERR_NONE;
 }
 
 static enum err_code merge_and_share(struct request *request, struct share_settings *settings,
@@ -129,10 +133,12 @@ static enum err_code merge_and_share(struct request *request, struct share_setti
     buf_auto packed;
     buf_init(&packed, 1 << 30);
     enum err_code code = read_ids(request, &ids, &id_count, err);
-    if (!code)
-        code = merge_shares(request, ids, id_count, &packed, err);
-    if (!code)
-        code = quota_take_upload(request, packed.size, err);
+    if (code)
+        return code;
+    code = merge_shares(request, ids, id_count, &packed, err);
+    if (code)
+        return code;
+    code = quota_take_upload(request, packed.size, err);
     if (code)
         return code;
     if (!*settings->filename)
@@ -146,8 +152,9 @@ enum err_code share_merge_handle(struct request *request, struct response *respo
     struct share_settings settings;
     struct idempotency idempotency;
     enum err_code code = share_settings_read(request, &settings, err);
-    if (!code)
-        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    code = idempotency_find(request, &idempotency, err);
     if (code)
         return code;
     if (idempotency.is_known)

@@ -36,10 +36,11 @@ enum err_code share_report_read_side(struct request *request, struct span id, si
 {
     struct share *share = &asked->shares[side];
     enum err_code code = share_access_find(request, id, share, err);
-    if (!code)
-        asked->report.sides[side] =
-            (struct report_side){.title = share->title, .filename = share->filename};
-    return code;
+    if (code)
+        return code;
+    asked->report.sides[side] =
+        (struct report_side){.title = share->title, .filename = share->filename};
+    return ERR_NONE;
 }
 
 enum err_code share_report_read(struct request *request, const struct report_kind *kind,
@@ -121,7 +122,9 @@ static enum err_code write_from_cache(const struct share_report *asked, struct b
     profile_cache_auto second = NULL;
     enum err_code code =
         profile_cache_ref_named(report->server, &asked->shares[0], report->names, &first, err);
-    if (!code && report->side_count == 2)
+    if (code)
+        return code;
+    if (report->side_count == 2)
         code =
             profile_cache_ref_named(report->server, &asked->shares[1], report->names, &second, err);
     if (code)

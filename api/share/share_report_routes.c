@@ -72,9 +72,10 @@ static void add_attachment(struct request *request, struct response *response, c
 static enum err_code get_pprof(struct request *request, struct response *response, struct err *err)
 {
     enum err_code code = respond(request, response, &report_pprof, REPORT_IS_FILE, 0, err);
-    if (!code)
-        add_attachment(request, response, ".pb.gz");
-    return code;
+    if (code)
+        return code;
+    add_attachment(request, response, ".pb.gz");
+    return ERR_NONE;
 }
 
 static enum err_code get_folded(struct request *request, struct response *response, struct err *err)

@@ -37,8 +37,9 @@ enum err_code share_handle_create(struct request *request, struct response *resp
     struct share_settings settings;
     struct idempotency idempotency;
     enum err_code code = share_settings_read(request, &settings, err);
-    if (!code)
-        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    code = idempotency_find(request, &idempotency, err);
     if (code)
         return code;
     if (idempotency.is_known)
@@ -55,13 +56,15 @@ static enum err_code count_comments(struct request *request, struct share *share
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, share->tenant_id,
-                               "SELECT count(*) FROM share_comment WHERE share_id = $1::text",
-                               request->arena, &result, err, PG_TEXT(share->id));
-    if (!code)
-        share->reader_comments = pg_get_text(result, 0, 0);
-    return code;
+    if (code)
+        return code;
+    code = pg_query_values(connection, share->tenant_id,
+                           "SELECT count(*) FROM share_comment WHERE share_id = $1::text",
+                           request->arena, &result, err, PG_TEXT(share->id));
+    if (code)
+        return code;
+    share->reader_comments = pg_get_text(result, 0, 0);
+    return ERR_NONE;
 }
 
 static enum err_code answer_share(struct request *request, struct share *share,
@@ -70,8 +73,9 @@ static enum err_code answer_share(struct request *request, struct share *share,
     uint64_t generation;
     const char *symbolization;
     enum err_code code = count_comments(request, share, err);
-    if (!code)
-        code = share_symbolization_describe(request, share, 1, &generation, &symbolization, err);
+    if (code)
+        return code;
+    code = share_symbolization_describe(request, share, 1, &generation, &symbolization, err);
     if (code)
         return code;
     bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;
@@ -92,9 +96,12 @@ static enum err_code show_share(struct request *request, struct response *respon
     static const char *const known[] = {NULL};
     struct share share;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
-    return code ? code : answer_share(request, &share, response, err);
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    return answer_share(request, &share, response, err);
 }
 
 /* The share of the path, if the request may change it. */
@@ -112,20 +119,24 @@ static enum err_code delete_share(struct request *request, struct response *resp
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = find_to_edit(request, &share, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, share.tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(connection, share.tenant_id,
-                               "UPDATE share SET state = 'deleting', gone_reason = 'deleted',"
-                               " gone_at = now() WHERE id = $1::text AND state = 'live'",
-                               request->arena, &result, err, PG_TEXT(share.id));
-    if (!code)
-        code =
-            audit_record_for(connection, request, share.tenant_id, "share.delete", share.id, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, share.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, share.tenant_id,
+                           "UPDATE share SET state = 'deleting', gone_reason = 'deleted',"
+                           " gone_at = now() WHERE id = $1::text AND state = 'live'",
+                           request->arena, &result, err, PG_TEXT(share.id));
+    if (code)
+        return code;
+    code = audit_record_for(connection, request, share.tenant_id, "share.delete", share.id, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     share_runtime_forget(request->server, share.id);
@@ -148,12 +159,17 @@ static enum err_code read_edit_texts(const struct json_body *body, struct share_
 {
     enum err_code code =
         json_body_text(body, "title", 0, 4 * SHARE_TITLE_CHARACTERS, &edit->title, err);
-    if (!code && edit->title)
+    if (code)
+        return code;
+    if (edit->title)
         code = share_text_check("title", span_text(edit->title), SHARE_TITLE_CHARACTERS, true, err);
-    if (!code)
-        code = json_body_text(body, "description", 0, (size_t)4 * SHARE_DESCRIPTION_CHARACTERS,
-                              &edit->description, err);
-    if (!code && edit->description)
+    if (code)
+        return code;
+    code = json_body_text(body, "description", 0, (size_t)4 * SHARE_DESCRIPTION_CHARACTERS,
+                          &edit->description, err);
+    if (code)
+        return code;
+    if (edit->description)
         code = share_text_check("description", span_text(edit->description),
                                 SHARE_DESCRIPTION_CHARACTERS, false, err);
     return code;
@@ -194,10 +210,13 @@ static enum err_code read_edit_visibility(struct request *request, const struct 
     edit->visibility = share->visibility;
     edit->password_hash = share->password_hash;
     enum err_code code = json_body_text(body, "visibility", 0, 40, &visibility, err);
-    if (!code && visibility)
+    if (code)
+        return code;
+    if (visibility)
         code = share_settings_parse_visibility(span_text(visibility), &edit->visibility, err);
-    if (!code)
-        code = json_body_text(body, "password", 0, SHARE_PASSWORD_MAX_BYTES, &password, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "password", 0, SHARE_PASSWORD_MAX_BYTES, &password, err);
     if (code)
         return code;
     if (edit->visibility == SHARE_TEAM && share->tenant_id == TENANT_ANONYMOUS)
@@ -221,13 +240,15 @@ static enum err_code read_edit(struct request *request, const struct share *shar
                                         "visibility", "password",    NULL};
     struct json_body *body;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = read_edit_texts(body, edit, err);
-    if (!code)
-        code = read_edit_expires(request, body, share, edit, err);
-    if (!code)
-        code = read_edit_visibility(request, body, share, edit, err);
-    return code;
+    if (code)
+        return code;
+    code = read_edit_texts(body, edit, err);
+    if (code)
+        return code;
+    code = read_edit_expires(request, body, share, edit, err);
+    if (code)
+        return code;
+    return read_edit_visibility(request, body, share, edit, err);
 }
 
 static enum err_code write_edit(struct request *request, const struct share *share,
@@ -237,30 +258,34 @@ static enum err_code write_edit(struct request *request, const struct share *sha
     struct pg_result *result;
     bool has_password = edit->visibility == SHARE_PASSWORD;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, share->tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(
-            connection, share->tenant_id,
-            "UPDATE share SET title = coalesce($2::text, title),"
-            " description = coalesce($3::text, description), visibility = $4::text,"
-            " password_hash = $5::text, expires_at = CASE WHEN $6::boolean THEN"
-            " 'epoch'::timestamptz + $7::bigint * interval '1 ms' ELSE expires_at END,"
-            " idle_expiry_s = CASE WHEN $6::boolean THEN NULL ELSE idle_expiry_s END"
-            " WHERE id = $1::text AND state = 'live'",
-            request->arena, &result, err, PG_TEXT(share->id),
-            edit->title ? PG_TEXT(edit->title) : PG_NULL,
-            edit->description ? PG_TEXT(edit->description) : PG_NULL,
-            PG_TEXT(share_visibility_name(edit->visibility)),
-            has_password ? PG_TEXT(edit->password_hash) : PG_NULL, PG_BOOL(edit->has_expires),
-            edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
-    if (!code && pg_affected(result) != 1)
+    if (code)
+        return code;
+    code = tenant_begin(connection, share->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, share->tenant_id,
+        "UPDATE share SET title = coalesce($2::text, title),"
+        " description = coalesce($3::text, description), visibility = $4::text,"
+        " password_hash = $5::text, expires_at = CASE WHEN $6::boolean THEN"
+        " 'epoch'::timestamptz + $7::bigint * interval '1 ms' ELSE expires_at END,"
+        " idle_expiry_s = CASE WHEN $6::boolean THEN NULL ELSE idle_expiry_s END"
+        " WHERE id = $1::text AND state = 'live'",
+        request->arena, &result, err, PG_TEXT(share->id),
+        edit->title ? PG_TEXT(edit->title) : PG_NULL,
+        edit->description ? PG_TEXT(edit->description) : PG_NULL,
+        PG_TEXT(share_visibility_name(edit->visibility)),
+        has_password ? PG_TEXT(edit->password_hash) : PG_NULL, PG_BOOL(edit->has_expires),
+        edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
+    if (code)
+        return code;
+    if (pg_affected(result) != 1)
         return err_set(err, ERR_GONE,
                        "this share was deleted a moment ago: ask whoever made it for another link");
-    if (!code)
-        code =
-            audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
-    return code ? code : pg_commit(connection, err);
+    code = audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 static enum err_code edit_share(struct request *request, struct response *response, struct err *err)
@@ -268,13 +293,18 @@ static enum err_code edit_share(struct request *request, struct response *respon
     struct share share;
     struct share_edit edit = {0};
     enum err_code code = find_to_edit(request, &share, err);
-    if (!code)
-        code = read_edit(request, &share, &edit, err);
-    if (!code)
-        code = write_edit(request, &share, &edit, err);
-    if (!code)
-        code = share_find(request->server, request->path_params[0], request->arena, &share, err);
-    return code ? code : answer_share(request, &share, response, err);
+    if (code)
+        return code;
+    code = read_edit(request, &share, &edit, err);
+    if (code)
+        return code;
+    code = write_edit(request, &share, &edit, err);
+    if (code)
+        return code;
+    code = share_find(request->server, request->path_params[0], request->arena, &share, err);
+    if (code)
+        return code;
+    return answer_share(request, &share, response, err);
 }
 
 /* The name that a download gets: the uploaded one, or the id with the ending of its format. */
@@ -302,8 +332,9 @@ static enum err_code download_share(struct request *request, struct response *re
     static const char *const known[] = {NULL};
     struct share share;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
     if (code)
         return code;
     char etag[DIGEST_HEX_BYTES];
@@ -347,11 +378,13 @@ static enum err_code read_unlock(struct request *request, bool is_form, struct s
     struct json_body *body;
     const char *password;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "password", 1, SHARE_PASSWORD_MAX_BYTES, &password, err);
-    if (!code)
-        *ret_password = span_text(password);
-    return code;
+    if (code)
+        return code;
+    code = json_body_text(body, "password", 1, SHARE_PASSWORD_MAX_BYTES, &password, err);
+    if (code)
+        return code;
+    *ret_password = span_text(password);
+    return ERR_NONE;
 }
 
 static enum err_code unlock_share(struct request *request, struct response *response,
@@ -363,8 +396,9 @@ static enum err_code unlock_share(struct request *request, struct response *resp
                                     "application/x-www-form-urlencoded");
     enum err_code code =
         share_find(request->server, request->path_params[0], request->arena, &share, err);
-    if (!code)
-        code = read_unlock(request, is_form, &password, err);
+    if (code)
+        return code;
+    code = read_unlock(request, is_form, &password, err);
     if (code)
         return code;
     if (share.visibility != SHARE_PASSWORD)

@@ -114,9 +114,10 @@ static enum err_code read_text(struct request *request, const char *name, size_t
     if (!request_query(request, name, &text))
         return ERR_NONE;
     enum err_code code = share_text_check(name, text, max_characters, is_one_line, err);
-    if (!code)
-        *ret_text = arena_strndup(request->arena, text.data, text.size);
-    return code;
+    if (code)
+        return code;
+    *ret_text = arena_strndup(request->arena, text.data, text.size);
+    return ERR_NONE;
 }
 
 static bool is_label_key(struct span key)
@@ -201,19 +202,25 @@ static enum err_code read_settings(struct request *request, const char *const *k
     struct share_settings settings = {0};
     const char *filename = "";
     enum err_code code = request_check_parameters(request, known, repeatable, err);
-    if (!code)
-        code = read_text(request, "title", SHARE_TITLE_CHARACTERS, true, &settings.title, err);
-    if (!code)
-        code = read_text(request, "description", SHARE_DESCRIPTION_CHARACTERS, false,
-                         &settings.description, err);
-    if (!code)
-        code = read_text(request, "filename", UPLOAD_FILENAME_CHARACTERS, true, &filename, err);
-    if (!code)
-        code = read_visibility(request, &settings, err);
-    if (!code)
-        code = read_expires(request, &settings, err);
-    if (!code)
-        code = read_labels(request, &settings, err);
+    if (code)
+        return code;
+    code = read_text(request, "title", SHARE_TITLE_CHARACTERS, true, &settings.title, err);
+    if (code)
+        return code;
+    code = read_text(request, "description", SHARE_DESCRIPTION_CHARACTERS, false,
+                     &settings.description, err);
+    if (code)
+        return code;
+    code = read_text(request, "filename", UPLOAD_FILENAME_CHARACTERS, true, &filename, err);
+    if (code)
+        return code;
+    code = read_visibility(request, &settings, err);
+    if (code)
+        return code;
+    code = read_expires(request, &settings, err);
+    if (code)
+        return code;
+    code = read_labels(request, &settings, err);
     if (code)
         return code;
     settings.filename = upload_base_name(request->arena, span_text(filename));

@@ -56,8 +56,9 @@ enum err_code share_symbolization_ref_profile(struct request *request, const str
     const struct share_cost cost = profile_cache_cost(share);
     const uint64_t place = cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
     enum err_code code = report_take_turn(request, share->id, err);
-    if (!code)
-        code = memory_gate_enter(gate, place, "this profile", err);
+    if (code)
+        return code;
+    code = memory_gate_enter(gate, place, "this profile", err);
     if (code)
         return code;
     code = profile_cache_ref(request->server, share, ret_entry, err);
@@ -98,11 +99,15 @@ enum err_code share_symbolization_handle(struct request *request, struct respons
     uint64_t generation;
     const char *json;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
-    if (!code)
-        code = share_symbolization_describe(request, &share, 1, &generation, &json, err);
-    if (!code && !json)
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    code = share_symbolization_describe(request, &share, 1, &generation, &json, err);
+    if (code)
+        return code;
+    if (!json)
         code = describe_profile(request, &share, &json, err);
     if (code)
         return code;

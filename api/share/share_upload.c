@@ -71,9 +71,10 @@ static enum err_code derive_delete_token(struct request *request, const struct u
         request->server,
         span_text(arena_printf(request->arena, "delete token %s %s", upload->id, hex)), signature,
         err);
-    if (!code)
-        digest_base62(span_of(signature, sizeof(signature)), DIGEST_SECRET_LENGTH, ret_token);
-    return code;
+    if (code)
+        return code;
+    digest_base62(span_of(signature, sizeof(signature)), DIGEST_SECRET_LENGTH, ret_token);
+    return ERR_NONE;
 }
 
 static enum err_code complete_upload(struct request *request, struct response *response,
@@ -83,10 +84,12 @@ static enum err_code complete_upload(struct request *request, struct response *r
     struct share_settings settings;
     char delete_token[DIGEST_SECRET_BYTES];
     enum err_code code = upload_find_mine(request, request->path_params[0], &upload, err);
-    if (!code)
-        code = share_settings_read(request, &settings, err);
-    if (!code)
-        code = derive_delete_token(request, &upload, delete_token, err);
+    if (code)
+        return code;
+    code = share_settings_read(request, &settings, err);
+    if (code)
+        return code;
+    code = derive_delete_token(request, &upload, delete_token, err);
     if (code)
         return code;
     if (*upload.share_id)

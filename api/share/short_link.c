@@ -44,15 +44,19 @@ static enum err_code read_link(struct request *request, struct link *link, struc
     struct viewer_path path;
     const char *text;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "path", 1, SHORT_LINK_PATH_BYTES, &text, err);
-    if (!code)
-        code = viewer_path_parse(span_text(text), &path, err);
-    if (!code)
-        code = find_shares(request, &path, link, err);
-    if (!code)
-        link->path = span_text(text);
-    return code;
+    if (code)
+        return code;
+    code = json_body_text(body, "path", 1, SHORT_LINK_PATH_BYTES, &text, err);
+    if (code)
+        return code;
+    code = viewer_path_parse(span_text(text), &path, err);
+    if (code)
+        return code;
+    code = find_shares(request, &path, link, err);
+    if (code)
+        return code;
+    link->path = span_text(text);
+    return ERR_NONE;
 }
 
 /* Another attempt gives another id, should two paths ever meet in one. */
@@ -63,9 +67,10 @@ static enum err_code make_id(struct request *request, int attempt, struct link *
     const char *message =
         arena_printf(request->arena, "short link %d %.*s", attempt, SPAN_PRINT(link->path));
     enum err_code code = server_key_sign(request->server, span_text(message), signature, err);
-    if (!code)
-        digest_base62(span_of(signature, ID_HASH_BYTES), SHORT_LINK_LENGTH, link->id);
-    return code;
+    if (code)
+        return code;
+    digest_base62(span_of(signature, ID_HASH_BYTES), SHORT_LINK_LENGTH, link->id);
+    return ERR_NONE;
 }
 
 static enum err_code find_path(struct request *request, struct pg_connection *connection,
@@ -152,8 +157,9 @@ static enum err_code create_link(struct request *request, struct response *respo
 {
     struct link *link = arena_new(request->arena, struct link, 1);
     enum err_code code = read_link(request, link, err);
-    if (!code)
-        code = store(request, link, err);
+    if (code)
+        return code;
+    code = store(request, link, err);
     if (code)
         return code;
     const char *path = arena_printf(request->arena, "/s/%s", link->id);
@@ -197,8 +203,9 @@ enum err_code short_link_find(struct request *request, struct span id, const cha
     if (!has_id_form(id))
         return not_found(err);
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = find_path(request, connection, id, &row, err);
+    if (code)
+        return code;
+    code = find_path(request, connection, id, &row, err);
     if (code)
         return code;
     if (pg_row_count(row) == 0 || viewer_path_parse(span_text(pg_get_text(row, 0, 0)), &path, err))

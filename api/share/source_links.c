@@ -139,11 +139,13 @@ static enum err_code list_rules(struct request *request, struct response *respon
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id, RULE_SELECT RULE_ORDER, request->arena, &rows,
-                               err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, tenant_id, RULE_SELECT RULE_ORDER, request->arena, &rows,
+                           err, PG_I64(tenant_id));
     if (code)
         return code;
     json_response_auto answer;
@@ -191,18 +193,24 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
     struct json_body *body = NULL;
     *wish = (struct wish){0};
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "path_prefix", 0, PREFIX_MAX_BYTES, &wish->path_prefix, err);
-    if (!code)
-        code = json_body_text(body, "build_id", 0, BUILD_ID_MAX_BYTES, &wish->build_id, err);
-    if (!code)
-        code = json_body_text(body, "label", 0, LABEL_MAX_BYTES, &wish->label, err);
-    if (!code)
-        code = json_body_text(body, "url", 1, URL_MAX_BYTES, &wish->url, err);
-    if (!code)
-        code = json_body_text(body, "revision", 0, REVISION_MAX_BYTES, &wish->revision, err);
-    if (!code)
-        code = json_body_text(body, "audience", 0, AUDIENCE_MAX_BYTES, &wish->audience, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "path_prefix", 0, PREFIX_MAX_BYTES, &wish->path_prefix, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "build_id", 0, BUILD_ID_MAX_BYTES, &wish->build_id, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "label", 0, LABEL_MAX_BYTES, &wish->label, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "url", 1, URL_MAX_BYTES, &wish->url, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "revision", 0, REVISION_MAX_BYTES, &wish->revision, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "audience", 0, AUDIENCE_MAX_BYTES, &wish->audience, err);
     if (code)
         return code;
     wish->path_prefix = text_or(wish->path_prefix, "");
@@ -232,14 +240,15 @@ static enum err_code begin_change(struct request *request, struct pg_connection 
                                   struct err *err)
 {
     enum err_code code = pg_take(request->server->database, connection, err);
-    if (!code)
-        code = tenant_begin(*connection, request->principal.tenant_id, request->arena, err);
-    if (!code) /* or two at once would both be the hundredth */
-        code = pg_queue_values(
-            *connection, request->principal.tenant_id,
-            "SELECT pg_advisory_xact_lock(hashtextextended('source link ' || $1::text, 0))",
-            request->arena, err, PG_I64(request->principal.tenant_id));
-    return code;
+    if (code)
+        return code;
+    code = tenant_begin(*connection, request->principal.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    return pg_queue_values(
+        *connection, request->principal.tenant_id,
+        "SELECT pg_advisory_xact_lock(hashtextextended('source link ' || $1::text, 0))",
+        request->arena, err, PG_I64(request->principal.tenant_id));
 }
 
 static enum err_code add_rule(struct request *request, struct response *response, struct err *err)
@@ -248,21 +257,27 @@ static enum err_code add_rule(struct request *request, struct response *response
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = read_wish(request, &wish, err);
-    if (!code)
-        code = begin_change(request, &connection, err);
-    if (!code)
-        code = insert(connection, request, &wish, &rows, err);
-    if (!code && pg_row_count(rows) == 0)
+    if (code)
+        return code;
+    code = begin_change(request, &connection, err);
+    if (code)
+        return code;
+    code = insert(connection, request, &wish, &rows, err);
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
         code =
             err_set(err, ERR_INVALID,
                     "A team has at most %d source links: remove one, or let one prefix lead more",
                     RULES_MAX);
-    if (!code)
-        code = audit_record(
-            connection, request, "source_link.add",
-            arena_printf(request->arena, "%.200s -> %.250s", wish.path_prefix, wish.url), err);
-    if (!code)
-        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    code = audit_record(
+        connection, request, "source_link.add",
+        arena_printf(request->arena, "%.200s -> %.250s", wish.path_prefix, wish.url), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
     if (code)
         return code;
     json_response_auto answer;
@@ -278,22 +293,30 @@ static enum err_code remove_rule(struct request *request, struct response *respo
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
-    if (!code)
-        code = begin_change(request, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               "DELETE FROM source_link WHERE tenant_id = $1 AND id = $2"
-                               " RETURNING url",
-                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
-                               PG_I64(id));
-    if (!code && pg_row_count(rows) == 0)
+    if (code)
+        return code;
+    code = begin_change(request, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, request->principal.tenant_id,
+                           "DELETE FROM source_link WHERE tenant_id = $1 AND id = $2"
+                           " RETURNING url",
+                           request->arena, &rows, err, PG_I64(request->principal.tenant_id),
+                           PG_I64(id));
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
         code = err_set(err, ERR_NOT_FOUND, "There is no source link %" PRId64, id);
-    if (!code)
-        code = audit_record(connection, request, "source_link.remove",
-                            arena_printf(request->arena, "%.400s", pg_get_text(rows, 0, 0)), err);
-    if (!code)
-        code = pg_commit(connection, err);
-    return code ? code : json_response_nothing(request, response);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "source_link.remove",
+                        arena_printf(request->arena, "%.400s", pg_get_text(rows, 0, 0)), err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    return json_response_nothing(request, response);
 }
 
 /* ---- of a share ---- */
@@ -431,11 +454,15 @@ static enum err_code list_of_share(struct request *request, struct response *res
     struct pg_result *rows;
     profile_cache_auto entry = NULL;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = share_access_find(request, request->path_params[0], &share, err);
-    if (!code)
-        code = find_rules(request, &share, &rows, err);
-    if (!code && asks_for_profile(rows))
+    if (code)
+        return code;
+    code = share_access_find(request, request->path_params[0], &share, err);
+    if (code)
+        return code;
+    code = find_rules(request, &share, &rows, err);
+    if (code)
+        return code;
+    if (asks_for_profile(rows))
         code = share_symbolization_ref_profile(request, &share, &entry, err);
     if (code)
         return code;

@@ -68,7 +68,8 @@ enum err_code viewer_path_parse(struct span text, struct viewer_path *ret_path, 
     if (rest.size)
         path.query = span_of(rest.data + 1, rest.size - 1);
     enum err_code code = viewer_path_check_query("path", path.query, err);
-    if (!code)
-        *ret_path = path;
-    return code;
+    if (code)
+        return code;
+    *ret_path = path;
+    return ERR_NONE;
 }

@@ -174,22 +174,28 @@ static enum err_code prepare_cluster(struct supervisor *supervisor, struct err *
     postgres->log_fd = open_database_log(folder);
     enum err_code code = data_folder_make_socket_dir(folder, postgres->socket_dir,
                                                      sizeof(postgres->socket_dir), err);
-    if (!code)
-        code = postgres_stop_orphan(postgres, err);
-    if (!code)
-        code = postgres_prepare(postgres, err);
-    if (!code)
-        code = postgres_start(postgres, err);
-    return code;
+    if (code)
+        return code;
+    code = postgres_stop_orphan(postgres, err);
+    if (code)
+        return code;
+    code = postgres_prepare(postgres, err);
+    if (code)
+        return code;
+    return postgres_start(postgres, err);
 }
 
 static enum err_code prepare_folders(struct supervisor *supervisor, struct err *err)
 {
     const struct data_folder *folder = &supervisor->folder;
     enum err_code code = data_folder_make(folder, "objects", &folder->server, 0700, err);
-    if (!code && object_store_setup_are_in_s3(supervisor->settings))
+    if (code)
+        return code;
+    if (object_store_setup_are_in_s3(supervisor->settings))
         code = data_folder_make(folder, "copies", &folder->server, 0700, err);
-    return code ? code : data_folder_make(folder, "tls", &folder->ours, 0755, err);
+    if (code)
+        return code;
+    return data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
 
 static void make_room(const struct data_folder *folder)
@@ -225,26 +231,34 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     supervisor->custom_key = mem_strdup(settings->tls_key);
     supervisor->has_cluster = !*settings->database_url;
     enum err_code code = object_store_setup_prepare(settings, err);
-    if (!code)
-        code =
-            data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
-    if (!code)
-        make_room(&supervisor->folder);
-    if (!code)
-        code = supervisor_open_listeners(supervisor, err);
-    if (!code)
-        code = prepare_folders(supervisor, err);
-    if (!code)
-        code = supervisor_refresh_certificates(supervisor, &is_new, err);
-    if (!code)
-        code = supervisor_prepare_access_log(supervisor, err);
-    if (!code)
-        prepare_environment(supervisor);
-    if (!code && supervisor->has_cluster && !child_process_is_stop_wanted())
+    if (code)
+        return code;
+    code = data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
+    if (code)
+        return code;
+    make_room(&supervisor->folder);
+    code = supervisor_open_listeners(supervisor, err);
+    if (code)
+        return code;
+    code = prepare_folders(supervisor, err);
+    if (code)
+        return code;
+    code = supervisor_refresh_certificates(supervisor, &is_new, err);
+    if (code)
+        return code;
+    code = supervisor_prepare_access_log(supervisor, err);
+    if (code)
+        return code;
+    prepare_environment(supervisor);
+    if (supervisor->has_cluster && !child_process_is_stop_wanted())
         code = prepare_cluster(supervisor, err);
-    if (!code && !child_process_is_stop_wanted())
+    if (code)
+        return code;
+    if (!child_process_is_stop_wanted())
         code = supervisor_migrate(supervisor, err);
-    if (!code && !child_process_is_stop_wanted())
+    if (code)
+        return code;
+    if (!child_process_is_stop_wanted())
         code = start_first_server(supervisor, err);
     return code;
 }
@@ -468,7 +482,8 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     tear_down(&supervisor);
     if (code == ERR_CANCELLED)
         code = ERR_NONE; /* asked to stop before everything ran */
-    if (!code)
-        log_event(LOG_INFO, "stopped, the data folder is at rest", "pid=%d", (int)getpid());
-    return code;
+    if (code)
+        return code;
+    log_event(LOG_INFO, "stopped, the data folder is at rest", "pid=%d", (int)getpid());
+    return ERR_NONE;
 }

@@ -91,7 +91,8 @@ enum err_code supervisor_migrate_child(const struct settings *settings, int argu
         code = migrate_and_bootstrap(settings, connection, token, &result, err);
     pg_give(connection);
     pg_pool_destroy(pool);
-    if (!code)
-        printf("%s\n%s\n", result.admin_token, result.login_code);
-    return code;
+    if (code)
+        return code;
+    printf("%s\n%s\n", result.admin_token, result.login_code);
+    return ERR_NONE;
 }

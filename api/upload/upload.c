@@ -49,30 +49,37 @@ static enum err_code insert_upload(struct request *request, const struct upload 
     const char *subscriber = "";
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, principal->tenant_id, request->arena, err);
-    if (!code)
-        code = idempotency_record(connection, request, idempotency, err);
-    if (!code && principal->kind == PRINCIPAL_ANONYMOUS)
+    if (code)
+        return code;
+    code = tenant_begin(connection, principal->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = idempotency_record(connection, request, idempotency, err);
+    if (code)
+        return code;
+    if (principal->kind == PRINCIPAL_ANONYMOUS)
         code = quota_check_announcement(request, connection, upload->size_bytes, &subscriber, err);
-    if (!code)
-        code = pg_queue_values(
-            connection, principal->tenant_id,
-            "INSERT INTO upload (id, tenant_id, user_id, token_id, token_hash, size_bytes,"
-            " part_bytes, part_count, filename, sha256, expires_at, address) VALUES ($1::text, "
-            "$2::bigint,"
-            " $3::bigint, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::text,"
-            " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms', $12::text)",
-            request->arena, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
-            principal->user_id ? PG_I64(principal->user_id) : PG_NULL,
-            principal->token_id ? PG_I64(principal->token_id) : PG_NULL,
-            PG_BYTES(span_of(token_hash, DIGEST_BYTES)), PG_I64(upload->size_bytes),
-            PG_I64(upload->part_bytes), PG_I64(upload->part_count), PG_TEXT(upload->filename),
-            sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms),
-            PG_TEXT(subscriber));
-    if (!code)
-        code = quota_charge(request, connection, upload->size_bytes, err);
-    return code ? code : quota_refuse(request, pg_commit(connection, err), err);
+    if (code)
+        return code;
+    code = pg_queue_values(
+        connection, principal->tenant_id,
+        "INSERT INTO upload (id, tenant_id, user_id, token_id, token_hash, size_bytes,"
+        " part_bytes, part_count, filename, sha256, expires_at, address) VALUES ($1::text, "
+        "$2::bigint,"
+        " $3::bigint, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::text,"
+        " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms', $12::text)",
+        request->arena, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
+        principal->user_id ? PG_I64(principal->user_id) : PG_NULL,
+        principal->token_id ? PG_I64(principal->token_id) : PG_NULL,
+        PG_BYTES(span_of(token_hash, DIGEST_BYTES)), PG_I64(upload->size_bytes),
+        PG_I64(upload->part_bytes), PG_I64(upload->part_count), PG_TEXT(upload->filename),
+        sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms), PG_TEXT(subscriber));
+    if (code)
+        return code;
+    code = quota_charge(request, connection, upload->size_bytes, err);
+    if (code)
+        return code;
+    return quota_refuse(request, pg_commit(connection, err), err);
 }
 
 const char *upload_base_name(struct arena *arena, struct span path)
@@ -90,18 +97,23 @@ static enum err_code read_announcement(struct request *request, struct upload *u
     struct json_body *body;
     const char *filename, *hex;
     enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_i64(body, "size", 1, INT64_C(1) << 40, 0, &upload->size_bytes, err);
-    if (!code && upload->size_bytes == 0)
+    if (code)
+        return code;
+    code = json_body_i64(body, "size", 1, INT64_C(1) << 40, 0, &upload->size_bytes, err);
+    if (code)
+        return code;
+    if (upload->size_bytes == 0)
         return err_set(err, ERR_INVALID, "size is missing: how many bytes are to come");
-    if (!code)
-        code = json_body_text(body, "filename", 0, (size_t)4 * UPLOAD_FILENAME_CHARACTERS,
-                              &filename, err);
-    if (!code && filename)
+    code =
+        json_body_text(body, "filename", 0, (size_t)4 * UPLOAD_FILENAME_CHARACTERS, &filename, err);
+    if (code)
+        return code;
+    if (filename)
         code = share_text_check("filename", span_text(filename), UPLOAD_FILENAME_CHARACTERS, true,
                                 err);
-    if (!code)
-        code = json_body_text(body, "sha256", 0, DIGEST_HEX_BYTES, &hex, err);
+    if (code)
+        return code;
+    code = json_body_text(body, "sha256", 0, DIGEST_HEX_BYTES, &hex, err);
     if (code)
         return code;
     upload->filename = upload_base_name(request->arena, span_text(filename ? filename : ""));
@@ -124,9 +136,10 @@ static enum err_code find_upload(struct request *request, struct span id, struct
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, "SELECT * FROM upload_find($1::text)",
-                               request->arena, &result, err, PG_SPAN(id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT, "SELECT * FROM upload_find($1::text)",
+                           request->arena, &result, err, PG_SPAN(id));
     if (code)
         return code;
     if (pg_row_count(result) == 0)
@@ -183,20 +196,26 @@ static enum err_code begin_upload(struct request *request, struct response *resp
     struct span sha256;
     struct idempotency idempotency;
     enum err_code code = read_announcement(request, &upload, &sha256, err);
-    if (!code)
-        code = idempotency_find(request, &idempotency, err);
-    if (!code && !idempotency.is_known)
+    if (code)
+        return code;
+    code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    if (!idempotency.is_known)
         code = quota_take_upload(request, (uint64_t)upload.size_bytes, err);
     if (code)
         return code;
     if (!idempotency.is_known)
         code = idempotency_find_winner(
             request, make_upload(request, &upload, sha256, &idempotency, err), &idempotency, err);
-    if (!code && idempotency.is_known)
+    if (code)
+        return code;
+    if (idempotency.is_known)
         code = find_upload(request, span_text(idempotency.id), &upload, err);
-    if (!code)
-        answer_begun(request, &upload, idempotency.secret, response);
-    return code;
+    if (code)
+        return code;
+    answer_begun(request, &upload, idempotency.secret, response);
+    return ERR_NONE;
 }
 
 /* Its tenant's members may go on with it, and whoever holds its token. */
@@ -238,8 +257,9 @@ static enum err_code insert_part(struct request *request, const struct upload *u
     uint8_t sha256[DIGEST_BYTES];
     digest_sha256(request->body, sha256);
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, upload->tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, upload->tenant_id, request->arena, err);
     if (code)
         return code;
     code = pg_query_values(
@@ -256,11 +276,13 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         PG_I64((int64_t)request->body.size), PG_TEXT(key),
         PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)),
         PG_BYTES(span_of(sha256, DIGEST_BYTES)));
-    if (!code && pg_affected(result) != 1)
+    if (code)
+        return code;
+    if (pg_affected(result) != 1)
         return err_set(err, ERR_CONFLICT,
                        "the upload is being completed, or was completed or deleted meanwhile: ask "
                        "for its state");
-    return code ? code : pg_commit(connection, err);
+    return pg_commit(connection, err);
 }
 
 /* What cannot be deleted now is swept later. */
@@ -303,9 +325,12 @@ static enum err_code put_part(struct request *request, struct response *response
     struct upload upload;
     int64_t part = 0;
     enum err_code code = find_mine(request, &upload, err);
-    if (!code)
-        code = parse_part(request, &upload, &part, err);
-    if (!code && *upload.share_id)
+    if (code)
+        return code;
+    code = parse_part(request, &upload, &part, err);
+    if (code)
+        return code;
+    if (*upload.share_id)
         code = err_set(err, ERR_CONFLICT, "the upload is complete: its state names the share");
     if (code)
         return code;
@@ -313,8 +338,9 @@ static enum err_code put_part(struct request *request, struct response *response
     digest_random_id(again);
     snprintf(key, sizeof(key), "part/%s.%" PRId64 ".%s", upload.id, part, again);
     code = object_put(request->server->objects, key, request->body, err);
-    if (!code)
-        code = store_part_row(request, &upload, part, key, err);
+    if (code)
+        return code;
+    code = store_part_row(request, &upload, part, key, err);
     if (code)
         return code;
     response->status = 204;
@@ -328,8 +354,9 @@ static enum err_code show_upload(struct request *request, struct response *respo
     struct upload_parts parts;
     char expires[CLOCK_TEXT_BYTES];
     enum err_code code = find_mine(request, &upload, err);
-    if (!code)
-        code = upload_parts_read(request, &upload, &parts, err);
+    if (code)
+        return code;
+    code = upload_parts_read(request, &upload, &parts, err);
     if (code)
         return code;
     buf_auto json;
@@ -365,26 +392,33 @@ static enum err_code delete_upload(struct request *request, struct response *res
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = find_mine(request, &upload, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, upload.tenant_id, request->arena, err);
-    if (!code)
-        code = pg_query_values(connection, upload.tenant_id,
-                               "DELETE FROM upload WHERE id = $1::text AND share_id IS NULL"
-                               " AND (completing_until IS NULL OR completing_until <= now())",
-                               request->arena, &result, err, PG_TEXT(upload.id));
-    if (!code && pg_affected(result) != 1)
+    if (code)
+        return code;
+    code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = tenant_begin(connection, upload.tenant_id, request->arena, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, upload.tenant_id,
+                           "DELETE FROM upload WHERE id = $1::text AND share_id IS NULL"
+                           " AND (completing_until IS NULL OR completing_until <= now())",
+                           request->arena, &result, err, PG_TEXT(upload.id));
+    if (code)
+        return code;
+    if (pg_affected(result) != 1)
         code = err_set(err, ERR_CONFLICT,
                        "the upload is complete or being completed: delete the share instead");
-    if (!code)
-        code =
-            quota_give_back(connection, upload.tenant_id, upload.size_bytes, request->arena, err);
-    if (!code)
-        code = pg_commit(connection, err);
-    if (!code)
-        response->status = 204;
-    return code;
+    if (code)
+        return code;
+    code = quota_give_back(connection, upload.tenant_id, upload.size_bytes, request->arena, err);
+    if (code)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
+        return code;
+    response->status = 204;
+    return ERR_NONE;
 }
 
 static const struct route routes[] = {

@@ -18,11 +18,12 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, upload->tenant_id,
-                               "SELECT part, object_key, size_bytes, sha256 FROM upload_part"
-                               " WHERE upload_id = $1::text",
-                               request->arena, &result, err, PG_TEXT(upload->id));
+    if (code)
+        return code;
+    code = pg_query_values(connection, upload->tenant_id,
+                           "SELECT part, object_key, size_bytes, sha256 FROM upload_part"
+                           " WHERE upload_id = $1::text",
+                           request->arena, &result, err, PG_TEXT(upload->id));
     if (code)
         return code;
     ret_parts->objects =
@@ -75,15 +76,18 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, upload->tenant_id,
-            "UPDATE upload SET completing_until ="
-            " CASE WHEN $2::boolean THEN now() + interval '2 minutes' END"
-            " WHERE id = $1::text AND share_id IS NULL"
-            " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
-            request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));
-    if (!code && is_claim && pg_affected(result) != 1) {
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, upload->tenant_id,
+        "UPDATE upload SET completing_until ="
+        " CASE WHEN $2::boolean THEN now() + interval '2 minutes' END"
+        " WHERE id = $1::text AND share_id IS NULL"
+        " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
+        request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));
+    if (code)
+        return code;
+    if (is_claim && pg_affected(result) != 1) {
         code = err_set(err, ERR_CONFLICT,
                        "another request is completing this upload: try again in a few seconds, to "
                        "be told the share");
@@ -235,8 +239,9 @@ enum err_code upload_join(struct request *request, const struct upload *upload, 
     /* Without a claim first: whoever asks too early keeps nobody from putting parts, nor from being
      * told which are missing. */
     enum err_code code = read_all_parts(request, upload, &parts, err);
-    if (!code)
-        code = set_claim(request, upload, true, err);
+    if (code)
+        return code;
+    code = set_claim(request, upload, true, err);
     if (code)
         return code;
     code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
