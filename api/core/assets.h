@@ -1,5 +1,5 @@
 /*
- * assets: files that travel inside the executable (api/embed.sh puts them there at build time).
+ * assets: files embedded into the executable (api/embed.sh adds them at build time).
  *
  * Names are "web/<path below web/dist>", "migrations/<file>.sql", "openapi.yaml" and
  * "DejaVuSans.ttf". The bytes live as long as the process. Threads: any, read-only.
@@ -14,12 +14,12 @@ struct asset {
     struct span bytes;
 };
 
-/* NULL when there is none of that name. */
+/* NULL if no asset has that name. */
 const struct asset *asset_find(struct span name);
-/* All, in byte order of their names; *ret_count is never 0. */
+/* All assets, in byte order of their names; *ret_count is never 0. */
 const struct asset *assets_all(size_t *ret_count);
 
-/* The media type that the name's ending stands for, "application/octet-stream" if unknown. */
+/* The media type for the extension of the name; "application/octet-stream" if unknown. */
 const char *asset_content_type(struct span name);
 
 #endif

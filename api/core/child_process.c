@@ -21,8 +21,8 @@ static enum err_code connect_streams(const struct child_process_options *options
 {
     int input =
         options->stdin_fd >= 0 ? options->stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
-    /* Also what we have inherited ourselves. Kernels before 5.11 cannot, and our own have the flag
-     * anyway. */
+    /* Includes descriptors that this process inherited. Kernels before 5.11 lack the flag, and
+     * descriptors that we open have it anyway. */
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     int output = options->stdout_fd >= 0 ? options->stdout_fd : STDERR_FILENO;
     if (input < 0 || (options->log_fd > 0 && dup2(options->log_fd, STDERR_FILENO) < 0) ||
@@ -43,7 +43,7 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* execve takes what it never changes as not const, for historical reasons. */
+/* execve declares its arguments without const for historical reasons, but does not change them. */
 static char *const *unconst(const char *const *texts)
 {
     union {
@@ -53,16 +53,17 @@ static char *const *unconst(const char *const *texts)
     return same.plain;
 }
 
-/* In the child, up to the exec, which only returns when it fails. */
+/* Runs in the child, up to the exec, which returns only when it fails. */
 static enum err_code become_program(const struct child_process_options *options, pid_t parent,
                                     struct err *err)
 {
-    /* Before the change of user: /proc/self/exe may lie where the user cannot go. */
+    /* Open it before the change of user: /proc/self/exe may be in a folder that the user cannot
+     * enter. */
     int self_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     setsid();
     umask(077);
     reset_signals();
-    /* Where we are may be a folder that the user cannot enter. */
+    /* The current folder may be one that the user cannot enter. */
     if (chdir("/") != 0)
         return err_set_errno(err, ERR_IO, "chdir");
     enum err_code code = connect_streams(options, err);
@@ -100,7 +101,7 @@ enum err_code child_process_start(const struct child_process_options *options, p
     }
     int fork_errno = errno;
     close(report[1]);
-    /* The child's copy closes when it executes its program: then nothing comes. */
+    /* The child's end closes when it executes its program; then the read returns nothing. */
     struct err child_err;
     ssize_t got = pid > 0 ? read(report[0], &child_err, sizeof(child_err)) : 0;
     close(report[0]);

@@ -1,9 +1,10 @@
 /*
- * process: child processes of the supervisor, which has one thread.
+ * child_process: child processes of the supervisor, which has one thread.
  *
  * A child works in "/" and gets its own session (a terminal's Ctrl-C reaches only the supervisor,
  * which stops the others in order), the default signal handling, and a signal when the supervisor
- * dies. That signal is asked for after the change of user, because the kernel forgets it there.
+ * dies. That signal is requested after the change of user, because the kernel forgets it at that
+ * change.
  */
 #ifndef API_CORE_CHILD_PROCESS_H
 #define API_CORE_CHILD_PROCESS_H
@@ -21,13 +22,13 @@ enum { CHILD_PROCESS_MAX_KEPT_FDS = 16 };
 struct child_process_options {
     const char *program;            /* path; NULL runs this executable again */
     const char *const *arguments;   /* with the program's name, NULL-terminated */
-    const char *const *environment; /* NULL keeps ours */
+    const char *const *environment; /* NULL: the environment of this process */
     const struct os_user *account;
-    int death_signal;    /* when the supervisor dies */
-    int log_fd;          /* standard error; 0: ours */
+    int death_signal;    /* sent when the supervisor dies */
+    int log_fd;          /* standard error; 0: that of this process */
     int stdin_fd;        /* -1: /dev/null */
-    int stdout_fd;       /* -1: our standard error */
-    const int *kept_fds; /* stay open under their numbers; all others close */
+    int stdout_fd;       /* -1: the standard error of this process */
+    const int *kept_fds; /* stay open under their numbers; all others are closed */
     int kept_fd_count;
 };
 
@@ -40,11 +41,11 @@ enum err_code child_process_wait(pid_t pid, bool *ret_is_success, struct err *er
 enum err_code child_process_wait_ms(pid_t pid, int64_t duration_ms, bool *ret_is_success,
                                     struct err *err) MUST_USE;
 
-/* child_process_start and child_process_wait; a failure to succeed is ERR_INTERNAL. */
+/* child_process_start and child_process_wait. Handles: ERR_INTERNAL (the exit status is not 0). */
 enum err_code child_process_run(const struct child_process_options *options,
                                 struct err *err) MUST_USE;
 
-/* Has the (blocked) signal to stop come, SIGTERM or SIGINT? Asked while something takes long. */
+/* Whether SIGTERM or SIGINT, which are blocked, is pending. Called during long operations. */
 bool child_process_is_stop_wanted(void);
 
 #endif

@@ -17,10 +17,10 @@
 
 enum {
     LOOK_MS = 500,
-    STALE_MS = 5000, /* a look that takes longer: the disk hangs */
+    STALE_MS = 5000, /* a check that takes longer: the disk hangs */
     RETRY_S = 30,
     MIN_FREE_SHARE = 16,
-    MIN_FREE_MOST_SHARE = 4, /* of a disk below 256 MiB */
+    MIN_FREE_MOST_SHARE = 4, /* for a disk below 256 MiB */
     HELD_SHARE = 4,          /* of the reserve */
     GIVE_UP_SHARE = 8,
 };
@@ -50,8 +50,8 @@ struct disk {
     bool should_stop;
 };
 
-/* One byte into a file that has no name: shows a full disk, one that is mounted read-only, and one
- * that fails. */
+/* Writes one byte into an unnamed file: detects a full disk, a read-only mount, and a failing disk.
+ */
 static bool can_write(const struct disk *disk)
 {
     const int fd = os_openat(AT_FDCWD, disk->folder, O_TMPFILE | O_WRONLY, 0600);
@@ -76,14 +76,15 @@ static uint64_t reserve_of(const struct disk *disk, uint64_t total_bytes)
     return disk->min_free_bytes ? disk->min_free_bytes : disk_default_reserve(total_bytes);
 }
 
-/* Full until there is an eighth more than the reserve, so that the state does not flap. */
+/* Once full, it stays full until an eighth more than the reserve is free, so the state does not
+ * flap. */
 static bool is_full(const struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     const bool was_full = atomic_load(&disk->state) == DISK_FULL;
     return free_bytes < reserve_bytes + (was_full ? reserve_bytes / 8 : 0);
 }
 
-/* Where the file system cannot allocate without writing, nothing is held. */
+/* If the file system cannot allocate without writing, nothing is held. */
 static void hold(struct disk *disk, uint64_t reserve_bytes)
 {
     const uint64_t share = reserve_bytes / HELD_SHARE;
@@ -104,7 +105,7 @@ static void give_up_held(struct disk *disk)
     atomic_store(&disk->held_bytes, 0);
 }
 
-/* Held while there is plenty, so that holding it never makes the disk full. */
+/* Holds the file only while there is plenty of room, so holding it never makes the disk full. */
 static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     const bool is_held = atomic_load(&disk->held_bytes) > 0;
@@ -114,8 +115,8 @@ static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t res
         hold(disk, reserve_bytes);
 }
 
-/* The size of the reserve that an earlier server left behind. A server that was killed while it
- * made the file may have allocated less. */
+/* The size of the file that an earlier server left behind. A server that was killed while it
+ * created the file may have allocated less. */
 static uint64_t find_held(const char *path)
 {
     struct stat status;

@@ -1,13 +1,14 @@
 /*
- * disk: watches the file system of the data folder: can files be written, and is there room?
+ * disk: watches the file system of the data folder: whether files can be written, and how much
+ * space is free.
  *
- * A thread looks several times each second, so that a request learns it without a system call and
- * never waits for a disk that hangs. Requests that store something are refused below a reserve of
- * free bytes. The reserve is for what frees room: PostgreSQL writes its log before it deletes a
- * row, and profiles are deleted by writing blocks without them. A part of it, at most 32 MiB, is
- * held in the file .held, which is deleted when another program has filled the disk nevertheless.
- * The file outlives the server, so that the next one can start on a full disk: PostgreSQL writes
- * files before it accepts connections. Threads: any.
+ * A thread checks several times a second, so a request needs no system call and never waits for a
+ * disk that hangs. Requests that store data are refused when less than a reserve is free. Deletions
+ * need the reserve: PostgreSQL writes its log before it deletes a row, and profiles are deleted by
+ * writing blocks without them. A part of it, at most 32 MiB, is allocated in the file .held, which
+ * is deleted when another program has filled the disk nevertheless. The file outlives the server,
+ * so that the next one can start on a full disk: PostgreSQL writes files before it accepts
+ * connections. Threads: any.
  */
 #ifndef API_CORE_DISK_H
 #define API_CORE_DISK_H
@@ -18,13 +19,11 @@
 
 struct disk;
 
-/* Deletes .held in folder where less than its size is free. Before PostgreSQL is started. */
+/* Deletes .held in folder if less than its size is free. Call it before PostgreSQL is started. */
 void disk_make_room_to_start(const char *folder);
 
-/*
- * Watches folder, in which it makes .held and files without names. min_free_bytes 0:
- * disk_default_reserve of the file system. The first look is taken before this returns.
- */
+/* Watches folder, in which it creates .held and unnamed files. min_free_bytes 0:
+ * disk_default_reserve of the file system. The first check is done before this returns. */
 enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct disk **ret_disk,
                           struct err *err) MUST_USE;
 void disk_destroy(struct disk *disk); /* NULL is a no-op */
@@ -32,16 +31,14 @@ void disk_destroy(struct disk *disk); /* NULL is a no-op */
 /* A sixteenth of a file system of that size, from 64 MiB to 1 GiB, but at most a quarter of it. */
 uint64_t disk_default_reserve(uint64_t total_bytes);
 
-/*
- * May something be stored now? Handles: ERR_BUSY with retry_after_s: not while the disk is full,
- * cannot be written or does not respond; the message says which.
- */
+/* Whether data may be stored now. Handles: ERR_BUSY with retry_after_s (the disk is full, cannot be
+ * written or does not respond; the message states which). */
 enum err_code disk_check(const struct disk *disk, struct err *err) MUST_USE;
 
-/* For metrics: what is free, and below what nothing is stored. */
+/* For metrics: the free bytes, and the number below which nothing is stored. */
 uint64_t disk_free_bytes(const struct disk *disk);
 uint64_t disk_min_free_bytes(const struct disk *disk);
-/* What is held for deletions; 0 when it was given up. */
+/* The size of .held; 0 when it was deleted. */
 uint64_t disk_held_bytes(const struct disk *disk);
 
 #endif

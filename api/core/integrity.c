@@ -40,7 +40,7 @@ const char *integrity_kind_name(enum integrity_kind kind)
     return kind_names[kind];
 }
 
-/* A file whose digest was compared. Any write to it changes at least one of these. */
+/* A file whose digest was compared. Any write to it changes at least one of these fields. */
 struct verified {
     char key[OBJECT_KEY_MAX_BYTES + 1];
     dev_t device;
@@ -60,7 +60,7 @@ struct listed {
 struct integrity {
     struct metric *damaged[INTEGRITY_KIND_COUNT];
     struct metric *lost[INTEGRITY_KIND_COUNT];
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     struct verified verified[VERIFIED_COUNT];
     size_t next; /* the oldest entry */
     struct listed listed[LISTED_COUNT];
@@ -92,7 +92,7 @@ void integrity_destroy(struct integrity *integrity)
     mem_free(integrity);
 }
 
-/* A damaged object that many requests read is not written for each of them. */
+/* Limits the writes for a damaged object that many requests read. */
 static bool is_to_be_listed(struct integrity *integrity, const char *key)
 {
     const int64_t now_ns = clock_monotonic_ns();
@@ -111,7 +111,7 @@ static bool is_to_be_listed(struct integrity *integrity, const char *key)
     return !is_recent;
 }
 
-/* Without it the scrub finds the object later. */
+/* If this fails, the scrub finds the object later. */
 static void list_problem(struct server *server, const struct integrity_object *object,
                          const struct err *err)
 {
@@ -168,7 +168,7 @@ static const char *const row_queries[INTEGRITY_KIND_COUNT] = {
                                " AND object_key = $2)",
 };
 
-/* Rows go before their objects do, so an object without a row was deleted and not lost. */
+/* Rows are deleted before their objects, so an object without a row was deleted and not lost. */
 enum err_code integrity_row_exists(struct pg_pool *database, const struct integrity_object *object,
                                    bool *ret_exists, struct err *err)
 {

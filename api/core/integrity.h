@@ -60,17 +60,16 @@ struct integrity_object {
 struct integrity *integrity_create(struct metrics *metrics);
 void integrity_destroy(struct integrity *integrity); /* NULL is a no-op */
 
-/*
- * A store that does not have this object: is it lost, or can the store not be used at all? Without
- * its bucket, an S3 server has none of the objects. Handles: ERR_BUSY (the store cannot be used).
- */
+/* Called for an object that the store does not have: distinguishes a lost object from a store that
+ * cannot be used. An S3 server without the bucket has none of the objects. Handles: ERR_BUSY (the
+ * store cannot be used). */
 enum err_code integrity_check_store(struct object_store *objects, struct err *err) MUST_USE;
 
 /* Opens the object and compares its size. Handles: ERR_LOST, ERR_CORRUPT, ERR_NOT_FOUND (its row
  * is gone, too), what object_open does. The caller closes *ret_fd. */
 enum err_code integrity_open(struct server *server, const struct integrity_object *object,
                              int *ret_fd, struct err *err) MUST_USE;
-/* The same with a deadline: ERR_CANCELLED once the patience is over. */
+/* As integrity_open, with a deadline. Handles also: ERR_CANCELLED (wait_limit has ended). */
 enum err_code integrity_open_within(struct server *server, const struct integrity_object *object,
                                     const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
@@ -78,7 +77,7 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
 /* Reads the whole file and compares its digest. Handles: ERR_CORRUPT, ERR_IO. */
 enum err_code integrity_verify(struct server *server, const struct integrity_object *object, int fd,
                                struct err *err) MUST_USE;
-/* The same for bytes in memory, such as a mapping. Handles: ERR_CORRUPT. */
+/* As integrity_verify for bytes in memory, such as a mapping. Handles: ERR_CORRUPT. */
 enum err_code integrity_verify_bytes(struct server *server, const struct integrity_object *object,
                                      struct span bytes, struct err *err) MUST_USE;
 
@@ -90,22 +89,22 @@ enum err_code integrity_verify_bytes(struct server *server, const struct integri
 enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,
                                     int fd, struct err *err) MUST_USE;
 
-/* Compares an object while it is sent. Copies object; lives as long as the arena. */
+/* Compares an object while it is sent. Copies object; lives as long as arena. */
 struct integrity_stream *integrity_stream_create(struct server *server, struct arena *arena,
                                                  const struct integrity_object *object);
 void integrity_stream_append(struct integrity_stream *stream, struct span bytes);
-/* After the last byte, once. Handles: ERR_CORRUPT. */
+/* Call it once, after the last byte. Handles: ERR_CORRUPT. */
 enum err_code integrity_stream_finish(struct integrity_stream *stream, struct err *err) MUST_USE;
 
-/* Does a row still name the object? The role of database sees the row. Not of segments and blocks.
- */
+/* Whether a row still names the object. The role of database must see the row. Not for segments and
+ * blocks. */
 enum err_code integrity_row_exists(struct pg_pool *database, const struct integrity_object *object,
                                    bool *ret_exists, struct err *err) MUST_USE;
-/* Called after each piece of bytes that was read; false: give up with ERR_CANCELLED. */
+/* Called after each piece that was read; false aborts with ERR_CANCELLED. */
 typedef bool integrity_pace(void *context, uint64_t bytes);
-/* Reads the whole object and compares size and digest; nothing is logged or counted. pace may be
- * NULL. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, ERR_CANCELLED, what
- * object_open does. */
+/* Reads the whole object and compares size and digest; logs and counts nothing. pace may be NULL.
+ * Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_IO with is_unreadable, ERR_CANCELLED, what object_open
+ * does. */
 enum err_code integrity_check(struct object_store *objects, const struct integrity_object *object,
                               integrity_pace *pace, void *context, struct err *err) MUST_USE;
 

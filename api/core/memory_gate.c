@@ -13,12 +13,12 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* More than that is no profile to look at: half a gigabyte of stacks, or more. */
+/* A larger profile is not useful to look at: it would have half a gigabyte of stacks, or more. */
 #define MEMORY_BYTES_MOST (UINT64_C(1) << 30)
 
 #define MIB (UINT64_C(1) << 20)
 
-/* One who waits; lies on the waiting thread's stack. */
+/* A waiting caller; on the stack of its thread. */
 struct waiter {
     struct waiter *next;
 };
@@ -28,7 +28,7 @@ struct memory_gate {
     pthread_cond_t has_room;
     uint64_t max_bytes;
     uint64_t used_bytes;
-    struct waiter *first; /* whose turn it is */
+    struct waiter *first; /* the next to be admitted */
     int waiting_count;
 };
 
@@ -72,7 +72,7 @@ static bool has_room(const struct memory_gate *gate, uint64_t bytes)
     return bytes <= gate->max_bytes - gate->used_bytes;
 }
 
-/* Called locked. */
+/* Called with the lock held. */
 static bool wait_for_turn(struct memory_gate *gate, uint64_t bytes)
 {
     struct waiter self = {0};
@@ -92,7 +92,7 @@ static bool wait_for_turn(struct memory_gate *gate, uint64_t bytes)
         place = &(*place)->next;
     *place = self.next;
     gate->waiting_count--;
-    pthread_cond_broadcast(&gate->has_room); /* it may be the next one's turn */
+    pthread_cond_broadcast(&gate->has_room); /* the next one may fit now */
     return is_in;
 }
 
@@ -138,18 +138,16 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* One attempt: how much there may be, and what it may take together. */
+/* One attempt to decode: its limits, and the budget that it takes. */
 struct attempt {
     struct profile_limits limits;
     uint64_t place;
     bool is_last;
 };
 
-/*
- * The limits that go with so many expanded bytes, never beyond those of the server and what the
- * budget can hold. Uncompressed input needs no memory of its own: it is there already. A JSON tree
- * takes about twelve times its text, and is gone before the profile is full.
- */
+/* The limits for a number of expanded bytes, never beyond those of the server and what the budget
+ * can hold. Uncompressed input needs no memory of its own: it is in memory already. A JSON tree
+ * takes about twelve times its text, and is freed before the profile is full. */
 static struct attempt plan(const struct memory_gate *gate, const struct profile_limits *most,
                            bool is_compressed, uint64_t raw_bytes)
 {
@@ -166,7 +164,7 @@ static struct attempt plan(const struct memory_gate *gate, const struct profile_
     return attempt;
 }
 
-/* The profile stays in as much of the place as it takes. */
+/* Reduces the slot to what the profile takes. */
 static void shrink_place(struct memory_gate *gate, uint64_t place, const struct profile *profile,
                          struct memory_gate_slot *ret_place)
 {
@@ -182,7 +180,7 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
 {
     struct profile_limits most = profile_limits_resolve(limits);
     bool is_compressed = compress_sniff(bytes) != COMPRESS_NONE;
-    /* Compressed profiles expand about three times, some ten times. */
+    /* Compressed profiles typically expand three times, some ten times. */
     uint64_t least_raw = is_compressed ? (uint64_t)bytes.size * 3 : bytes.size;
     uint64_t raw = MEMORY_GATE_LIGHT_BYTES;
     for (;; raw *= MEMORY_GATE_MEMORY_FACTOR) {

@@ -19,7 +19,7 @@ static uint64_t read_number(const char *path)
     return number;
 }
 
-/* The group is told as "0::/system.slice/perfoliod.service"; each group above it limits too. */
+/* The group is listed as "0::/system.slice/perfoliod.service"; each group above it limits too. */
 static uint64_t group_limit(void)
 {
     char line[PATH_MAX], path[PATH_MAX + 64];

@@ -1,13 +1,12 @@
 /*
- * machine: how much memory there is, for defaults that fit small and large machines.
- * Threads: any.
+ * memory_info: the memory of the host, for defaults that fit small and large hosts. Threads: any.
  */
 #ifndef API_CORE_MEMORY_INFO_H
 #define API_CORE_MEMORY_INFO_H
 
 #include <stdint.h>
 
-/* Physical memory, or what the control group (version 2) of this process may use if that is less.
+/* Physical memory, or the limit of the control group (version 2) of this process if that is less.
  */
 uint64_t memory_info_total_bytes(void);
 

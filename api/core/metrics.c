@@ -12,7 +12,7 @@
 
 enum { BUCKET_COUNT = 12, REQUEST_SLOT_COUNT = 2048, MAX_METRICS = 512 };
 
-/* Upper bounds in milliseconds; the last bucket, +Inf, is the count of all. */
+/* Upper bounds in milliseconds; the last bucket, +Inf, counts all. */
 static const int bucket_ms[BUCKET_COUNT] = {1, 2, 5, 10, 25, 50, 100, 250, 1000, 2500, 5000, 30000};
 
 struct metric {
@@ -92,7 +92,7 @@ static struct metric *find_or_add(struct metrics *metrics, const char *name, con
     metric->name = mem_strdup(name);
     metric->labels = mem_strdup(labels);
     metric->help = help;
-    /* Past the maximum the metric works, but is not shown. */
+    /* Beyond the maximum the metric works, but is not shown. */
     if (metrics->metric_count < MAX_METRICS)
         metrics->metrics[metrics->metric_count++] = metric;
     return metric;
@@ -244,7 +244,7 @@ static void write_value(const struct metric *metric, struct buf *buf)
         buf_printf(buf, " %lld\n", (long long)metric_get(metric));
 }
 
-/* All metrics of one name stand together, as the format wants it. */
+/* The format requires all metrics of one name to be consecutive. */
 static void write_registered(const struct metrics *metrics, struct buf *buf)
 {
     for (size_t i = 0; i < metrics->metric_count; i++) {

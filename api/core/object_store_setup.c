@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 /*
- * Senders wait some ten seconds for a response and then send again. The server responds before,
- * so that a worker is not held for nothing: a request to the bucket that stalls ends after 5 s, and
- * one that fails is repeated for 5 s.
+ * Clients wait some ten seconds for a response and then send again. The server responds before
+ * that, so that no worker is held for nothing: a request to the bucket that stalls ends after 5 s,
+ * and one that fails is repeated for 5 s.
  */
 enum { CONNECT_TIMEOUT_MS = 3000, READ_TIMEOUT_S = 5, RETRY_S = 5 };
 
-/* What 10,000 parts of 8 MiB can be: no object is larger. */
+/* The size of 10,000 parts of 8 MiB: no object is larger. */
 #define OPEN_MAX_BYTES (UINT64_C(10000) * 8 << 20)
 
 bool object_store_setup_are_in_s3(const struct settings *settings)
@@ -29,7 +29,7 @@ bool object_store_setup_are_in_s3(const struct settings *settings)
     return *settings->s3_bucket;
 }
 
-/* A setting that does nothing is a mistake: profiles would go to the disk of this machine. */
+/* A setting without effect is a mistake: profiles would go to the disk of this host. */
 static enum err_code refuse_without_bucket(const struct settings *settings, struct err *err)
 {
     const struct {

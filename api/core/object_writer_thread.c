@@ -13,7 +13,7 @@ static void run(struct worker_job *job)
 void object_writer_thread_start(struct object_writer_thread *task, struct worker_pool *pool,
                                 struct object_store *objects, const char *key, struct span bytes)
 {
-    /* The request counts the bytes already. */
+    /* The request already counts these bytes. */
     *task = (struct object_writer_thread){
         .job = {.run = run, .bytes = 0}, .objects = objects, .key = key, .bytes = bytes};
     sem_init(&task->is_done, 0, 0);

@@ -1,9 +1,10 @@
 /*
- * object_task: writes one object, and computes its SHA-256, on another thread.
+ * object_writer_thread: writes one object, and computes its SHA-256, on another thread.
  *
- * Reading a profile takes the processor and making its bytes durable takes the disk: started
- * together, an upload waits for the longer of the two only. When all threads of the pool are busy,
- * the caller's own does the work. Threads: a task belongs to one, which finishes what it started.
+ * Decoding a profile needs the processor and making its bytes durable needs the disk. Run in
+ * parallel, an upload takes only the longer of the two. If all threads of the pool are busy, the
+ * calling thread does the work. Threads: a task belongs to one thread, which finishes what it
+ * started.
  */
 #ifndef API_CORE_OBJECT_WRITER_THREAD_H
 #define API_CORE_OBJECT_WRITER_THREAD_H
@@ -17,9 +18,9 @@
 
 struct object_store;
 
-/* Lives where the caller puts it, unmoved until object_writer_thread_finish. */
+/* Lives where the caller puts it; it must not move until object_writer_thread_finish. */
 struct object_writer_thread {
-    struct worker_job job; /* first: the pool hands it back */
+    struct worker_job job; /* first: the pool passes it back */
     sem_t is_done;
     struct object_store *objects;
     const char *key;
@@ -33,8 +34,8 @@ struct object_writer_thread {
 void object_writer_thread_start(struct object_writer_thread *task, struct worker_pool *pool,
                                 struct object_store *objects, const char *key, struct span bytes);
 
-/* Waits. On success the object is durable; task->sha256 is right in any case. Handles what
- * object_put does. */
+/* Waits. On success the object is durable; task->sha256 is set in any case. Handles what object_put
+ * does. */
 enum err_code object_writer_thread_finish(struct object_writer_thread *task,
                                           struct err *err) MUST_USE;
 

@@ -1,8 +1,8 @@
 /*
- * account: the operating system users that perfoliod's processes run as.
+ * os_user: the operating system users that perfoliod's processes run as.
  *
- * Started by root, PostgreSQL and the server run as two unprivileged users; started by anybody
- * else, everything runs as that user. Threads: any; os_user_become is for a forked child.
+ * If root starts perfoliod, PostgreSQL and the server run as two unprivileged users; otherwise
+ * everything runs as the user who starts it. Threads: any; os_user_become is for a forked child.
  */
 #ifndef API_CORE_OS_USER_H
 #define API_CORE_OS_USER_H
@@ -20,14 +20,15 @@ struct os_user {
     char name[OS_USER_NAME_BYTES];
 };
 
-/* Handles: ERR_NOT_FOUND, whose message says how to create the user. */
+/* Handles: ERR_NOT_FOUND, whose message states how to create the user. */
 enum err_code os_user_find(const char *name, struct os_user *ret_account, struct err *err) MUST_USE;
 enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err *err) MUST_USE;
 
-/* Takes on the account's groups and ids for good; nothing to do when they are ours already. */
+/* Changes to the user's groups and ids permanently; does nothing if this process has them already.
+ */
 enum err_code os_user_become(const struct os_user *account, struct err *err) MUST_USE;
 
-/* May the account enter the folder path? Asked by trying, in a child process. */
+/* Whether the user can enter the folder path. Tested in a child process. */
 bool os_user_can_enter(const struct os_user *account, const char *path);
 
 #endif

@@ -13,28 +13,29 @@
 #define MIB (UINT64_C(1) << 20)
 
 enum {
-    STEP_BYTES = 4 << 20, /* a place grows by as much at least */
-    LOOK_MS = 500         /* how often it is looked at whether anybody waits for the answer */
+    STEP_BYTES = 4 << 20, /* a slot grows by at least this much */
+    LOOK_MS = 500         /* how often a waiting query checks whether its client has left */
 };
 
 struct query_memory_slot {
     struct query_memory *memory;
-    struct query_memory_slot *beside; /* of the same request */
-    struct query_memory_slot *next;   /* in one of the lists of memory */
+    struct query_memory_slot *beside; /* the previous slot of the same request */
+    struct query_memory_slot *next;   /* in one of the lists of struct query_memory */
     int64_t tenant_id;
-    uint64_t held_bytes;   /* more than 0: it is in memory->held */
-    uint64_t needed_bytes; /* at least, of them: who waited holds more in advance */
+    uint64_t held_bytes;   /* if > 0, the slot is in memory->held */
+    uint64_t needed_bytes; /* at least this much of them is needed: a query that waited holds more
+                              in advance */
     struct wait_limit wait_limit;
-    struct store_memory calls; /* what the store calls */
+    struct store_memory calls; /* the functions that the store calls */
 };
 
 struct query_memory {
-    pthread_mutex_t mutex; /* guards what follows, and places */
+    pthread_mutex_t mutex; /* guards the members below, and all slots */
     pthread_cond_t has_changed;
     uint64_t max_bytes;
     uint64_t used_bytes;
     struct query_memory_slot *held;    /* few: each has a worker thread */
-    struct query_memory_slot *waiting; /* who came first is first */
+    struct query_memory_slot *waiting; /* in order of arrival */
 };
 
 struct query_memory *query_memory_create(uint64_t max_bytes)
@@ -114,7 +115,8 @@ static uint64_t held_by(const struct query_memory *memory, int64_t tenant_id)
     return bytes;
 }
 
-/* Whose turn it is: of the tenant that holds least who came first; NULL: nobody waits. */
+/* The next to be admitted: of the tenant that holds least, the one that waits for longest. NULL if
+ * none waits. */
 static const struct query_memory_slot *find_next(const struct query_memory *memory)
 {
     const struct query_memory_slot *next = NULL;
@@ -162,11 +164,11 @@ static bool wait_for_room(struct query_memory_slot *place, uint64_t bytes)
             pthread_cond_timedwait(&memory->has_changed, &memory->mutex, &until);
     }
     unlink_place(&memory->waiting, place);
-    pthread_cond_broadcast(&memory->has_changed); /* it may be the next one's turn */
+    pthread_cond_broadcast(&memory->has_changed); /* the next one may fit now */
     return is_in;
 }
 
-/* What answers of the same request need, which are still wanted. */
+/* The bytes needed by other results of the same request, which are still in use. */
 static uint64_t needed_beside(const struct query_memory_slot *place)
 {
     uint64_t bytes = 0;
@@ -175,7 +177,7 @@ static uint64_t needed_beside(const struct query_memory_slot *place)
     return bytes;
 }
 
-/* Beside such answers nobody waits: it takes what is free, or nothing. */
+/* A query with such results does not wait: it takes what is free, or nothing. */
 static bool take_what_is_free(const struct query_memory_slot *place, size_t needed,
                               uint64_t *wanted)
 {
@@ -187,7 +189,7 @@ static bool take_what_is_free(const struct query_memory_slot *place, size_t need
     return true;
 }
 
-/* ---- what the store calls ---- */
+/* ---- called by the store ---- */
 
 static size_t grow(void *context, size_t bytes)
 {
@@ -247,7 +249,7 @@ static enum err_code wait_whole(void *context, size_t needed, size_t most, struc
     return ERR_BUSY;
 }
 
-/* ---- of a request ---- */
+/* ---- called by requests ---- */
 
 void query_memory_enter(struct query_memory *memory, struct arena *arena,
                         struct query_memory_slot **places, struct store_query *query)

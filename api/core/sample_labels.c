@@ -7,7 +7,8 @@
 
 enum { NAME_MAX_BYTES = 128 };
 
-/* Of threads and spans, as runtimes, profilers and OpenTelemetry call them; clean names. */
+/* Labels of threads and spans, in the names that runtimes, profilers and OpenTelemetry use; clean
+ * names. */
 static const char *const never[] = {
     "thread",       "thread_id", "thread_name", "tid",       "lwp",      "goroutine",
     "goroutine_id", "span",      "span_id",     "span_name", "trace_id", "profile_id",

@@ -1,6 +1,6 @@
 /*
  * server: the parts of a running perfoliod, built once (api/server/server_run.h) and passed down;
- * there are no globals. Each part is declared in the header that stands beside its member.
+ * there are no globals. The comment of each member names the header that declares it.
  */
 #ifndef API_CORE_SERVER_H
 #define API_CORE_SERVER_H
@@ -41,8 +41,8 @@ struct worker_pool;
 
 struct server {
     const struct settings *settings; /* api/core/settings.h */
-    struct disk *disk;               /* api/core/disk.h: is there room to store anything? */
-    struct pg_watch *database_watch; /* lib/io/pg.h: does the database respond? */
+    struct disk *disk;               /* api/core/disk.h: whether data can be stored */
+    struct pg_watch *database_watch; /* lib/io/pg.h: whether the database responds */
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
@@ -53,32 +53,33 @@ struct server {
     struct store_damage_log *store_damage; /* api/core/store_damage.h: blocks that cannot be read */
     struct worker_pool
         *writers;      /* api/core/object_writer_thread.h: threads that wait for the disk */
-    struct auth *auth; /* api/identity/auth.h: tokens seen lately */
+    struct auth *auth; /* api/identity/auth.h: cache of tokens */
     struct ingest_limits_memory
-        *ingest_limits; /* api/ingest/ingest_limits.h: what tenants have sent lately */
+        *ingest_limits; /* api/ingest/ingest_limits.h: recent amounts per tenant */
     struct rate_limiter
         *rate_limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
     struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
     struct report_cache *report_cache;          /* api/query/report_cache.h: finished reports */
     struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
     struct symbol_resolver *symbol_resolver; /* api/report/symbol_resolver.h: names of addresses */
-    struct share_runtime *shares; /* api/share/share_runtime.h: counted views, finished answers */
+    struct share_runtime *shares; /* api/share/share_runtime.h: counted views, finished responses */
     struct symbol_tables *symbol_tables;     /* api/debuginfo/symbol_tables.h: names of addresses */
-    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds them */
-    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: nobody is asked */
-    struct scrub *scrub;                     /* api/ops/scrub.h; NULL: it is turned off */
-    struct sources *sources;           /* api/ingest/sources.h: who has sent profiles lately */
-    struct query_memory *query_memory; /* api/core/query_memory.h: of all questions together */
+    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo/job_queue.h: builds symbol tables */
+    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo/fetch_job.h; NULL: disabled */
+    struct scrub *scrub;                     /* api/ops/scrub.h; NULL: disabled */
+    struct sources *sources;           /* api/ingest/sources.h: services and agents that send */
+    struct query_memory *query_memory; /* api/core/query_memory.h: budget of all queries */
     struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
     struct concurrency_limit
-        *concurrency; /* api/http/concurrency_limit.h: who may keep workers busy with reports */
-    struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: nobody is asked */
+        *concurrency; /* api/http/concurrency_limit.h: how many workers slow work may occupy */
+    struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: disabled */
     struct metrics *metrics;              /* api/core/metrics.h */
     struct gauges *gauges;    /* api/server/gauges.h: what the parts hold, for metrics */
     struct http_server *http; /* api/server/http_server.h */
 };
 
-/* pg_try_advisory_lock on it: whoever holds it may delete objects, or keeps others from it. */
+/* Lock with pg_try_advisory_lock: its holder may delete objects, or prevents others from doing so.
+ */
 #define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */
 
 #endif

@@ -47,7 +47,8 @@ static void keep_key(struct server_key *kept, const uint8_t key[DIGEST_BYTES])
     pthread_mutex_unlock(&kept->mutex);
 }
 
-/* Without the mutex, since it may wait for the database; several who find none read the same. */
+/* Runs without the mutex, since it may wait for the database. Several threads that find no key read
+ * the same one. */
 static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], struct err *err)
 {
     arena_auto arena = arena_create();

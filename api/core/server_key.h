@@ -1,9 +1,9 @@
 /*
- * server_key: the server's durable signing key, for cookies of passwords and devices, for short
+ * server_key: the server's durable signing key: for cookies of passwords and devices, for short
  * links, and for the delete tokens of completed uploads.
  *
- * The key is a row of the database (server_secret_find). It is read at the first signature and kept
- * from then on. Threads: any.
+ * The key is a row of the database (server_secret_find). It is read for the first signature and
+ * then kept. Threads: any.
  */
 #ifndef API_CORE_SERVER_KEY_H
 #define API_CORE_SERVER_KEY_H

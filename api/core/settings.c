@@ -273,7 +273,7 @@ static const struct unit time_units[] = {{"s", 1},       {"m", 60}, {"h", 3600},
                                          {"w", 7 * DAY}, {"", 1},   {NULL, 0}};
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
-/* The number in the knob's unit; text may be "5", "5 MiB" or "5MiB". */
+/* The number in the setting's unit; text may be "5", "5 MiB" or "5MiB". */
 static enum err_code parse_number(const struct knob *knob, const char *text,
                                   const struct unit *units, int64_t *ret_number, struct err *err)
 {
@@ -359,7 +359,7 @@ static void clear_listen(struct settings *settings)
     settings->listen_count = 0;
 }
 
-/* Adds to what there is; text holds one or more addresses. */
+/* Adds to the existing addresses; text contains one or more. */
 static enum err_code add_listens(struct settings *settings, const char *text, struct err *err)
 {
     struct span rest = span_text(text);
@@ -436,7 +436,8 @@ void settings_fini(struct settings *settings)
     clear_listen(settings);
 }
 
-/* The addresses of one source replace those of a lesser one; repeats within one source add up. */
+/* Where a value comes from. The addresses of one source replace those of a lesser one; repeats
+ * within one source add up. */
 struct source {
     struct settings *settings;
     bool has_listen;
@@ -454,7 +455,7 @@ static enum err_code set_from(struct source *source, const struct knob *knob, co
     return source->code;
 }
 
-/* inih's convention: 0 is an error, whose line number ini_parse returns. */
+/* inih's convention: 0 is an error, and ini_parse returns its line number. */
 static int take_file_entry(void *context, const char *section, const char *name, const char *value)
 {
     struct source *source = context;
@@ -497,7 +498,8 @@ static enum err_code load_environment(struct settings *settings, struct err *err
     return ERR_NONE;
 }
 
-/* One flag at arguments[0], as --name value or --name=value; *ret_used tells how many it took. */
+/* Reads the flag at arguments[0], as --name value or --name=value; *ret_used is the number of
+ * arguments it took. */
 static enum err_code take_flag(struct source *source, int argument_count, char *const *arguments,
                                int *ret_used, struct err *err)
 {
@@ -530,7 +532,7 @@ static enum err_code load_flags(struct settings *settings, int argument_count,
     return ERR_NONE;
 }
 
-/* As it is kept from now on. */
+/* Converts the list to its stored form. */
 static enum err_code clean_sample_labels(struct settings *settings, struct err *err)
 {
     char list[SAMPLE_LABELS_BYTES];
@@ -569,7 +571,7 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
             return ERR_NONE;
         }
     }
-    /* Flags are read twice: the first time tells which file there is and whether they are right. */
+    /* Flags are read twice: the first time finds the config file and checks the flags. */
     enum err_code code = load_environment(settings, err);
     if (code)
         return code;
@@ -652,7 +654,7 @@ char **settings_to_environment(const struct settings *settings)
             result[count++] = mem_strdup(environ[i]);
     for (int i = 0; i < KNOB_COUNT_ALL; i++) {
         if (strcmp(knobs[i].name, "config") == 0)
-            continue; /* the child need not read it, nor may it be able to */
+            continue; /* the child need not read it, and may not be able to */
         char name[80];
         buf_auto text;
         buf_init(&text, 64 * 1024);

@@ -1,11 +1,11 @@
 /*
- * settings: every knob of perfoliod, from flags, environment and one INI file.
+ * settings: all settings of perfoliod, from flags, environment and one INI file.
  *
- * A flag wins over the environment, the environment over the file, the file over the default.
- * --data-dir is PERFOLIO_DATA_DIR in the environment and data-dir in the section [server] of the
- * file (--config, or PERFOLIO_CONFIG). Switches take yes or no; sizes take KiB, MiB, GiB; durations
- * take s, m, h, d, w. Unknown names and values out of range are errors that say where they stand.
- * Threads: filled once at start, then only read. All texts live in the struct (settings_fini).
+ * A flag overrides the environment, the environment the file, and the file the default. --data-dir
+ * is PERFOLIO_DATA_DIR in the environment and data-dir in the section [server] of the file
+ * (--config, or PERFOLIO_CONFIG). Switches take yes or no; sizes take KiB, MiB, GiB; durations take
+ * s, m, h, d, w. Unknown names and values out of range are errors that state their source. Threads:
+ * filled once at start, then only read. All texts belong to the struct (settings_fini).
  */
 #ifndef API_CORE_SETTINGS_H
 #define API_CORE_SETTINGS_H
@@ -24,17 +24,17 @@ enum { SETTINGS_MAX_LISTEN = 8 };
 struct settings {
     char *config_file;
     char *data_dir;
-    uint64_t min_free_bytes;           /* api/core/disk.h; 0: by the size of the file system */
+    uint64_t min_free_bytes; /* api/core/disk.h; 0: depends on the size of the file system */
     char *listen[SETTINGS_MAX_LISTEN]; /* "host:port", "[::1]:port"; default localhost:7443 */
     int listen_count;
     char *public_url;   /* without "/" at its end; never empty once the server runs */
     char *database_url; /* of an external PostgreSQL; "" for the private cluster */
     char *s3_bucket;    /* "" for the folder D/objects */
-    char *s3_endpoint;  /* "" for Amazon's of the region */
-    char *s3_prefix;    /* of all keys */
+    char *s3_endpoint;  /* "" for Amazon's endpoint of the region */
+    char *s3_prefix;    /* prefix of all keys */
     char *s3_region;
     bool s3_path_style;
-    char *s3_ca_file;          /* "" for the system's */
+    char *s3_ca_file;          /* "" for the system's certificates */
     char *s3_credentials_file; /* "" for AWS_* of the environment */
     char *tls_cert;            /* PEM chain and key for the listener; "" for the local CA's leaf */
     char *tls_key;
@@ -44,29 +44,29 @@ struct settings {
     int loop_threads;
     int worker_threads;
     int intake_threads;
-    int worker_queue; /* requests that may wait for a worker; 503 past it */
+    int worker_queue; /* requests that may wait for a worker; 503 beyond that */
     int jobs_interval_s;
     int64_t scrub_period_s;
     bool http2;
     bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
-    int max_connections_per_address;  /* 0: by max_connections (api/server/http_server.h) */
-    int reserved_connections;         /* 0: by max_connections */
-    uint64_t max_buffered_bytes;      /* what all request bodies together may hold */
-    int request_timeout_s;            /* a whole request with its body, while bytes flow */
+    int max_connections_per_address;  /* 0: depends on max_connections (api/server/http_server.h) */
+    int reserved_connections;         /* 0: depends on max_connections */
+    uint64_t max_buffered_bytes;      /* bytes of all request bodies together */
+    int request_timeout_s;            /* for a whole request with its body, while bytes arrive */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
-    int database_connections;         /* of requests; background work has 5 more */
-    bool public_metrics;              /* /metrics for everyone, else for operators only */
-    bool anonymous_sharing;           /* may those who are not signed in create shares? */
+    int database_connections;         /* for requests; background work has 5 more */
+    bool public_metrics;              /* /metrics for everyone, otherwise for operators only */
+    bool anonymous_sharing;           /* whether clients without an account may create shares */
     int anonymous_uploads_per_minute; /* per address */
     uint64_t anonymous_max_upload_bytes;
-    int64_t anonymous_expiry_s; /* after the last view, and the longest one may ask for */
+    int64_t anonymous_expiry_s; /* after the last view, and the longest that a client may request */
     uint64_t anonymous_max_generated_bytes; /* of one generated file or report */
-    uint64_t max_generated_bytes;           /* likewise, for tokens and users */
-    uint64_t anonymous_max_bytes;           /* stored by all of them together */
-    uint64_t anonymous_max_announced_bytes; /* by an address and still to come */
-    int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one counts */
+    uint64_t max_generated_bytes;           /* as above, for tokens and users */
+    uint64_t anonymous_max_bytes;           /* stored by all anonymous shares together */
+    uint64_t anonymous_max_announced_bytes; /* announced by an address and not yet sent */
+    int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one applies */
     uint64_t tenant_max_bytes;              /* defaults of new tenants */
     int tenant_uploads_per_minute;
     int64_t tenant_profile_retention_s; /* 0: for ever */
@@ -78,17 +78,18 @@ struct settings {
     int max_request_days;          /* api/ingest/ingest_limits.h */
     int max_expansion_ratio;       /* of continuous profiles; lib/base/compress.h */
     int max_share_expansion_ratio; /* of shares */
-    char *debuginfod_urls;         /* words between commas; "off": nobody is ever asked */
-    char *debuginfod_allow_host;   /* words between commas: "host" or "host:port" */
-    char *debuginfod_ca_file;      /* "" for the system's */
+    char *debuginfod_urls;         /* comma-separated; "off": no server is ever contacted */
+    char *debuginfod_allow_host;   /* comma-separated: "host" or "host:port" */
+    char *debuginfod_ca_file;      /* "" for the system's certificates */
     uint64_t debuginfod_max_bytes; /* of one debug file */
-    uint64_t max_query_memory;     /* of all questions to the store; 0: by the machine */
-    uint64_t max_heavy_memory;     /* for large profiles that are in work; 0: by the machine */
-    int report_cpu_time_s;         /* one report may compute so long */
-    int report_wait_s;             /* and wait so long for its turn */
-    uint64_t profile_cache_bytes;  /* decoded profiles kept for the next view; 0: by the machine */
-    uint64_t query_cache_bytes;    /* answers to questions kept for the same again */
-    uint64_t block_cache_bytes;    /* blocks of continuous profiles kept open */
+    uint64_t max_query_memory;     /* of all queries together; 0: depends on the host's memory */
+    uint64_t
+        max_heavy_memory;  /* for large profiles being processed; 0: depends on the host's memory */
+    int report_cpu_time_s; /* CPU time of one report */
+    int report_wait_s;     /* how long a report waits for a slot */
+    uint64_t profile_cache_bytes; /* cached decoded profiles; 0: depends on the host's memory */
+    uint64_t query_cache_bytes;   /* cached reports of queries */
+    uint64_t block_cache_bytes;   /* open blocks of continuous profiles */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */
@@ -106,10 +107,11 @@ void settings_fini(struct settings *settings);
 enum err_code settings_load(struct settings *settings, int argument_count, char *const *arguments,
                             bool *ret_wants_help, struct err *err) MUST_USE;
 
-/* One paragraph per knob, with default and environment name. */
+/* One paragraph per setting, with default and environment name. */
 void settings_print_help(FILE *file);
 
-/* How long an unfinished anonymous upload lasts since its last part: the shorter of both knobs. */
+/* How long an unfinished anonymous upload lasts after its last part: the shorter of both settings.
+ */
 static inline int64_t settings_anonymous_upload_lifetime_s(const struct settings *settings)
 {
     return settings->anonymous_upload_lifetime_s < settings->upload_lifetime_s
@@ -117,18 +119,16 @@ static inline int64_t settings_anonymous_upload_lifetime_s(const struct settings
                : settings->upload_lifetime_s;
 }
 
-/* Does the server ask debuginfod servers at all? */
+/* Whether the server contacts debuginfod servers at all. */
 bool settings_asks_debuginfod(const struct settings *settings);
 
-/*
- * All knobs as NAME=value texts for the environment of a child process, so that it need not read
+/* All settings as NAME=value texts for the environment of a child process, so that it need not read
  * file or flags again; a NULL-terminated array, freed with settings_free_environment. Variables of
- * the present environment that are not PERFOLIO_* are kept.
- */
+ * the present environment that are not PERFOLIO_* are kept. */
 char **settings_to_environment(const struct settings *settings);
 void settings_free_environment(char **environment);
 
-/* Replaces one text knob; value is copied. */
+/* Replaces one text setting; value is copied. */
 void settings_set_text(char **knob, const char *value);
 
 #endif

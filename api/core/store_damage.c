@@ -20,13 +20,13 @@ static const char *const problem_names[PROBLEM_COUNT] = {"damaged", "lost", "unr
 struct known_block {
     char key[OBJECT_KEY_MAX_BYTES + 1];
     int64_t logged_ns; /* at first and again after an hour */
-    int64_t met_ns;    /* by the last read */
+    int64_t met_ns;    /* the time of the last read */
 };
 
 struct store_damage_log {
     int64_t (*now_ns)(void);
     struct metric *reads[PROBLEM_COUNT];
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     struct known_block *blocks;
     size_t block_count;
 };
@@ -77,8 +77,7 @@ void store_damage_log_destroy(struct store_damage_log *log)
     mem_free(log);
 }
 
-/* The block of that key, else one that was not met for an hour, else a new one. NULL: all are used.
- */
+/* The entry for the key, or one that was not read for an hour, or a new one. NULL: all are used. */
 static struct known_block *find_block(struct store_damage_log *log, const char *key, int64_t now_ns)
 {
     struct known_block *unused = NULL;

@@ -1,5 +1,5 @@
 /*
- * version: of the server, and as what it speaks to others.
+ * version: the version of the server, and its User-Agent.
  */
 #ifndef API_CORE_VERSION_H
 #define API_CORE_VERSION_H

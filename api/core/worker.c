@@ -67,7 +67,7 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
     pool->tail = &pool->head;
     pool->max_queued = max_queued;
     pool->max_bytes = max_bytes;
-    /* Signals are for the main thread. */
+    /* Only the main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -75,7 +75,7 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
         int failure = pthread_create(&pool->threads[pool->thread_count], NULL, run_jobs, pool);
         assert(failure == 0 || pool->thread_count > 0);
         if (failure)
-            break; /* fewer threads still work */
+            break; /* the pool works with fewer threads */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return pool;
@@ -109,7 +109,7 @@ static void append(struct worker_pool *pool, struct worker_job *job)
 enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job, struct err *err)
 {
     pthread_mutex_lock(&pool->lock);
-    /* A job larger than the whole bound still runs when it is alone. */
+    /* A job larger than the whole bound still runs if it is alone. */
     bool is_full = pool->queued_count >= pool->max_queued ||
                    (pool->bytes > 0 && job->bytes > pool->max_bytes - pool->bytes) ||
                    pool->bytes > pool->max_bytes;

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Is it the file's fault, so that it would come to the same another time? */
+/* Whether the file caused the failure, so that a retry would fail in the same way. */
 static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
 {
     static const enum err_code codes[] = {ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE,
@@ -27,7 +27,7 @@ static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
     return job->try_count >= DEBUGINFO_BUILD_MAX_TRIES;
 }
 
-/* A transaction of the team in which the job ends, unless it is somebody else's by now. */
+/* Begins a transaction of the team that ends the job, unless another server has the job by now. */
 static enum err_code begin(struct server *server, const struct debuginfo_job *job,
                            struct pg_connection **ret_connection, struct arena *arena,
                            struct err *err)
@@ -63,7 +63,7 @@ static enum err_code store(struct server *server, const struct debuginfo_job *jo
     return pg_commit(connection, err);
 }
 
-/* The job goes on. Should it be another server's by now, its table is the better one and stays. */
+/* The job continues. If another server has it by now, that server's table is better and stays. */
 static enum err_code store_first_names(struct server *server, const struct debuginfo_job *job,
                                        const struct debuginfo_table *table, bool *ret_is_stored,
                                        struct arena *arena, struct err *err)
@@ -121,7 +121,7 @@ static enum err_code build(struct server *server, const struct debuginfo_job *jo
 {
     fd_auto input = -1;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
-    /* Servers are asked for nothing here: that goes with the need (api/debuginfo/fetch_job.c). */
+    /* No server is contacted here: that is done for the need (api/debuginfo/fetch_job.c). */
     const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
     enum err_code code = integrity_open_within(server, &job->object, wait_limit, &input, err);
     if (code)
@@ -132,7 +132,7 @@ static enum err_code build(struct server *server, const struct debuginfo_job *jo
     return debuginfo_builder_run(server, input, wait_limit, &reader, ret_report, err);
 }
 
-/* Who asks for the executable of a build id gets it, stripped as it may be. */
+/* Clients that request the executable of a build id get it, even if it is stripped. */
 static enum err_code keep_executable(struct server *server, const struct debuginfo_job *job,
                                      const char *reason, struct arena *arena, struct err *err)
 {
@@ -151,10 +151,8 @@ static enum err_code keep_executable(struct server *server, const struct debugin
     return pg_commit(connection, err);
 }
 
-/*
- * The reason stays; the bytes, of no use to anybody, go. A file that was damaged or lost in the
- * store gets version 0, so that the same file is accepted when it is uploaded again.
- */
+/* Keeps the reason and deletes the bytes, which are of no use. A file that was damaged or lost in
+ * the store gets version 0, so that the same file is accepted when it is uploaded again. */
 static enum err_code fail(struct server *server, const struct debuginfo_job *job,
                           const char *reason, bool is_damaged, struct arena *arena, struct err *err)
 {
@@ -188,7 +186,7 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
                               bool *ret_is_built, struct err *err)
 {
     *ret_is_built = false;
-    /* It was claimed so often without an end: whoever had it died. */
+    /* It was claimed too often without an end: each time the process died. */
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
         return fail(server, job, "the server stopped each time while it built the symbol table",
                     false, arena, err);

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Of processor time, where a tenth of one is usual; by the clock four times that. */
+/* CPU time, where a tenth of a second is usual; the limit of elapsed time is four times that. */
 enum { FIRST_NAMES_S = 5 };
 
 static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo_publish *publish,
@@ -30,7 +30,7 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
     return code;
 }
 
-/* Into a new file at *ret_output, which the caller closes. */
+/* Writes into a new file at *ret_output, which the caller closes. */
 static enum err_code build_into(int input, int shared, bool is_first_names,
                                 const struct wait_limit *wait_limit, int *ret_output,
                                 struct symbol_builder_report *ret_report, struct err *err)
@@ -48,7 +48,7 @@ static enum err_code build_into(int input, int shared, bool is_first_names,
     return symbol_builder_run(&options, ret_report, err);
 }
 
-/* What cannot be made with the shared file stays as it was made without. */
+/* If the table cannot be made with the shared file, the one made without it is kept. */
 static enum err_code build_with_shared(int input, const struct wait_limit *wait_limit,
                                        const struct debuginfo_reader *reader, int *output,
                                        struct symbol_builder_report *report, struct err *err)

@@ -25,10 +25,10 @@
 enum {
     LEASE_S = 60,
     RENEW_S = 15,
-    BUILD_LEASE_S = 300, /* more than both builders may take by the clock */
+    BUILD_LEASE_S = 300, /* more than both builders may take in elapsed time */
     POLL_S = 1,
     THREADS = 4,
-    TENANT_AT_ONCE = 2, /* a team's slow servers do not keep all threads from others */
+    TENANT_AT_ONCE = 2, /* so that a team's slow servers do not occupy all threads */
     HUNT_S = 600,       /* for one binary, whatever its servers do */
     SYMBOLS_ALONE_S = 86400,
     REASON_BYTES = 500
@@ -40,11 +40,11 @@ struct debuginfo_fetch {
     int thread_count;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    _Atomic int64_t last_tenant; /* whose turn was last */
+    _Atomic int64_t last_tenant; /* the tenant of the last claimed job */
     atomic_bool should_stop;
 };
 
-/* One binary whose debug file is asked for. */
+/* One binary whose debug file is being fetched. */
 struct hunt {
     struct debuginfo_fetch *fetch;
     struct arena *arena;
@@ -52,17 +52,17 @@ struct hunt {
     int64_t tenant_id;
     const char *build_id;
     const char *file;
-    unsigned try_count; /* before this one */
+    unsigned try_count; /* attempts before this one */
     int64_t renewed_ns;
     int64_t deadline_ns;
-    bool is_lost; /* the job is another server's by now */
+    bool is_lost; /* another server has the job by now */
     bool is_public;
     enum debuginfod_outcome outcome;
     int retry_after_s;
     char reason[REASON_BYTES];
     const struct debuginfo_upstreams *upstreams;
-    bool lacks_shared; /* names of what was found are in dwz's shared file, and what follows is why
-                        * it could not be had */
+    bool lacks_shared; /* some names of the file are in dwz's shared file, which was not available;
+                          the next members state why */
     enum debuginfod_outcome shared_outcome;
     char shared_reason[REASON_BYTES];
 };
@@ -74,9 +74,9 @@ static void report(const char *what, const struct err *err)
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
 
-/* ---- whose turn it is ---- */
+/* ---- choosing a job ---- */
 
-/* All teams of the public servers ask as one: their key has no team in it. */
+/* All teams of the public servers share a job: their key contains no team. */
 #define KEY_OF_NEED                                                                                \
     "'fetch ' || CASE WHEN p.mode = 'custom' THEN n.tenant_id::text ELSE 'public' END"             \
     " || ' ' || n.build_id"
@@ -96,8 +96,8 @@ static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connectio
         arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE));
 }
 
-/* The tenant's row comes first (api/identity/tenant.h); whose is being deleted has no job any more.
- */
+/* The tenant's row is locked first (api/identity/tenant.h); a tenant that is being deleted gets no
+ * job any more. */
 static enum err_code take_job(struct pg_connection *connection, const struct pg_result *due,
                               struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
@@ -117,8 +117,8 @@ static enum err_code take_job(struct pg_connection *connection, const struct pg_
         PG_TEXT(pg_get_text(due, 0, 1)), PG_I64(LEASE_S));
 }
 
-/* Whether it is due still: since find_due looked, another may have tried and ended its job. Now
- * that the job is this one's, nobody does. */
+/* Whether it is still due: another server may have fetched it and ended its job since find_due. Now
+ * that the job is this server's, no other can. */
 static enum err_code look_again(struct pg_connection *connection, const struct pg_result *due,
                                 struct arena *arena, bool *ret_is_due, struct err *err)
 {
@@ -131,7 +131,7 @@ static enum err_code look_again(struct pg_connection *connection, const struct p
     return code;
 }
 
-/* hunt->lease stays zeros when nothing is due. */
+/* hunt->lease stays zeroed if nothing is due. */
 static enum err_code claim(struct hunt *hunt, struct err *err)
 {
     struct debuginfo_fetch *fetch = hunt->fetch;
@@ -232,7 +232,7 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
     return code;
 }
 
-/* ---- asking ---- */
+/* ---- fetching ---- */
 
 static void count(const struct hunt *hunt, const char *name, const char *labels, const char *help,
                   int64_t amount)
@@ -240,7 +240,8 @@ static void count(const struct hunt *hunt, const char *name, const char *labels,
     metric_add(metrics_counter(hunt->fetch->server->metrics, name, labels, help), amount);
 }
 
-/* By what came of it, never by host: teams name theirs, and whom they ask is nobody else's. */
+/* Counts by result, never by host: teams name theirs, and other users of the metrics must not see
+ * them. */
 static void count_outcome(const struct hunt *hunt, bool is_given_up)
 {
     static const char *const outcomes[] = {[DEBUGINFOD_FOUND] = "found",
@@ -267,7 +268,7 @@ static void conclude(struct hunt *hunt, enum debuginfod_outcome outcome, const c
     snprintf(hunt->reason, sizeof(hunt->reason), "%s", reason);
 }
 
-/* Not this server and not this job, but the time for it. */
+/* Neither this server nor this job failed: the time of the fetch is over. */
 static bool is_out_of_time(const struct hunt *hunt)
 {
     return is_late(hunt) && !hunt->fetch->should_stop && !hunt->is_lost;
@@ -285,8 +286,8 @@ static void count_bytes(const struct hunt *hunt, uint64_t bytes)
           "Size of the debug files that debuginfod servers sent.", (int64_t)bytes);
 }
 
-/* Of all servers, whichever had the file that refers to it. That it is the right one is for the
- * builder to see. */
+/* Tries all servers, whichever had the file that refers to it. The builder checks that it is the
+ * right one. */
 static enum err_code find_shared(void *context, const char *build_id, int *ret_fd, struct err *err)
 {
     struct hunt *hunt = context;
@@ -329,11 +330,11 @@ static enum err_code build(struct hunt *hunt, int input, struct err *err)
     struct symbol_builder_report report;
     renew(hunt, BUILD_LEASE_S);
     conclude_shared(hunt, DEBUGINFOD_REFUSED,
-                    "its build id is not sent to public servers"); /* until it is asked for */
+                    "its build id is not sent to public servers"); /* until a request sets another reason */
     return debuginfo_builder_run(hunt->fetch->server, input, &wait_limit, &reader, &report, err);
 }
 
-/* Of servers from the first on; a file of no use is no reason not to ask the next. */
+/* Tries the servers in order; after a useless file the next one is tried. */
 static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *upstreams,
                          enum debuginfod_kind kind, struct err *err)
 {
@@ -375,7 +376,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
     return ERR_NONE;
 }
 
-/* The debug file; where nobody has it, the binary itself, which may have names of its own. */
+/* The debug file; if no server has it, the binary itself, which may have names of its own. */
 static enum err_code ask_for_both(struct hunt *hunt, const struct debuginfo_upstreams *upstreams,
                                   struct err *err)
 {
@@ -386,15 +387,15 @@ static enum err_code ask_for_both(struct hunt *hunt, const struct debuginfo_upst
     return ask(hunt, upstreams, DEBUGINFOD_EXECUTABLE, err);
 }
 
-/* ---- what came of it ---- */
+/* ---- storing the result ---- */
 
-/* Who shares the question shares the answer: the team, or all teams of the public servers. */
+/* Teams that share a fetch share its result: the team, or all teams of the public servers. */
 #define SHARERS                                                                                    \
     " build_id = $1 AND (tenant_id = $2 OR ($3 AND coalesce((SELECT mode FROM debuginfo_policy p"  \
     "  WHERE p.tenant_id = symbol_need.tenant_id), 'public') = 'public'))"
 
-/* A table of symbols alone does not end the need, but nobody is asked for better every hour; nor
- * does one that lacks dwz's shared file, which is asked for as what is not there. */
+/* A table of symbols only does not end the need, but is not retried every hour; nor does one
+ * without dwz's shared file, which is retried like a missing one. */
 static enum err_code settle_found(struct hunt *hunt, struct pg_connection *connection,
                                   struct err *err)
 {
@@ -479,7 +480,7 @@ static enum err_code run(struct hunt *hunt, struct err *err)
         return code;
     if (code == ERR_CANCELLED) {
         conclude(hunt, DEBUGINFOD_UNREACHABLE, "the debuginfod servers took too long");
-    } else if (code) { /* of this machine, or the team's quota */
+    } else if (code) { /* a failure of this host, or the team's quota */
         report("fetching debug files", err);
         conclude(hunt, DEBUGINFOD_UNREACHABLE,
                  code == ERR_QUOTA ? "the team's storage quota has no space for its symbol table"
@@ -490,7 +491,7 @@ static enum err_code run(struct hunt *hunt, struct err *err)
     return code;
 }
 
-/* By another server at once, or by this one after its next start. */
+/* Another server continues at once, or this one after its next start. */
 static void give_back(struct hunt *hunt)
 {
     struct err err;
@@ -499,7 +500,7 @@ static void give_back(struct hunt *hunt)
     if (!code)
         code = debuginfo_lease_end(connection, PG_NO_TENANT, &hunt->lease, hunt->arena, &err);
     if (code && code != ERR_CONFLICT)
-        report("giving back a fetch", &err); /* its lease ends by itself */
+        report("giving back a fetch", &err); /* the lease expires by itself */
 }
 
 static bool run_one(struct debuginfo_fetch *fetch)

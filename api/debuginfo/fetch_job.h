@@ -1,14 +1,13 @@
 /*
- * debuginfo_fetch: symbol tables of binaries that somebody wants names of (symbol_need), made of
- * what debuginfod servers have (api/debuginfo/upstreams.h says which).
+ * fetch_job: symbol tables of binaries whose names were requested (symbol_need), made from files of
+ * debuginfod servers (api/debuginfo/upstreams.h selects them).
  *
- * A few threads ask, of all servers at a database one for the same build id: the live job of it
- * (symbol_job, kind 'fetch') is there once, for as long as its lease is renewed. A team of the
- * public servers shares question and answer with all others of them. Teams take turns, and none has
- * all threads, since its servers may be slow on purpose; a question ends after ten minutes. What
- * comes is read by perfolio-symbolize in its sandbox; of a server that sent what is of no use the
- * next one is asked. What came of it stands in the need: a reason, and when it is asked for again
- * (lib/io/debuginfod_manners.h).
+ * A few threads fetch; of all servers at a database one fetches a build id: its live job
+ * (symbol_job, kind 'fetch') exists once, for as long as its lease is renewed. All teams that use
+ * the public servers share job and result. Teams take turns, and none occupies all threads, since
+ * its servers may be slow on purpose; a fetch ends after ten minutes. Received files are read by
+ * perfolio-symbolize in its sandbox; if a file is useless, the next server is tried. The result is
+ * stored in the need: a reason, and the time of the next attempt (lib/io/debuginfod_manners.h).
  */
 #ifndef API_DEBUGINFO_FETCH_JOB_H
 #define API_DEBUGINFO_FETCH_JOB_H
@@ -18,10 +17,10 @@
 struct debuginfo_fetch;
 struct server;
 
-/* *ret_fetch is NULL where the operator has nobody asked. */
+/* *ret_fetch is NULL if the operator has disabled fetching. */
 enum err_code debuginfo_fetch_start(struct server *server, struct debuginfo_fetch **ret_fetch,
                                     struct err *err) MUST_USE;
-/* Gives up what is being fetched. NULL is a no-op. */
+/* Aborts running fetches. NULL is a no-op. */
 void debuginfo_fetch_stop(struct debuginfo_fetch *fetch);
 
 #endif

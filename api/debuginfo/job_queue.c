@@ -17,7 +17,7 @@
 enum {
     LEASE_S = 60,
     RENEW_S = 15,
-    POLL_MS = 2000, /* for jobs that other servers' requests made, and retries */
+    POLL_MS = 2000, /* for jobs added by other servers, and retries */
     KEEPER_MS = 1000,
     RETRY_S = 20, /* doubled with each try */
     EXPIRE_S = 3600,
@@ -27,13 +27,13 @@ enum {
 struct debuginfo_jobs {
     struct server *server;
     pthread_t builder, keeper;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t wake;
     bool has_news;
-    struct debuginfo_lease lease; /* of what is being built; zeros: nothing is */
+    struct debuginfo_lease lease; /* of the running build; zeroed if there is none */
     int64_t renewed_ns;
-    int64_t last_tenant; /* whose turn was last; of the builder's thread */
-    int64_t expired_ns;  /* of the keeper's thread */
+    int64_t last_tenant; /* the tenant of the last job; used by the builder thread */
+    int64_t expired_ns;  /* used by the keeper thread */
     atomic_bool should_stop;
 };
 
@@ -44,7 +44,7 @@ static void report(const char *what, const struct err *err)
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
 
-/* False when it is time to end. */
+/* False if it is time to end. */
 static bool wait_for(struct debuginfo_jobs *jobs, int64_t duration_ms, bool ends_with_news)
 {
     struct timespec until;
@@ -105,7 +105,7 @@ static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
     return ERR_NONE;
 }
 
-/* Later, or, given up at the end of this server, by another one at once. */
+/* For a retry later or, when this server stops, for another one at once. */
 static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *job, bool is_given_up)
 {
     arena_auto arena = arena_create();
@@ -123,7 +123,7 @@ static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *jo
                                arena, NULL, &err, PG_I64(job->lease.job_id),
                                PG_I64(job->lease.fence), PG_I64(pause_s), PG_BOOL(is_given_up));
     if (code)
-        report("putting back a symbol table", &err); /* its lease ends by itself */
+        report("putting back a symbol table", &err); /* the lease expires by itself */
 }
 
 static void set_running(struct debuginfo_jobs *jobs, const struct debuginfo_job *job)
@@ -177,12 +177,12 @@ static void *builder_main(void *context)
     return NULL;
 }
 
-/* ---- keeping ---- */
+/* ---- the keeper thread ---- */
 
 static void renew_if_due(struct debuginfo_jobs *jobs)
 {
     struct err err;
-    bool is_ours; /* if not, the end of the job finds out */
+    bool is_ours; /* if not, the end of the job detects it */
     pthread_mutex_lock(&jobs->mutex);
     const int64_t now_ns = clock_monotonic_ns();
     const struct debuginfo_lease lease = jobs->lease;
@@ -194,7 +194,7 @@ static void renew_if_due(struct debuginfo_jobs *jobs)
         report("renewing the lease of a symbol table", &err);
 }
 
-/* What nobody asks for any more, and failures that nobody will come back to. */
+/* Deletes needs that are no longer requested, and old failures. */
 static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -216,7 +216,7 @@ static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
                            arena, NULL, err, PG_I64(KEEP_DAYS));
     if (code)
         return code;
-    /* Of servers that died, and nobody needs them any more. */
+    /* Jobs of servers that died, whose results are no longer needed. */
     return pg_query(connection, PG_NO_TENANT,
                     "DELETE FROM symbol_job WHERE ctid IN (SELECT ctid FROM symbol_job"
                     " WHERE kind = 'fetch' AND leased_until < now() - interval '1 hour'"

@@ -1,12 +1,12 @@
 /*
- * debuginfo_jobs: builds symbol tables of the debug files that teams sent, one after the other.
+ * job_queue: builds symbol tables of the debug files that teams sent, one after the other.
  *
  * Jobs are rows (symbol_job): of all servers at the database one has a job, for as long as it
  * renews its lease; a server that dies leaves the job to another after LEASE_S, and one that comes
- * back too late finds that the fence is no longer its own, and changes nothing. Teams take turns.
- * The file is read by perfolio-symbolize in its sandbox, never here: whatever becomes of that
- * process, the file gets a table or a reason. What fails by the file stays so until the builder is
- * a newer one; what fails by the machine is tried again.
+ * back too late finds that the fence has changed, and changes nothing. Teams take turns. The file
+ * is read by perfolio-symbolize in its sandbox, never here: whatever that process does, the file
+ * gets a table or a reason. A failure caused by the file is kept until the builder is a newer one;
+ * a failure of the host is retried.
  */
 #ifndef API_DEBUGINFO_JOB_QUEUE_H
 #define API_DEBUGINFO_JOB_QUEUE_H
@@ -16,12 +16,13 @@
 struct debuginfo_jobs;
 struct server;
 
-/* Starts two threads: one builds, one renews the lease and writes what symbol_tables_need noted. */
+/* Starts two threads: one builds, one renews the lease and writes the noted needs
+ * (symbol_tables_need). */
 enum err_code debuginfo_jobs_start(struct server *server, struct debuginfo_jobs **ret_jobs,
                                    struct err *err) MUST_USE;
-/* Gives up what is being built, which another server goes on with. NULL is a no-op. */
+/* Aborts the running build, which another server continues. NULL is a no-op. */
 void debuginfo_jobs_stop(struct debuginfo_jobs *jobs);
-/* There is a new job. NULL is a no-op. */
+/* Call it after adding a job. NULL is a no-op. */
 void debuginfo_jobs_wake(struct debuginfo_jobs *jobs);
 
 #endif

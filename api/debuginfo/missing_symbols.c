@@ -13,7 +13,8 @@
 
 enum {
     WAITING_MAX = 4096,
-    NOTED_SLOTS = 16384, /* what was written lately; two that meet in one are written oftener */
+    NOTED_SLOTS =
+        16384, /* binaries that were written lately; two that share a slot are written more often */
     NOTED_S = 300,
     TENANT_MAX = 10000, /* binaries of one team */
     FILE_BYTES = SYMBOL_TABLES_FILE_CHARACTERS,
@@ -53,7 +54,7 @@ void missing_symbols_destroy(struct missing_symbols *needs)
     mem_free(needs);
 }
 
-/* FNV-1a: whom it deceives misses a note for some minutes. */
+/* FNV-1a: a client that forces a collision only suppresses a note for some minutes. */
 static uint64_t hash_of(int64_t tenant_id, const char *id)
 {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id;
@@ -62,8 +63,8 @@ static uint64_t hash_of(int64_t tenant_id, const char *id)
     return hash ^ hash >> 32;
 }
 
-/* The last FILE_BYTES of a path, without a character that is cut and without what JSON texts of the
- * database may not hold. */
+/* The last FILE_BYTES of a path, without a truncated character and without what the database's JSON
+ * cannot contain. */
 static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
 {
     size_t skipped = file.size > FILE_BYTES ? file.size - FILE_BYTES : 0;
@@ -77,7 +78,7 @@ static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
     ret_file[size] = '\0';
 }
 
-/* Called locked. */
+/* Called with the lock held. */
 static void note(struct missing_symbols *needs, int64_t tenant_id, const char *id, struct span file,
                  int64_t now_ns)
 {
@@ -167,7 +168,8 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
 
 /* ---- status ---- */
 
-/* is_behind: who is told that it is there would take an answer without it for all there is. */
+/* is_behind: reporting it as ready would make the client take a response without it for complete.
+ */
 static void fill_status(const struct pg_result *rows, int row, bool is_behind,
                         struct symbol_tables_status *state)
 {
@@ -191,10 +193,11 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         return code;
     return pg_query_values(
         connection, tenant_id,
-        /* First names are names, but who waits is to see the lines that are being made. */
+        /* A table of names is usable, but a client that waits should get the lines that are being
+         * made. */
         "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working AND NOT t.is_lacking),"
         " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
-        /* What the table lacks, and, where servers are asked, what came of that. */
+        /* What the table lacks and, if servers are contacted, the result of that. */
         " CASE WHEN t.is_lacking THEN concat_ws('; ', t.lacks,"
         "   CASE WHEN n.next_try_at IS NOT NULL THEN nullif(n.reason, '') END)"
         "  WHEN EXISTS (SELECT FROM symbol_table d WHERE d.tenant_id = $1 AND d.build_id = a.b"

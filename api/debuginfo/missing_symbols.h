@@ -1,5 +1,6 @@
 /*
- * symbol_needs: what symbol_tables_need noted and has not written yet; for api/symbol_*.c.
+ * missing_symbols: the needs noted by symbol_tables_need that are not yet written; for
+ * symbol_tables.c.
  */
 #ifndef API_DEBUGINFO_MISSING_SYMBOLS_H
 #define API_DEBUGINFO_MISSING_SYMBOLS_H

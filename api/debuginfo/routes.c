@@ -25,7 +25,7 @@ enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBO
                                 struct err *err)
 {
     const struct span text = request->path_params[0];
-    /* Go's own text is longer in hexadecimal: only hexadecimal keeps its length. */
+    /* Go's own text is longer in hexadecimal: only a hexadecimal id keeps its length. */
     if (!symbol_tables_id(text, ret_id) || strlen(ret_id) != text.size)
         return err_set(err, ERR_INVALID,
                        "a build id is an even number of hexadecimal digits, at most %d",
@@ -33,14 +33,14 @@ enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBO
     return ERR_NONE;
 }
 
-/* ---- what there is ---- */
+/* ---- listing ---- */
 
 #define TABLE_COLUMNS                                                                              \
     "build_id, quality, functions, bytes, source, file, problem, broken_units,"                    \
     " builder_version, rfc3339(created_at), quality_rank, object_is_damaged(object_key)"
 #define TABLE_SELECT "SELECT " TABLE_COLUMNS " FROM symbol_table WHERE tenant_id = $1"
 
-/* Of both lists the first so many have all that the first so many of them together need. */
+/* The first N of both lists contain everything that the first N of the merged list need. */
 static const char list_select[] =
     "SELECT " TABLE_COLUMNS ", t.has_table, coalesce(files, 0), coalesce(file_bytes, 0) FROM"
     " (SELECT *, true AS has_table FROM symbol_table WHERE tenant_id = $1 AND build_id > $2"
@@ -141,7 +141,7 @@ static const char *state_name(enum symbol_tables_state state)
                                             : "missing";
 }
 
-/* Files first: of one that is built the table is there by then. */
+/* Files first: if one is built, its table exists by then. */
 static enum err_code read_own(struct request *request, const char *id, struct pg_result **ret_table,
                               struct pg_result **ret_files, struct err *err)
 {
@@ -162,10 +162,8 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
                            ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
 }
 
-/*
- * What is there is ready: the first look may find news of another server, pending because answers
- * were made without them; no answer from here on is older than they.
- */
+/* Reports as ready what exists: the first look may find a table of another server, pending because
+ * responses were made without it; no later response is older than that table. */
 static enum err_code read_state(struct request *request, const char *id,
                                 const struct symbol_tables_status **ret_state, struct err *err)
 {
@@ -179,7 +177,7 @@ static enum err_code read_state(struct request *request, const char *id,
     return code;
 }
 
-/* 200 for any build id: of one that nobody knows there is nothing but its state. */
+/* 200 for any build id: an unknown one only has a state. */
 static enum err_code show(struct request *request, struct response *response, struct err *err)
 {
     char id[SYMBOL_TABLES_ID_BYTES];
@@ -274,7 +272,7 @@ struct served {
     const char *etag;
 };
 
-/* Who asks for a debug file takes an executable that has debug information of its own, too. */
+/* A request for a debug file also gets an executable that has debug information of its own. */
 static enum err_code find_file(struct request *request, const char *id, const char *kind,
                                struct served *ret_file, struct err *err)
 {
@@ -306,11 +304,9 @@ static enum err_code find_file(struct request *request, const char *id, const ch
     return ERR_NONE;
 }
 
-/*
- * A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
+/* A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
  * compared before the first part is sent, and the result is kept for the parts that follow. Digests
- * of single pieces would need a column that grows with the file, for a read that happens once.
- */
+ * of single pieces would need a column that grows with the file, for a read that happens once. */
 static enum err_code check_response(struct request *request, struct response *response,
                                     const struct integrity_object *object, struct err *err)
 {

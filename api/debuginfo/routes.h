@@ -1,17 +1,18 @@
 /*
- * debuginfo: debug information of a team's binaries: sent, listed, deleted, and given to debuggers.
+ * routes: debug information of a team's binaries: upload, list, delete, and serve it to debuggers.
  *
  *   POST   /api/v1/debuginfo/{build id}/table        a symbol table that was built elsewhere
  *   POST   /api/v1/debuginfo/{build id}/debuginfo    a debug file; a job builds its table
  *   POST   /api/v1/debuginfo/{build id}/executable   the binary itself; the same
- *   GET    /api/v1/debuginfo                         what there is, by build id
+ *   GET    /api/v1/debuginfo                         the list, by build id
  *   GET    /api/v1/debuginfo/{build id}              one: table, files, what is missing
- *   DELETE /api/v1/debuginfo/{build id}              table and files
- *   GET    /buildid/{build id}/debuginfo|executable  as debuginfod has them, for gdb and perf
+ *   DELETE /api/v1/debuginfo/{build id}              deletes table and files
+ *   GET    /buildid/{build id}/debuginfo|executable  the debuginfod protocol, for gdb and perf
  *
- * The three that send take the bytes as body, or ?upload= with the id of an upload in parts
- * (UPLOAD_DEBUGINFO_PATH of api/upload/upload.h). Everything is of the asking team alone: what
- * others have cannot be told from what nobody has. The scope is debuginfo for all of them.
+ * The three uploads take the bytes as body, or ?upload= with the id of an upload in parts
+ * (UPLOAD_DEBUGINFO_PATH of api/upload/upload.h). All of them see only the data of the requesting
+ * team: build ids of other teams give the same responses as unknown ones. The scope is debuginfo
+ * for all of them.
  */
 #ifndef API_DEBUGINFO_ROUTES_H
 #define API_DEBUGINFO_ROUTES_H

@@ -24,14 +24,15 @@
 #include <unistd.h>
 
 enum {
-    GENERATION_SLOTS = 1024, /* of teams that ask; two that meet in one ask the database oftener */
+    GENERATION_SLOTS =
+        1024, /* of active teams; two that share a slot query the database more often */
     FOUND_MAX_BYTES = 8 << 20,
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
     DAMAGED_RETRY_S = 300,         /* a damaged object may be restored while the server runs */
-    LIGHT_UNPACK_BYTES = 16 << 20, /* what every thread may unpack at any time */
+    LIGHT_UNPACK_BYTES = 16 << 20, /* the size that each thread may unpack at any time */
 };
 
-/* What the database said of one team's build id in one generation. */
+/* The row for one team's build id in one generation. */
 struct found {
     char object_key[OBJECT_KEY_MAX_BYTES + 1]; /* "": no table */
     uint64_t bytes;
@@ -43,13 +44,13 @@ struct found {
 struct opened {
     char key[OBJECT_KEY_MAX_BYTES + 1];
     struct symbol_table *table; /* NULL: damaged or lost */
-    int64_t failed_ns;          /* then: when it was found to be so, monotonic */
+    int64_t failed_ns;          /* set when it failed, monotonic */
 };
 
 struct generation {
     int64_t tenant_id; /* 0: free */
     uint64_t number;
-    int64_t asked_ns; /* monotonic; 0: ask again */
+    int64_t asked_ns; /* monotonic; 0: query again */
 };
 
 struct symbol_tables {
@@ -58,7 +59,7 @@ struct symbol_tables {
     struct missing_symbols *needs;
     pthread_mutex_t mutex; /* guards generations */
     struct generation generations[GENERATION_SLOTS];
-    pthread_mutex_t unpacking; /* held while a table that is not light is unpacked */
+    pthread_mutex_t unpacking; /* held while a large table is unpacked */
 };
 
 static void destroy_found(void *value)
@@ -170,7 +171,7 @@ uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
     const bool is_fresh =
         slot->tenant_id == tenant_id && slot->asked_ns && now_ns - slot->asked_ns < CLOCK_NS_PER_S;
     if (!is_fresh && slot->tenant_id == tenant_id)
-        slot->asked_ns = now_ns; /* one asks, others go on with what was known */
+        slot->asked_ns = now_ns; /* one thread queries, others continue with the known number */
     pthread_mutex_unlock(&tables->mutex);
     if (is_fresh || ask_generation(server, tenant_id, &number, &ignored))
         return number;
@@ -220,7 +221,7 @@ struct search {
     const char *id;
 };
 
-/* ids are an array as PostgreSQL writes it: {…,…}. A row for each. */
+/* ids are an array in PostgreSQL's form: {…,…}. One row for each. */
 static enum err_code query_tables(struct server *server, int64_t tenant_id, struct span ids,
                                   struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
@@ -275,9 +276,8 @@ struct opening {
     struct integrity_object object;
 };
 
-/* One large table at a time, whoever asks. The budget for heavy work is not asked: whoever asks for
- * names may hold a place in it, and two of them could wait for each other. Who unpacks waits for
- * nobody. */
+/* One large table at a time. The memory gate is not used: a caller that needs names may hold a part
+ * of it, and two of them could wait for each other. The unpacking thread waits for nothing. */
 static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd, int table_fd,
                                     struct err *err)
 {
@@ -292,8 +292,8 @@ static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd
     return code;
 }
 
-/* Packed, as tables rest: made readable in a file of this server's that has no name, so that pages
- * which nobody reads need no memory. */
+/* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need
+ * no memory. */
 static enum err_code unpack(const struct opening *opening, int *fd, struct err *err)
 {
     char folder[PATH_MAX];
@@ -333,12 +333,12 @@ static enum err_code read_table(const struct opening *opening, struct symbol_tab
         code = symbol_table_open_fd(fd, ret_table, err);
     if (!code || code == ERR_IO)
         return code;
-    err->code = ERR_CORRUPT; /* bytes as they were stored, which cannot be read all the same */
+    err->code = ERR_CORRUPT; /* the bytes match the digest, but are not a valid table */
     integrity_report(opening->server, &opening->object, err);
     return ERR_CORRUPT;
 }
 
-/* Queries go on without the names of a table that is damaged or lost. */
+/* Queries continue without the names of a table that is damaged or lost. */
 static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     const struct opening *opening = context;
@@ -429,13 +429,13 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
     enum err_code code = ref_found(server, &search, key, ret_ref, err);
-    /* Replaced a moment ago, and this process has not heard yet. */
+    /* It was just replaced, and this process does not know yet. */
     if (code == ERR_NOT_FOUND)
         code = ref_found(server, &search, key, ret_ref, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 
-/* Appends those that are not known yet: {…,…}. Their number. */
+/* Appends the ids that are not cached yet: {…,…}. Returns their number. */
 static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint64_t generation,
                              const struct symbol_tables_binary *binaries, uint32_t count,
                              struct buf *ids)

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PACK_FACTOR = 9 }; /* memory to pack a table, by its bytes: of libjvm.so's 11 MiB, 92 */
+enum {
+    PACK_FACTOR = 9
+}; /* memory to pack a table, relative to its size: 92 MiB for libjvm.so's 11 */
 
 static enum err_code check_id(const struct debuginfo_table *table, struct err *err)
 {
@@ -40,13 +42,13 @@ static enum err_code read_sound(struct debuginfo_table *table, struct span bytes
     return code;
 }
 
-/* What a thread may take at any time needs no place. */
+/* The amount that each thread may use at any time needs no slot. */
 static uint64_t place_of(uint64_t bytes)
 {
     return bytes > MEMORY_GATE_LIGHT_PEAK ? bytes : 0;
 }
 
-/* What unpacks is sound: its facts alone are looked at. */
+/* A table that unpacks is valid, so only its facts are checked. */
 static enum err_code unpack(struct debuginfo_table *table, struct err *err)
 {
     struct symbol_table *opened;
@@ -103,8 +105,8 @@ static enum err_code pack(const struct debuginfo_table *table, struct buf *packe
     return code;
 }
 
-/* The form in which it rests: as it is where packing is not worth it, or where there is no memory
- * for it: nobody is refused for that, and no job fails. */
+/* Chooses the stored form: unpacked if packing does not pay or there is no memory for it, so that
+ * neither an upload nor a job fails for that. */
 static enum err_code choose_form(struct server *server, const struct debuginfo_table *table,
                                  struct buf *packed, struct span *ret_bytes, struct err *err)
 {
@@ -149,7 +151,7 @@ void debuginfo_discard(struct server *server, const char *object_key)
 static enum err_code find_old(struct pg_connection *connection, const struct debuginfo_table *table,
                               struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
-    /* First, since two who find none would both be the first. */
+    /* Locks the place first, since two that find no table would both insert one. */
     enum err_code code = pg_queue_values(
         connection, table->tenant_id,
         "SELECT pg_advisory_xact_lock(hashtextextended('symbol table ' || $1 || ' ' || $2, 0))",
@@ -169,8 +171,8 @@ static enum err_code find_old(struct pg_connection *connection, const struct deb
                            arena, ret_rows, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
 }
 
-/* A stripped file never hides a better one; of equals the later stays, unless an older builder made
- * it. One whose stored object is damaged or lost is replaced by any. */
+/* A stripped file never replaces a better one; of equal ones the later is kept, unless an older
+ * builder made it. A table whose stored object is damaged or lost is replaced by any. */
 static bool is_better(const struct pg_result *old, const struct debuginfo_table *table)
 {
     const int64_t rank = symbol_quality_rank(&table->facts), old_rank = pg_get_i64(old, 0, 0);
@@ -275,7 +277,7 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
     if (code)
         return code;
     code = keep(context, table, &is_stored, err);
-    /* After ERR_DATABASE it is not known whether a row names it: the sweep finds out. */
+    /* After ERR_DATABASE it is unknown whether a row names the object: the sweep decides. */
     if (code != ERR_DATABASE && !(is_stored && !code))
         debuginfo_discard(server, table->object_key);
     return code;

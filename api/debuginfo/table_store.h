@@ -1,6 +1,6 @@
 /*
- * debuginfo_table: symbol tables on their way in: looked at as hostile bytes, then put in the place
- * of a worse one. For api/debuginfo_*.c.
+ * table_store: incoming symbol tables: checks them as untrusted bytes and stores them in place of a
+ * worse one. For api/debuginfo/.
  */
 #ifndef API_DEBUGINFO_TABLE_STORE_H
 #define API_DEBUGINFO_TABLE_STORE_H
@@ -12,72 +12,71 @@
 struct json_response;
 struct pg_connection;
 
-/* Of a table as it is read: ten times that of a 230 MB debug file. It is in memory while it is
- * looked at. */
+/* The limit of an unpacked table: ten times that of a 230 MB debug file. It is in memory while it
+ * is checked. */
 #define DEBUGINFO_TABLE_MAX_BYTES (UINT64_C(512) << 20)
 
 enum { DEBUGINFO_KEY_BYTES = 40, DEBUGINFO_PROBLEM_CHARACTERS = 600 };
 
-/* Whose table: a team's number, or everybody's. */
+/* The owner of a table: a team's number, or this for a public one. */
 #define DEBUGINFO_PUBLIC INT64_C(0)
 
 struct debuginfo_table {
     int64_t tenant_id;   /* or DEBUGINFO_PUBLIC */
-    const char *id;      /* the build id, as symbol_tables_id makes it */
+    const char *id;      /* the build id, in the form of symbol_tables_id */
     const char *source;  /* "table", "file", "upstream" */
-    const char *file;    /* as who gave it called it; may be "" */
+    const char *file;    /* the name given by its source; may be "" */
     const char *problem; /* what the builder left out; may be "" */
-    struct span bytes;   /* as it is read, or packed (lib/symbols/symbol_pack.h) */
-    bool is_short_lived; /* a better one follows within seconds: it rests as it is */
-    /* Filled by debuginfo_table_read and debuginfo_table_put. */
+    struct span bytes;   /* unpacked, or packed (lib/symbols/symbol_pack.h) */
+    bool is_short_lived; /* a better one follows within seconds, so it is not packed */
+    /* Set by debuginfo_table_read and debuginfo_table_put. */
     struct symbol_table_facts facts;
     uint32_t functions;
     int64_t stored_bytes;
-    uint8_t sha256[DIGEST_BYTES]; /* of what is stored */
+    uint8_t sha256[DIGEST_BYTES]; /* of the stored bytes */
     char object_key[DEBUGINFO_KEY_BYTES];
 };
 
 /*
- * Reads all of table->bytes and fills facts; what a large one takes for that, packed, is a place in
- * the budget for heavy work, of which the caller holds none. Handles: ERR_INVALID (no sound table,
- * or one of another build id; the message is for people), ERR_UNSUPPORTED (of a newer version),
+ * Reads all of table->bytes and fills facts. For a large packed table it takes memory from the
+ * memory gate, of which the caller must hold none. Handles: ERR_INVALID (not a valid table, or one
+ * of another build id; the message is for people), ERR_UNSUPPORTED (of a newer version),
  * ERR_TOO_LARGE, ERR_BUSY.
  */
 enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table *table,
                                    struct err *err) MUST_USE;
 
-/* Writes its object, which is nobody's until debuginfo_table_store: packed, where the budget has
- * room for that, now or in MEMORY_GATE_WAIT_S. The caller holds no place in it. Handles what
+/* Writes its object, which has no row until debuginfo_table_store: packed, if the memory gate has
+ * room for that within MEMORY_GATE_WAIT_S. The caller must hold nothing of the gate. Handles what
  * object_put does. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
 
 /*
- * In a transaction that the caller began, of the team as perfolio_server, or of everybody's as
- * perfolio_jobs: the table takes the place of one that is not better, and a team is charged for it;
- * *ret_is_stored tells. Otherwise the object is to be thrown away (debuginfo_discard), as when the
- * transaction fails. Handles what pg_query and quota_charge_tenant do.
+ * In a transaction of the caller, for the team as perfolio_server, or for a public table as
+ * perfolio_jobs: the table replaces one that is not better, and a team is charged for it;
+ * *ret_is_stored is the result. If it is not stored or the transaction fails, the caller deletes
+ * the object (debuginfo_discard). Handles what pg_query and quota_charge_tenant do.
  */
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
                                     const struct debuginfo_table *table, struct arena *arena,
                                     bool *ret_is_stored, struct err *err) MUST_USE;
 
-/* debuginfo_table_store in a transaction of its own, with what else belongs into it. */
+/* Runs debuginfo_table_store in a transaction of its own, with the statements that belong into it.
+ */
 typedef enum err_code debuginfo_table_keep(void *context, const struct debuginfo_table *table,
                                            bool *ret_is_stored, struct err *err);
 
-/*
- * What was built: read, its object put, kept by keep, and the object thrown away where it has no
- * row. Handles what debuginfo_table_read, object_put and keep do.
- */
+/* Publishes a built table: reads it, puts its object, calls keep, and deletes the object if it has
+ * no row. Handles what debuginfo_table_read, object_put and keep do. */
 enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_table *table,
                                       debuginfo_table_keep *keep, void *context,
                                       struct err *err) MUST_USE;
 
-/* An object that no row names; what cannot be deleted now is swept later. */
+/* Deletes an object that no row names; if that fails, it is swept later. */
 void debuginfo_discard(struct server *server, const char *object_key);
 
-/* "quality": ["dwarf", "lines", …] of the bits of enum symbol_quality. */
+/* Writes "quality": ["dwarf", "lines", …] for the bits of enum symbol_quality. */
 void debuginfo_write_quality(struct json_response *answer, uint32_t quality);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is sent: symbol tables, debug files and executables. */
+/* Receives symbol tables, debug files and executables. */
 #include "api/core/server.h"
 #include "api/debuginfo/job_queue.h"
 #include "api/debuginfo/routes.h"
@@ -76,7 +76,7 @@ static enum err_code read_incoming(struct request *request, const char *kind,
                                 : quota_take_upload(request, (uint64_t)incoming->bytes, err);
 }
 
-/* The bytes become an object, which is nobody's yet. */
+/* Makes the bytes an object, which has no row yet. */
 static enum err_code put_object(struct request *request, struct incoming *incoming,
                                 const char *folder, struct err *err)
 {
@@ -89,7 +89,7 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
     return object_put(request->server->objects, incoming->object_key, request->body, err);
 }
 
-/* It may have been refused before anything was put. */
+/* It may have failed before anything was put. */
 static void give_up(struct request *request, const struct incoming *incoming)
 {
     if (incoming->object_key[0])
@@ -98,7 +98,7 @@ static void give_up(struct request *request, const struct incoming *incoming)
         upload_unclaim(request, &incoming->upload);
 }
 
-/* The upload in parts ends; what it was charged is given back, or stays with what it became. */
+/* Ends the upload in parts; its charge is given back, or kept for the result. */
 static enum err_code end_upload(struct request *request, struct pg_connection *connection,
                                 const struct incoming *incoming, bool is_charge_kept,
                                 struct err *err)
@@ -155,7 +155,7 @@ static enum err_code answer_table(struct request *request, const struct incoming
     json_response_init(&answer);
     json_response_open(&answer, NULL, '{');
     json_response_text(&answer, "build_id", incoming->id);
-    json_response_bool(&answer, "is_stored", is_stored); /* false: there is one that is not worse */
+    json_response_bool(&answer, "is_stored", is_stored); /* false: the existing one is not worse */
     debuginfo_write_quality(&answer, table->facts.quality);
     json_response_i64(&answer, "functions", table->functions);
     json_response_i64(&answer, "bytes", table->stored_bytes);
@@ -163,8 +163,8 @@ static enum err_code answer_table(struct request *request, const struct incoming
     return json_response_send(&answer, request, response, is_stored ? 201 : 200, err);
 }
 
-/* Parts that were joined are an object already, which stays where it is packed; everything else
- * becomes one now. */
+/* Joined parts are an object already, which is kept if it is packed; everything else is written as
+ * a new object. */
 static enum err_code put_table(struct request *request, struct incoming *incoming,
                                struct debuginfo_table *table, struct err *err)
 {
@@ -240,11 +240,9 @@ enum err_code debuginfo_post_table(struct request *request, struct response *res
 
 /* ---- debug files and executables ---- */
 
-/*
- * The same bytes came before: what became of them is known, and these are not needed, unless those
- * that were stored are damaged or lost. Then these take their place, and the charge of the old ones
- * is given back.
- */
+/* If the same bytes were sent before, their result is known and these are not needed, unless the
+ * stored ones are damaged or lost. Then these replace them, and the charge of the old ones is given
+ * back. */
 static enum err_code find_same(struct request *request, struct pg_connection *connection,
                                const struct incoming *incoming, bool *ret_is_known,
                                const char **ret_state, struct err *err)

@@ -25,7 +25,7 @@ enum {
 
 /* ---- the operator's settings ---- */
 
-/* The words of a text with commas or spaces between them, at most max of them. */
+/* The words of a text, separated by commas or spaces, at most max of them. */
 static size_t split_words(struct arena *arena, const char *text, const char **ret_words, size_t max)
 {
     size_t count = 0;
@@ -134,7 +134,7 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
     return ERR_NONE;
 }
 
-/* ---- what there is ---- */
+/* ---- reading ---- */
 
 static void write_urls(struct json_response *answer, const struct pg_result *rows)
 {
@@ -162,7 +162,7 @@ static void write_public(struct json_response *answer, const struct request *req
     json_response_close(answer, ']');
 }
 
-/* Ends the transaction. */
+/* Also ends the transaction. */
 static enum err_code send_policy(struct pg_connection *connection, struct request *request,
                                  struct response *response, struct err *err)
 {
@@ -213,12 +213,12 @@ static enum err_code get_upstreams(struct request *request, struct response *res
     return send_policy(connection, request, response, err);
 }
 
-/* ---- set ---- */
+/* ---- changing ---- */
 
 struct wish_upstream {
     const char *url;
     const char *auth;
-    bool keeps_auth; /* of the same URL before */
+    bool keeps_auth; /* keep the stored one of the same URL */
 };
 
 struct wish {
@@ -289,8 +289,8 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
     return check_distinct(wish, err);
 }
 
-/* Those that are named no more go, with their headers; of the others a header stays that nobody
- * replaced. */
+/* Deletes the servers that are no longer listed, with their headers; of the others a header is kept
+ * unless it is replaced. */
 static enum err_code put_upstreams(struct pg_connection *connection, struct request *request,
                                    const struct wish *wish, struct err *err)
 {
@@ -306,7 +306,7 @@ static enum err_code put_upstreams(struct pg_connection *connection, struct requ
                                " DO UPDATE SET position = excluded.position",
                                request->arena, err, PG_I64(tenant_id), PG_TEXT(upstream->url),
                                PG_I64((int64_t)i));
-        /* A statement of its own: "excluded.auth" would have to be readable. */
+        /* A separate statement: "excluded.auth" would have to be readable. */
         if (!code && !upstream->keeps_auth)
             code = pg_queue_values(
                 connection, tenant_id,
@@ -321,7 +321,7 @@ static enum err_code put_upstreams(struct pg_connection *connection, struct requ
                                   request->arena, err, PG_I64(tenant_id));
 }
 
-/* Whoever is asked from now on may know what the others did not. */
+/* The new servers may have what the old ones did not. */
 static enum err_code ask_again(struct pg_connection *connection, struct request *request,
                                const char *build_id, struct pg_result **ret_rows, struct err *err)
 {
@@ -390,7 +390,7 @@ static enum err_code put_upstreams_route(struct request *request, struct respons
     return send_policy(connection, request, response, err);
 }
 
-/* ---- now instead of later ---- */
+/* ---- retrying now ---- */
 
 static enum err_code retry(struct request *request, struct response *response, struct err *err)
 {

@@ -15,10 +15,10 @@ struct access_log {
     pthread_cond_t has_lines;
     struct buf waiting;
     int64_t dropped_count;
-    int next_fd; /* >= 0: the writer goes on with this one */
+    int next_fd; /* >= 0: the writer continues with this one */
     bool is_ending;
     char *path;
-    int fd; /* the writer's */
+    int fd; /* for the writer only */
     pthread_t writer;
 };
 
@@ -63,7 +63,7 @@ static void *write_lines(void *argument)
         int next_fd = log->next_fd;
         log->next_fd = -1;
         pthread_mutex_unlock(&log->lock);
-        if (next_fd >= 0) { /* first: what was appended after the reopen belongs there */
+        if (next_fd >= 0) { /* first: lines appended after the reopen belong there */
             close(log->fd);
             log->fd = next_fd;
         }

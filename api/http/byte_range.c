@@ -16,7 +16,7 @@ static bool read_number(struct span text, uint64_t *ret_number)
     return text.size > 0 && span_parse_u64(text, ret_number);
 }
 
-/* "-100": the last so many. */
+/* "-100": the last 100 bytes. */
 static enum byte_range_kind read_suffix(struct span text, uint64_t file_bytes,
                                         struct byte_range *ret_range)
 {
@@ -51,7 +51,7 @@ enum byte_range_kind byte_range_read(struct span field, uint64_t file_bytes,
     return BYTE_RANGE_PART;
 }
 
-/* Of a version that the client has parts of already; a date is none that is known here. */
+/* Whether If-Range names this version; dates are not supported. */
 static bool is_of_this_version(const struct request *request, const char *etag)
 {
     const struct span wanted = span_trim(request_field(request, "if-range"));

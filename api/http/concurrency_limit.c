@@ -8,14 +8,14 @@
 #include <string.h>
 
 struct concurrency_limit {
-    pthread_mutex_t mutex; /* guards what follows and the fields of all turns that are in a list */
+    pthread_mutex_t mutex; /* guards the members below, and the fields of all slots in a list */
     int max_held;
     int max_held_of_one;
     int max_waiting;
     int held_count;
     int waiting_count;
     struct concurrency_slot *held;
-    struct concurrency_slot *waiting; /* who came first is first */
+    struct concurrency_slot *waiting; /* in order of arrival */
 };
 
 struct concurrency_limit *concurrency_limit_create(int worker_count, int max_waiting)
@@ -47,7 +47,7 @@ static int count_source(const struct concurrency_slot *list, const char *source)
     return count;
 }
 
-/* Called locked. Few are held, so that looking through them costs little. */
+/* Called with the lock held. Few slots are held, so a scan is cheap. */
 static bool is_free(const struct concurrency_limit *concurrency,
                     const struct concurrency_slot *wanted)
 {
@@ -72,7 +72,7 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency,
                             struct concurrency_slot *concurrency_slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
-    /* A place that is free while some wait is not for them: they wait for another share's. */
+    /* A free place while others wait is not for them: they wait for another key. */
     if (!concurrency_slot->is_held && is_free(concurrency, concurrency_slot))
         hold(concurrency, concurrency_slot);
     bool is_held = concurrency_slot->is_held;
@@ -80,8 +80,8 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency,
     return is_held;
 }
 
-/* Called locked. One share's readers leave room in the list for those of others, as does a source.
- */
+/* Called with the lock held. The readers of one share, and one source, leave room in the list for
+ * others. */
 static bool is_crowded(const struct concurrency_limit *concurrency,
                        const struct concurrency_slot *wanted)
 {
@@ -118,7 +118,7 @@ concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
     return outcome;
 }
 
-/* Called locked: takes the turn that *place points to out of the list. */
+/* Called with the lock held: removes the slot that *place points to from the list. */
 static struct concurrency_slot *unlink_waiting(struct concurrency_limit *concurrency,
                                                struct concurrency_slot **place)
 {
@@ -145,7 +145,7 @@ bool concurrency_limit_leave(struct concurrency_limit *concurrency,
     return has_left;
 }
 
-/* Hands what is free to the first who may have it; NULL: nobody. */
+/* Passes a free place to the first waiting slot that may have it; NULL if there is none. */
 static struct concurrency_slot *hand_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
@@ -172,7 +172,7 @@ void concurrency_limit_give(struct concurrency_limit *concurrency,
     concurrency_slot->is_held = false;
     concurrency->held_count--;
     pthread_mutex_unlock(&concurrency->mutex);
-    /* One may have waited for the key and another for the source. */
+    /* One slot may have waited for the key and another for the source. */
     for (struct concurrency_slot *woken; (woken = hand_on(concurrency));)
         woken->wake(woken);
 }

@@ -65,7 +65,7 @@ bool json_body_is_null(const struct json_body *body, const char *name)
     return json_is_null(json_object_get(body->object, name));
 }
 
-/* The value, NULL when absent or null. */
+/* The value; NULL if absent or null. */
 static const json_t *get_value(const struct json_body *body, const char *name)
 {
     const json_t *value = json_object_get(body->object, name);

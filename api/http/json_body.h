@@ -1,8 +1,8 @@
 /*
  * json_body: reads a request's JSON object, field by field, with errors that name the field.
  *
- * Fields that are not known are refused, so that typing errors show. Texts live in the request's
- * arena as does the parsed document.
+ * Unknown fields are refused, so that typing errors are noticed. Texts and the parsed document live
+ * in the request's arena.
  */
 #ifndef API_HTTP_JSON_BODY_H
 #define API_HTTP_JSON_BODY_H
@@ -20,7 +20,7 @@ struct json_body;
 /* known is NULL-terminated. An empty body reads as {}. Handles: ERR_INVALID. */
 enum err_code json_body_parse(struct request *request, const char *const *known,
                               struct json_body **ret_body, struct err *err) MUST_USE;
-/* Is the field there (null counts as there)? */
+/* Whether the field is present (null counts as present). */
 bool json_body_has(const struct json_body *body, const char *name);
 bool json_body_is_null(const struct json_body *body, const char *name);
 /* A text of min_bytes to max_bytes, NUL-terminated and without NUL inside; absent or null reads as

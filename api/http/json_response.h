@@ -1,5 +1,5 @@
 /*
- * answer: JSON answers made of database rows, member by member.
+ * json_response: JSON responses made of database rows, member by member.
  *
  * Members write their own comma: json_response_open starts an object or array element,
  * json_response_close ends it. Names are literals and are not escaped; values are.
@@ -44,13 +44,13 @@ void json_response_cell_text(struct json_response *answer, const char *name,
 void json_response_cell_i64(struct json_response *answer, const char *name,
                             const struct pg_result *result, int row, int column);
 
-/* Sends what was written, with Cache-Control: no-store, since all of it is somebody's own. */
+/* Sends the JSON, with Cache-Control: no-store, since it belongs to one user or team. */
 enum err_code json_response_send(struct json_response *answer, struct request *request,
                                  struct response *response, int status, struct err *err) MUST_USE;
-/* 204. */
+/* Responds with 204. */
 enum err_code json_response_nothing(struct request *request, struct response *response);
 
-/* The whole number that path parameter n holds. Handles: ERR_NOT_FOUND when it is none. */
+/* The whole number in path parameter n. Handles: ERR_NOT_FOUND if it is not a number. */
 enum err_code json_response_path_id(const struct request *request, int n, int64_t *ret_id,
                                     struct err *err) MUST_USE;
 

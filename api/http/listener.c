@@ -56,7 +56,7 @@ static bool is_any(struct span host)
     return true;
 }
 
-/* Is it a socket of ours that has the address already? */
+/* Whether one of our sockets has the address already. */
 static bool is_taken_by(const int *fds, int fd_count, const struct addrinfo *address)
 {
     struct span host = host_of(address->ai_addr);
@@ -137,7 +137,7 @@ struct opening {
     int port; /* 0 until the kernel has chosen */
 };
 
-/* Addresses that this machine does not have (::1 where IPv6 is off) are passed over. */
+/* Skips addresses that this host does not have (::1 where IPv6 is off). */
 static enum err_code open_name(struct opening *opening, const char *name, struct err *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};

@@ -1,5 +1,5 @@
 /*
- * listener: sockets that are bound and listening, made before rights are dropped.
+ * listener: sockets that are bound and listening, made before privileges are dropped.
  */
 #ifndef API_HTTP_LISTENER_H
 #define API_HTTP_LISTENER_H
@@ -13,11 +13,11 @@ enum err_code listener_split(const char *address, char ret_host[LISTENER_HOST_BY
                              struct err *err) MUST_USE;
 
 /*
- * Binds every address that host has ("localhost" is 127.0.0.1 and ::1, whatever /etc/hosts says)
- * and appends the sockets to fds (close-on-exec, not blocking). Port 0 lets the kernel choose one;
- * *ret_port tells it. Handles: ERR_CONFLICT (in use, by another program or by one of fds: the
- * message says which), ERR_INVALID (no such host or address here), ERR_FORBIDDEN (a port below 1024
- * without the right).
+ * Binds every address of host ("localhost" is 127.0.0.1 and ::1, whatever /etc/hosts contains) and
+ * appends the sockets to fds (close-on-exec, non-blocking). With port 0 the kernel chooses one;
+ * *ret_port is the chosen port. Handles: ERR_CONFLICT (in use, by another program or by one of fds:
+ * the message states which), ERR_INVALID (no such host or address here), ERR_FORBIDDEN (a port
+ * below 1024 without the privilege).
  */
 enum err_code listener_open(const char *address, int *fds, int max_fds, int *fd_count,
                             int *ret_port, struct err *err) MUST_USE;

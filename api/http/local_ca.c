@@ -23,7 +23,7 @@ static bool is_loopback(const char *host)
     return strcasecmp(host, "localhost") == 0 || strcmp(host, "::1") == 0;
 }
 
-/* False for what is not "https://host[:port]": this server speaks nothing else. */
+/* False unless url is "https://host[:port]": this server speaks nothing else. */
 static bool split_public_url(const char *url, char ret_host[LISTENER_HOST_BYTES], int *ret_port)
 {
     static const char scheme[] = "https://";
@@ -42,10 +42,9 @@ static bool split_public_url(const char *url, char ret_host[LISTENER_HOST_BYTES]
     return !listener_split(address, ret_host, ret_port, &err);
 }
 
-/*
- * Does the public URL lead to a listener of ours, as far as the settings tell? One at another port,
- * or one that only this machine reaches while the name is for others, has something before it that
- * ends TLS. A port that the kernel chooses (0) is behind nothing that had to know it.
+/* Whether the public URL leads to a listener of ours, as far as the settings show. If its port is
+ * another, or only this host can reach the listener while the name is public, a proxy before it
+ * ends TLS. A port that the kernel chooses (0) is not behind a proxy, which would have to know it.
  */
 static bool is_public_url_ours(const struct settings *settings)
 {

@@ -1,5 +1,5 @@
 /*
- * method: the methods of HTTP that routes have. Threads: any.
+ * method: the HTTP methods that routes have. Threads: any.
  */
 #ifndef API_HTTP_METHOD_H
 #define API_HTTP_METHOD_H

@@ -1,6 +1,6 @@
 /*
- * principal: who asks. Filled by api/identity/auth.c before a handler runs, from a bearer token or
- * a browser session; read by every check of rights.
+ * principal: who sends the request. Filled by api/identity/auth.c before a handler runs, from a
+ * bearer token or a browser session; read by every access check.
  */
 #ifndef API_HTTP_PRINCIPAL_H
 #define API_HTTP_PRINCIPAL_H
@@ -12,7 +12,7 @@
 
 enum principal_kind { PRINCIPAL_ANONYMOUS, PRINCIPAL_TOKEN, PRINCIPAL_USER };
 
-/* Ordered: a higher role may do all that a lower one may. */
+/* Ordered: a higher role may do everything that a lower one may. */
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_MEMBER, ROLE_OWNER };
 
 /* What a token may do; a user's role maps to scopes too (auth_role_scopes). */
@@ -23,7 +23,7 @@ enum scope {
     SCOPE_DEBUGINFO = 1 << 3,
     SCOPE_ADMIN = 1 << 4, /* users, tokens, settings of the own tenant */
     SCOPE_OPERATOR =
-        1 << 5, /* the whole server: tenants, reports, takedown; never given by the API */
+        1 << 5, /* the whole server: tenants, reports, takedown; never granted through the API */
 };
 
 /* Tenants that migrations create. */
@@ -44,11 +44,11 @@ static inline bool principal_has(const struct principal *principal, unsigned sco
     return (principal->scopes & scopes) == scopes;
 }
 
-/* The scope of a name; 0: there is none of that name. */
+/* The scope of a name; 0 if no scope has that name. */
 unsigned principal_parse_scope(struct span name);
 /* Appends the names as a JSON list. */
 void principal_append_scopes(struct buf *buf, unsigned scopes);
-/* The name of the first of these scopes in the order of the enumeration; NULL: there is none. */
+/* The name of the first of these scopes in the order of the enumeration; NULL if there is none. */
 const char *principal_first_scope(unsigned scopes);
 
 #endif

@@ -116,7 +116,7 @@ enum err_code problem_find(struct span name)
     return ERR_NONE;
 }
 
-/* What cannot be read now cannot be read later: one damaged object is no matter of waiting. */
+/* An object that is unreadable now will be unreadable later, so waiting does not help: not 503. */
 static int status_of(const struct err *err)
 {
     return err->code == ERR_IO && err->is_unreadable ? 500 : problem_status(err->code);
@@ -185,7 +185,7 @@ void problem_respond(struct request *request, struct response *response, int sta
     buf_auto buf;
     buf_init(&buf, PROBLEM_MAX_BYTES);
     write_document(request, status, err, &buf);
-    if (buf_failed(&buf)) { /* a very long path: leave it out */
+    if (buf_failed(&buf)) { /* a very long path is left out */
         struct request short_request = *request;
         short_request.path = (struct span){0};
         buf_clear(&buf);

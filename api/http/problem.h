@@ -1,40 +1,42 @@
 /*
- * problem: errors as HTTP answers: RFC 9457 application/problem+json.
+ * problem: errors as HTTP responses: RFC 9457 application/problem+json.
  *
  * The one table from err_code to HTTP status. A document looks like
  *   {"type":"/problems/too-large","title":"Too large","status":413,
  *    "detail":"the body is 9000000 bytes, …","instance":"/api/v1/shares","request_id":"…"}
- * type ends with err_code_name() and has a page of that path. Inner failures (database, disk, our
- * own mistakes) show a general sentence; their own text goes to the log only, with the request id.
+ * type ends with err_code_name() and has a page of that path. For internal failures (database,
+ * disk, our own bugs) detail is a general sentence; their own text goes to the log only, with the
+ * request id.
  */
 #ifndef API_HTTP_PROBLEM_H
 #define API_HTTP_PROBLEM_H
 
 #include "api/http/request.h"
 
-/* 400 for ERR_INVALID and so on; 500 for what has no better one. */
+/* 400 for ERR_INVALID and so on; 500 for codes without a better one. */
 int problem_status(enum err_code code);
 /* "Not found"; the short name of a kind of problem. */
 const char *problem_title(enum err_code code);
-/* One sentence that explains the kind, for the page /problems/<name>. */
+/* One sentence that explains the problem, for the page /problems/<name>. */
 const char *problem_explanation(enum err_code code);
-/* ERR_NONE when no problem has that name. */
+/* ERR_NONE if no problem has that name. */
 enum err_code problem_find(struct span name);
-/* True for failures whose text is for the log, not for the client. */
+/* Whether the text of a failure is for the log, not for the client. */
 bool problem_is_internal(enum err_code code);
 
-/* Replaces what response holds by the document for err (and Retry-After, WWW-Authenticate, Allow
- * where they belong); status 0 takes that of the code. */
+/* Replaces the content of response by the document for err (with Retry-After, WWW-Authenticate and
+ * Allow where they apply); status 0 selects that of the code. */
 void problem_respond(struct request *request, struct response *response, int status,
                      const struct err *err);
 
-/* What the client may read of err: err_public_text, or a general sentence for inner failures. */
+/* The text of err that the client may read: err_public_text, or a general sentence for internal
+ * failures. */
 const char *problem_text(const struct err *err);
-/* As problem_respond, with a body of another protocol, which is copied. */
+/* As problem_respond, with a body in the format of another protocol; the body is copied. */
 void problem_respond_as(struct request *request, struct response *response, int status,
                         const struct err *err, const char *content_type, struct span body);
 
-/* Every problem that is answered stands in the log, under the id that its reader was given. */
+/* Logs the problem that is sent, under the request id that the client gets. */
 void problem_log(const struct request *request, int status, const struct err *err);
 
 #endif

@@ -21,12 +21,12 @@ struct kind_rule {
     int first_wait_s;  /* doubled by each further failure */
     int longest_wait_s;
     int forget_s;        /* without a failure */
-    const char *message; /* says what is limited */
+    const char *message; /* states what is limited */
 };
 
-/* Failures are never counted for an account or share as a whole, whose owner anybody could lock out
- * then (api/identity/password_attempt.h). 404s are forgiven widely, since one old page may hold
- * many dead links. */
+/* Failures are never counted for an account or share as a whole: anyone could lock its owner out
+ * (api/identity/password_attempt.h). 404s have generous limits, since one old page may contain many
+ * dead links. */
 static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SIGN_IN_ADDRESS] = {true, 20, 1, 3600, 7200,
                                "Too many failed sign-ins from your address"},
@@ -70,8 +70,8 @@ static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
 struct entry {
     uint8_t fingerprint[FINGERPRINT_BYTES];
     int64_t used_ns;    /* 0: the entry is free */
-    int64_t blocked_ns; /* failures: until when */
-    double amount;      /* rates: events in the bucket now; failures: their count */
+    int64_t blocked_ns; /* for failures: until when attempts are refused */
+    double amount;      /* for rates: events in the bucket now; for failures: their count */
 };
 static_assert(sizeof(struct entry) == 40, "limiter.h states it");
 
@@ -87,7 +87,7 @@ struct rate_limiter {
     uint32_t bucket_count; /* of BUCKET_WAYS entries */
     int64_t (*now_ns)(void);
     uint8_t secret[DIGEST_BYTES];
-    pthread_mutex_t locks[LOCK_COUNT]; /* of buckets, by number */
+    pthread_mutex_t locks[LOCK_COUNT]; /* for the buckets, by number */
     struct slot slots[LIMIT_SLOT_COUNT];
 };
 
@@ -195,7 +195,7 @@ static struct entry *find_entry(const struct place *place)
     return NULL;
 }
 
-/* The entry, or a new one in the place of the bucket's least recently used. */
+/* The entry, or a new one in place of the bucket's least recently used. */
 static struct entry *find_or_add_entry(const struct place *place, bool *ret_is_new)
 {
     struct entry *entry = find_entry(place);

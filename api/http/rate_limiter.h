@@ -1,11 +1,12 @@
 /*
- * limiter: how often someone may do something: rates, failures with doubling back-off, and slots.
+ * rate_limiter: limits how often someone may do something: rates, failures with doubling back-off,
+ * and slots.
  *
- * All state is in memory, of fixed size, and forgotten at restart. What is counted is a kind and a
- * text: an address, a tenant's number, an account. Texts are kept as keyed hashes only. When the
- * table is full, the entry of its bucket that was unused for longest makes room. Keys of the kinds
- * that end in _ADDRESS are addresses; IPv6 counts by its /64, since one subscriber has all of it.
- * Threads: any.
+ * All state is in memory, of fixed size, and forgotten at restart. A counter is identified by a
+ * kind and a text: an address, a tenant's number, an account. Texts are kept as keyed hashes only.
+ * When the table is full, the entry of the bucket that was unused for longest is replaced. Keys of
+ * the kinds that end in _ADDRESS are addresses; IPv6 counts by its /64, since one subscriber has
+ * all of it. Threads: any.
  */
 #ifndef API_HTTP_RATE_LIMITER_H
 #define API_HTTP_RATE_LIMITER_H
@@ -27,18 +28,18 @@ enum limit_kind {
     LIMIT_SIGN_IN_DEVICE,         /* those from a browser; key: the id in its device cookie */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
     LIMIT_SHARE_PASSWORD_PAIR,    /* those for one share */
-    LIMIT_MISS_ADDRESS,           /* ids that do not exist, asked for anonymously from an address */
+    LIMIT_MISS_ADDRESS, /* requests for ids that do not exist, anonymous, from an address */
     /* Rates. */
     LIMIT_SIGN_IN_ACCOUNT, /* passwords for an e-mail from all addresses, without device cookies */
     LIMIT_SHARE_PASSWORD,  /* passwords for a share from all addresses; key: its id */
     LIMIT_UPLOAD_TENANT,   /* uploads of a tenant; key: its number */
     LIMIT_UPLOAD_ADDRESS,  /* anonymous uploads from an address */
     LIMIT_REPORT_ADDRESS,  /* reports of shares from an address */
-    LIMIT_LINK_ADDRESS,    /* short links that anonymous requests from an address make */
-    LIMIT_LINK_TENANT,     /* short links of a tenant's people and tokens; key: its number */
-    LIMIT_COMMENT_USER,    /* comments that a user writes or edits; key: its number */
-    LIMIT_AUDIT_TENANT,    /* refused attempts in a tenant's audit log; key: its number */
-    LIMIT_AUDIT_SERVER,    /* those of all tenants */
+    LIMIT_LINK_ADDRESS,    /* short links created by anonymous requests from an address */
+    LIMIT_LINK_TENANT,  /* short links created by a tenant's people and tokens; key: its number */
+    LIMIT_COMMENT_USER, /* comments written or edited by a user; key: its number */
+    LIMIT_AUDIT_TENANT, /* refused attempts in a tenant's audit log; key: its number */
+    LIMIT_AUDIT_SERVER, /* those of all tenants */
     LIMIT_KIND_COUNT
 };
 
@@ -48,38 +49,36 @@ enum limit_slot {
     LIMIT_SLOT_COUNT
 };
 
-/* Room for entry_count entries of 40 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
+/* entry_count entries of 40 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
 struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)(void));
 void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op */
 
-/*
- * A token bucket: takes one event, of which per_minute are allowed and burst at once.
- * Handles: ERR_RATE_LIMITED, with the seconds until the next one.
- */
+/* A token bucket: takes one event, of which per_minute are allowed on average and burst at once.
+ * Handles: ERR_RATE_LIMITED, with the seconds until the next one. */
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst,
                                 struct err *err) MUST_USE;
 
-/* Whom the kinds that end in _ADDRESS count an address for: itself, or its /64. */
+/* The subscriber that the kinds that end in _ADDRESS count for an address: itself, or its /64. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);
 
-/* May it be tried now? Handles: ERR_RATE_LIMITED while the back-off of earlier failures lasts. */
+/* Whether an attempt is allowed now. Handles: ERR_RATE_LIMITED while the back-off of earlier
+ * failures lasts. */
 enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                  struct span key, struct err *err) MUST_USE;
-/* Counts a failure. The first ones of a kind are free, then each doubles the wait, up to its limit;
- * a quiet time forgets all. */
+/* Counts a failure. The first failures of a kind are free, then each doubles the wait, up to its
+ * limit; all are forgotten after a time without failures. */
 void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
-/* rate_limiter_check and rate_limiter_fail in one step, for what is costly to try: parallel
- * attempts cannot all pass the check. A success is then followed by rate_limiter_forgive. */
+/* rate_limiter_check and rate_limiter_fail in one step, for attempts that are costly: parallel
+ * attempts cannot all pass the check. After a success, call rate_limiter_forgive. */
 enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                    struct span key, struct err *err) MUST_USE;
-/* Takes back one failure (an attempt that was none). */
+/* Takes back one failure (the attempt succeeded). */
 void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
-/* Forgets all failures: the right password was given. */
+/* Forgets all failures, after the right password. */
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 
-/* Takes one of the slot's places, waiting shortly; rate_limiter_leave gives it back.
- * Handles: ERR_BUSY. */
+/* Takes a place of the slot, waiting shortly; rate_limiter_leave returns it. Handles: ERR_BUSY. */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
                                  struct err *err) MUST_USE;
 void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot);

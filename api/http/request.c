@@ -25,7 +25,7 @@ static int hex_digit(uint8_t byte)
     return -1;
 }
 
-/* As HTML forms do: "+" is a blank; a "%" that no two digits follow stays as it is. */
+/* As in HTML forms: "+" is a space; a "%" without two hexadecimal digits stays. */
 static struct span decode_query(struct arena *arena, struct span raw)
 {
     uint8_t *decoded = arena_new_raw(arena, uint8_t, raw.size + 1);
@@ -48,7 +48,7 @@ static struct span decode_query(struct arena *arena, struct span raw)
     return span_of(decoded, size);
 }
 
-/* Cuts "name=value" off *rest, both still encoded; false at the end. */
+/* Removes "name=value" from *rest, both still encoded; false at the end. */
 static bool take_parameter(struct span *rest, struct span *ret_name, struct span *ret_value)
 {
     while (rest->size > 0) {
@@ -124,7 +124,7 @@ struct span request_cookie(const struct request *request, const char *name)
     return (struct span){0};
 }
 
-/* "q=0", "q=0.", "q=0.000": a coding that is named only to be refused. */
+/* "q=0", "q=0.", "q=0.000": the coding is named only to refuse it. */
 static bool is_refused(struct span parameters)
 {
     struct span name, value;
@@ -161,7 +161,7 @@ bool request_accepts_encoding(const struct request *request, const char *coding)
     return false;
 }
 
-/* The name as the list has it; NULL when it has none. */
+/* The name as it is in the list; NULL if it is not there. */
 static const char *find_name(struct span name, const char *const *names)
 {
     for (; *names; names++) {
@@ -210,7 +210,8 @@ enum err_code request_check_parameters(const struct request *request, const char
                            "the parameter %s has a %% without two hexadecimal digits behind it: "
                            "write %%25 for the sign itself",
                            known);
-        /* Whoever sends two means both, or does not know of one of them. */
+        /* A client that sends a parameter twice either means both or does not know of one of them.
+         */
         if (once && request_query_nth(request, once, 1, &second))
             return err_set(err, ERR_INVALID,
                            "the parameter %s is given more than once: leave out all but one", once);
@@ -280,7 +281,7 @@ void response_file(struct response *response, int status, const char *content_ty
     response->file_bytes = size;
 }
 
-/* If-None-Match compares weakly: "W/" does not count (RFC 9110 §13.1.2). */
+/* If-None-Match compares weakly: "W/" is ignored (RFC 9110 §13.1.2). */
 static struct span strong_part(struct span tag)
 {
     if (span_starts_with(tag, "W/"))

@@ -3,7 +3,7 @@
  *
  * Handlers run on worker threads. Everything in a request lives in its arena until the response has
  * been sent. A handler returns ERR_NONE after filling the response, or an error, which becomes an
- * RFC 9457 problem document (api/http/problem.h); it never logs what it returns.
+ * RFC 9457 problem document (api/http/problem.h); it never logs the error that it returns.
  */
 #ifndef API_HTTP_REQUEST_H
 #define API_HTTP_REQUEST_H
@@ -24,14 +24,14 @@ struct route;
 struct sources_service;
 struct server;
 
-/* The largest body that any route takes: larger uploads come in parts. */
+/* The largest body of any route: larger uploads are sent in parts. */
 #define HTTP_MAX_BODY_BYTES ((size_t)8 << 20)
 
 enum {
     REQUEST_MAX_PATH_PARAMS = 4,
     REQUEST_ID_BYTES = 20,
     REQUEST_ADDRESS_BYTES = 64,
-    REQUEST_MATCHED_HASHES = 2, /* of the two sides of a diff */
+    REQUEST_MATCHED_HASHES = 2, /* one for each side of a diff */
 };
 
 struct http_field {
@@ -45,63 +45,67 @@ struct request {
     const struct route *route;
     enum http_method method;
     struct span path;       /* decoded and normalised, without query */
-    bool is_page_malformed; /* the path cannot be decoded, and is of no API; path is empty then */
+    bool is_page_malformed; /* the path cannot be decoded, and is not below /api/; path is empty
+                               then */
     struct span query;      /* raw, without "?" */
-    struct span path_params[REQUEST_MAX_PATH_PARAMS]; /* what the pattern's {…} matched, decoded */
+    struct span path_params[REQUEST_MAX_PATH_PARAMS]; /* the texts that matched {…} of the pattern,
+                                                         decoded */
     const struct http_field *fields;
     size_t field_count;
     struct span body;
     char id[REQUEST_ID_BYTES];           /* in the log, in X-Request-Id and in problem documents */
-    char address[REQUEST_ADDRESS_BYTES]; /* of the client, text without port */
+    char address[REQUEST_ADDRESS_BYTES]; /* of the client, as text without port */
     bool is_tls;
     int64_t start_ns;    /* monotonic */
-    int64_t deadline_ns; /* monotonic: of the statements of a request that adds profiles; 0: none */
-    const atomic_bool *is_cancelled; /* the client has gone: long work may be given up */
+    int64_t deadline_ns; /* monotonic: deadline of the statements of a request that adds profiles;
+                            0: none */
+    const atomic_bool *is_cancelled; /* the client has gone: long work may be aborted */
     struct principal principal;
-    /* Set by handlers once all that the request's ids name exists and may be seen: a 404 for a part
-     * of it (a function, a comment) is then no guess at an id. */
+    /* Set by handlers once everything that the request's ids name exists and may be seen: a 404 for
+     * a part of it (a function, a comment) is then no guess at an id. */
     bool has_found;
-    /* Hashes that the password in X-Perfolio-Password was found to match: it is costly to find, and
+    /* Hashes that the password in X-Perfolio-Password is known to match: finding out is costly, and
      * a request may be handled again. */
     const char *matched_hashes[REQUEST_MATCHED_HASHES];
-    /* Set by the doors for agents, for api/ingest/sources.h: the services whose profiles came, also
-     * when they are refused then; and what of the request was refused or left out though it
-     * succeeds, or NULL. */
+    /* Set by the receivers of agents for api/ingest/sources.h: the services of the profiles, also
+     * of those that are refused. */
     struct sources_service *services;
     size_t service_count;
-    /* That its address names, for a refusal before anything was decoded; or empty. */
+    /* The service in the request's address, for a refusal before anything was decoded; or empty. */
     struct span named_service;
     const char *partial_error;
-    /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
-     * at once: a GET is then put aside, and handled again from the start when its turn has come. */
+    /* Before slow work a handler sets concurrency_slot.key and takes the slot. Without one it
+     * returns ERR_BUSY at once: a GET is then put aside, and handled again from the start when a
+     * slot is free. */
     struct concurrency_slot concurrency_slot;
-    struct query_memory_slot *questions; /* of api/core/query_memory.h, until it was handled */
+    struct query_memory_slot *questions; /* memory of the request's queries
+                                            (api/core/query_memory.h), until it has been handled */
 };
 
-/* The header field's value, empty when absent; name in lower case. */
+/* The header field's value, empty if absent; name in lower case. */
 struct span request_field(const struct request *request, const char *name);
-/* Decoded value of the first query parameter of that name; false when absent. */
+/* Decoded value of the first query parameter of that name; false if absent. */
 bool request_query(const struct request *request, const char *name, struct span *ret_value);
 /* The n-th (from 0) of repeated parameters. */
 bool request_query_nth(const struct request *request, const char *name, size_t n,
                        struct span *ret_value);
-/* Whole number within [low, high], or fallback when absent. Handles: ERR_INVALID, naming it. */
+/* Whole number within [low, high], or fallback if absent. Handles: ERR_INVALID, naming it. */
 enum err_code request_query_i64(const struct request *request, const char *name, int64_t low,
                                 int64_t high, int64_t fallback, int64_t *ret_number,
                                 struct err *err) MUST_USE;
-/* The value of a cookie, empty when absent. */
+/* The value of a cookie, empty if absent. */
 struct span request_cookie(const struct request *request, const char *name);
-/* Does Accept-Encoding name this coding ("gzip") without q=0? */
+/* Whether Accept-Encoding names this coding ("gzip") without q=0. */
 bool request_accepts_encoding(const struct request *request, const char *coding);
 /*
- * Refuses query parameters that are in neither NULL-terminated list, so that typing errors show;
- * one of single that is given more than once; and a value with a "%" that no two hexadecimal digits
- * follow. Without a list of repeatable ones (NULL), all that are not in single are taken as they
- * come. Handles: ERR_INVALID, naming the parameter.
+ * Refuses query parameters that are in neither NULL-terminated list, so that typing errors are
+ * noticed; parameters of single that are given more than once; and values with a "%" without two
+ * hexadecimal digits. If repeatable is NULL, parameters that are not in single are accepted.
+ * Handles: ERR_INVALID, naming the parameter.
  */
 enum err_code request_check_parameters(const struct request *request, const char *const *single,
                                        const char *const *repeatable, struct err *err) MUST_USE;
-/* As request_check_parameters, where none may be repeated. */
+/* As request_check_parameters; no parameter may be repeated. */
 enum err_code request_check_query(const struct request *request, const char *const *known,
                                   struct err *err) MUST_USE;
 
@@ -112,16 +116,16 @@ struct response {
     const char *content_type;
     enum response_body body_kind;
     struct span bytes; /* lives in the request's arena, or as long as the process */
-    /* How many answers send these bytes now, kept beside them; NULL: only this one does. Memory
-     * that many share is counted once. */
+    /* How many responses are sending these bytes now, stored beside them; NULL: only this one.
+     * Memory that many responses share is counted once. */
     _Atomic uint32_t *reader_count;
     int file_fd; /* owned by the response */
     uint64_t file_bytes;
-    uint64_t file_offset; /* sent from there; 0 unless set */
-    /* Compares the file, sent as a whole, with its digest: its last piece is sent only when they
-     * are equal. NULL: it is not compared. api/core/integrity.h. */
+    uint64_t file_offset; /* sending starts there; 0 unless set */
+    /* Compares the file, sent as a whole, with its digest: its last piece is sent only if they are
+     * equal. NULL: not compared. api/core/integrity.h. */
     struct integrity_stream *file_check;
-    bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
+    bool may_compress;     /* lets the server compress with zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */
     bool may_be_framed;    /* HTML that pages of other sites may show in a frame */
     struct http_field *fields;
@@ -133,23 +137,22 @@ struct response {
  * assertion: values from outside go through buf_append_url or are checked first. */
 void response_add(struct request *request, struct response *response, const char *name,
                   const char *value);
-/* Status and a body that lives long enough. */
+/* Sets status and a body that lives long enough. */
 void response_bytes(struct response *response, int status, const char *content_type,
                     struct span bytes);
-/* Copies buf into the arena. Handles: ERR_TOO_LARGE when buf has failed. */
+/* Copies buf into the arena. Handles: ERR_TOO_LARGE if buf has failed. */
 enum err_code response_buf(struct request *request, struct response *response, int status,
                            const char *content_type, const struct buf *buf,
                            struct err *err) MUST_USE;
 
-/*
- * Adds ETag (quotes and all, such as "\"abc\"" or "W/\"abc\"") and Cache-Control; true when the
- * client has that version already: the response is then a finished 304 and the handler returns.
- */
+/* Adds ETag (including quotes, such as "\"abc\"" or "W/\"abc\"") and Cache-Control. True if the
+ * client has that version already: the response is then a complete 304 and the handler returns. */
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control);
-/* Is that the version which the request names in If-Match, as a list or "*"? True without one. */
+/* Whether If-Match names that version, in a list or as "*". True without If-Match. */
 bool request_if_match(const struct request *request, const char *etag);
-/* The file from offset 0 as the body; takes over fd, also when the request fails later. */
+/* Sets the file from offset 0 as the body; takes ownership of fd, even if the request fails later.
+ */
 void response_file(struct response *response, int status, const char *content_type, int fd,
                    uint64_t size);
 

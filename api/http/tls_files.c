@@ -20,7 +20,7 @@
 
 enum {
     CA_DAYS = 3650,
-    LEAF_DAYS = 397, /* the most that browsers take */
+    LEAF_DAYS = 397, /* the maximum that browsers accept */
     RENEW_DAYS = 30,
     EXTENSION_BYTES = 4096,
     X509_VERSION_3_VALUE = 2,
@@ -69,8 +69,8 @@ static void list_names(const struct tls_names *names, char *text, size_t size)
                                  is_address(names->names[i]) ? "IP" : "DNS", names->names[i]);
 }
 
-/* "critical,permitted;DNS:localhost,permitted;DNS:…". localhost is always among them: without any
- * host name the CA might sign for all. */
+/* "critical,permitted;DNS:localhost,permitted;DNS:…". It always includes localhost: without any
+ * host name the CA could sign for all. */
 static void list_constraints(const struct tls_names *names, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "critical,permitted;DNS:localhost");
@@ -110,14 +110,14 @@ static bool set_common(X509 *certificate, EVP_PKEY *key, int days)
     BIGNUM *number = BN_bin2bn(serial, sizeof(serial), NULL);
     bool is_set = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
-    /* An hour back, for clients whose clocks are a little behind. */
+    /* One hour back, for clients whose clocks are slow. */
     return is_set && X509_set_version(certificate, X509_VERSION_3_VALUE) == 1 &&
            X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) &&
            X509_time_adj_ex(X509_getm_notAfter(certificate), days, 0, NULL) &&
            X509_set_pubkey(certificate, key) == 1;
 }
 
-/* Its subject is set already. */
+/* The subject is already set. */
 static bool fill_ca(const struct identity *ca, const struct tls_names *names)
 {
     char constraints[EXTENSION_BYTES];
@@ -162,7 +162,7 @@ static enum err_code make_identity(struct identity *identity, struct err *err)
     return ERR_NONE;
 }
 
-/* Asks nobody: a supervisor that waits for a terminal watches nothing. */
+/* Never asks: a supervisor that waits for a terminal would stop watching its children. */
 static int no_password(char *buffer, int size, int is_writing, void *data)
 {
     (void)buffer, (void)size, (void)is_writing, (void)data;
@@ -211,14 +211,14 @@ static bool may_sign(const struct identity *ca, const struct identity *leaf)
 {
     NAME_CONSTRAINTS *constraints =
         X509_get_ext_d2i(ca->certificate, NID_name_constraints, NULL, NULL);
-    /* Makes OpenSSL take notice of the names in a certificate that it has not read itself. */
+    /* Makes OpenSSL parse the names of a certificate that it has not read itself. */
     X509_check_purpose(leaf->certificate, -1, 0);
     bool may = constraints && NAME_CONSTRAINTS_check(leaf->certificate, constraints) == X509_V_OK;
     NAME_CONSTRAINTS_free(constraints);
     return may;
 }
 
-/* Writes name.new and renames it, so that readers see the old or the new file, whole. */
+/* Writes name.new and renames it, so that readers see the complete old or new file. */
 static enum err_code write_pem(const char *folder, const char *name, mode_t mode, gid_t group,
                                const void *data, size_t size, struct err *err)
 {
@@ -272,7 +272,7 @@ static enum err_code make_ca(const struct tls_names *names, struct identity *ca,
     return code;
 }
 
-/* What earlier versions made. */
+/* Earlier versions created such CAs. */
 static bool constrains_addresses(const struct identity *ca)
 {
     NAME_CONSTRAINTS *constraints =
@@ -285,7 +285,8 @@ static bool constrains_addresses(const struct identity *ca)
     return does;
 }
 
-/* Another certificate of the same key and name: what the CA signs is valid under both. */
+/* Another certificate with the same key and name: certificates signed by the CA are valid under
+ * both. */
 static enum err_code renew_ca(const struct tls_names *names, struct identity *ca, struct err *err)
 {
     struct identity renewed = {.certificate = X509_new(), .key = ca->key};
@@ -326,7 +327,7 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     bool is_outdated = has_ca && constrains_addresses(&ca);
     enum tls_files_change change = TLS_FILES_LEAF_NEW;
     if (has_ca && !is_outdated && is_leaf_for(&leaf, &ca, &wanted)) {
-        /* The reader's group may be another than the last time, or the file come from a backup. */
+        /* The reader's group may have changed, or the file may come from a backup. */
         if ((reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0) ||
             chmod(paths[0], 0644) != 0 || chmod(paths[2], 0644) != 0 || chmod(paths[3], 0640) != 0)
             return err_set_errno(err, ERR_IO, "cannot give %s to the server", paths[3]);
@@ -335,7 +336,7 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     }
     enum err_code code = has_ca ? make_leaf(&wanted, &ca, &leaf, err) : ERR_NONE;
     if (!code && (!has_ca || !may_sign(&ca, &leaf))) {
-        /* Also one whose file cannot be read any more: clients may still have it. */
+        /* Also when its file is no longer readable: clients may still have it. */
         change = access(paths[0], F_OK) == 0 ? TLS_FILES_CA_REPLACED : TLS_FILES_CA_MADE;
         code = make_ca(&wanted, &ca, err);
         if (!code)
@@ -387,7 +388,8 @@ static enum err_code read_file(const char *path, char *data, size_t size, size_t
     return ERR_NONE;
 }
 
-/* Whole, as the server will load it: behind the first certificate stand those that signed it. */
+/* Parses all of it, as the server does: the first certificate is followed by those that signed it.
+ */
 static bool is_chain(const char *data, size_t size)
 {
     BIO *chain = BIO_new_mem_buf(data, (int)size);

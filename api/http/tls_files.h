@@ -1,13 +1,13 @@
 /*
- * tls_files: the certificates in D/tls: a local CA, the leaf it signs, or copies of the operator's.
+ * tls_files: the certificates in D/tls: a local CA and the certificate that it signs, or copies of
+ * the operator's.
  *
- * ca.crt is what clients are told to trust; its key stays with whoever started the supervisor. By
- * X.509 name constraints the CA may sign for this machine's host names only, so that trusting it
- * risks little. IP addresses are not constrained: BoringSSL (gRPC, Envoy, Bun) supports no
+ * ca.crt is what clients are told to trust; its key is readable only by the user who started the
+ * supervisor. X.509 name constraints limit the CA to this host's names, so that trusting it risks
+ * little. IP addresses are not constrained: BoringSSL (gRPC, Envoy, Bun) does not support
  * constraints on them and rejects each certificate with an address that has to be checked against
- * one, critical or not. server.crt and server.key are what the server loads, readable by its group;
- * with
- * --tls-cert and --tls-key they are custom.crt and custom.key. Files appear whole, by rename.
+ * one, critical or not. The server loads server.crt and server.key, readable by its group; with
+ * --tls-cert and --tls-key it loads custom.crt and custom.key. Files appear complete, by rename.
  * For the supervisor's one thread.
  */
 #ifndef API_HTTP_TLS_FILES_H
@@ -23,36 +23,32 @@ enum { TLS_MAX_NAMES = 16, TLS_FINGERPRINT_BYTES = 32 * 3 };
 
 enum tls_files_change {
     TLS_FILES_KEPT,
-    TLS_FILES_LEAF_NEW, /* server.crt alone: clients notice nothing */
-    TLS_FILES_CA_MADE,  /* there was none */
-    /* The same key and name, without the constraints on addresses that earlier versions made:
+    TLS_FILES_LEAF_NEW, /* only server.crt: clients notice nothing */
+    TLS_FILES_CA_MADE,  /* there was none before */
+    /* The same key and name, without the constraints on addresses that earlier versions added:
      * clients that trust the old one notice nothing. */
     TLS_FILES_CA_RENEWED,
     TLS_FILES_CA_REPLACED, /* clients that trust the old one must fetch ca.crt again */
 };
 
 /*
- * Makes the CA and the leaf for names (host names and addresses) unless folder has them and they
- * fit: right names, at least 30 days left. A CA that may not sign for a name is replaced: its
- * constraints are part of what clients trust, and cannot be widened for those who have it. A CA
- * with constraints on addresses is renewed: clients that reject these work once they have the new
- * ca.crt. Handles: ERR_IO.
+ * Creates the CA and the server's certificate for names (host names and addresses) unless folder
+ * has suitable ones: right names, at least 30 days left. A CA that may not sign for a name is
+ * replaced: clients trust its constraints, which cannot be widened for them. A CA with constraints
+ * on addresses is renewed: clients that reject these work once they have the new ca.crt. Handles:
+ * ERR_IO.
  */
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
                                 size_t name_count, enum tls_files_change *ret_change,
                                 struct err *err) MUST_USE;
 
-/*
- * The SHA-256 fingerprint of folder's ca.crt as openssl-x509(1) writes it, "AB:CD:…". Handles:
- * ERR_IO.
- */
+/* The SHA-256 fingerprint of folder's ca.crt in the form of openssl-x509(1), "AB:CD:…". Handles:
+ * ERR_IO. */
 enum err_code tls_files_fingerprint(const char *folder, char ret_text[TLS_FINGERPRINT_BYTES],
                                     struct err *err) MUST_USE;
 
-/*
- * Copies certificate chain and key to custom.crt and custom.key after checking that they belong
- * together. Handles: ERR_INVALID, ERR_IO; the copies that were there are kept then.
- */
+/* Copies certificate chain and key to custom.crt and custom.key after checking that they belong
+ * together. On failure the earlier copies are kept. Handles: ERR_INVALID, ERR_IO. */
 enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, const char *certificate,
                                     const char *key, struct err *err) MUST_USE;
 

@@ -14,11 +14,9 @@
 struct pg_connection;
 struct request;
 
-/*
- * Refused attempts are caused by strangers, so their number is bounded: so many rows at once and
- * per minute for a tenant and for the server, and a shorter life. At worst that is 10 a minute for
- * 30 days: 432,000 rows, about 100 MB.
- */
+/* Refused attempts are caused by strangers, so their number is bounded: a number at once and per
+ * minute for a tenant and for the server, and a shorter life. At worst 10 a minute for 30 days are
+ * 432,000 rows, about 100 MB. */
 enum {
     AUDIT_KEEP_DAYS = 400,
     AUDIT_KEEP_REFUSED_DAYS = 30,
@@ -28,20 +26,20 @@ enum {
     AUDIT_REFUSED_SERVER_BURST = 600
 };
 
-/* Into the log of the principal's tenant. Inside a transaction the tenant is that of pg_begin, and
- * the row travels with the next statement or the commit (pg_queue). */
+/* Writes to the log of the principal's tenant. Inside a transaction the tenant is that of pg_begin,
+ * and the row is sent with the next statement or the commit (pg_queue). */
 enum err_code audit_record(struct pg_connection *connection, const struct request *request,
                            const char *action, const char *target, struct err *err) MUST_USE;
-/* Into another tenant's log: what an operator did to it, or who signed in. */
+/* Writes to another tenant's log: what an operator did to it, or who signed in. */
 enum err_code audit_record_for(struct pg_connection *connection, const struct request *request,
                                int64_t tenant_id, const char *action, const char *target,
                                struct err *err) MUST_USE;
 
 /*
- * A failed sign-in ("session.refuse") or a wrong password of a share ("share.refuse"), in a
- * transaction of its own. target names what was tried: an account or share that exists, never what
- * was typed. What passes the bounds, or fails to be written, is counted as
- * perfolio_audit_dropped_total and logged; the request goes on either way.
+ * Records a failed sign-in ("session.refuse") or a wrong password of a share ("share.refuse") in a
+ * transaction of its own. target names the account or share, if it exists, never the text that was
+ * typed. Rows beyond the bounds, or that cannot be written, are counted as
+ * perfolio_audit_dropped_total and logged; the request continues either way.
  */
 void audit_record_refused(const struct request *request, int64_t tenant_id, const char *action,
                           const char *target);

@@ -26,7 +26,7 @@ struct auth {
     pthread_mutex_t mutex;
     struct cache_entry *entries;
     uint32_t set_count;    /* of CACHE_WAYS entries */
-    uint64_t forget_count; /* a look-up that a revocation overtook must not be remembered */
+    uint64_t forget_count; /* a look-up that was overtaken by a revocation must not be cached */
 };
 
 /* ---- names ---- */
@@ -74,7 +74,7 @@ void auth_csrf_token(struct span session_secret, char ret_token[DIGEST_HEX_BYTES
     digest_hex(span_of(hash, sizeof(hash)), ret_token);
 }
 
-/* ---- tokens seen lately ---- */
+/* ---- cache of tokens ---- */
 
 struct auth *auth_create(uint32_t entry_count)
 {
@@ -108,7 +108,7 @@ static bool is_fresh(const struct cache_entry *entry, int64_t max_age_s)
            (!entry->expires_wall_ns || clock_wall_ns() < entry->expires_wall_ns);
 }
 
-/* *ret_version goes to cache_add, if there is nothing to find. */
+/* If nothing is found, *ret_version is for cache_add. */
 static bool cache_find(struct auth *auth, const uint8_t hash[DIGEST_BYTES], int64_t max_age_s,
                        struct principal *ret_principal, uint64_t *ret_version)
 {
@@ -176,9 +176,9 @@ void auth_forget_tenant(struct auth *auth, int64_t tenant_id)
     cache_forget(auth, -1, tenant_id);
 }
 
-/* ---- who asks ---- */
+/* ---- credentials ---- */
 
-/* Losing the time of a last use in a crash is harmless, so these commits wait for no disk. */
+/* Losing the time of the last use in a crash is harmless, so these commits wait for no disk. */
 #define WITHOUT_WAITING " AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
 
 static const char touch_token_sql[] =
@@ -254,8 +254,8 @@ static enum err_code identify_token(struct request *request, struct span token, 
     return ERR_NONE;
 }
 
-/* The token that stands as the password in the credentials of HTTP Basic (RFC 7617), whoever the
- * user is. Empty when they are malformed. */
+/* The token that is the password in the credentials of HTTP Basic (RFC 7617), whatever the user
+ * name is. Empty if they are malformed. */
 static struct span basic_token(const struct request *request, struct span credentials)
 {
     struct span user, token = {0};
@@ -266,7 +266,7 @@ static struct span basic_token(const struct request *request, struct span creden
     return token;
 }
 
-/* Where text begins with the scheme, what follows it. */
+/* If text begins with the scheme, the rest of it. */
 static bool take_scheme(struct span text, const char *scheme, struct span *ret_credentials)
 {
     const size_t size = strlen(scheme);
@@ -347,14 +347,14 @@ bool auth_recall(struct request *request)
     return cache_find(request->server->auth, hash, AUTH_RECALL_S, &request->principal, &version);
 }
 
-/* ---- what the route asks for ---- */
+/* ---- requirements of the route ---- */
 
 static bool is_unsafe(enum http_method method)
 {
     return method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS;
 }
 
-/* Does Origin name this server, by its public URL or by the host that the request names? */
+/* Whether Origin names this server, by its public URL or by the host that the request names. */
 static bool is_own_origin(const struct request *request, struct span origin)
 {
     struct span url = span_text(request->server->settings->public_url);
@@ -408,7 +408,8 @@ static enum err_code check_forgery(const struct request *request, struct err *er
         return ERR_NONE;
     if (is_user)
         return check_csrf_token(request, err);
-    /* A page that believes to be signed in must not share anonymously without saying so. */
+    /* A page that assumes that its user is signed in must not share anonymously without a notice.
+     */
     if (request_cookie(request, AUTH_COOKIE).size)
         return err_set(err, ERR_UNAUTHENTICATED, "Your session has ended; sign in again");
     return ERR_NONE;
@@ -433,7 +434,7 @@ enum err_code auth_check_scopes(const struct request *request, unsigned scopes, 
                 : ERR_NONE;
 }
 
-/* Clients of Pyroscope name their tenant beside their credentials. The token says which it is, so
+/* Clients of Pyroscope name their tenant beside their credentials. The token identifies it, so
  * another name can only be a mistake. */
 static enum err_code check_named_tenant(struct request *request, struct err *err)
 {

@@ -1,12 +1,12 @@
 /*
- * auth: who asks, and whether the route lets them.
+ * auth: finds out who sends a request, and whether the route allows it.
  *
  * Workers call auth_identify and then auth_check_access before each handler (not for ROUTE_INLINE).
- * Credentials are `Authorization: Bearer pf_…` or the session cookie; a request with both counts as
- * the token's. Routes for agents take HTTP Basic with the token as the password, too, whatever the
- * user is called, and refuse an X-Scope-OrgID that is neither number nor name of the token's team.
- * Tokens are remembered for AUTH_CACHE_S, so that a busy sender costs no query each time; a token
- * revoked in this process is forgotten at once. Threads: any.
+ * Credentials are `Authorization: Bearer pf_…` or the session cookie; in a request with both, the
+ * token counts. Routes for agents also accept HTTP Basic with the token as the password, whatever
+ * the user name is, and refuse an X-Scope-OrgID that is neither number nor name of the token's
+ * team. Tokens are cached for AUTH_CACHE_S, so that a frequent client costs no query each time; a
+ * token revoked in this process is removed at once. Threads: any.
  */
 #ifndef API_IDENTITY_AUTH_H
 #define API_IDENTITY_AUTH_H
@@ -21,48 +21,44 @@ struct request;
 enum { AUTH_CACHE_S = 5, AUTH_RECALL_S = 86400 };
 #define AUTH_COOKIE "__Host-perfolio_session"
 
-/* The part of struct server that remembers tokens; entry_count bounds it. */
+/* The token cache of struct server, with entry_count entries. */
 struct auth *auth_create(uint32_t entry_count);
 void auth_destroy(struct auth *auth); /* NULL is a no-op */
-/* Forgets one token, or all tokens of a tenant, in this process. */
+/* Removes one token, or all tokens of a tenant, from the cache of this process. */
 void auth_forget_token(struct auth *auth, int64_t token_id);
 void auth_forget_tenant(struct auth *auth, int64_t tenant_id);
 
-/* Does the request carry anything that auth_identify would look up? It may be wrong. */
+/* Whether the request has credentials that auth_identify would look up. They may be wrong. */
 bool auth_has_credentials(const struct request *request);
 
-/*
- * Fills request->principal. A cookie whose session has ended counts as none. Handles:
- * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE.
- */
+/* Fills request->principal. A cookie whose session has ended is ignored. Handles:
+ * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE. */
 enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
 
-/*
- * For routes that have to work without the database, after auth_identify has failed for its sake:
- * fills request->principal where the request's bearer token was valid at its last look-up, within
- * AUTH_RECALL_S, and has not been revoked in this process or expired since.
- */
+/* For routes that have to work without the database, after auth_identify has failed because of it:
+ * fills request->principal if the request's bearer token was valid at its last look-up, within
+ * AUTH_RECALL_S, and has not been revoked in this process or expired since. */
 bool auth_recall(struct request *request);
 
 /*
- * The rights of request->route: access, scopes, and for unsafe methods under a cookie the CSRF
- * token (X-CSRF-Token) and the origin (Origin, Sec-Fetch-Site). Handles: ERR_UNAUTHENTICATED
- * (credentials are needed), ERR_FORBIDDEN (they do not suffice, or the request comes from another
- * site).
+ * Checks the requirements of request->route: access, scopes, and for unsafe methods with a cookie
+ * the CSRF token (X-CSRF-Token) and the origin (Origin, Sec-Fetch-Site). Handles:
+ * ERR_UNAUTHENTICATED (credentials are needed), ERR_FORBIDDEN (they do not suffice, or the request
+ * comes from another site).
  */
 enum err_code auth_check_access(struct request *request, struct err *err) MUST_USE;
-/* For what a route does only at times, beyond its own scopes. Handles: ERR_UNAUTHENTICATED,
+/* For actions of a route that need more than its own scopes. Handles: ERR_UNAUTHENTICATED,
  * ERR_FORBIDDEN (the message names the scope). */
 enum err_code auth_check_scopes(const struct request *request, unsigned scopes,
                                 struct err *err) MUST_USE;
 
-/* What a role may do, as scopes. */
+/* The scopes of a role. */
 unsigned auth_role_scopes(enum role role);
 /* "owner", "member", "viewer" and "none"; ROLE_NONE for other texts. */
 const char *auth_role_name(enum role role);
 enum role auth_role_parse(struct span name);
 
-/* The CSRF token of a browser session: bound to its cookie, not stored. */
+/* The CSRF token of a browser session: derived from its cookie, not stored. */
 void auth_csrf_token(struct span session_secret, char ret_token[DIGEST_HEX_BYTES]);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * failed_sign_ins: wrong passwords typed for an account, shown to the person whose account it is:
- * GET /api/v1/failed-sign-ins.
+ * failed_sign_ins: wrong passwords for an account, shown to its owner: GET /api/v1/failed-sign-ins.
  *
  * The last FAILED_SIGN_INS_KEPT of an account are kept, for FAILED_SIGN_INS_DAYS. A session shows
- * those since its user had signed in last before it began.
+ * those since its user's last sign-in before the session began.
  */
 #ifndef API_IDENTITY_FAILED_SIGN_INS_H
 #define API_IDENTITY_FAILED_SIGN_INS_H
@@ -17,11 +16,9 @@ struct response;
 
 enum { FAILED_SIGN_INS_KEPT = 100, FAILED_SIGN_INS_DAYS = 30 };
 
-/*
- * Records one; a failure to record is logged and changes nothing for the request. user_id 0 with
+/* Records one; a failure to record is logged and does not change the request. user_id 0 with
  * TENANT_ANONYMOUS: the e-mail has no account; the row is written so that the response takes the
- * same time, and no user sees it.
- */
+ * same time, and no user sees it. */
 void failed_sign_ins_record(const struct request *request, int64_t tenant_id, int64_t user_id);
 
 /* The handler. Handles: ERR_FORBIDDEN (the caller is not a signed-in user). */

@@ -28,7 +28,7 @@ static void hash_key(const struct request *request, struct span key, uint8_t ret
                   ret_hash);
 }
 
-/* Without the password of a share: its plain hash must not be stored. */
+/* Leaves out the password of a share: its plain hash must not be stored. */
 static void hash_request(const struct request *request, uint8_t ret_hash[DIGEST_BYTES])
 {
     struct digest_stream *stream = digest_stream_create();

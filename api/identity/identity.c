@@ -79,7 +79,7 @@ static const struct route operator_rows[] = {
 const struct route_table identity_routes = TABLE_OF(identity_rows);
 const struct route_table operator_routes = TABLE_OF(operator_rows);
 
-/* ---- the first rows ---- */
+/* ---- first user and token ---- */
 
 enum {
     ALL_SCOPES =
@@ -93,7 +93,7 @@ static struct span hash_text(struct arena *arena, const char *secret)
     return span_of(hash, DIGEST_BYTES);
 }
 
-/* Keeps the known token if it still has the operator's rights, else makes one. */
+/* Keeps the known token if it still has the operator's scope, otherwise creates one. */
 static enum err_code ensure_token(struct pg_connection *connection, struct arena *arena,
                                   const char *known_token, char ret_token[DIGEST_TOKEN_BYTES],
                                   struct err *err)
@@ -121,7 +121,8 @@ static enum err_code ensure_token(struct pg_connection *connection, struct arena
                            PG_BYTES(hash_text(arena, ret_token)), PG_I64(ALL_SCOPES));
 }
 
-/* admin@localhost, made when tenant default has no owner; else its operator or oldest owner. */
+/* admin@localhost, created if tenant default has no owner; otherwise its operator or oldest owner.
+ */
 static enum err_code ensure_owner(struct pg_connection *connection, struct arena *arena,
                                   int64_t *ret_user_id, struct err *err)
 {
@@ -205,7 +206,7 @@ static enum err_code forget_audit(struct pg_connection *connection, struct arena
         arena, NULL, err, PG_I64(keep_days), PG_TEXT(actions));
 }
 
-/* What it locks it never waits for (tenant.h). */
+/* Skips rows that are locked, so it never waits (tenant.h). */
 enum err_code identity_jobs_run(struct server *server, struct err *err)
 {
     static const char *const sweeps[] = {

@@ -12,7 +12,7 @@ struct pg_connection;
 struct server;
 
 extern const struct route_table identity_routes;
-extern const struct route_table operator_routes; /* /api/v1/admin/… of tenants, users, tokens */
+extern const struct route_table operator_routes; /* /api/v1/admin/… for tenants, users, tokens */
 
 struct identity_bootstrap {
     char admin_token[DIGEST_TOKEN_BYTES]; /* tenant default, all scopes: goes to D/admin.token */
@@ -20,15 +20,16 @@ struct identity_bootstrap {
 };
 
 /*
- * After the migrations, at each start, on a connection of the schema's owner: makes sure that
- * tenant default has an owner (admin@localhost) and gives out a token and a one-time sign-in code.
+ * Called after the migrations, at each start, on a connection of the schema's owner: ensures that
+ * tenant default has an owner (admin@localhost) and issues a token and a one-time sign-in code.
  * known_token is the content of D/admin.token, or NULL: if it is still valid it is returned
- * unchanged, else a new one is made. Earlier unused codes of this kind stop working.
+ * unchanged, otherwise a new one is made. Earlier unused codes of this kind stop working.
  */
 enum err_code identity_bootstrap(struct pg_connection *connection, const char *known_token,
                                  struct identity_bootstrap *ret_result, struct err *err) MUST_USE;
 
-/* Background work, every few seconds: ended sessions, codes, invitations and old audit rows go. */
+/* Background work, every few seconds: deletes ended sessions, codes, invitations and old audit
+ * rows. */
 enum err_code identity_jobs_run(struct server *server, struct err *err) MUST_USE;
 
 #endif

@@ -59,7 +59,7 @@ enum err_code invitation_list(struct request *request, struct response *response
     return json_response_send(&answer, request, response, 200, err);
 }
 
-/* Nobody else invites into the tenant until this transaction ends: an e-mail has one invitation. */
+/* Locks the tenant for invitations until the transaction ends: an e-mail has one invitation. */
 static enum err_code begin_alone(struct request *request, struct pg_connection *connection,
                                  struct err *err)
 {
@@ -69,7 +69,7 @@ static enum err_code begin_alone(struct request *request, struct pg_connection *
                 : team_etag_check(request, connection, tenant_id, tenant_id, TEAM_INVITATIONS, err);
 }
 
-/* Accounts of other tenants stay unknown here: theirs is found when the link is used. */
+/* Accounts of other tenants are not revealed here: they are found when the link is used. */
 static enum err_code check_is_no_member(struct request *request, struct pg_connection *connection,
                                         const char *email, struct err *err)
 {
@@ -258,7 +258,7 @@ static enum err_code find(struct request *request, const char *secret,
     return ERR_NONE;
 }
 
-/* Do build ids of the team's binaries become known to the operator's list of debuginfod servers? */
+/* Whether the team's build ids are sent to the operator's list of debuginfod servers. */
 static enum err_code asks_public_debuginfod(const struct request *request, int64_t tenant_id,
                                             bool *ret_does, struct err *err)
 {
@@ -309,7 +309,7 @@ enum err_code invitation_look(struct request *request, struct response *response
     return json_response_send(&answer, request, response, 200, err);
 }
 
-/* The invitation goes first: of two who use one link, the second finds none. */
+/* The invitation is deleted first: if two people use one link, the second finds none. */
 static enum err_code join(struct request *request, struct pg_connection *connection,
                           const struct found_invitation *found, const char *name,
                           const char *password, const char **ret_secret, struct err *err)

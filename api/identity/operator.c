@@ -16,9 +16,9 @@
 
 #include <inttypes.h>
 
-/* ---- what a tenant looks like ---- */
+/* ---- a tenant as JSON ---- */
 
-/* Quotas are null where the server's default counts. */
+/* Quotas are null where the server's default applies. */
 #define TENANT_SELECT                                                                              \
     "SELECT t.id, t.name, rfc3339(t.created_at), t.max_bytes_stored, t.uploads_per_minute,"        \
     " t.max_upload_bytes,"                                                                         \
@@ -143,16 +143,16 @@ static const char *const tenant_fields[] = {"name",
 #define RETENTION_MAX_S INT64_C(3153600000) /* a hundred years */
 
 struct tenant_wish {
-    const char *name; /* NULL: as it is */
+    const char *name; /* NULL: unchanged */
     int64_t max_bytes_stored;
     int64_t uploads_per_minute;
     int64_t max_upload_bytes;
     int64_t profile_retention_s;
-    const char *limits;        /* JSON, of those that change */
-    const char *sample_labels; /* a clean list; NULL: absent, or the server's setting */
+    const char *limits;        /* JSON of the limits that change */
+    const char *sample_labels; /* in stored form; NULL: absent, or the server's setting */
 };
 
-/* A quota that is absent or null reads as -1; json_body_has tells them apart. */
+/* A quota that is absent or null reads as -1; json_body_has distinguishes the two. */
 static enum err_code read_tenant_wish(const struct json_body *body, size_t min_name_bytes,
                                       struct arena *arena, struct tenant_wish *wish,
                                       struct err *err)
@@ -407,7 +407,7 @@ static enum err_code make_login_url(struct request *request, struct pg_connectio
 struct user_wish {
     const char *email;
     const char *name;
-    const char *password; /* NULL: the answer has a sign-in link instead */
+    const char *password; /* NULL: the response has a sign-in link instead */
     enum role role;
 };
 
@@ -532,7 +532,7 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     return pg_commit(connection, err);
 }
 
-/* The user of an e-mail, or without one the oldest owner of tenant default. */
+/* The user with that e-mail; without an e-mail, the oldest owner of tenant default. */
 static enum err_code find_login_user(struct request *request, struct pg_connection *connection,
                                      const char *email, struct pg_result **ret_row, struct err *err)
 {

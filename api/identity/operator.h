@@ -1,7 +1,7 @@
 /*
- * operator: who runs the server: its tenants, their first users and tokens, sign-in links:
- * /api/v1/admin/tenants and /api/v1/admin/login-codes. All of it needs SCOPE_OPERATOR and goes
- * through the pool of perfolio_jobs, which sees all tenants.
+ * operator: administration of the server: its tenants, their first users and tokens, sign-in links:
+ * /api/v1/admin/tenants and /api/v1/admin/login-codes. Everything needs SCOPE_OPERATOR and uses the
+ * pool of perfolio_jobs, which sees all tenants.
  */
 #ifndef API_IDENTITY_OPERATOR_H
 #define API_IDENTITY_OPERATOR_H

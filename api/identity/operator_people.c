@@ -1,4 +1,4 @@
-/* The users and tokens of any tenant: to see who may do what, and to take it away. */
+/* The operator's routes for users and tokens of any tenant: list and remove them. */
 #include "api/identity/operator.h"
 
 #include "api/core/server.h"
@@ -23,7 +23,7 @@ static enum err_code check_tenant(struct request *request, struct pg_connection 
     return code;
 }
 
-/* A connection that sees all tenants, and the tenant of the path, which exists. */
+/* Takes a connection that sees all tenants, and finds the tenant of the path. */
 static enum err_code open_tenant(struct request *request, int64_t *ret_tenant_id,
                                  struct pg_connection **ret_connection, struct err *err)
 {
@@ -58,7 +58,7 @@ enum err_code operator_list_tokens(struct request *request, struct response *res
     return code ? code : token_answer_list(request, response, connection, tenant_id, 0, err);
 }
 
-/* Removes what the path names of the tenant, in one transaction. */
+/* Removes the user or token in the path from its tenant, in one transaction. */
 static enum err_code
 remove_of_tenant(struct request *request, int64_t *ret_tenant_id, int64_t *ret_id,
                  enum err_code (*remove)(struct request *request, struct pg_connection *connection,

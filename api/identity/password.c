@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* A stored text that no password fits: its hash is all zeros. Same parameters as new ones have. */
+/* A stored text that matches no password: its hash is all zeros. It has the parameters of new ones.
+ */
 #define NOBODYS_HASH                                                                               \
     "$scrypt$ln=14,r=8,p=5$00000000000000000000000000000000$"                                      \
     "0000000000000000000000000000000000000000000000000000000000000000"
@@ -20,10 +21,10 @@ enum err_code password_check(struct span password, struct err *err)
     return ERR_NONE;
 }
 
-/* One hash; scrypt takes a fifth of a second, so it runs at low priority. */
+/* One computation; scrypt takes a fifth of a second, so it runs at low priority. */
 struct hashing {
     struct span password;
-    const char *stored; /* to verify; NULL: to hash */
+    const char *stored; /* for verifying; NULL: compute a hash */
     char *text;
     bool matches;
     enum err_code code;

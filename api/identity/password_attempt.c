@@ -17,7 +17,7 @@ static const struct attempt_kinds kinds_of[] = {
                            LIMIT_SHARE_PASSWORD},
 };
 
-/* The key of the pair of address and password. */
+/* The key for the pair of address and password. */
 static struct span pair_of(const struct password_attempt *attempt, char text[PAIR_BYTES])
 {
     char subscriber[RATE_LIMITER_SUBSCRIBER_BYTES];
@@ -26,7 +26,7 @@ static struct span pair_of(const struct password_attempt *attempt, char text[PAI
     return span_text(text);
 }
 
-/* Failures are counted before the outcome is known: parallel attempts cannot all pass the check. */
+/* Counts the failure before the result is known: parallel attempts cannot all pass the check. */
 static enum err_code begin(struct rate_limiter *rate_limiter,
                            const struct password_attempt *attempt, struct span pair,
                            struct err *err)

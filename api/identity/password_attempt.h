@@ -1,22 +1,18 @@
 /*
  * password_attempt: how often a password may be guessed, of an account or of a share.
  *
- * Wrong passwords from one address must not keep the right one from another address waiting, and
- * many addresses together must not guess without bound. A password is one e-mail's or one share's.
- *
+ * Wrong passwords from one address must not delay the right one from another address, and many
+ * addresses together must not guess without bound. A password belongs to one e-mail or one share.
  *   per address               20 failures, then a wait of 1 s that doubles up to 1 h
  *   per address and password  5 failures, then a wait of 1 s that doubles up to 1 h; forgotten
- * after a day without a failure per password              600 attempts, and 10 a minute more, of
- * all addresses together
- *
+ *                             after a day without a failure
+ *   per password              600 attempts, and 10 a minute more, from all addresses together
  * So N addresses have at most min(600 + 14,400 a day, N * 41 on the first day and N * 24 on each
  * further day) guesses at one password, per server process. A browser that has signed in to the
- * account before shows it by its device cookie (api/identity/device_cookie.h): it is not subject to
- * these limits, but to one of its own, 10 failures and then a wait of 1 s that doubles up to 1 h,
- * and has its own place among the passwords that are being hashed. So even more addresses than the
- * limit per password allows do not lock out those who use the account.
- *
- * Threads: any.
+ * account before proves it with its device cookie (api/identity/device_cookie.h): it is not subject
+ * to these limits, but to one of its own, 10 failures and then a wait of 1 s that doubles up to 1
+ * h, and has its own place for hashing. So even more addresses than the limit per password allows
+ * do not lock out those who use the account. Threads: any.
  */
 #ifndef API_IDENTITY_PASSWORD_ATTEMPT_H
 #define API_IDENTITY_PASSWORD_ATTEMPT_H
@@ -37,10 +33,8 @@ struct password_attempt {
     struct span device;  /* the id in a valid device cookie for the account; else empty */
 };
 
-/*
- * Compares password with stored (password_verify) within the limits. Handles: ERR_RATE_LIMITED (a
- * limit is reached; nothing was compared), ERR_BUSY (too many are being compared).
- */
+/* Compares password with stored (password_verify) within the limits. Handles: ERR_RATE_LIMITED (a
+ * limit is reached; nothing was compared), ERR_BUSY (too many are being compared). */
 enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
                                       const struct password_attempt *attempt, struct span password,
                                       const char *stored, bool *ret_matches,

@@ -59,7 +59,8 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
     return ERR_NONE;
 }
 
-/* used: "<stored> of <quota> bytes". Visitors without an account can delete nobody's shares. */
+/* used: "<stored> of <quota> bytes". The advice differs, because clients without an account cannot
+ * delete the shares of others. */
 static enum err_code refuse_storage(bool is_anonymous, const char *used, struct err *err)
 {
     if (is_anonymous)
@@ -106,8 +107,8 @@ static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, u
     return refuse_storage(is_anonymous, used, err);
 }
 
-/* A minute's uploads may come at once: a benchmark pushes its profiles together. Anonymous uploads
- * count by address only: one flooding address must not use up everybody's. */
+/* The uploads of a minute may arrive at once: a benchmark pushes its profiles together. Anonymous
+ * uploads count by address only: one flooding address must not use up the uploads of all. */
 static enum err_code take_rate(struct request *request, const struct quota *quota, struct err *err)
 {
     struct rate_limiter *rate_limiter = request->server->rate_limiter;
@@ -167,7 +168,8 @@ enum err_code quota_charge(struct request *request, struct pg_connection *connec
                                request->arena, err);
 }
 
-/* What the subscriber has announced and not sent. Others who ask wait for this transaction. */
+/* The bytes that the subscriber has announced and not sent. Other announcements wait for this
+ * transaction. */
 static enum err_code read_announced(struct request *request, struct pg_connection *connection,
                                     const char *subscriber, int64_t *ret_bytes, struct err *err)
 {

@@ -45,7 +45,7 @@ static struct span hash_of(struct request *request, struct span secret)
     return span_of(hash, DIGEST_BYTES);
 }
 
-/* ---- who am I ---- */
+/* ---- the signed-in user as JSON ---- */
 
 static const char *const kind_names[] = {
     [PRINCIPAL_ANONYMOUS] = "anonymous",
@@ -73,7 +73,7 @@ static enum err_code write_tenant(struct request *request, struct pg_connection 
     return ERR_NONE;
 }
 
-/* response: of a sign-in, which marks the browser as one of the account's; else NULL. */
+/* response: of a sign-in, which marks the browser as known to the account; otherwise NULL. */
 static enum err_code write_user(struct request *request, struct response *response,
                                 struct pg_connection *connection, struct json_response *answer,
                                 struct err *err)
@@ -142,7 +142,7 @@ static enum err_code write_principal(struct request *request, struct response *r
     return ERR_NONE;
 }
 
-/* The CSRF token of the session that the request or its answer carries; null without one. */
+/* The CSRF token of the session in the request or its response; null without a session. */
 static void write_csrf_token(const struct request *request, const char *secret,
                              struct json_response *answer)
 {
@@ -198,7 +198,7 @@ enum err_code session_get(struct request *request, struct response *response, st
 
 /* ---- signing in ---- */
 
-/* The browser forgets the cookie that it sent; whoever else may have it must not keep a session. */
+/* The browser drops the cookie that it sent, and any other holder of it must lose the session. */
 static enum err_code end_shown_session(struct request *request, struct pg_connection *connection,
                                        int64_t tenant_id, struct err *err)
 {
@@ -295,13 +295,13 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
 }
 
 struct os_user {
-    int64_t user_id; /* 0: there is none of that e-mail */
+    int64_t user_id; /* 0: no account has that e-mail */
     int64_t tenant_id;
     const char *password_hash; /* "" for none */
     const char *limit_key;     /* the e-mail as the database compares it */
 };
 
-/* The connection goes back before scrypt runs: a slow check must not hold it. */
+/* The connection is returned before scrypt runs: a slow check must not hold it. */
 static enum err_code find_account(struct request *request, const char *email,
                                   struct os_user *ret_account, struct err *err)
 {
@@ -326,7 +326,7 @@ static enum err_code find_account(struct request *request, const char *email,
     return ERR_NONE;
 }
 
-/* On ERR_UNAUTHENTICATED the failure is recorded, for the owner of the account if there is one. */
+/* On ERR_UNAUTHENTICATED the failure is recorded for the owner of the account, if there is one. */
 static enum err_code verify_attempt(struct request *request, const struct os_user *account,
                                     struct span password, struct err *err)
 {
@@ -342,7 +342,7 @@ static enum err_code verify_attempt(struct request *request, const struct os_use
                                        account->password_hash, &matches, err);
     if (code || matches)
         return code;
-    /* With or without an account the same is written, so that the time is the same. */
+    /* The same is written with and without an account, so that both take the same time. */
     failed_sign_ins_record(request, account->user_id ? account->tenant_id : TENANT_ANONYMOUS,
                            account->user_id);
     return err_set(err, ERR_UNAUTHENTICATED,
@@ -357,7 +357,8 @@ static enum err_code sign_in_by_password(struct request *request, struct respons
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
         code = verify_attempt(request, &account, span_text(password), err);
-    /* An e-mail that is not known may be anything, a password typed into the wrong field too. */
+    /* An unknown e-mail may be anything, even a password typed into the wrong field, so it is not
+     * logged. */
     if (code == ERR_UNAUTHENTICATED)
         audit_record_refused(request, account.user_id ? account.tenant_id : TENANT_ANONYMOUS,
                              "session.refuse",
@@ -451,7 +452,7 @@ static enum err_code find_own_account(struct request *request, struct os_user *r
     return ERR_NONE;
 }
 
-/* Other sessions end, so that whoever knew the old password is out. */
+/* Other sessions end, so a person who knew the old password is signed out. */
 static enum err_code store_password(struct request *request, const char *old_hash,
                                     const char *new_hash, struct err *err)
 {

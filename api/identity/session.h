@@ -4,10 +4,10 @@
  *
  * A session is a random secret in a cookie that scripts cannot read (AUTH_COOKIE); its SHA-256 is
  * stored. It ends after settings.session_lifetime_s, after 7 days without use, on signing out and
- * when the password changes elsewhere. Signing in ends the session whose cookie was sent. Guesses
- * at passwords are limited (api/identity/password_attempt.h) and shown to the account's owner
- * (failed_sign_ins.h), and an account that does not exist costs the same work and gives the same
- * answer as a wrong password.
+ * when the password is changed in another session. Signing in ends the session whose cookie was
+ * sent. Guesses at passwords are limited (api/identity/password_attempt.h) and shown to the
+ * account's owner (failed_sign_ins.h). An account that does not exist takes the same time and gives
+ * the same response as a wrong password.
  */
 #ifndef API_IDENTITY_SESSION_H
 #define API_IDENTITY_SESSION_H
@@ -22,15 +22,14 @@ enum err_code session_delete(struct request *request, struct response *response,
 enum err_code session_post_password(struct request *request, struct response *response,
                                     struct err *err);
 
-/*
- * Starts a session of a user inside the caller's transaction for that tenant and records it; the
- * request is that user's from then on. The caller commits and then answers with session_answer.
- */
+/* Starts a session of a user inside the caller's transaction for that tenant and records it; from
+ * then on the request's principal is that user. The caller commits and then responds with
+ * session_answer. */
 enum err_code session_start(struct request *request, struct pg_connection *connection,
                             int64_t tenant_id, int64_t user_id, const char *how,
                             const char **ret_secret, struct err *err) MUST_USE;
-/* Who the request's principal is, as JSON; with secret, also the cookie of a new session and a new
- * device cookie. */
+/* Responds with the request's principal as JSON; with secret, also with the cookie of a new session
+ * and a new device cookie. */
 enum err_code session_answer(struct request *request, struct response *response,
                              struct pg_connection *connection, int status, const char *secret,
                              struct err *err) MUST_USE;

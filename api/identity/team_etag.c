@@ -4,7 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
-/* When somebody signed in, or what is stored, is no change of theirs. */
+/* The hashed columns are those that people set, not the times of sign-ins or stored amounts. */
 static const struct {
     const char *name;
     const char *sql;
@@ -32,7 +32,7 @@ static enum err_code read_version(struct request *request, struct pg_connection 
                                          &row, err, PG_I64(team_id));
     if (code)
         return code;
-    /* The row of a team that is gone is missing: what is asked for next says so. */
+    /* If the team is deleted, its row is missing, and the next statement reports that. */
     *ret_etag =
         arena_printf(request->arena, "\"%s\"", pg_row_count(row) ? pg_get_text(row, 0, 0) : "");
     return ERR_NONE;

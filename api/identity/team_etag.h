@@ -1,12 +1,14 @@
 /*
- * team_version: which version of what a team's people set a change was made from.
+ * team_etag: the version of the settings that people of a team change, to detect concurrent
+ * changes.
  *
- * Each part has a version, an ETag of what people said: lists send it, and who changes the part
- * names the one that was looked at (If-Match). Once somebody else has changed the part, that change
- * is refused with ERR_STALE instead of undoing what nobody saw. A change without If-Match is taken
- * as it comes, as scripts want it. Tokens are not among the parts: none is ever changed.
+ * Each part has a version, an ETag of its stored settings: lists send it, and a change names the
+ * version that it was made from (If-Match). If somebody else has changed the part since, the change
+ * is refused with ERR_STALE instead of undoing a change that its author has not seen. A change
+ * without If-Match is accepted, for scripts. Tokens are not among the parts, because they are never
+ * changed.
  *
- * team_id is the team; pg_tenant is the one that the connection speaks for, or PG_NO_TENANT.
+ * team_id is the team; pg_tenant is the tenant of the connection, or PG_NO_TENANT.
  */
 #ifndef API_IDENTITY_TEAM_ETAG_H
 #define API_IDENTITY_TEAM_ETAG_H
@@ -26,13 +28,14 @@ enum team_part {
     TEAM_RETENTION
 };
 
-/* Adds the ETag. Asked for before what is shown, so that it is never of something newer. */
+/* Adds the ETag. Call it before reading what is shown, so that the ETag is never newer than that.
+ */
 enum err_code team_etag_tell(struct request *request, struct response *response,
                              struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
                              enum team_part part, struct err *err) MUST_USE;
 
-/* In the transaction of a change, before it: until its end nobody else changes any part. Handles:
- * ERR_STALE. */
+/* In the transaction of a change, before it: nobody else can change any part until the transaction
+ * ends. Handles: ERR_STALE. */
 enum err_code team_etag_check(struct request *request, struct pg_connection *connection,
                               int64_t pg_tenant, int64_t team_id, enum team_part part,
                               struct err *err) MUST_USE;

@@ -114,9 +114,9 @@ enum err_code tenant_read_labels(const struct json_body *body, struct arena *are
 }
 
 struct wish {
-    const char *name; /* NULL: as it is */
+    const char *name; /* NULL: unchanged */
     bool has_labels;
-    const char *labels; /* a clean list; NULL: the server's default */
+    const char *labels; /* in stored form; NULL: the server's default */
 };
 
 static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)

@@ -18,12 +18,12 @@ enum { SET_COUNT = 1024, WAYS = 4, WISH_MAX_BYTES = 4096 };
 
 struct limit_kind {
     const char *name;    /* in the API and the column */
-    const char *setting; /* of the server */
+    const char *setting; /* the server's setting */
     int64_t low;
     int64_t high;
 };
 
-/* Labels: what lib/profile/batch/batch_labels.h takes is the most. */
+/* The maxima for labels are those of lib/profile/batch/batch_labels.h. */
 static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
     [TENANT_LIMIT_SAMPLES_PER_SECOND] = {"samples_per_second", "tenant-samples-per-second", 0,
                                          INT64_C(1000000000)},
@@ -51,7 +51,7 @@ static int64_t setting_of(const struct settings *settings, enum tenant_limit lim
     return (int64_t)settings->tenant_limits[limit];
 }
 
-/* Of a text that PostgreSQL made of jsonb; false when the limit is not in it. */
+/* Reads from a text that PostgreSQL made of jsonb; false if it does not contain the limit. */
 static bool find_own(const json_t *own, enum tenant_limit limit, int64_t *ret_value)
 {
     const json_t *value = json_object_get(own, kinds[limit].name);
@@ -72,7 +72,7 @@ static void resolve(const struct settings *settings, const char *json,
     json_decref(own);
 }
 
-/* ---- what is known ---- */
+/* ---- cached limits ---- */
 
 struct known {
     int64_t tenant_id; /* 0: free */
@@ -83,7 +83,7 @@ struct known {
 struct tenant_limits_memory {
     pthread_mutex_t mutex;
     struct known sets[SET_COUNT][WAYS];
-    uint64_t forget_count;                   /* what was read before a change must not be kept */
+    uint64_t forget_count; /* a read that was overtaken by a change must not be cached */
     char sample_labels[SAMPLE_LABELS_BYTES]; /* the default */
 };
 
@@ -118,7 +118,7 @@ static struct known *find_known(struct tenant_limits_memory *memory, int64_t ten
     return NULL;
 }
 
-/* The oldest of its set makes room. */
+/* Replaces the oldest entry of its set. */
 static void keep(struct tenant_limits_memory *memory, const struct known *read, uint64_t version)
 {
     pthread_mutex_lock(&memory->mutex);
@@ -144,7 +144,7 @@ void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id
     pthread_mutex_unlock(&memory->mutex);
 }
 
-/* Whoever finds them old reads them again; the others go by the old ones meanwhile. */
+/* The first caller that finds them old reads them again; others use the old ones meanwhile. */
 static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
                        struct tenant_limits *limits, bool *ret_has_any, uint64_t *ret_version)
 {

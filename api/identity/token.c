@@ -16,7 +16,7 @@ enum { MAX_NAME_BYTES = 100, MAX_LIFETIME_S = 100 * 365 * 86400LL };
 
 const char *const token_fields[] = {"name", "scopes", "expires", NULL};
 
-/* "never", or a number of hours, days or weeks: the same words as for shares. */
+/* "never", or a number of hours, days or weeks: the same forms as for shares. */
 static enum err_code parse_lifetime(const char *text, int64_t *ret_seconds, struct err *err)
 {
     uint64_t number;
@@ -97,7 +97,7 @@ enum err_code token_read_wish(const struct json_body *body, unsigned allowed_sco
     return ERR_NONE;
 }
 
-/* created_by: the user, or the user behind the token that makes this one, if of the same tenant. */
+/* created_by: the user, or the user of the token that creates this one, if of the same tenant. */
 static const char insert_sql[] =
     "INSERT INTO token (tenant_id, created_by, name, secret_hash, scopes, expires_at)"
     " SELECT $1::bigint, coalesce((SELECT id FROM app_user WHERE id = $2 AND tenant_id = $1),"
@@ -144,7 +144,7 @@ enum err_code token_create(struct request *request, struct response *response,
     return json_response_send(&answer, request, response, 201, err);
 }
 
-/* A token may manage tokens only with the scope admin. */
+/* A token needs the scope admin to manage tokens. */
 static enum err_code check_manager(const struct request *request, struct err *err)
 {
     if (request->principal.kind == PRINCIPAL_USER ||
@@ -233,7 +233,7 @@ enum err_code token_list(struct request *request, struct response *response, str
     code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
-    /* check_manager lets users and those with the scope admin pass: a user's number is not 0. */
+    /* check_manager accepts users and principals with the scope admin: a user's number is not 0. */
     return token_answer_list(request, response, connection, who->tenant_id,
                              principal_has(who, SCOPE_ADMIN) ? 0 : who->user_id, err);
 }

@@ -1,10 +1,10 @@
 /*
  * token: API tokens of a tenant: /api/v1/tokens.
  *
- * A token is shown once, when it is made; its SHA-256 is stored. It may have no scope that its
- * maker lacks, nor the operator's. Users see and revoke their own; with the scope admin, all of the
- * tenant's. A token whose maker is removed goes with them, and one whose maker loses a role loses
- * its scopes.
+ * A token is shown once, when it is created; its SHA-256 is stored. It may have no scope that its
+ * creator lacks, nor the operator's. Users see and revoke their own; with the scope admin, all of
+ * the tenant's. A token whose creator is removed is removed too, and one whose creator loses a role
+ * loses its scopes.
  */
 #ifndef API_IDENTITY_TOKEN_H
 #define API_IDENTITY_TOKEN_H
@@ -20,7 +20,7 @@ enum err_code token_list(struct request *request, struct response *response, str
 enum err_code token_post(struct request *request, struct response *response, struct err *err);
 enum err_code token_delete(struct request *request, struct response *response, struct err *err);
 
-/* Answers the list of a tenant's tokens: all, or those that one user made (0: all). */
+/* Responds with the list of a tenant's tokens: those that one user created, or all (user_id 0). */
 enum err_code token_answer_list(struct request *request, struct response *response,
                                 struct pg_connection *connection, int64_t tenant_id,
                                 int64_t user_id, struct err *err) MUST_USE;
@@ -37,11 +37,11 @@ struct token_wish {
 };
 extern const char *const token_fields[];
 
-/* Reads and checks the fields; scopes past allowed_scopes are refused. Handles: ERR_INVALID,
- * ERR_FORBIDDEN. */
+/* Reads and checks the fields; scopes that are not in allowed_scopes are refused. Handles:
+ * ERR_INVALID, ERR_FORBIDDEN. */
 enum err_code token_read_wish(const struct json_body *body, unsigned allowed_scopes,
                               struct token_wish *ret_wish, struct err *err) MUST_USE;
-/* Makes the token in the caller's transaction and writes the 201 answer; the caller commits. */
+/* Creates the token in the caller's transaction and writes the 201 response; the caller commits. */
 enum err_code token_create(struct request *request, struct response *response,
                            struct pg_connection *connection, int64_t tenant_id,
                            const struct token_wish *wish, struct err *err) MUST_USE;

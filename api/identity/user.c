@@ -117,7 +117,7 @@ enum err_code user_list(struct request *request, struct response *response, stru
     return user_answer_list(request, response, connection, request->principal.tenant_id, err);
 }
 
-/* Nobody else changes the list until the end, so that two owners cannot step down at once. */
+/* Locks the list until the transaction ends, so that two owners cannot step down at once. */
 static enum err_code lock_user(struct request *request, struct pg_connection *connection,
                                int64_t tenant_id, int64_t id, const char **ret_email,
                                bool *ret_is_last_owner, struct err *err)
@@ -220,7 +220,7 @@ enum err_code user_remove(struct request *request, struct pg_connection *connect
         return code;
     if (is_last_owner)
         return refuse_last_owner(err);
-    /* Before the row goes, since the log takes the actor's e-mail from it. */
+    /* Before the row is deleted, since the log takes the actor's e-mail from it. */
     code = audit_record_for(connection, request, tenant_id, "user.delete", email, err);
     if (code)
         return code;

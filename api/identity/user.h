@@ -1,5 +1,5 @@
 /*
- * user: the people of a tenant: /api/v1/users. A tenant always keeps one owner.
+ * user: the people of a tenant: /api/v1/users. A tenant always has at least one owner.
  */
 #ifndef API_IDENTITY_USER_H
 #define API_IDENTITY_USER_H
@@ -15,7 +15,7 @@ enum err_code user_list(struct request *request, struct response *response, stru
 enum err_code user_patch(struct request *request, struct response *response, struct err *err);
 enum err_code user_delete(struct request *request, struct response *response, struct err *err);
 
-/* Answers the list of a tenant's users; of any tenant on a connection of the jobs' pool. */
+/* Responds with the list of a tenant's users; of any tenant on a connection of the jobs' pool. */
 enum err_code user_answer_list(struct request *request, struct response *response,
                                struct pg_connection *connection, int64_t tenant_id,
                                struct err *err) MUST_USE;
@@ -24,10 +24,11 @@ enum err_code user_answer_list(struct request *request, struct response *respons
 enum err_code user_remove(struct request *request, struct pg_connection *connection,
                           int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
 
-/* Has the text the form of an e-mail address (something@something, no blanks or controls)?
+/* Whether the text has the form of an e-mail address (something@something, no spaces or controls).
  * Handles: ERR_INVALID. */
 enum err_code user_check_email(const char *email, struct err *err) MUST_USE;
-/* The field "role". Handles: ERR_INVALID, ERR_FORBIDDEN (it may more than the one who gives it). */
+/* Reads the field "role". Handles: ERR_INVALID, ERR_FORBIDDEN (it is higher than the caller's own).
+ */
 enum err_code user_read_role(const struct request *request, const struct json_body *body,
                              enum role *ret_role, struct err *err) MUST_USE;
 /* Adds a user in the caller's transaction; password_hash may be NULL. Handles: ERR_CONFLICT (the

@@ -18,8 +18,8 @@
 
 enum { WARNING_MAX_BYTES = 2000 };
 
-/* A place has room for the expanded body, a profile expanded from it, and three times as much for
- * what they are decoded to. JSON takes twelve times its text. */
+/* Memory of a body: the expanded bytes, a profile expanded from it, and three times as much for the
+ * decoded data. JSON takes twelve times its text. */
 enum { PLACE_FACTOR = MEMORY_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
 static const uint64_t place_most = (uint64_t)INGEST_BODY_EXPANDED_BYTES * (JSON_FACTOR + 4);
 
@@ -153,14 +153,15 @@ void ingest_body_add_warning(struct request *request, struct response *response)
 {
     if (!request->partial_error)
         return;
-    /* It quotes what a sender calls labels: a field has no control characters. */
+    /* It quotes text of the client, and header fields have no control characters. */
     char *text = arena_strdup(request->arena, request->partial_error);
     for (char *at = text; *at; at++)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     response_add(request, response, "perfolio-warning", text);
 }
 
-/* What was left out, of all profiles of the request: each thing once, and as much as fits. */
+/* Adds to the list of what was dropped, over all profiles of the request: each text once, as far as
+ * it fits. */
 static void tell_left_out(struct request *request, struct span what)
 {
     const char *told = request->partial_error;

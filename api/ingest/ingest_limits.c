@@ -31,12 +31,12 @@ enum {
     TYPE_PART_BYTES_MAX = 512
 };
 
-/* What one tenant has sent lately. */
+/* What one tenant has sent recently. */
 struct sent {
     struct sent *next;
     int64_t tenant_id;
     int64_t used_ns;
-    double samples; /* that may come now */
+    double samples; /* tokens in the bucket */
     struct series_set series;
 };
 
@@ -44,7 +44,7 @@ struct ingest_limits_memory {
     pthread_mutex_t mutex;
     struct sent *buckets[BUCKET_COUNT]; /* by tenant */
     uint32_t count;
-    uint32_t sweep_count; /* from so many on, idle ones are looked for */
+    uint32_t sweep_count; /* at this number of tenants, idle ones are looked for */
     int64_t (*now_ns)(void);
 };
 
@@ -62,7 +62,7 @@ struct ingest_limits {
     uint32_t day_count;
 };
 
-/* ---- what tenants have sent ---- */
+/* ---- memory of all tenants ---- */
 
 struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void))
 {
@@ -94,7 +94,7 @@ void ingest_limits_memory_destroy(struct ingest_limits_memory *memory)
     mem_free(memory);
 }
 
-/* Whoever has sent nothing for that long has a full bucket and no series. */
+/* A tenant that has sent nothing for that long has a full bucket and no series. */
 static void drop_idle(struct ingest_limits_memory *memory, int64_t now_ns)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
@@ -113,7 +113,7 @@ static void drop_idle(struct ingest_limits_memory *memory, int64_t now_ns)
     memory->sweep_count = memory->count * 2 > SWEEP_COUNT ? memory->count * 2 : SWEEP_COUNT;
 }
 
-/* Called locked; the bucket is as full as it is now. */
+/* Called with the lock held; fills the bucket up to the present. */
 static struct sent *find_sent(const struct ingest_limits *ingest_limits, int64_t now_ns)
 {
     struct ingest_limits_memory *memory = ingest_limits->memory;
@@ -230,7 +230,7 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
     ingest_limits->request = request;
     ingest_limits->memory = request->server->ingest_limits;
     ingest_limits->limits = limits;
-    /* Before anything is decoded: who is far over the limit costs little. */
+    /* Before anything is decoded: a client far over the limit costs little. */
     code = take_samples(ingest_limits, 1, err);
     if (code) {
         ingest_limits_close(ingest_limits);
@@ -322,7 +322,7 @@ uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
     return sample_labels_split(ingest_limits->limits.sample_labels, ret_names);
 }
 
-/* What a profile type's name is made of stands in addresses, header fields and selectors. */
+/* The name part of a profile type appears in addresses, header fields and selectors. */
 static enum err_code check_type(const struct batch *batch, const struct batch_series *series,
                                 struct err *err)
 {
@@ -344,7 +344,7 @@ static enum err_code check_type(const struct batch *batch, const struct batch_se
     return ERR_NONE;
 }
 
-/* And its type. */
+/* Checks the labels of a series and its type. */
 static enum err_code check_series_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch *batch,
                                          const struct batch_series *series, struct err *err)
@@ -381,8 +381,8 @@ static void format_skew(int64_t skew_ns, char *text, size_t text_bytes)
     snprintf(text, text_bytes, "%" PRId64 " s", skew_s);
 }
 
-/* A profile of the future is found by queries of no usual window, and outlives every rule of
- * retention. Clocks of senders differ, so that some time ahead is allowed. */
+/* A profile of the future is found by queries of no usual window, and outlives every retention
+ * rule. Clocks of clients differ, so some time ahead is allowed. */
 static enum err_code check_time(const struct ingest_limits *ingest_limits,
                                 const struct batch_profile *profile, int64_t now_ns,
                                 struct err *err)
@@ -430,7 +430,8 @@ static void note_pending(struct ingest_limits *ingest_limits, uint64_t hash)
     ingest_limits->pending[ingest_limits->pending_count++] = hash;
 }
 
-/* Which of the hashes there is room for, in their order. Returns how many there is none for. */
+/* Adds the series of these hashes, in their order, as far as there is room. Returns the number
+ * without room. */
 static uint32_t see_series(struct ingest_limits *ingest_limits, const uint64_t *hashes,
                            uint32_t count, bool *ret_has_room)
 {
@@ -476,7 +477,7 @@ static struct span service_of(const struct batch *batch, const struct batch_seri
     return SPAN_LITERAL("");
 }
 
-/* Of its services the first so many profiles count. */
+/* The first profile_count profiles of the batch count for their services. */
 static void note_services(struct ingest_limits *ingest_limits, const struct batch *batch,
                           uint32_t profile_count)
 {
@@ -500,7 +501,7 @@ static void note_services(struct ingest_limits *ingest_limits, const struct batc
 
 /* ---- batches ---- */
 
-/* A profile without samples costs about what one of a sample does, and counts as that. */
+/* A profile without samples costs about as much as a sample, and counts as one. */
 static uint64_t count_samples(const struct batch *batch)
 {
     uint64_t count = batch->sample_count;
@@ -509,7 +510,7 @@ static uint64_t count_samples(const struct batch *batch)
     return count;
 }
 
-/* Whether the day is one of the request's, or becomes one. */
+/* Whether the day is one of the request's, or can be added. */
 static bool take_day(struct ingest_limits *ingest_limits, int64_t day)
 {
     const uint32_t most = (uint32_t)ingest_limits->request->server->settings->max_request_days;
@@ -560,7 +561,8 @@ enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struc
 {
     arena_auto arena = arena_create();
     uint32_t refused_count;
-    note_services(ingest_limits, batch, batch->profile_count); /* a refusal is told of them, too */
+    note_services(ingest_limits, batch,
+                  batch->profile_count); /* a refusal is recorded for them, too */
     for (uint32_t i = 0; i < batch->series_count; i++) {
         enum err_code code = check_series_labels(ingest_limits, batch, &batch->series[i], err);
         if (code)
@@ -574,7 +576,7 @@ enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struc
                          : put(ingest_limits, batch, batch_id, err);
 }
 
-/* The first reason is told, behind what the decoder has said. */
+/* Reports the first reason, after those of the decoder. */
 static void tell_rejected(struct otlp_result *result, uint32_t count, const struct err *err)
 {
     const size_t used = strlen(result->message);
@@ -585,7 +587,8 @@ static void tell_rejected(struct otlp_result *result, uint32_t count, const stru
              err->message);
 }
 
-/* The batch without profiles that are too far in the future, which are told of their services. */
+/* The batch without profiles that are too far in the future, which are recorded for their services.
+ */
 static struct batch *drop_future(struct ingest_limits *ingest_limits, struct batch *batch,
                                  struct arena *arena, struct otlp_result *result)
 {
@@ -609,7 +612,7 @@ static struct batch *drop_future(struct ingest_limits *ingest_limits, struct bat
     return batch_subset(batch, keeps);
 }
 
-/* What is over a limit of labels is none of the active series. */
+/* Series over a limit of labels do not count as active. */
 static uint32_t find_allowed(struct ingest_limits *ingest_limits, const struct batch *batch,
                              struct arena *arena, bool *is_allowed, struct err *err)
 {
@@ -676,7 +679,7 @@ static void count_cut_strings(const struct ingest_limits *ingest_limits)
                (int64_t)ingest_limits->cut_string_count);
 }
 
-/* Time for decoding may have passed the request's deadline, which is meant for the database. */
+/* Decoding may have passed the request's deadline, which is meant for the database. */
 static int64_t commit_deadline_ns(const struct request *request)
 {
     const int64_t least_ns = clock_monotonic_ns() + COMMIT_LEAST_MS * CLOCK_NS_PER_MS;

@@ -1,15 +1,15 @@
 /*
- * admission: how profiles of a request get into the store: within the limits of their tenant.
+ * ingest_limits: adds the profiles of a request to the store, within the limits of their tenant.
  *
- * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a bucket
- * that fills at the tenant's rate, where a profile without samples counts as one; series that have
- * had a profile in the last hour. Each server process counts for itself and starts from zero, so
+ * Counts are kept in memory, for each tenant that has sent in the last hour: samples as a token
+ * bucket that fills at the tenant's rate, where a profile without samples counts as one; series
+ * with a profile in the last hour. Each server process counts for itself and starts from zero, so
  * that a check needs no query of the database. The error of a request over a limit states the
  * limit's name, its value and where it is set. The request records which service sent how much, for
  * api/ingest/sources.h.
  *
- * A request opens an admission, puts batches into it and commits it: all are added or none.
- * Threads: an admission belongs to one; the memory is for any.
+ * A request opens a struct ingest_limits, puts batches into it and commits it: either all are added
+ * or none. Threads: a struct ingest_limits belongs to one thread; the memory may be shared.
  */
 #ifndef API_INGEST_INGEST_LIMITS_H
 #define API_INGEST_INGEST_LIMITS_H
@@ -36,45 +36,46 @@ enum { INGEST_LIMITS_SERIES_S = 3600 };
 struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void));
 void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
-/* Handles: ERR_RATE_LIMITED (nothing more may come now), ERR_DATABASE, ERR_BUSY. */
+/* Handles: ERR_RATE_LIMITED (the rate is exceeded), ERR_DATABASE, ERR_BUSY. */
 enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
                                  struct err *err) MUST_USE;
-/* What was not committed is forgotten. NULL is a no-op. */
+/* Drops what was not committed. NULL is a no-op. */
 void ingest_limits_close(struct ingest_limits *ingest_limits);
-/* Forgets what was put: it will be put again. */
+/* Drops what was put: it will be put again. */
 void ingest_limits_restart(struct ingest_limits *ingest_limits);
 
-/* Limits what one profile may hold by the tenant's limits of its size and of its strings, and the
- * ratio to which compressed bytes may expand by the setting max-expansion-ratio. */
+/* Sets limits of one profile: the tenant's limits of its size and of its strings, and the setting
+ * max-expansion-ratio for compressed bytes. */
 void ingest_limits_limit_profile(const struct ingest_limits *ingest_limits,
                                  struct profile_limits *limits);
-/* Puts that limit's name before a message, where it may be why a profile is ERR_TOO_LARGE. Returns
- * code. */
+/* Puts the limit's name before a message, if it may be the reason why a profile is ERR_TOO_LARGE.
+ * Returns code. */
 enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
                                     const struct profile_limits *limits, enum err_code code,
                                     struct err *err) MUST_USE;
-/* Labels of a series, as they came. Handles: ERR_INVALID. */
+/* Checks the labels of a series, as received. Handles: ERR_INVALID. */
 enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limits,
                                          const struct batch_text_label *labels, size_t count,
                                          struct err *err) MUST_USE;
 
-/* Labels of samples that become labels of series; borrowed from the admission. Returns how many. */
+/* The labels of samples that become labels of series; borrowed from ingest_limits. Returns their
+ * number. */
 uint32_t ingest_limits_series_labels(const struct ingest_limits *ingest_limits,
                                      struct span ret_names[SAMPLE_LABELS_MAX]);
 
 /* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
- * ERR_TOO_LARGE (also profiles of more days than the setting max-request-days:
- * the store makes an object for each day, so that a small request could bring work for minutes). */
+ * ERR_TOO_LARGE (also profiles of more days than the setting max-request-days: the store writes an
+ * object for each day, so a small request could cause work for minutes). */
 enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struct batch *batch,
                                 const uint8_t *batch_id, struct err *err) MUST_USE;
-/* The same without profiles of series that are over a limit: they are counted and named in result.
- * batch keeps its profiles. */
+/* As ingest_limits_put, without the profiles of series over a limit: they are counted and named in
+ * result. batch keeps its profiles. */
 enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, struct batch *batch,
                                         const uint8_t *batch_id, struct otlp_result *result,
                                         struct err *err) MUST_USE;
 
-/* Handles: what store_append does, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than may ever come
- * at once). */
+/* Handles: what store_append does, ERR_RATE_LIMITED, ERR_TOO_LARGE (more samples than are ever
+ * allowed at once). */
 enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
                                    struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 

@@ -19,8 +19,8 @@ struct export
     struct otlp_result result;
 };
 
-/* Of the first profile that has one of its own; 0 when none has. One is enough: what comes with the
- * same content and that time has come before, whatever the others lack. */
+/* The time of the first profile that has one of its own; 0 if none has. One is enough: a request
+ * with the same content and that time was received before, whatever the others lack. */
 static int64_t time_of(const struct batch *batch, int64_t now_ns)
 {
     for (uint32_t i = 0; i < batch->profile_count; i++) {
@@ -55,7 +55,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
         .series_attribute_count = ingest_limits_series_labels(export->ingest_limits, names),
         .limits = limits,
         .now_ns = clock_wall_ns(),
-        .is_raw_kept = true, /* the batch is gone before the body is */
+        .is_raw_kept = true, /* the batch is destroyed before the body */
     };
     struct batch *batch;
     enum err_code code =

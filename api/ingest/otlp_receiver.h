@@ -1,10 +1,10 @@
 /*
- * otlp_in: OpenTelemetry's profiles come in: POST /v1development/profiles (OTLP/HTTP, lib/profile/
- * otlp.h), in protobuf and JSON, under any Content-Encoding of api/ingest/ingest_body.h.
+ * otlp_receiver: receives OpenTelemetry's profiles: POST /v1development/profiles (OTLP/HTTP,
+ * lib/profile/otlp/), in protobuf and JSON, with any Content-Encoding of api/ingest/ingest_body.h.
  *
- * One request is one batch: what is wrong in single profiles is named in the answer
- * (partial_success), the others are durable and seen by every query that begins afterwards. A
- * request whose profiles all have a time counts once, however often it is sent.
+ * One request is one batch: errors in single profiles are reported in the response
+ * (partial_success), the other profiles are durable and visible to every later query. A request
+ * whose profiles all have a time counts once, however often it is sent.
  */
 #ifndef API_INGEST_OTLP_RECEIVER_H
 #define API_INGEST_OTLP_RECEIVER_H

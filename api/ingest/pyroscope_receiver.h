@@ -1,13 +1,13 @@
 /*
- * pyroscope_in: profiles of Pyroscope's agents come in, by both of their ways, under any
+ * pyroscope_receiver: receives profiles of Pyroscope's agents, with both of their protocols and any
  * Content-Encoding of api/ingest/ingest_body.h.
  *
- *   POST /push.v1.PusherService/Push      lib/profile/pyroscope/pyroscope_push.h; answers as
- * Connect does POST /ingest, /pyroscope/ingest       lib/profile/pyroscope/pyroscope_ingest.h; 200
- * and no other success
+ *   POST /push.v1.PusherService/Push  lib/profile/pyroscope/pyroscope_push.h; responds as Connect
+ * does POST /ingest, /pyroscope/ingest   lib/profile/pyroscope/pyroscope_ingest.h; success is
+ * always 200
  *
- * All profiles of a push are added, or none, and when the answer comes they are durable and seen by
- * every query that begins afterwards. Each that has a time counts once, however often it is sent.
+ * All profiles of a push are added, or none; when the response is sent they are durable and visible
+ * to every later query. Each that has a time counts once, however often it is sent.
  */
 #ifndef API_INGEST_PYROSCOPE_RECEIVER_H
 #define API_INGEST_PYROSCOPE_RECEIVER_H

@@ -10,7 +10,7 @@ void series_set_fini(struct series_set *set)
     *set = (struct series_set){0};
 }
 
-/* The slot of hash, or the free one where it would stand. Hashes are random already. */
+/* The slot of hash, or the free one where it would be inserted. Hashes are random already. */
 static struct series_slot *find_slot(const struct series_set *set, uint64_t hash)
 {
     const uint32_t mask = set->capacity - 1;
@@ -20,7 +20,7 @@ static struct series_slot *find_slot(const struct series_set *set, uint64_t hash
     return &set->slots[at];
 }
 
-/* Into a table of capacity, those seen since then. */
+/* Rebuilds the table with the given capacity, with the series seen since kept_since_s. */
 static void rebuild(struct series_set *set, uint32_t capacity, int64_t kept_since_s)
 {
     struct series_slot *old = set->slots;
@@ -47,7 +47,7 @@ static void make_room(struct series_set *set, int64_t now_s, int64_t kept_since_
     }
     if (set->used < set->capacity / 2)
         return;
-    /* What does not count may have filled it. */
+    /* Entries that do not count may have filled it. */
     const bool is_filled = set->count >= set->capacity / 4;
     rebuild(set,
             !set->capacity ? CAPACITY_LEAST
@@ -82,7 +82,7 @@ bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_
 void series_set_settle(struct series_set *set, uint64_t hash, bool is_stored)
 {
     struct series_slot *slot = set->capacity ? find_slot(set, hash) : NULL;
-    if (!slot || slot->seen_s <= 0) /* dropped since it was seen long ago */
+    if (!slot || slot->seen_s <= 0) /* dropped because it was seen long ago */
         return;
     slot->is_stored |= is_stored;
     if (slot->pending)

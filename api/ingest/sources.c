@@ -23,12 +23,12 @@ enum {
     ERROR_BYTES = 500,
     WRITE_AT_ONCE = 500,
     WRITE_MAX_BYTES = 16 << 20,
-    WRITE_ROUNDS_MAX = SOURCES_MAX / WRITE_AT_ONCE, /* as many as all need */
+    WRITE_ROUNDS_MAX = SOURCES_MAX / WRITE_AT_ONCE, /* enough for all */
     PRUNE_S = 600
 };
 
-/* One count that does not fit the table would keep all tenants' senders from being written; many
- * of this fit. */
+/* A count that exceeds the column would prevent all tenants' sources from being written; many of
+ * this size fit. */
 #define COUNT_MAX (UINT64_C(1) << 48)
 
 struct counts {
@@ -39,7 +39,7 @@ struct counts {
     uint64_t errors;
 };
 
-/* Who; key is a hash of it. */
+/* Identifies a source; key is a hash of it. */
 struct identity {
     int64_t token_id;
     int64_t user_id;
@@ -51,7 +51,7 @@ struct identity {
 
 struct sender {
     uint8_t key[KEY_BYTES];
-    struct identity identity; /* texts are the sender's */
+    struct identity identity; /* its texts belong to the sender */
     struct counts counts;     /* not written yet */
     int64_t first_seen_ns;    /* since 1970 */
     int64_t last_seen_ns;
@@ -69,11 +69,11 @@ struct team {
 };
 
 struct sources {
-    pthread_mutex_t mutex; /* guards what follows, held shortly */
+    pthread_mutex_t mutex; /* guards the members below, held shortly */
     struct team *buckets[BUCKET_COUNT];
     uint32_t count;
-    pthread_mutex_t write_mutex; /* one writes at a time */
-    int64_t pruned_ns;           /* monotonic; of the thread of background work */
+    pthread_mutex_t write_mutex; /* one thread writes at a time */
+    int64_t pruned_ns;           /* monotonic; used by the thread of background work */
 };
 
 struct sources *sources_create(void)
@@ -117,7 +117,7 @@ void sources_destroy(struct sources *sources)
     mem_free(sources);
 }
 
-/* ---- finding; called locked ---- */
+/* ---- finding; called with the lock held ---- */
 
 static struct team *find_team(struct sources *sources, int64_t tenant_id, bool is_added)
 {
@@ -141,8 +141,8 @@ static struct sender *find_sender(struct team *team, const uint8_t key[KEY_BYTES
     return NULL;
 }
 
-/* An error that came before the service was known is told of the only one that it can be of; NULL
- * where there are several, or none. */
+/* An error that came before the service was known is recorded for the only sender that it can be
+ * of; NULL if there are several, or none. */
 static struct sender *find_only(struct team *team, const struct identity *identity)
 {
     struct sender *only = NULL;
@@ -160,7 +160,7 @@ static struct sender *find_only(struct team *team, const struct identity *identi
     return only;
 }
 
-/* The one that was not seen for longest, of those that are written; NULL: of none all is. */
+/* The written sender that was not seen for longest; NULL: none is written. */
 static struct sender *find_oldest(struct team *team, bool is_written)
 {
     struct sender *oldest = NULL;
@@ -173,7 +173,8 @@ static struct sender *find_oldest(struct team *team, bool is_written)
     return oldest;
 }
 
-/* NULL when there are too many. What is not written yet stays until there are far too many. */
+/* NULL if there are too many. Senders that are not written yet stay until there are far too many.
+ */
 static struct sender *take_place(struct sources *sources, struct team *team)
 {
     struct sender *oldest = NULL;
@@ -207,7 +208,7 @@ static struct sender *add_sender(struct sources *sources, struct team *team,
     return sender;
 }
 
-/* ---- noting ---- */
+/* ---- recording ---- */
 
 static const char *protocol_of(const struct request *request)
 {
@@ -218,7 +219,7 @@ static const char *protocol_of(const struct request *request)
                                      : "perfolio";
 }
 
-/* As it can be stored: UTF-8 without control characters, at most so many bytes. */
+/* In a form that can be stored: UTF-8 without control characters, at most `most` bytes. */
 static const char *clean(struct arena *arena, struct span text, size_t most)
 {
     if (text.size > most) {
@@ -319,8 +320,8 @@ void sources_note_problem(struct request *request, struct span service, const ch
         request->services[place].problem = arena_strdup(request->arena, problem);
 }
 
-/* What became of one service's part; NULL: nothing wrong. A problem that is known to be of some
- * services is none of the others. */
+/* The error of one service; NULL: none. A problem of single services is not recorded for the
+ * others. */
 static const char *error_of(const struct request *request, const struct sources_service *service,
                             const char *error)
 {
@@ -361,7 +362,7 @@ void sources_note(const struct request *request, enum err_code code, const struc
         }
         note_one(sources, team, &note);
     }
-    /* An empty request that succeeds tells of nobody. */
+    /* An empty request that succeeds is recorded for nobody. */
     if (request->service_count == 0 && error) {
         note.identity.service = clean(arena, request->named_service, SERVICE_BYTES);
         note_one(sources, team, &note);
@@ -466,8 +467,8 @@ static void subtract(uint64_t *count, uint64_t written)
     *count -= *count < written ? *count : written;
 }
 
-/* What has come meanwhile stays to be written; so does all of a sender that has made room for
- * others meanwhile, and is there anew. */
+/* Counts added meanwhile stay to be written; so does everything of a sender that was replaced
+ * meanwhile and added again. */
 static void settle_row(struct sources *sources, const struct written *row)
 {
     struct team *team = find_team(sources, row->tenant_id, false);
@@ -495,7 +496,7 @@ static void settle(struct sources *sources, const struct writing *writing)
     pthread_mutex_unlock(&sources->mutex);
 }
 
-/* Tenants that are being deleted are left out (api/identity/tenant.h). */
+/* Skips tenants that are being deleted (api/identity/tenant.h). */
 static const char write_sql[] =
     "WITH new AS (SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS t (tenant bigint, key text,"
     "  token bigint, person bigint, service text, agent text, protocol text, address text,"
@@ -553,7 +554,7 @@ enum err_code sources_write(struct server *server, int64_t tenant_id, struct err
     return code;
 }
 
-/* ---- upkeep ---- */
+/* ---- dropping idle sources ---- */
 
 static void drop_idle_of(struct sources *sources, struct team *team, int64_t since_ns)
 {

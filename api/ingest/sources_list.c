@@ -5,7 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
-/* "name/1.2.3 (more)": the version of the program that sends; NULL where none is told. */
+/* "name/1.2.3 (more)": the version of the sending program; NULL if there is none. */
 static const char *version_of(struct arena *arena, const char *agent)
 {
     struct span product, comment, name, version;

@@ -10,7 +10,7 @@
 enum { DAYS_DEFAULT = 30, DAYS_MAX = 1100 };
 #define DAY_NS (24 * 3600 * CLOCK_NS_PER_S)
 
-/* Days since 1970, both included. */
+/* Days since 1970, both inclusive. */
 struct window {
     int64_t first;
     int64_t last;
@@ -57,7 +57,7 @@ static enum err_code read_window(const struct request *request, struct window *w
     return ERR_NONE;
 }
 
-/* The last row is of all days. */
+/* The last row is the sum of all days. */
 static enum err_code read_days(const struct request *request, struct pg_connection *connection,
                                const struct window *window, struct pg_result **ret_rows,
                                struct err *err)
@@ -73,7 +73,7 @@ static enum err_code read_days(const struct request *request, struct pg_connecti
         request->arena, ret_rows, err, PG_I64(window->first), PG_I64(window->last));
 }
 
-/* What is there now, compacted as it is. */
+/* The present stored amount, after compaction. */
 static enum err_code read_stored(const struct request *request, struct pg_connection *connection,
                                  struct pg_result **ret_row, struct err *err)
 {

@@ -1,7 +1,7 @@
 /*
  * usage: what the own tenant has sent as continuous profiles, by day (UTC): GET /api/v1/usage.
  *
- * Counted where profiles come to exist (store/catalogue/catalogue_usage.c), so it is exact.
+ * Counted where profiles are added (store/catalogue/catalogue_usage.c), so it is exact.
  */
 #ifndef API_INGEST_USAGE_H
 #define API_INGEST_USAGE_H

@@ -41,7 +41,7 @@ static void remove_folder(const char *path)
     nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The server sweeps for a moment every few seconds, so that this seldom waits. */
+/* The server holds the lock for short sweeps every few seconds, so this seldom waits. */
 static enum err_code hold_sweep(struct pg_connection *connection, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -62,7 +62,8 @@ static enum err_code hold_sweep(struct pg_connection *connection, struct err *er
     }
 }
 
-/* The lock lives and dies with the session, and so does what was copied meanwhile. */
+/* If the session broke, so did the lock, and objects may have been deleted while they were copied.
+ */
 static enum err_code check_sweep_is_held(struct pg_connection *connection, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -76,12 +77,12 @@ static enum err_code check_sweep_is_held(struct pg_connection *connection, struc
 
 static enum err_code dump(const struct backup_source *source, int target_fd, struct err *err)
 {
-    /* What is restored goes with a folder of its own: api/ops/storage_identity.h. */
+    /* A restore creates an id of its own: api/ops/storage_identity.h. */
     const char *arguments[8] = {NULL, "--format=custom", "--no-password",
                                 "--exclude-table-data=object_folder"};
     int count = 4;
-    /* RLS is forced on the owner too, but the policies for perfolio_owner, whose member it is, show
-     * every row. */
+    /* RLS is forced on the owner too, but the policies for perfolio_owner, of which this user is a
+     * member, show every row. */
     if (!source->has_cluster)
         arguments[count++] = "--enable-row-security";
     arguments[count++] = source->tools_conninfo;
@@ -102,7 +103,7 @@ static struct pg_pool *create_pool(const struct backup_source *source, int conne
                           NULL, connections);
 }
 
-/* *ret_objects, closed by the caller: NULL where the data folder has none yet. */
+/* *ret_objects is closed by the caller; NULL if the data folder has none yet. */
 static enum err_code open_folder_objects(const struct backup_source *source,
                                          struct object_store **ret_objects, struct err *err)
 {
@@ -124,11 +125,9 @@ static enum err_code copy_objects(const struct backup_source *source, struct obj
                : ERR_NONE;
 }
 
-/*
- * The rows are read behind the dump, so that they name all that the dump names, and before the
+/* Reads the rows after the dump, so that they include all that the dump names, and before the
  * objects are copied, so that each of them has been stored by then and none is deleted until the
- * copy is complete.
- */
+ * copy is complete. */
 static enum err_code copy_and_compare(const struct backup_source *source, struct pg_pool *pool,
                                       int target_fd, const struct backup_options *options,
                                       struct manifest *manifest, struct err *err)
@@ -152,7 +151,7 @@ static enum err_code fill_backup(const struct backup_source *source, int target_
                                  struct err *err)
 {
     struct pg_connection *connection = NULL;
-    struct pg_pool *pool = create_pool(source, 2); /* one holds the lock */
+    struct pg_pool *pool = create_pool(source, 2); /* one connection holds the lock */
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
         code = storage_identity_verify(connection, source->settings, err);
@@ -168,7 +167,7 @@ static enum err_code fill_backup(const struct backup_source *source, int target_
         code = check_sweep_is_held(connection, err);
     if (!code)
         code = backup_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
-    /* With the pool goes the session, and with it the lock. */
+    /* Destroying the pool ends the session, and with it the lock. */
     pg_give(connection);
     pg_pool_destroy(pool);
     return code ? code : manifest_write(manifest, target_fd, err);
@@ -187,7 +186,7 @@ static enum err_code sync_parent(const char *path, struct err *err)
     return ERR_NONE;
 }
 
-/* "…/name/" to "…/name.partial" beside it. */
+/* "…/name/" becomes "…/name.partial" beside it. */
 static enum err_code name_partial(const char *path, char *target, char *partial, struct err *err)
 {
     int size = snprintf(target, NAME_BYTES, "%s", path);
@@ -205,7 +204,7 @@ static enum err_code publish(const char *partial, const char *target, struct err
     return sync_parent(target, err);
 }
 
-/* Of a backup that exists. */
+/* Verifies an existing backup. */
 static enum err_code verify_backup(const char *path, struct err *err)
 {
     uint64_t file_count = 0;
@@ -284,7 +283,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
 
 /* ---- restore ---- */
 
-/* What the migrations would make, for a database that has never seen any. */
+/* The roles that the migrations would create, for a database that has never been migrated. */
 static const char roles_sql[] =
     "DO $$ DECLARE name text; BEGIN "
     "FOREACH name IN ARRAY ARRAY['perfolio_owner', 'perfolio_server', 'perfolio_jobs'] LOOP "
@@ -309,8 +308,8 @@ static enum err_code make_roles(const struct backup_source *source, struct err *
 
 static enum err_code load_dump(const struct backup_source *source, int backup_fd, struct err *err)
 {
-    /* Whoever owned the tables where the dump was made; here the schema's owner does, or the URL's
-     * user. */
+    /* Ignores the owners in the dump: here the schema's owner, or the URL's user, owns the tables.
+     */
     const char *arguments[10] = {NULL, "--exit-on-error", "--single-transaction", "--no-password",
                                  "--no-owner"};
     int count = 5;
@@ -328,7 +327,7 @@ static enum err_code load_dump(const struct backup_source *source, int backup_fd
                              err);
 }
 
-/* The oldest database whose rows object_verify reads; later ones are read as this one is. */
+/* The oldest schema that object_verify can read; newer ones are read in the same way. */
 enum { OLDEST_VERIFIED_MIGRATION = 22 };
 
 static enum err_code read_migration(struct pg_pool *pool, int64_t *ret_version, struct err *err)
@@ -347,7 +346,7 @@ static enum err_code read_migration(struct pg_pool *pool, int64_t *ret_version, 
     return code;
 }
 
-/* A backup of an old version is migrated by the first start only. */
+/* A backup of an old version is migrated only by the first start. */
 static enum err_code verify_restored(struct pg_pool *pool, struct object_store *objects,
                                      const struct backup_options *options, struct err *err)
 {
@@ -361,7 +360,8 @@ static enum err_code verify_restored(struct pg_pool *pool, struct object_store *
     return ERR_NONE;
 }
 
-/* The data folder does not have its name yet, so its objects are opened through its descriptor. */
+/* The data folder does not have its final name yet, so its objects are opened through its
+ * descriptor. */
 static enum err_code compare_restored(const struct backup_source *source,
                                       const struct backup_options *options, struct err *err)
 {
@@ -395,7 +395,8 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
     *ret_has_put = source->objects && !code;
     if (!code)
         code = backup_copy_folder(backup_fd, folder->fd, "tls", NULL, &copied, err);
-    /* The dump is the one more. Others would be files that nothing vouches for. */
+    /* The dump is the one additional file. The content of others would not be verified by anything.
+     */
     if (!code && copied.file_count + 1 != file_count)
         code = err_set(err, ERR_CORRUPT, "the backup holds files that its manifest does not name");
     if (!code)
@@ -408,7 +409,7 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
     return code;
 }
 
-/* A bucket that was empty is so again when the rest fails. */
+/* Empties the bucket again if the rest fails. */
 static enum err_code restore_into(struct backup_source *source, int backup_fd,
                                   const struct backup_options *options, uint64_t file_count,
                                   struct err *err)
@@ -425,7 +426,7 @@ static enum err_code restore_into(struct backup_source *source, int backup_fd,
 
 static enum err_code check_target(const char *name, struct err *err)
 {
-    /* Gone for a moment, if it is there and empty. */
+    /* Removes the folder for a moment, if it exists and is empty. */
     if (rmdir(name) == 0 || errno == ENOENT)
         return ERR_NONE;
     return err_set_errno(err, ERR_CONFLICT, "cannot restore to %s, which must be absent or empty",

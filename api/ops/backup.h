@@ -1,19 +1,20 @@
 /*
- * backup: `perfoliod backup` and `perfoliod restore`: all that a data folder holds, in one folder.
+ * backup: `perfoliod backup` and `perfoliod restore`: copies everything of a data folder to one
+ * folder, and back.
  *
- * A backup is a folder, readable by its maker only: database.dump (pg_dump's custom format), the
- * folders objects/ and tls/ as they are in the data folder, and manifest.txt with one line
- * "sha256 bytes path" per file and a last line "sha256 end" over the lines before it. It may be
- * taken while the server runs: objects never change, and a lock keeps the server from deleting any
- * from before the database is dumped until all are copied. It appears under its name only when it
- * is complete and synced. Objects of a bucket are copied to objects/ (backup_bucket.h). A
- * restore checks every file against the manifest before it makes
- * anything, and the data folder appears under its name only when it is complete, too.
+ * A backup is a folder, readable by its creator only: database.dump (pg_dump's custom format), the
+ * folders objects/ and tls/ as they are in the data folder, and manifest.txt with one line "sha256
+ * bytes path" per file and a last line "sha256 end" over the lines before it. It may be taken while
+ * the server runs: objects never change, and a lock keeps the server from deleting any from before
+ * the database is dumped until all are copied. It appears under its name only when it is complete
+ * and synced. Objects of a bucket are copied to objects/ (backup_bucket.h). A restore checks every
+ * file against the manifest before it creates anything, and the data folder appears under its name
+ * only when it is complete, too.
  *
- * Both compare what they copied with the database: each object that a row names has to be there
- * with the size and the digest of the row, each block of the store with its checksums
- * (api/ops/object_verify.h). Each that is not is named on standard error, and nothing is made,
- * unless allow_damaged is set.
+ * Both compare what they copied with the database: each object that a row names has to exist with
+ * the size and the digest of the row, each block of the store with its checksums
+ * (api/ops/object_verify.h). Each object that differs is named on standard error, and nothing is
+ * created unless allow_damaged is set.
  */
 #ifndef API_OPS_BACKUP_H
 #define API_OPS_BACKUP_H
@@ -25,22 +26,22 @@
 struct settings;
 
 struct backup_options {
-    bool verify_only;   /* compare, make nothing */
-    bool allow_damaged; /* name what is missing or damaged, and go on */
+    bool verify_only;   /* compare, create nothing */
+    bool allow_damaged; /* report missing or damaged objects, and continue */
 };
 
-/* Of settings' data folder (its server runs or not) and database, to the new folder target.
- * verify_only: target is NULL, to read all objects of the data folder and compare them with the
- * database, or the folder of a backup, to compare its files with its manifest. Handles: ERR_CORRUPT
- * (something is missing or damaged). */
+/*
+ * Backs up the data folder in settings (whether its server runs or not) and the database, to the
+ * new folder target. With verify_only, target is NULL, to read all objects of the data folder and
+ * compare them with the database, or the folder of a backup, to compare its files with its
+ * manifest. Handles: ERR_CORRUPT (something is missing or damaged).
+ */
 enum err_code backup_run(struct settings *settings, const char *target,
                          const struct backup_options *options, struct err *err) MUST_USE;
 
-/*
- * From the backup source into settings' data folder, which must be absent or empty. With a database
- * URL the dump goes there, into an empty database; with a bucket the objects do, under a prefix
- * without any. So a server moves between folder and bucket.
- */
+/* Restores the backup source into the data folder in settings, which must be absent or empty. With
+ * a database URL the dump goes there, into an empty database; with a bucket the objects go there,
+ * under an unused prefix. So a server can be moved between folder and bucket. */
 enum err_code backup_restore(struct settings *settings, const char *source,
                              const struct backup_options *options, struct err *err) MUST_USE;
 

@@ -17,7 +17,7 @@
 
 enum { PIECE_BYTES = 1 << 20, PATH_ROOM = OBJECT_KEY_MAX_BYTES + 16, DELETE_AT_ONCE = 1000 };
 
-/* What perfoliod puts; a bucket without a prefix may hold more. */
+/* The prefixes that perfoliod uses; a bucket without a prefix may contain other objects. */
 static const char *const kinds[] = {"share/", "part/",    "segment/",
                                     "block/", "symbols/", "debuginfo/"};
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
@@ -51,7 +51,7 @@ static enum err_code make_folders(int target_fd, const char *path, struct err *e
     return ERR_NONE;
 }
 
-/* An object that root can read and the server cannot is not lost, but no user gets it. */
+/* An object that root can read and the server cannot is not lost, but users cannot read it. */
 static enum err_code open_as_root(const struct taking *taking, const char *key, int *ret_fd,
                                   struct err *err)
 {
@@ -77,8 +77,8 @@ static enum err_code open_object(const struct taking *taking, const char *key, i
                                                         : code;
 }
 
-/* An object that is gone, of a request that failed meanwhile, and one that cannot be read are left
- * out. The caller's comparison with the database names those that are missed. */
+/* Leaves out an object that is gone (its request failed meanwhile) or unreadable. The caller's
+ * comparison with the database reports those that are missing. */
 static enum err_code take_object(void *context, const char *key, uint64_t size, int64_t modified_ns,
                                  struct err *err)
 {
@@ -103,7 +103,7 @@ static enum err_code take_object(void *context, const char *key, uint64_t size, 
                : err_set_errno(err, ERR_IO, "cannot remove the incomplete copy %s", path);
 }
 
-/* The names of files are durable once their folders are. */
+/* Names of files are durable once their folders are synced. */
 static enum err_code sync_folders(int parent_fd, const char *name, int depth, struct err *err)
 {
     fd_auto fd = os_openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -169,7 +169,7 @@ static enum err_code put_file(struct object_store *objects, int fd, const char *
     return code;
 }
 
-/* All files below the folder; key is what theirs begin with, with a slash, or "". */
+/* Puts all files below the folder; key is the prefix of their keys, with a slash, or "". */
 static enum err_code put_folder(struct object_store *objects, int folder_fd, const char *key,
                                 int depth, uint64_t *count, struct err *err);
 

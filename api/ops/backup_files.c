@@ -110,7 +110,7 @@ struct copying {
 static enum err_code copy_entries(const struct copying *copying, int from_fd, int to_fd,
                                   const char *path, int depth, struct err *err);
 
-/* path names the folder from the top, name from its parent. */
+/* path is relative to the top folder, name to its parent. */
 static enum err_code copy_folder(const struct copying *copying, int from_parent_fd,
                                  int to_parent_fd, const char *name, const char *path, int depth,
                                  struct err *err)
@@ -231,7 +231,7 @@ enum err_code manifest_write(struct manifest *manifest, int folder_fd, struct er
     return ERR_NONE;
 }
 
-/* Relative, and never upwards: a backup may come from anywhere. */
+/* Relative, and without "..": a backup may come from anywhere. */
 static bool is_safe_path(struct span path)
 {
     if (path.size == 0 || path.size >= PATH_BYTES || path.data[0] == '/')

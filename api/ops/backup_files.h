@@ -22,11 +22,9 @@ struct manifest {
 void manifest_init(struct manifest *manifest);
 void manifest_fini(struct manifest *manifest);
 
-/*
- * Copies the folder name (with all below it, names that start with a dot excepted) from one folder
- * to another, synced, and adds each file to manifest unless that is NULL. What is made belongs to
- * owner unless that is NULL. A folder that is not there counts as empty.
- */
+/* Copies the folder name (with everything below it, except names that start with a dot) from one
+ * folder to another, synced, and adds each file to manifest unless that is NULL. The copies belong
+ * to owner unless that is NULL. A missing folder counts as empty. */
 enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
                                  const struct os_user *owner, struct manifest *manifest,
                                  struct err *err) MUST_USE;
@@ -35,7 +33,7 @@ enum err_code backup_copy_folder(int from_fd, int to_fd, const char *name,
  * is_unreadable where from_fd cannot be read. */
 enum err_code manifest_copy(struct manifest *manifest, int from_fd, int folder_fd, const char *path,
                             struct err *err) MUST_USE;
-/* Adds a file that is there already. */
+/* Adds an existing file. */
 enum err_code manifest_add(struct manifest *manifest, int folder_fd, const char *path,
                            struct err *err) MUST_USE;
 /* Writes manifest.txt with its last line, synced. */

@@ -32,8 +32,7 @@ static enum err_code start_cluster(struct backup_source *source, struct err *err
                                                      sizeof(postgres->socket_dir), err);
     if (!code)
         code = postgres_stop_orphan(postgres, err);
-    /* PostgreSQL's own messages, and those of its programs, go where ours go only when they fail.
-     */
+    /* PostgreSQL's messages, and those of its programs, go to our log only if they fail. */
     postgres->log_fd = openat(source->folder.fd, "postgres.log",
                               O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (!code)
@@ -50,7 +49,7 @@ static enum err_code start_cluster(struct backup_source *source, struct err *err
     return ERR_NONE;
 }
 
-/* The password travels in the environment: arguments are for everyone to read. */
+/* Passes the password in the environment: arguments are readable by every user. */
 static enum err_code hide_password(struct backup_source *source, struct err *err)
 {
     const char *password;
@@ -83,7 +82,7 @@ enum err_code backup_source_open_database(struct backup_source *source, bool is_
     return ERR_NONE;
 }
 
-/* Copies of objects go through a file of D, which has the room if anything has. */
+/* Copies of objects go through an unnamed file in D, which has the most room. */
 enum err_code backup_source_open_bucket(struct backup_source *source, struct err *err)
 {
     struct settings *settings = source->settings;
@@ -92,7 +91,7 @@ enum err_code backup_source_open_bucket(struct backup_source *source, struct err
     enum err_code code = object_store_setup_prepare(settings, err);
     if (!code)
         code = data_folder_make(&source->folder, "copies", &source->folder.server, 0700, err);
-    /* The folder that is at hand: that of a restore does not have its name yet. */
+    /* Opens the folder by its present path: that of a restore does not have its final name yet. */
     struct settings opened = *settings;
     opened.data_dir = source->folder.path;
     return code ? code : object_store_setup_open(&opened, &source->objects, err);

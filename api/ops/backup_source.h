@@ -1,6 +1,6 @@
 /*
- * backup_source: a data folder whose database is made reachable, whether it is served or not, for
- * what an operator does beside the server: backups, restores, looking at the store.
+ * backup_source: access to a data folder and its database, whether it is served or not, for
+ * operators' tasks beside the server: backups, restores, inspecting the store.
  */
 #ifndef API_OPS_BACKUP_SOURCE_H
 #define API_OPS_BACKUP_SOURCE_H
@@ -20,19 +20,19 @@ struct backup_source {
     struct data_folder folder;
     struct postgres postgres;
     bool has_cluster;
-    bool is_started; /* by us: the server does not run */
+    bool is_started; /* by us, because the server does not run */
     char conninfo[POSTGRES_CONNINFO_BYTES];
-    struct arena *arena;          /* of what follows */
+    struct arena *arena;          /* for the members below */
     const char *tools_conninfo;   /* for PostgreSQL's programs: without a password */
     struct object_store *objects; /* the bucket; NULL: they are in the folder */
 };
 
-/* The data folder must be there. After a failure, too, backup_source_close is due. */
+/* The data folder must exist. Call backup_source_close also after a failure. */
 enum err_code backup_source_open(struct settings *settings, struct backup_source *source,
                                  struct err *err) MUST_USE;
 void backup_source_close(struct backup_source *source);
 
-/* Parts of it, for a folder that is just being made. */
+/* Parts of backup_source_open, for a folder that is being created. */
 enum err_code backup_source_open_bucket(struct backup_source *source, struct err *err) MUST_USE;
 enum err_code backup_source_open_database(struct backup_source *source, bool is_served,
                                           struct err *err) MUST_USE;

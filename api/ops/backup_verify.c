@@ -12,10 +12,10 @@
 struct findings {
     uint64_t count; /* missing, damaged or unreadable */
     char first[OBJECT_KEY_MAX_BYTES + 1];
-    struct object_store *source; /* the store that the copy was made from */
+    struct object_store *source; /* the store from which the copy was made */
 };
 
-/* Why the copy lacks the object. */
+/* Finds out why the copy lacks the object. */
 static struct object_problem explain(struct object_store *source,
                                      const struct object_problem *problem, struct err *why)
 {
@@ -68,7 +68,7 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
     struct findings findings = {.source = source};
     struct object_verify_result result = {0};
     struct object_verify verify = {.found = note, .context = &findings};
-    /* It is absent where the data folder has no objects. */
+    /* It is absent if the data folder has no objects. */
     if (os_mkdirat(target_fd, "objects", 0700) != 0 && errno != EEXIST)
         return err_set_errno(err, ERR_IO, "cannot create objects");
     snprintf(path, sizeof(path), "/proc/self/fd/%d/objects", target_fd);

@@ -31,7 +31,7 @@ static enum err_code make_parents(const char *path, struct err *err)
     return ERR_NONE;
 }
 
-/* The owner of D/name if it is there and not root's, else the user of that name. */
+/* The owner of D/name if it exists and is not root's, otherwise the given user. */
 static enum err_code find_user(const struct data_folder *folder, const char *name, const char *user,
                                struct os_user *ret_account, struct err *err)
 {
@@ -55,7 +55,7 @@ static bool is_alive(int lock_fd)
     return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
 }
 
-/* The lock of a killed supervisor's server goes when that has ended, which takes a moment. */
+/* The server of a killed supervisor holds the lock until it has ended, which takes a moment. */
 static enum err_code take_lock(struct data_folder *folder, struct err *err)
 {
     char text[32];
@@ -78,7 +78,7 @@ static enum err_code take_lock(struct data_folder *folder, struct err *err)
     return ERR_NONE;
 }
 
-/* D itself must let the two users pass; it holds nothing that is readable by everyone. */
+/* Lets the two users enter D itself; nothing in it is readable by everyone. */
 static enum err_code let_users_pass(struct data_folder *folder, struct err *err)
 {
     struct stat status;
@@ -101,7 +101,7 @@ static bool is_there(const struct data_folder *folder, const char *name)
     return faccessat(folder->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A wrong --data-dir shall not spread a server over somebody's home. */
+/* A wrong --data-dir must not spread a server over somebody's home. */
 static enum err_code check_content(const struct data_folder *folder, struct err *err)
 {
     static const char *const ours[] = {"lock", "objects", "tls", "pg"};
@@ -136,7 +136,7 @@ static bool has_objects(const struct data_folder *folder)
     return is_found;
 }
 
-/* Objects that their database does not know are swept, so that another one must not meet them. */
+/* Objects that are unknown to a database are swept, so another database must not meet them. */
 static enum err_code check_database(const struct data_folder *folder, bool has_cluster,
                                     struct err *err)
 {
@@ -164,13 +164,13 @@ static enum err_code open_folder(struct data_folder *folder, const char *path, s
     enum err_code code = make_parents(path, err);
     if (code)
         return code;
-    /* Names below it are appended in buffers of this size. */
+    /* Names are appended to it in buffers of this size. */
     char resolved[PATH_MAX];
     if (!realpath(path, resolved) || strlen(resolved) > PATH_MAX - 64)
         return err_set_errno(err, ERR_IO, "cannot use the folder %s", path);
     snprintf(folder->path, sizeof(folder->path), "%s", resolved);
     int fd = open(resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A number that no child uses for something else. */
+    /* A high number, which no child uses for something else. */
     folder->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 100);
     os_close(fd);
     if (folder->fd < 0)
@@ -245,8 +245,8 @@ enum err_code data_folder_make(const struct data_folder *folder, const char *nam
     return make_path(folder->fd, name, account, account->gid, mode, err);
 }
 
-/* D as a short word: the same D gives the same, two D's hardly ever do (and are then refused by
- * PostgreSQL's own lock on the socket). FNV-1a. */
+/* D as a short word: the same D gives the same, and a collision of two is unlikely (PostgreSQL's
+ * own lock on the socket would refuse the second). FNV-1a. */
 static unsigned long long hash_of(const char *text)
 {
     unsigned long long hash = 14695981039346656037ULL;

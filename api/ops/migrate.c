@@ -19,7 +19,7 @@ struct migration {
     char checksum[DIGEST_HEX_BYTES];
 };
 
-/* "migrations/0001_identity.sql"; false for assets that are something else. */
+/* "migrations/0001_identity.sql"; false for other assets. */
 static bool read_migration(const struct asset *asset, struct migration *ret_migration)
 {
     struct span file = span_text(asset->name), number, rest;
@@ -58,7 +58,7 @@ static enum err_code apply(struct pg_connection *connection, const struct migrat
     return ERR_NONE;
 }
 
-/* What the table says about a version: nothing (absent), or the same or another checksum. */
+/* Looks the version up in the table: absent, or applied with the same or another checksum. */
 static enum err_code find_applied(const struct pg_result *applied,
                                   const struct migration *migration, bool *ret_is_applied,
                                   struct err *err)
@@ -128,7 +128,7 @@ enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_cou
     if (!code)
         code = apply_missing(connection, result, ret_applied_count, err);
     struct err unlock_err;
-    /* A connection that cannot unlock is broken, and its end unlocks. */
+    /* A connection that cannot unlock is broken, and its end releases the lock. */
     enum err_code unlock_code =
         pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
                         &unlock_err, PG_I64(LOCK_NUMBER));
@@ -136,9 +136,9 @@ enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_cou
     return code;
 }
 
-/* ---- a database that is not our own ---- */
+/* ---- an external database ---- */
 
-/* PostgreSQL 16 tells membership from the right to SET ROLE. */
+/* PostgreSQL 16 distinguishes membership from the right to SET ROLE. */
 static const char login_sql[] =
     "WITH wanted AS (SELECT name, to_regrole(name) AS role FROM unnest(ARRAY['perfolio_owner', "
     "'perfolio_server', 'perfolio_jobs']) AS name), "
@@ -161,8 +161,8 @@ static enum err_code find_login(struct pg_connection *connection, struct arena *
     return code;
 }
 
-/* Requests are answered after SET ROLE, which no one is held to: what the user may not do at all is
- * the bound that remains. */
+/* Requests run after SET ROLE, which an injected statement could undo: the user's own rights are
+ * the limit that remains. */
 static enum err_code check_power(const struct pg_result *login, struct err *err)
 {
     if (!pg_get_bool(login, 0, LOGIN_SEES_ALL))
@@ -198,7 +198,7 @@ enum err_code migrate_run_external(struct pg_connection *connection, int *ret_ap
     code = check_power(login, err);
     if (code)
         return code;
-    /* The first migration makes the roles, where it may. */
+    /* The first migration creates the roles, if it may. */
     if (!pg_get_bool(login, 0, LOGIN_CREATES_ROLES))
         code = check_membership(login, err);
     if (code)

@@ -1,9 +1,9 @@
 /*
- * migrate: brings the database's tables up to date from the numbered SQL files in the executable.
+ * migrate: updates the database's tables with the numbered SQL files in the executable.
  *
  * Files api/migrations/NNNN_name.sql are applied in order, each in one transaction together with
  * its row in schema_migration, under an advisory lock, so that any number of servers may start at
- * once. A file that was applied must not change afterwards: its SHA-256 is compared.
+ * once. A file must not change after it was applied: its SHA-256 is compared.
  */
 #ifndef API_OPS_MIGRATE_H
 #define API_OPS_MIGRATE_H
@@ -12,16 +12,14 @@
 
 struct pg_connection;
 
-/* On a connection of the schema's owner. Handles: ERR_CONFLICT (the database was made by a newer or
- * a different perfoliod), ERR_DATABASE. */
+/* On a connection of the schema's owner. Handles: ERR_CONFLICT (the database was created by a newer
+ * or a different perfoliod), ERR_DATABASE. */
 enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count,
                           struct err *err) MUST_USE;
 
-/*
- * As migrate_run, of a database that is not our own, on a connection of the user that
- * --database-url names. Handles also: ERR_FORBIDDEN (the user is a superuser or passes over
- * row-level security, or is no member of the roles that it becomes; the message says what to do).
- */
+/* As migrate_run, for an external database, on a connection of the user that --database-url names.
+ * Handles also: ERR_FORBIDDEN (the user is a superuser or bypasses row-level security, or is not a
+ * member of the roles that it needs; the message states what to do). */
 enum err_code migrate_run_external(struct pg_connection *connection, int *ret_applied_count,
                                    struct err *err) MUST_USE;
 

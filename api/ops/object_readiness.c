@@ -15,13 +15,13 @@
 struct object_readiness {
     struct object_store *objects;
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t wanted;
     pthread_cond_t checked;
     bool is_wanted;
     bool should_stop;
     uint64_t check_count;
-    int64_t checked_ns; /* monotonic: when the last check ended */
+    int64_t checked_ns; /* monotonic: the end of the last check */
     const char *problem;
 };
 
@@ -71,7 +71,7 @@ enum err_code object_readiness_create(struct object_store *objects,
     pthread_cond_init(&readiness->wanted, &attributes);
     pthread_cond_init(&readiness->checked, &attributes);
     pthread_condattr_destroy(&attributes);
-    /* Signals are for the main thread. */
+    /* Only the main thread handles signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -100,7 +100,7 @@ void object_readiness_destroy(struct object_readiness *readiness)
     mem_free(readiness);
 }
 
-/* Called locked. */
+/* Called with the lock held. */
 static void wait_for_check(struct object_readiness *readiness)
 {
     const uint64_t count_before = readiness->check_count;

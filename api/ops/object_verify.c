@@ -48,11 +48,11 @@ void object_problem_print(FILE *file, const struct object_problem *problem)
 /* ---- rows ---- */
 
 /*
- * Of each kind: cursor, tenant, row (integrity.h), object key, bytes and digest of at most $2 rows
- * behind the cursor $1. Cursors are primary keys, so that a page is one look into an index; ORDER
- * BY names the table's column, since "id" alone would be the text that is selected. The digest of a
- * part is read through JSON because a backup may be taken by a newer program than the one that last
- * migrated the database, and the column may not exist yet.
+ * For each kind: cursor, tenant, row (integrity.h), object key, bytes and digest of at most $2 rows
+ * after the cursor $1. Cursors are primary keys, so that a page is one index scan; ORDER BY names
+ * the table's column, since "id" alone would be the selected text. The digest of a part is read
+ * through JSON because a backup may be taken by a newer program than the one that last migrated the
+ * database, and the column may not exist yet.
  */
 static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
     [INTEGRITY_SHARE] = "SELECT id, tenant_id, id, object_key, raw_bytes, raw_sha256 FROM share"
@@ -83,7 +83,7 @@ static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
         " WHERE id > coalesce(nullif($1, ''), '0')::bigint ORDER BY block.id LIMIT $2",
 };
 
-/* Fills in *ret_objects, in arena, and moves cursor. */
+/* Sets *ret_objects, in arena, and moves cursor. */
 static enum err_code read_page(struct pg_pool *database, enum integrity_kind kind, char *cursor,
                                uint32_t limit, struct arena *arena,
                                struct integrity_object **ret_objects, uint32_t *ret_count,
@@ -131,7 +131,7 @@ static void report(const struct object_verify *verify, struct object_verify_resu
         verify->found(verify->context, &found);
 }
 
-/* An object whose row was deleted meanwhile is no problem; the rows of a copy do not change. */
+/* An object whose row was deleted meanwhile is not a problem; the rows of a copy do not change. */
 static enum err_code report_if_named(const struct object_verify *verify,
                                      struct object_verify_result *result,
                                      const struct integrity_object *object,
@@ -186,7 +186,7 @@ static enum err_code verify_objects(const struct object_verify *verify,
     return code;
 }
 
-/* Ends before the last object where ends_page says so. */
+/* Ends before the last object if ends_page requests it. */
 static enum err_code verify_page(const struct object_verify *verify,
                                  const struct integrity_object *objects, uint32_t count,
                                  char cursor[OBJECT_VERIFY_CURSOR_BYTES], bool *ret_is_end,
@@ -237,7 +237,7 @@ static void note_progress(void *context, uint32_t done, uint32_t count, uint64_t
                          scan->bytes_before + byte_count);
 }
 
-/* catalogue: of a copy. keys: only these, of one kind. */
+/* catalogue: the snapshot for a copy. keys: verify only these, of one kind. */
 static enum err_code verify_store(const struct object_verify *verify,
                                   const struct store_catalogue *catalogue, const char *const *keys,
                                   uint32_t key_count, struct object_verify_result *result,
@@ -321,7 +321,7 @@ enum err_code object_verify_all(const struct object_verify *verify,
     return verify_store(verify, NULL, NULL, 0, result, err);
 }
 
-/* ---- what no row refers to ---- */
+/* ---- objects without a row ---- */
 
 enum { NAMES_AT_ONCE = 1000, NAMES_MAX_BYTES = 1 << 20 };
 
@@ -331,13 +331,13 @@ struct unknown_scan {
     object_verify_found_unknown *found;
     void *context;
     uint64_t found_count;
-    struct arena *arena; /* holds the names; destroyed after each batch */
+    struct arena *arena; /* contains the names; destroyed after each batch */
     struct object_unknown names[NAMES_AT_ONCE];
     uint32_t count;
 };
 
-/* The key that the name is or, of something else than a regular file, that it takes the place of.
- * In arena; "" where no row can refer to it. */
+/* The key that the name is or, for something else than a regular file, whose place it takes. In
+ * arena; "" if no row can refer to it. */
 static const char *key_of(struct arena *arena, const char *name)
 {
     if (object_is_key(name))
@@ -374,7 +374,7 @@ static enum err_code find_rows(struct unknown_scan *scan, struct pg_result **ret
                       scan->arena, ret_rows, err, PG_SPAN(buf_span(&keys)));
 }
 
-/* An object that was deleted since it was listed, with its row, is not unknown. */
+/* An object that was deleted, with its row, since it was listed is not unknown. */
 static bool is_gone(const struct unknown_scan *scan, const char *name)
 {
     struct err ignored;

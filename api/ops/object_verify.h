@@ -6,7 +6,7 @@
  * catalogue (store_verify of store/store.h). Used by `perfoliod store verify`, backup and restore,
  * and page by page by the background scrub (api/ops/scrub.h).
  *
- * An object that was deleted or merged while it was read is no problem. One thread.
+ * An object that was deleted or merged while it was read is not a problem. One thread.
  */
 #ifndef API_OPS_OBJECT_VERIFY_H
 #define API_OPS_OBJECT_VERIFY_H
@@ -30,9 +30,9 @@ struct object_problem {
     const char *detail;
 };
 
-/* Something in the object store that no row refers to. */
+/* An object that no row refers to. */
 struct object_unknown {
-    const char *name; /* as object_list_all has it; it may hold any bytes */
+    const char *name; /* in the form of object_list_all; may contain any bytes */
     uint64_t bytes;
     int64_t modified_ns; /* wall time */
 };
@@ -45,10 +45,11 @@ void object_problem_print(FILE *file, const struct object_problem *problem);
 struct object_verify {
     struct pg_pool *database; /* of a role that sees all tenants */
     struct object_store *objects;
-    void (*found)(void *context, const struct object_problem *problem); /* called for each */
+    void (*found)(void *context,
+                  const struct object_problem *problem); /* called for each problem */
     /* Called after each object; may be NULL. */
     void (*progress)(void *context, uint64_t object_count, uint64_t byte_count);
-    /* Called while bytes are read, to slow down; may be NULL. Segments and blocks are paid for
+    /* Called while bytes are read, to slow down; may be NULL. For segments and blocks it is called
      * after each page. False: ERR_CANCELLED. */
     integrity_pace *pace;
     /* Called after each object of a page that has digests; true ends the page there. May be NULL.
@@ -60,21 +61,21 @@ struct object_verify {
 struct object_verify_result {
     uint64_t object_counts[INTEGRITY_KIND_COUNT]; /* read, with or without a problem */
     uint64_t byte_count;
-    uint64_t block_count;    /* of the store: those that are whole */
+    uint64_t block_count;    /* intact blocks of the store */
     uint64_t unmarked_count; /* store_check_result */
     uint64_t problem_counts[STORE_PROBLEM_COUNT];
 };
 
-/* Every object of every kind; adds to *result, which begins zeroed. Problems are no errors.
- * Handles: what objects and database do. */
+/* Verifies every object of every kind; adds to *result, which must be zeroed at first. Problems are
+ * not errors. Handles: what objects and database do. */
 enum err_code object_verify_all(const struct object_verify *verify,
                                 struct object_verify_result *result, struct err *err) MUST_USE;
 
 /*
- * Calls found for everything in the object store that no row refers to. It is no damage: an
- * operation that runs puts its objects before the rows that name them, and an operation that was
- * interrupted leaves them behind. Objects that wait for their deletion (object_trash) have a row.
- * *ret_count: how many. Handles: what objects and database do.
+ * Calls found for every object that no row refers to. Such objects are not damaged: an operation
+ * puts its objects before the rows that name them, and an interrupted operation leaves them behind.
+ * Objects that wait for their deletion (object_trash) have a row. *ret_count: their number.
+ * Handles: what objects and database do.
  */
 typedef void object_verify_found_unknown(void *context, const struct object_unknown *unknown);
 enum err_code object_verify_unknown(struct pg_pool *database, struct object_store *objects,
@@ -83,10 +84,9 @@ enum err_code object_verify_unknown(struct pg_pool *database, struct object_stor
 
 enum { OBJECT_VERIFY_CURSOR_BYTES = 400 };
 
-/*
- * At most count objects of one kind, those behind cursor ("" at first) in the order of their rows;
- * cursor is moved behind the last one that was read. *ret_is_end: there are no more of this kind.
- */
+/* Verifies at most count objects of one kind, those after cursor ("" at first) in the order of
+ * their rows; cursor is moved to the last one that was read. *ret_is_end: there are no more of this
+ * kind. */
 enum err_code object_verify_page(const struct object_verify *verify, enum integrity_kind kind,
                                  char cursor[OBJECT_VERIFY_CURSOR_BYTES], uint32_t count,
                                  bool *ret_is_end, struct object_verify_result *result,
@@ -94,9 +94,9 @@ enum err_code object_verify_page(const struct object_verify *verify, enum integr
 
 /* ---- copies ---- */
 
-/* All rows at one time. */
+/* All rows at one point in time. */
 struct object_snapshot {
-    const struct integrity_object *objects; /* that have digests */
+    const struct integrity_object *objects; /* those with digests */
     uint32_t object_count;
     const struct store_catalogue *catalogue;
 };
@@ -104,13 +104,13 @@ struct object_snapshot {
 /* In arena. */
 enum err_code object_snapshot_read(struct pg_pool *database, struct arena *arena,
                                    struct object_snapshot *ret_snapshot, struct err *err) MUST_USE;
-/* Compares a copy of all objects, verify->objects, with the snapshot: every object has to be there
- * and whole. verify->database is not used. */
+/* Compares a copy of all objects, verify->objects, with the snapshot: every object has to exist and
+ * be intact. verify->database is not used. */
 enum err_code object_snapshot_verify(const struct object_snapshot *snapshot,
                                      const struct object_verify *verify,
                                      struct object_verify_result *result, struct err *err) MUST_USE;
 
-/* How many problems result counts, and how many objects. */
+/* The number of problems in result, and the number of objects. */
 uint64_t object_verify_problems(const struct object_verify_result *result);
 uint64_t object_verify_objects(const struct object_verify_result *result);
 

@@ -31,7 +31,7 @@ enum {
     CHILDREN_MAX = 2048, /* more than max_connections and PostgreSQL's own processes */
 };
 
-/* What programs of PostgreSQL see: nothing of PG*, which would change where they connect. */
+/* The environment of PostgreSQL's programs: without PG*, which would change where they connect. */
 static const char *const clean_environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                                                 "LC_ALL=C.UTF-8", "TZ=UTC", NULL};
 
@@ -77,7 +77,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return remove(path);
 }
 
-/* PostgreSQL's programs find each other by arguments[0]. */
+/* PostgreSQL's programs find each other through arguments[0]. */
 enum err_code postgres_run_tool(const struct postgres *postgres, const char *name,
                                 const char **arguments, const char *const *environment,
                                 int stdin_fd, int stdout_fd, struct err *err)
@@ -107,7 +107,7 @@ static enum err_code run_quietly(const struct postgres *postgres, const char *na
     return postgres_run_tool(postgres, name, arguments, NULL, stdin_fd, quiet_fd, err);
 }
 
-/* Runs before anybody can connect: PostgreSQL's single-user mode takes one statement per line. */
+/* Runs before anyone can connect: PostgreSQL's single-user mode reads one statement per line. */
 static const char first_statements[] =
     "CREATE ROLE perfolio_owner LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS\n"
     "CREATE ROLE perfolio_server LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS\n"
@@ -124,7 +124,7 @@ static enum err_code create_roles(const struct postgres *postgres, const char *f
     int statements[2];
     if (pipe2(statements, O_CLOEXEC) != 0)
         return err_set_errno(err, ERR_IO, "cannot make a pipe");
-    /* Fits the pipe's buffer, so this does not wait for the reader. */
+    /* Fits into the pipe's buffer, so this does not wait for the reader. */
     int written = os_write_all(statements[1], first_statements, sizeof(first_statements) - 1);
     close(statements[1]);
     const char *arguments[] = {NULL, "--single",         "-D",       folder,
@@ -136,10 +136,10 @@ static enum err_code create_roles(const struct postgres *postgres, const char *f
     return code;
 }
 
-/* A cluster that is being made has a name of its own, until it is whole and gets its real one. */
+/* A cluster is created under a name of its own, and renamed when it is complete. */
 static const char new_suffix[] = ".new-";
 
-/* Everything at once, instead of one fsync for each of a thousand files. */
+/* Syncs everything at once, instead of one fsync for each of a thousand files. */
 static enum err_code sync_cluster(const char *path, struct err *err)
 {
     fd_auto fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -148,10 +148,8 @@ static enum err_code sync_cluster(const char *path, struct err *err)
     return ERR_NONE;
 }
 
-/*
- * What starts that were killed left behind. Processes of theirs may still write there: what cannot
- * be removed now goes at the next start.
- */
+/* Removes clusters of starts that were killed. Their processes may still write there: what cannot
+ * be removed now is removed at the next start. */
 static void remove_leftovers(const char *cluster_path)
 {
     char folder[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
@@ -181,7 +179,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     snprintf(path, sizeof(path), "%s%s%s", postgres->path, new_suffix, id);
     snprintf(child_path, sizeof(child_path), "%s%s%s", postgres->child_path, new_suffix, id);
     log_event(LOG_INFO, "making the database cluster", "programs=%s", postgres->bin_dir);
-    /* By descriptor: as root we never give away what a name leads to. */
+    /* Uses a descriptor: root must never change the owner of what a name leads to. */
     fd_auto fd =
         mkdir(path, 0700) != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fchown(fd, postgres->account.uid, postgres->account.gid) != 0)
@@ -209,7 +207,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     return sync_cluster(postgres->path, err);
 }
 
-/* Is it a file with just this text, of the account that it shall belong to? */
+/* Whether it is a file with exactly this text and the right owner. */
 static bool has_text(const struct postgres *postgres, const char *path, const char *text)
 {
     struct stat status;
@@ -223,10 +221,8 @@ static bool has_text(const struct postgres *postgres, const char *path, const ch
     return is_equal;
 }
 
-/*
- * Replaces a file of the cluster's as a whole, so that a kill leaves the old or the new one. A file
- * that is right already is left alone: a server has to start on a disk without room, too.
- */
+/* Replaces a file of the cluster atomically, so that a kill leaves the old or the new one. A
+ * correct file is not changed: a server has to start on a full disk, too. */
 static enum err_code write_file(const struct postgres *postgres, const char *name, const char *text,
                                 struct err *err)
 {
@@ -236,7 +232,8 @@ static enum err_code write_file(const struct postgres *postgres, const char *nam
     if (has_text(postgres, path, text))
         return ERR_NONE;
     unlink(new_path);
-    /* The folder is PostgreSQL's, and we may be root: never open what lies there already. */
+    /* The folder belongs to PostgreSQL, and we may be root: never open what exists there already.
+     */
     fd_auto fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || fchown(fd, postgres->account.uid, postgres->account.gid) != 0 ||
         os_write_all(fd, text, strlen(text)) != 0 || rename(new_path, path) != 0)
@@ -244,7 +241,7 @@ static enum err_code write_file(const struct postgres *postgres, const char *nam
     return ERR_NONE;
 }
 
-/* Looked at with every start: the users may be others than the last time. */
+/* Checked at each start: the users may have changed. */
 static enum err_code write_access(const struct postgres *postgres, struct err *err)
 {
     buf_auto ident;
@@ -288,7 +285,7 @@ enum err_code postgres_prepare(struct postgres *postgres, struct err *err)
     return write_access(postgres, err);
 }
 
-/* Line number (from 1) of postmaster.pid, "" when there is none. */
+/* Reads a line (from 1) of postmaster.pid, "" if there is none. */
 static void read_pid_file_line(const struct postgres *postgres, int number, char *line, int size)
 {
     char path[PATH_MAX + 32];
@@ -303,7 +300,8 @@ static void read_pid_file_line(const struct postgres *postgres, int number, char
     line[strcspn(line, "\n")] = '\0';
 }
 
-/* For root without CAP_SYS_PTRACE, as in containers: is pid a postgres started on this path? */
+/* For root without CAP_SYS_PTRACE, as in containers: whether pid is a postgres started on this
+ * path. */
 static bool is_named_in_command(const struct postgres *postgres, pid_t pid)
 {
     char path[64], command[2 * PATH_MAX];
@@ -319,7 +317,7 @@ static bool is_named_in_command(const struct postgres *postgres, pid_t pid)
     return false;
 }
 
-/* The process that the cluster's pid file names, if it runs and works in this very folder. */
+/* The process in the cluster's pid file, if it runs and its working directory is this folder. */
 static pid_t find_process(const struct postgres *postgres)
 {
     char line[LINE_BYTES], path[64];
@@ -386,10 +384,9 @@ static void signal_children(const struct children *children, int signal)
         kill(children->pids[i], signal);
 }
 
-/*
- * Sends one step's signal to the cluster. A process that somebody stopped (SIGSTOP) does not even
- * end in order, so all are continued first. SIGKILL is sent to each: without their parent the
- * others notice only when they next wait for a client, and hold on to the shared memory until then.
+/* Sends the signal of one step to the cluster. A process that was stopped (SIGSTOP) ends with no
+ * other signal, so all are continued first. SIGKILL is sent to each process: without their parent
+ * the others notice only when they next wait for a client, and hold the shared memory until then.
  */
 static void signal_cluster(pid_t pid, int signal)
 {
@@ -422,10 +419,8 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
                    (int)pid);
 }
 
-/*
- * The log between two checkpoints: a sixteenth of the disk, which is the room that api/core/disk.h
- * keeps free, from 64 to 512 MiB.
- */
+/* The size of the log between two checkpoints: a sixteenth of the disk, which is the room that
+ * api/core/disk.h keeps free, from 64 to 512 MiB. */
 static void write_wal_limit(const struct postgres *postgres, char *text, size_t size)
 {
     uint64_t free_bytes, total_bytes = UINT64_MAX;
@@ -526,10 +521,8 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
     return ERR_NONE;
 }
 
-/*
- * After kill -9 of the old one its sessions need a moment to notice, and hold on to its shared
- * memory until then: PostgreSQL refuses to start meanwhile.
- */
+/* After kill -9 of the old server its sessions need a moment to notice, and hold its shared memory
+ * until then: PostgreSQL refuses to start meanwhile. */
 enum err_code postgres_start(struct postgres *postgres, struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + 20 * CLOCK_NS_PER_S;

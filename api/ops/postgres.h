@@ -1,11 +1,11 @@
 /*
- * postgres: the private PostgreSQL cluster in the data folder: made, started, stopped, and stopped
- * on behalf of a supervisor that was killed.
+ * postgres: the private PostgreSQL cluster in the data folder: creates, starts and stops it, and
+ * stops one that a killed supervisor left running.
  *
- * It listens on a unix socket only and knows who connects from the operating system (peer): the
+ * It listens on a unix socket only and identifies users by the operating system (peer): the
  * cluster's user may be perfolio_cluster (superuser) and perfolio_owner (the schema's owner), the
- * server's user perfolio_server and perfolio_jobs, root all of them. A system's own cluster is
- * never touched. For the supervisor's one thread.
+ * server's user perfolio_server and perfolio_jobs, root all of them. The system's own clusters are
+ * never changed. For the supervisor's one thread.
  */
 #ifndef API_OPS_POSTGRES_H
 #define API_OPS_POSTGRES_H
@@ -16,48 +16,44 @@
 #include <limits.h>
 #include <sys/types.h>
 
-/* sizeof(sun_path) is 108 with its NUL; "/.s.PGSQL.5432" comes after the folder. */
+/* sizeof(sun_path) is 108 with its NUL; "/.s.PGSQL.5432" is appended to the folder. */
 enum { POSTGRES_SOCKET_DIR_BYTES = 108 - 14, POSTGRES_CONNINFO_BYTES = 512 };
 
 struct postgres {
     struct os_user account;        /* runs PostgreSQL */
     struct os_user server_account; /* connects as perfolio_server and perfolio_jobs */
-    char path[PATH_MAX];           /* of the cluster, for us */
+    char path[PATH_MAX];           /* of the cluster, for this process */
     char child_path[PATH_MAX];     /* of the cluster, for processes of account */
-    int kept_fd;                   /* that child_path goes through, or -1 */
+    int kept_fd;                   /* the descriptor in child_path, or -1 */
     char socket_dir[POSTGRES_SOCKET_DIR_BYTES];
     char bin_dir[128];
     int max_connections;
-    int log_fd; /* where PostgreSQL writes what happens to it */
+    int log_fd; /* PostgreSQL's messages */
     pid_t pid;  /* 0: not running */
 };
 
-/*
- * Finds PostgreSQL's programs (for the cluster's version, where there is one), makes the cluster
- * unless it is there, and writes who may connect. socket_dir must exist. A cluster appears under
- * its name only when it is complete. Handles: ERR_NOT_FOUND (PostgreSQL is not installed).
- */
+/* Finds PostgreSQL's programs (for the cluster's version, if a cluster exists), creates the cluster
+ * if needed, and writes its access rules. socket_dir must exist. A cluster appears under its name
+ * only when it is complete. Handles: ERR_NOT_FOUND (PostgreSQL is not installed). */
 enum err_code postgres_prepare(struct postgres *postgres, struct err *err) MUST_USE;
 
-/* Stops a server that a killed supervisor left behind on this cluster, if there is one. */
+/* Stops a server that a killed supervisor left running on this cluster, if there is one. */
 enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *err) MUST_USE;
 
-/* Starts the server and waits until it takes connections (recovery included). */
+/* Starts the server and waits until it accepts connections (recovery included). */
 enum err_code postgres_start(struct postgres *postgres, struct err *err) MUST_USE;
 
-/* Ends all sessions and writes a checkpoint; harder after half a minute. */
+/* Ends all sessions and writes a checkpoint; uses stronger signals after half a minute. */
 void postgres_stop(struct postgres *postgres);
 
-/*
- * Runs one of PostgreSQL's programs (pg_dump, pg_restore) as the cluster's user to its end;
- * arguments end with NULL, and the first is set here. environment NULL: a clean one.
- */
+/* Runs one of PostgreSQL's programs (pg_dump, pg_restore) as the cluster's user and waits for it;
+ * arguments end with NULL, and this function sets the first. environment NULL: a clean one. */
 enum err_code postgres_run_tool(const struct postgres *postgres, const char *name,
                                 const char **arguments, const char *const *environment,
                                 int stdin_fd, int stdout_fd, struct err *err) MUST_USE;
-/* Finds the newest programs, for a database that is not ours. Handles: ERR_NOT_FOUND. */
+/* Finds the newest programs, for an external database. Handles: ERR_NOT_FOUND. */
 enum err_code postgres_find_newest_programs(struct postgres *postgres, struct err *err) MUST_USE;
-/* Fills socket_dir from the server that runs on the cluster. Handles: ERR_NOT_FOUND. */
+/* Sets socket_dir from the server that runs on the cluster. Handles: ERR_NOT_FOUND. */
 enum err_code postgres_find_running(struct postgres *postgres, struct err *err) MUST_USE;
 
 /* libpq's connection text for a role. */

@@ -22,10 +22,10 @@ enum {
     POLL_S = 2,
     LEASE_S = 60,
     RENEW_S = 10,
-    SAVE_S = 5,        /* the place is saved after the first object that ends later than this */
+    SAVE_S = 5,        /* the position is saved after the first object that ends later than this */
     LOG_REPEAT_S = 60, /* of the same failure */
     SHOWN_PROBLEMS = 1000,
-    LOGGED_PROBLEMS = 1000, /* of a pass: a disk that is gone loses all objects */
+    LOGGED_PROBLEMS = 1000, /* per pass: a disk that is gone loses all objects */
     PAGE_OBJECTS = 32,
     STORE_PAGE_OBJECTS = 1, /* a block is read without a pause, and may be large */
 };
@@ -40,23 +40,23 @@ struct scrub {
     pthread_cond_t wake;
     bool should_stop;
     bool is_started;
-    /* The thread's. */
+    /* Used by the thread only. */
     bool has_lease;
     bool has_pass; /* kind and cursor are those of the row */
     int64_t renewed_ns;
     int64_t page_start_ns;
-    enum err_code logged_code; /* of the last failure that was logged, at logged_ns */
+    enum err_code logged_code; /* the last failure that was logged, at logged_ns */
     int64_t logged_ns;
-    int64_t due_ns; /* when what was read so far may have been read */
+    int64_t due_ns; /* when the bytes read so far may have been read, at the rate */
     double bytes_per_s;
     enum integrity_kind kind;
     char cursor[OBJECT_VERIFY_CURSOR_BYTES];
-    int logged_count;           /* problems in this pass, of this server */
-    enum err_code problem_code; /* of writing problems down */
+    int logged_count;           /* problems that this server found in this pass */
+    enum err_code problem_code; /* result of writing problems to the table */
     struct err *err;
     struct metric *objects[INTEGRITY_KIND_COUNT];
     struct metric *bytes;
-    /* For /metrics. */
+    /* for /metrics. */
     atomic_int_least64_t problems[STORE_PROBLEM_COUNT];
     atomic_int_least64_t last_ended_s;
     atomic_int_least64_t due_s;
@@ -65,7 +65,7 @@ struct scrub {
 
 /* ---- waiting ---- */
 
-/* False when the thread has to end. */
+/* False if the thread has to end. */
 static bool wait_ns(struct scrub *scrub, int64_t duration_ns)
 {
     struct timespec until;
@@ -95,7 +95,7 @@ static enum err_code query(struct scrub *scrub, const char *sql, struct arena *a
                                   PG_TEXT(scrub->name), PG_I64(LEASE_S), PG_I64((int64_t)period_s));
 }
 
-/* Takes or renews the lease of a pass that runs or is due; a paused scrub is not leased. */
+/* Takes or renews the lease of a pass that runs or is due; a paused scrub has no lease. */
 static enum err_code renew_lease(struct scrub *scrub, struct arena *arena,
                                  struct pg_result **ret_rows, struct err *err)
 {
@@ -137,21 +137,21 @@ static enum integrity_kind find_kind(const char *name)
     return 0;
 }
 
-/* A quarter of the period for all bytes. */
+/* Reads all bytes in a quarter of the period. */
 static double rate_of(const struct scrub *scrub, int64_t total_bytes)
 {
     const double rate = 4 * (double)total_bytes / (double)scrub->server->settings->scrub_period_s;
     return rate > min_bytes_per_s ? rate : min_bytes_per_s;
 }
 
-/* The lease was renewed a moment ago, and the place in the row is the one in scrub. */
+/* The lease was renewed a moment ago, and the position in the row is the one in scrub. */
 static bool is_fresh(const struct scrub *scrub)
 {
     return scrub->has_lease && scrub->has_pass &&
            clock_monotonic_ns() - scrub->renewed_ns < RENEW_S * CLOCK_NS_PER_S;
 }
 
-/* *ret_has_pass: this server has the lease of a pass, whose place is in scrub. */
+/* *ret_has_pass: this server has the lease of a pass, whose position is in scrub. */
 static enum err_code take_pass(struct scrub *scrub, bool *ret_has_pass, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -189,7 +189,8 @@ static enum err_code save_place(struct scrub *scrub, const struct object_verify_
             arena, &rows, err, PG_TEXT(scrub->name), PG_TEXT(integrity_kind_name(scrub->kind)),
             PG_TEXT(scrub->cursor), PG_I64((int64_t)object_verify_objects(result)),
             PG_I64((int64_t)result->byte_count));
-    scrub->has_lease &= !code && pg_affected(rows) == 1; /* it was paused, or took too long */
+    scrub->has_lease &=
+        !code && pg_affected(rows) == 1; /* the pass was paused, or the lease expired */
     return code;
 }
 
@@ -201,7 +202,8 @@ static void log_pass(const struct pg_result *rows)
               pg_get_i64(rows, 0, 0), pg_get_i64(rows, 0, 1), problems, pg_get_i64(rows, 0, 3));
 }
 
-/* Problems of earlier passes that this one did not meet are solved: the object is whole or gone. */
+/* Problems of earlier passes that this one did not find are solved: the object is intact or gone.
+ */
 static enum err_code end_pass(struct scrub *scrub, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -226,7 +228,7 @@ static enum err_code end_pass(struct scrub *scrub, struct err *err)
 
 /* ---- a page ---- */
 
-/* Whether the problem is new to this pass. */
+/* *ret_is_new: the problem is new in this pass. */
 static enum err_code write_problem(struct scrub *scrub, const struct object_problem *problem,
                                    bool *ret_is_new, struct err *err)
 {
@@ -276,7 +278,7 @@ static void note_problem(void *context, const struct object_problem *problem)
               problem->key, problem->tenant_id, log_quote(problem->detail, text, sizeof(text)));
 }
 
-/* The lease is renewed while a page is read, which may take longer than it lasts. */
+/* Renews the lease while a page is read, which may take longer than the lease lasts. */
 static bool keep_lease(struct scrub *scrub)
 {
     arena_auto arena = arena_create();
@@ -287,13 +289,13 @@ static bool keep_lease(struct scrub *scrub)
     return renew_lease(scrub, arena, &rows, &ignored) == ERR_NONE && scrub->has_lease;
 }
 
-/* Called after so many bytes were read: waits until they are within the rate. */
+/* Called after each piece that was read: waits until the bytes are within the rate. */
 static bool pace(void *context, uint64_t bytes)
 {
     struct scrub *scrub = context;
     const int64_t now_ns = clock_monotonic_ns();
     if (scrub->due_ns < now_ns)
-        scrub->due_ns = now_ns; /* time without work is not made up for */
+        scrub->due_ns = now_ns; /* idle time is not made up for */
     scrub->due_ns += (int64_t)((double)bytes / scrub->bytes_per_s * CLOCK_NS_PER_S);
     for (;;) {
         const int64_t left_ns = scrub->due_ns - clock_monotonic_ns();
@@ -322,7 +324,7 @@ static bool is_of_store(enum integrity_kind kind)
     return kind == INTEGRITY_SEGMENT || kind == INTEGRITY_BLOCK;
 }
 
-/* Moves the place behind the page; *ret_is_end: the pass is complete. */
+/* Reads a page and moves the position; *ret_is_end: the pass is complete. */
 static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err *err)
 {
     bool is_end = false;
@@ -341,7 +343,7 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
         is_of_store(scrub->kind) ? STORE_PAGE_OBJECTS : PAGE_OBJECTS, &is_end, &result, err);
     if (!code)
         code = scrub->problem_code;
-    scrub->has_pass &= !code; /* else the page is read again */
+    scrub->has_pass &= !code; /* otherwise the page is read again */
     if (code)
         return code;
     count_page(scrub, &result);
@@ -435,7 +437,7 @@ static void report(struct scrub *scrub, const struct err *err)
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
 
-/* Until the pass is complete, paused, or another server's. */
+/* Runs until the pass is complete, paused, or another server's. */
 static enum err_code run_pass(struct scrub *scrub, struct err *err)
 {
     bool has_pass, is_end = false;
@@ -472,7 +474,7 @@ static void give_lease_back(struct scrub *scrub)
               "UPDATE scrub SET leased_until = '-infinity'"
               " WHERE leased_by = $1 AND $2 > 0 AND $3 > 0",
               arena, &rows, &ignored))
-        return; /* it ends by itself */
+        return; /* the lease expires by itself */
 }
 
 enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struct err *err)
@@ -489,7 +491,7 @@ enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struc
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&scrub->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    *ret_scrub = scrub; /* also without a thread: the metrics read it until scrub_stop */
+    *ret_scrub = scrub; /* set even without a thread: the metrics read it until scrub_stop */
     scrub->is_started = pthread_create(&scrub->thread, NULL, scrub_main, scrub) == 0;
     return scrub->is_started ? ERR_NONE
                              : err_set(err, ERR_INTERNAL, "cannot start the thread of the scrub");
@@ -605,7 +607,7 @@ static enum err_code show(struct request *request, struct response *response, st
     return answer_scrub(request, response, connection, err);
 }
 
-/* A lease that is taken away makes the server that has it stop at its next page. */
+/* Taking the lease away makes its server stop at its next page. */
 static const struct action {
     const char *name;
     const char *sql;

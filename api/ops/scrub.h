@@ -1,16 +1,15 @@
 /*
  * scrub: reads every stored object in the background and compares it with its row.
  *
- * One thread per server; of several servers that share a database the one with the lease works. A
- * pass reads all kinds of objects in the order of their rows (api/ops/object_verify.h). It begins
- * half a period (--scrub-period, 30 days unless set) after the pass before it began and reads so
- * fast that it takes a quarter of the period, at least 4 MiB/s, so that every object is read once
- * in each period. Progress is committed after each page, so that a restart repeats one page at
- * most.
+ * One thread per server; if several servers share a database, the one with the lease works. A pass
+ * reads all kinds of objects in the order of their rows (api/ops/object_verify.h). It begins half a
+ * period (--scrub-period, default 30 days) after the previous pass began and reads at a rate that
+ * takes a quarter of the period, at least 4 MiB/s, so that every object is read once in each
+ * period. Progress is committed after each page, so that a restart repeats at most one page.
  *
  * An object that is damaged or lost is logged at error level, once per pass, and kept in the table
  * object_problem, as are those that requests find (api/core/integrity.h), until a later complete
- * pass finds it whole. Counts are in /metrics (perfolio_scrub_*, perfolio_object_problems);
+ * pass finds it intact. Counts are in /metrics (perfolio_scrub_*, perfolio_object_problems);
  * operators read the result and pause, resume or start passes through /api/v1/admin/scrub.
  */
 #ifndef API_OPS_SCRUB_H
@@ -23,10 +22,10 @@ struct server;
 
 extern const struct route_table scrub_routes;
 
-/* Starts the thread; *ret_scrub is NULL where --scrub-period is 0. */
+/* Starts the thread; *ret_scrub is NULL if --scrub-period is 0. */
 enum err_code scrub_start(struct server *server, struct scrub **ret_scrub,
                           struct err *err) MUST_USE;
-/* Gives the lease back, so that another server goes on at once. NULL is a no-op. */
+/* Releases the lease, so that another server continues at once. NULL is a no-op. */
 void scrub_stop(struct scrub *scrub);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
     LOCK_NUMBER = 0x50465052, /* "PFPR" */
-    LOOKED_AT = 100,          /* so many objects are enough to know a pair by */
+    LOOKED_AT = 100,          /* this many objects suffice to recognize a pair */
 };
 
 struct pair {
@@ -48,7 +48,7 @@ static enum err_code write_row(struct pair *pair, struct pg_connection *connecti
                            arena, &result, err, PG_TEXT(pair->in_database));
 }
 
-/* ---- refusals; without paths: they may lead through a descriptor of this process ---- */
+/* ---- refusals, without paths: these may lead through a descriptor of this process ---- */
 
 static enum err_code belong_to_another_database(const struct pair *pair, struct err *err)
 {
@@ -87,9 +87,9 @@ static enum err_code belong_to_another_place(const struct pair *pair, struct err
 /* ---- do they belong together, without an id? ---- */
 
 struct kinship {
-    int live_count;   /* objects that the database names, of which LOOKED_AT are looked at */
-    bool has_objects; /* at the place */
-    bool is_known;    /* one side has what the other names */
+    int live_count;   /* objects that the database names, of which LOOKED_AT are checked */
+    bool has_objects; /* in the storage */
+    bool is_known;    /* one side has an object that the other names */
 };
 
 static enum err_code look_for_rows(const struct pair *pair, struct pg_connection *connection,
@@ -191,7 +191,7 @@ static enum err_code compare_and_write(struct pair *pair, struct pg_connection *
     return code;
 }
 
-/* Two servers may start at once; the lock goes with the session at the latest. */
+/* Two servers may start at once, so a lock is held; it ends with the session at the latest. */
 static enum err_code check_alone(struct pair *pair, struct pg_connection *connection,
                                  struct err *err)
 {
@@ -209,7 +209,7 @@ static enum err_code check_alone(struct pair *pair, struct pg_connection *connec
     return code;
 }
 
-/* A private cluster and its own folder have no id, a cluster and a bucket do. */
+/* A private cluster and its own folder need no id, a cluster and a bucket do. */
 static bool needs_id(const struct settings *settings)
 {
     return *settings->database_url || object_store_setup_are_in_s3(settings);

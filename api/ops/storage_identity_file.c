@@ -125,7 +125,7 @@ static enum err_code has_object(const struct storage_identity_file *place, const
     enum err_code code = object_read_range(place->store, key, 0, 1, &byte, err);
     if (code && code != ERR_NOT_FOUND && code != ERR_CORRUPT)
         return code;
-    *ret_is_there = code != ERR_NOT_FOUND; /* corrupt: it is empty */
+    *ret_is_there = code != ERR_NOT_FOUND; /* ERR_CORRUPT: it is empty */
     return ERR_NONE;
 }
 

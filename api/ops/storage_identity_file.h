@@ -1,8 +1,9 @@
 /*
- * pairing_place: where objects are, as pairing sees it: the id that lies there, and what else does.
+ * storage_identity_file: the id in the storage of objects, a folder or a bucket, and a look at the
+ * objects there.
  *
- * A folder holds the id in the file .database-id, which no object can be called; a bucket in the
- * object database-id. For pairing.c alone; a place belongs to one thread.
+ * A folder contains the id in the file .database-id, a name that no object can have; a bucket in
+ * the object database-id. For storage_identity.c only; a struct belongs to one thread.
  */
 #ifndef API_OPS_STORAGE_IDENTITY_FILE_H
 #define API_OPS_STORAGE_IDENTITY_FILE_H
@@ -29,22 +30,22 @@ enum err_code storage_identity_file_open(const struct settings *settings,
 void storage_identity_file_close(
     struct storage_identity_file *place); /* safe after a failed open */
 
-/* ret_id becomes "" where there is none. Handles: ERR_CORRUPT (it is no id). */
+/* ret_id becomes "" if there is none. Handles: ERR_CORRUPT (it is malformed). */
 enum err_code storage_identity_file_read_id(const struct storage_identity_file *place,
                                             char ret_id[DIGEST_ID_BYTES], struct err *err) MUST_USE;
-/* Durable when it returns. */
+/* The id is durable when this returns. */
 enum err_code storage_identity_file_write_id(const struct storage_identity_file *place,
                                              const char *id, struct err *err) MUST_USE;
-/* *ret_is_there: one of the objects is. */
+/* *ret_is_there: whether at least one of the objects exists. */
 enum err_code storage_identity_file_has_any(const struct storage_identity_file *place,
                                             const char *const *keys, size_t count,
                                             bool *ret_is_there, struct err *err) MUST_USE;
-/* "{share/<id>,…}" of some of its shares, at most max; "{}": it has none. */
+/* The keys of some of its shares, at most max, as "{share/<id>,…}"; "{}" if it has none. */
 enum err_code storage_identity_file_list(const struct storage_identity_file *place, size_t max,
                                          struct arena *arena, struct span *ret_keys,
                                          struct err *err) MUST_USE;
 
-/* For messages: "the data folder" or "the bucket with its prefix"; what the id's name is there. */
+/* For messages: "the data folder" or "the bucket with its prefix"; the name of the id there. */
 const char *storage_identity_file_name(const struct storage_identity_file *place);
 const char *storage_identity_file_id_name(const struct storage_identity_file *place);
 

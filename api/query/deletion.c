@@ -30,7 +30,7 @@ static enum err_code read_moment(const struct request *request, const char *name
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
-/* Without start it is from the first profile on, without end to the last. */
+/* Without start it begins with the first profile, without end it includes the last. */
 static enum err_code read_wish(const struct request *request, struct wish *wish, struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", NULL};
@@ -105,7 +105,8 @@ static enum err_code add_deletion(struct request *request, const struct wish *wi
     return pg_commit(connection, err);
 }
 
-/* It locks all that the team has, and may meet others who lock some of that in another order. */
+/* It locks everything that the team has, and may deadlock with transactions that lock some of it in
+ * another order. */
 static enum err_code delete_profiles(struct request *request, struct response *response,
                                      struct err *err)
 {

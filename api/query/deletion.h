@@ -1,6 +1,6 @@
 /*
- * deletion: what a team deletes of its continuous profiles: DELETE /api/v1/profiles, and what
- * became of it: GET /api/v1/deletions. Both need SCOPE_ADMIN.
+ * deletion: deletes continuous profiles of a team: DELETE /api/v1/profiles, and lists deletions:
+ * GET /api/v1/deletions. Both need SCOPE_ADMIN.
  */
 #ifndef API_QUERY_DELETION_H
 #define API_QUERY_DELETION_H

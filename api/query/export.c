@@ -13,13 +13,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Room that exports leave on the disk for what is to be kept. */
+/* Free space that exports leave on the disk for durable data. */
 #define DISK_RESERVE_BYTES ((uint64_t)1 << 30)
 
 struct spool {
     int fd;
     uint64_t bytes;
-    uint64_t looked_at_bytes; /* when the disk's room was looked at */
+    uint64_t looked_at_bytes; /* the size when free space was last checked */
 };
 
 static enum err_code check_disk(struct spool *spool, struct err *err)

@@ -1,9 +1,9 @@
 /*
  * profile_list: single profiles of the store: GET /api/v1/profiles.
  *
- * The newest first, `limit` of them; `next` is what `after` must be for those that follow. An id
- * says which series and moment it is of, so it stays valid as long as the profile is kept; GET
- * /api/v1/profiles/{id} opens it (api/query/query.h). What a series has at one moment is one
+ * The newest first, `limit` of them; `next` is the value of `after` for the following ones. An id
+ * contains series and time, so it stays valid as long as the profile is kept; GET
+ * /api/v1/profiles/{id} opens it (api/query/query.h). All data of a series at one time is one
  * profile.
  */
 #ifndef API_QUERY_PROFILE_LIST_H

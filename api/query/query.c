@@ -29,7 +29,7 @@ enum { WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
 const struct query_names query_names = {"query", "start", "end"};
 const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
 
-/* What reports of a window and of one profile take beside the report's own parameters. */
+/* The parameters of a window and of one profile, besides the report's own. */
 static const char *const label_names[] = {"label", "span_selector", "trace_id_selector", NULL};
 static const char *const window_parameters[] = {"query", "start", "end", "report", NULL};
 static const char *const profile_parameters[] = {"report", NULL};
@@ -114,7 +114,7 @@ static enum err_code read_window(const struct request *request, const struct que
         return code;
     if (query->start_ns >= query->end_ns)
         return err_set(err, ERR_INVALID, "%s must be before %s", names->start, names->end);
-    int64_t window_ns; /* what is reckoned with it everywhere must fit */
+    int64_t window_ns; /* so that computations with it do not overflow */
     if (__builtin_sub_overflow(query->end_ns, query->start_ns, &window_ns))
         return err_set(err, ERR_INVALID, "from %s to %s are more than 292 years", names->start,
                        names->end);
@@ -129,11 +129,9 @@ static const char *tell_limit(const struct request *request, const struct tenant
     return arena_strdup(request->arena, text);
 }
 
-/*
- * Half of the workers for one tenant's questions: a crowd of them keeps others waiting, but neither
- * other tenants nor who asks for something else. Without a bucket that they wait for, no more than
- * there are processors: more at once are answered no sooner, and each holds memory meanwhile.
- */
+/* Half of the workers for one tenant's queries: many of them delay each other, but neither other
+ * tenants nor other requests. Unless they wait for a bucket, no more than there are processors:
+ * more at once end no sooner, and each holds memory meanwhile. */
 static int most_questions(const struct settings *settings)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -144,10 +142,11 @@ static int most_questions(const struct settings *settings)
     return most > 1 ? most : 1;
 }
 
-/* What is not a GET is not put aside: without a turn it is told to come again. */
+/* Requests other than GET are not put aside: without a slot they get 503. */
 static enum err_code take_turn(struct request *request, struct err *err)
 {
-    if (request->concurrency_slot.key) /* handled again, beside a share that has one, or a list */
+    if (request->concurrency_slot
+            .key) /* handled again, or beside a share or a list that has a slot */
         return report_take_turn(request, request->concurrency_slot.key, err);
     request->concurrency_slot.most = most_questions(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
@@ -422,7 +421,7 @@ static enum err_code respond(struct report_request *ask, struct response *respon
     return query_explain(query, code, err);
 }
 
-/* The question of a report's samples. */
+/* The query for a report's samples. */
 static enum err_code read_samples(struct request *request, struct report *report,
                                   struct store_query *query, struct err *err)
 {
@@ -506,7 +505,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     return code;
 }
 
-/* What one series has at one moment, in the window of that moment alone. */
+/* The data of one series at one time: a query with the window of that time only. */
 static enum err_code get_profile(struct request *request, struct response *response,
                                  struct err *err)
 {

@@ -60,8 +60,8 @@ static enum err_code read_share(struct request *request, size_t side, struct que
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
-/* Two queries keep the samples that rules about labels keep. Beside a share the report keeps them,
- * on both sides, so that the query's samples have to have the labels. */
+/* For two queries the store applies the rules about labels. Beside a share the report applies them,
+ * to both sides, so the query's samples need the labels. */
 static enum err_code read_samples(struct request *request, const struct report *report,
                                   bool is_beside_share, struct store_query *query, struct err *err)
 {
@@ -121,11 +121,11 @@ static enum err_code read_sides(struct request *request, struct query_diff *diff
     return code;
 }
 
-/* The profiles of both sides while the report is made. */
+/* The profiles of both sides while the report is computed. */
 struct sides {
     int64_t left_out[VIEW_SIDE_COUNT];
-    struct flight_entry *entries[SIDES]; /* of shares */
-    struct store_result merged[SIDES];   /* of queries */
+    struct flight_entry *entries[SIDES]; /* for shares */
+    struct store_result merged[SIDES];   /* for queries */
     const struct profile *profiles[SIDES];
 };
 
@@ -160,7 +160,7 @@ static void add_warning(struct request *request, struct response *response,
     response_add(request, response, "perfolio-warning", text);
 }
 
-/* What names both sides lack still; NULL where that cannot be found out now. */
+/* The names that both sides still lack; NULL if that cannot be determined now. */
 static const char *describe_names(struct request *request, const struct query_diff *diff,
                                   const struct sides *sides)
 {
@@ -215,7 +215,7 @@ static enum err_code write_sides(struct request *request, struct response *respo
     return code;
 }
 
-/* What a side that is a share asks of others: as with every report of it. */
+/* The checks for sides that are shares, as for every report of a share. */
 static enum err_code begin_shares(struct request *request, const struct query_diff *diff,
                                   struct err *err)
 {
@@ -242,7 +242,7 @@ static uint64_t memory_needed(const struct query_diff *diff)
     return share_report_memory(&diff->pair.report, shares, count);
 }
 
-/* What is made of a query is neither kept nor shared. */
+/* A report of a query is neither cached nor shared. */
 static enum err_code respond_with_query(struct request *request, struct response *response,
                                         const struct query_diff *diff, struct err *err)
 {

@@ -12,21 +12,21 @@
 
 enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
 
-enum rate { RATE_NO, RATE_YES, RATE_AUTO /* of a type that has one */ };
+enum rate { RATE_NO, RATE_YES, RATE_AUTO /* if the type has one */ };
 
 struct question {
     struct store_range_query range;
     enum rate rate;
     bool wants_other;
-    bool has_step;         /* else it is ours to choose */
-    int64_t short_step_ns; /* the step that was raised, since it was too short; 0: none was */
+    bool has_step;         /* otherwise the server chooses it */
+    int64_t short_step_ns; /* the requested step, which was too short and was raised; 0: none was */
     struct span group_by[GROUP_LABELS_MAX];
 };
 
 /* ---- parameters ---- */
 
-/* Steps of a round length begin where clocks show it, so that hours which are one sum are in one.
- */
+/* Steps of a round length begin at round clock times, so that hours whose data is one sum are in
+ * one step. */
 static void set_round_step(struct store_range_query *range, int64_t step_ns)
 {
     const int64_t start_ns = range->query.start_ns, past_ns = start_ns % step_ns;
@@ -41,7 +41,7 @@ static const int32_t round_steps_s[] = {1,     2,     5,     10,    15,     30, 
                                         10800, 21600, 43200, 86400, 172800, 604800};
 enum { ROUND_STEPS = sizeof(round_steps_s) / sizeof(round_steps_s[0]) };
 
-/* The shortest round step that gives no more points than wanted. */
+/* The shortest round step that gives no more than the wanted number of points. */
 static void choose_step(struct store_range_query *range)
 {
     const int64_t window_ns = range->query.end_ns - range->query.start_ns;
@@ -183,7 +183,7 @@ static enum err_code read_question(struct request *request, struct question *que
     return code;
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 static bool is_in_nanoseconds(const struct store_type *type)
 {
@@ -220,7 +220,7 @@ static void append_rate(const struct store_type *type, double per_ns, struct buf
     buf_printf(json, "%.9g", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
 }
 
-/* All of it, however long: a step may be years. */
+/* Without a bound: a step may be years. */
 static void append_ms(int64_t ns, struct buf *json)
 {
     buf_printf(json, "%" PRId64, ns / CLOCK_NS_PER_MS);
@@ -245,7 +245,7 @@ static void append_point(const struct question *question, const struct store_typ
     buf_append_byte(json, ']');
 }
 
-/* The time of a step that lies in the window. */
+/* The part of a step that is in the window. */
 static double length_of_step(const struct store_range_query *range, uint32_t step)
 {
     const int64_t left_ns = range->query.end_ns - begin_of_step(range, step);
@@ -274,7 +274,7 @@ static void append_partial(const struct store_range_query *range,
         buf_append_byte(json, ']');
 }
 
-/* What is printed beside a graph: the average is what its points are averages of. */
+/* The summary beside a graph: the average of its points. */
 static void append_summary(const struct question *question, const struct store_type *type,
                            const struct store_range_series *series, struct buf *json)
 {
@@ -342,7 +342,7 @@ static void print_raised(const struct question *question, struct buf *note)
     print_s(question->range.step_ns, note);
 }
 
-/* Series whose interval is longer than the step that suits most of them. */
+/* Names the series whose interval is longer than the step that fits most of them. */
 static void print_longer(const struct store_range *answer, struct buf *note)
 {
     const bool is_one = answer->longer_count == 1;
@@ -352,7 +352,7 @@ static void print_longer(const struct store_range *answer, struct buf *note)
     buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
 }
 
-/* What the reader of the values must know, as sentences. */
+/* What a reader of the values must know, as sentences. */
 static void append_notes(const struct question *question, const struct store_range *answer,
                          struct buf *json)
 {
@@ -400,10 +400,10 @@ static void append_answer(const struct question *question, const struct store_ra
     buf_append_text(json, "}\n");
 }
 
-/* ---- steps that fit what is stored ---- */
+/* ---- steps that fit the stored data ---- */
 
-/* Hours of which totals alone are kept have no parts: where we chose shorter steps, they get full
- * hours. */
+/* Hours with totals only have no parts: if the server chose shorter steps, they become full hours.
+ */
 static void ask_for_hours(struct request *request, struct question *question,
                           struct store_range *answer)
 {
@@ -433,8 +433,8 @@ static void set_raised_step(struct question *question, int64_t shortest_ns)
     question->short_step_ns = step_ns;
 }
 
-/* Without a duration nothing is known of parts of the interval. A step that was asked for becomes a
- * multiple of itself, one that we chose the next round one. */
+/* Without a duration nothing is known of parts of the interval. A requested step becomes a multiple
+ * of itself, one that the server chose the next round one. */
 static enum err_code raise_step(struct request *request, struct question *question,
                                 struct store_range *answer, struct err *err)
 {

@@ -25,7 +25,7 @@ static const char *describe_window(struct arena *arena, const struct store_query
                         clock_format(query->end_ns, end));
 }
 
-/* Whoever downloads the profile sees where it is from. */
+/* For people who download the profile: its origin. */
 static void add_comments(struct arena *arena, const struct store_query *query,
                          const struct store_result *answer)
 {
@@ -53,7 +53,7 @@ static enum err_code pack(const struct profile *profile, struct buf *packed, str
     return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
 }
 
-/* keep_label, which may be repeated: labels that the share's samples have; "*": all of them. */
+/* keep_label, which may be repeated: labels that the share's samples keep; "*": all of them. */
 static enum err_code read_kept_labels(const struct request *request, struct store_query *query,
                                       struct err *err)
 {
@@ -75,7 +75,7 @@ static enum err_code read_kept_labels(const struct request *request, struct stor
     return ERR_NONE;
 }
 
-/* The answer's profile is gone when this returns: decoding what was packed needs the room.
+/* The result's profile is freed when this returns: decoding the packed bytes needs the room.
  * *ret_title is in the request's arena. */
 static enum err_code merge_and_pack(struct request *request, struct response *response,
                                     struct buf *packed, const char **ret_title, struct err *err)
@@ -165,7 +165,7 @@ static enum err_code create_share(struct request *request, struct response *resp
                                                   : share_handle_create(request, response, err);
 }
 
-/* Larger profiles come in parts (api/upload/upload.h). */
+/* Larger profiles are sent in parts (api/upload/upload.h). */
 static const struct route routes[] = {
     {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_STORES, HTTP_MAX_BODY_BYTES,
      create_share},

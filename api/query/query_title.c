@@ -31,7 +31,7 @@ static const struct {
     {"exceptions", "Exceptions"},
 };
 
-/* At most so many bytes, cut between characters. */
+/* At most max_bytes, cut between characters. */
 static const char *cut(struct arena *arena, struct span text, size_t max_bytes)
 {
     size_t size = text.size;
@@ -63,10 +63,10 @@ static const char *type_text(struct arena *arena, struct span type)
 struct matcher {
     struct span name;
     struct span sign;
-    struct span value; /* without its quotes, escapes as they are */
+    struct span value; /* without its quotes, escapes unchanged */
 };
 
-/* Takes the next matcher from text; false where there is none. */
+/* Takes the next matcher from text; false if there is none. */
 static bool take_matcher(struct span *text, struct matcher *ret_matcher)
 {
     size_t at = 0, name_end, quote;
@@ -100,7 +100,7 @@ static int hex_digit(uint8_t c)
 }
 
 /* The canonical form writes quotes, backslashes and control characters as \x22. The first two are
- * shown as they are meant; control characters, which no title takes, stay escapes. */
+ * decoded; control characters, which titles do not allow, stay escapes. */
 static void append_value(struct buf *buf, struct span value)
 {
     for (size_t i = 0; i < value.size; i++) {
@@ -127,7 +127,7 @@ static void append_matcher(struct buf *buf, const struct matcher *matcher)
     append_value(buf, matcher->value);
 }
 
-/* The service first, by its name alone; then the other labels. */
+/* The service first, by its value alone; then the other labels. */
 static void append_labels(struct buf *buf, struct span matchers)
 {
     for (int wants_service = 1; wants_service >= 0; wants_service--) {
@@ -204,6 +204,6 @@ const char *query_title(struct arena *arena, struct span type, struct span selec
                                      SPAN_PRINT(buf_span(&window)));
     if (!share_text_check("title", span_text(title), SHARE_TITLE_CHARACTERS, true, &ignored))
         return title;
-    /* Labels may have control characters, which no title takes. */
+    /* Labels may contain control characters, which titles do not allow. */
     return arena_printf(arena, "Profile, %.*s", SPAN_PRINT(buf_span(&window)));
 }

@@ -1,7 +1,6 @@
 /*
- * query_title: the title of a share that was made from a query, where its maker gives none:
- * "CPU time, payments, 26 Nov 2026, 18:34–19:34 UTC", so that several shares of one query can be
- * told apart. Threads: any.
+ * query_title: the default title of a share that is made from a query: "CPU time, payments, 26 Nov
+ * 2026, 18:34–19:34 UTC", so that several shares of one query can be distinguished. Threads: any.
  */
 #ifndef API_QUERY_QUERY_TITLE_H
 #define API_QUERY_QUERY_TITLE_H
@@ -9,7 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
-/* type: a profile type's whole name. selector: the query. Times in ns since 1970; the end is
+/* type: a profile type's complete name. selector: the query. Times in ns since 1970; the end is
  * exclusive. At most SHARE_TITLE_CHARACTERS, without control characters; in arena. */
 const char *query_title(struct arena *arena, struct span type, struct span selector,
                         int64_t start_ns, int64_t end_ns);

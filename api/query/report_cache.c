@@ -10,15 +10,15 @@
 
 enum { KEY_MAX_BYTES = 1 << 20 };
 
-/* Why addresses have no names may change without any table's change: for so long it is what it was
- * when the report was made. */
+/* The reason why addresses have no names may change without a change of a table; for this long the
+ * cached one is used. */
 static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
 
 struct report_cache {
     struct flight_cache *cache;
 };
 
-/* A finished report, and how what it is of was made. */
+/* A complete report, and the description of the result that it was computed from. */
 struct finished {
     struct buf body;
     bool is_zstd;
@@ -32,9 +32,9 @@ struct report_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
-    const struct store_result *answer; /* that the report is made of */
-    bool has_begun;                    /* to make it, which others may do as well */
-    struct flight_entry *entry;        /* of the report that was there */
+    const struct store_result *answer; /* that the report is computed from */
+    bool has_begun;             /* the report is being computed; other requests may do the same */
+    struct flight_entry *entry; /* of the cached report */
 };
 
 static void destroy_finished(void *value)
@@ -120,9 +120,9 @@ void report_request_watch(struct report_request *ask, struct store_query *query)
     query->has_result_context = ask;
 }
 
-/* ---- making ---- */
+/* ---- computing ---- */
 
-/* What names the answer lacks still; NULL where that cannot be found out now. */
+/* The names that the result still lacks; NULL if that cannot be determined now. */
 static const char *describe_names(const struct report_request *ask)
 {
     struct request *request = ask->request;
@@ -147,7 +147,7 @@ static enum err_code write_body(const struct report_request *ask, struct buf *bo
     return code ? code : compress_zstd(buf_span(&plain), COMPRESS_ZSTD_FAST, body, err);
 }
 
-/* As large as it is: what it grew in, or was compressed into, is larger. */
+/* A copy of the exact size: the buffer that it was written or compressed into is larger. */
 static struct buf copy_exactly(const struct buf *body)
 {
     struct buf exact;
@@ -224,7 +224,8 @@ enum err_code report_request_respond(struct report_request *ask, struct response
         if (!code)
             arena_on_destroy(ask->request->arena, unref, ask->entry);
     }
-    if (!ask->entry) /* it is like no other, or who made it had a reason of its own to stop */
+    if (!ask->entry) /* its result has no key, or the other request stopped for a reason of its own
+                      */
         return respond_once(ask, response, answer, begin_ns, err);
     struct finished *finished = flight_cache_get(ask->entry);
     query_add_fields(ask->request, response, &finished->answer, begin_ns);

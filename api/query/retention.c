@@ -26,8 +26,7 @@ enum {
 };
 #define KEEP_MAX_S INT64_C(3153600000) /* a hundred years */
 
-/* Whose rules: the asking team's by its own rights, or those of the tenant in an operator's path.
- */
+/* The owner of the rules: the requesting team, or the tenant in an operator's path. */
 struct owner {
     struct pg_connection *connection;
     int64_t tenant_id;
@@ -80,8 +79,8 @@ static enum err_code begin_as_team(struct request *request, struct owner *owner,
     return code ? code : tenant_begin(owner->connection, owner->tenant_id, request->arena, err);
 }
 
-/* Begins a transaction; changes of one team's rules come one after the other, so that their order
- * stays one. */
+/* Begins a transaction; changes of one team's rules run one after the other, so that their order
+ * stays unambiguous. */
 static enum err_code owner_begin(struct request *request, bool is_change, struct owner *owner,
                                  struct err *err)
 {
@@ -94,7 +93,7 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
     return code;
 }
 
-/* ---- what there is ---- */
+/* ---- listing ---- */
 
 #define RULE_SELECT                                                                                \
     "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"                      \
@@ -153,17 +152,17 @@ static enum err_code list_rules(struct request *request, struct response *respon
     return json_response_send(&answer, request, response, 200, err);
 }
 
-/* ---- set ---- */
+/* ---- changing ---- */
 
 struct wish {
     const char *selector;
-    const char *canonical; /* the same for all selectors that find the same in other words */
-    const char *keep;      /* as it was written */
+    const char *canonical; /* the same for all selectors with the same meaning */
+    const char *keep;      /* as written */
     int64_t keep_s;
     const char *totals; /* NULL: none */
     int64_t totals_s;   /* 0: none */
-    int64_t position;   /* 0: where it is, or the last */
-    bool may_replace;   /* what the selector's rule says already */
+    int64_t position;   /* 0: unchanged, or the last */
+    bool may_replace;   /* whether the selector's existing rule may be changed */
 };
 
 static enum err_code read_duration(const char *name, const char *text, int64_t *ret_s,
@@ -242,7 +241,7 @@ static enum err_code check_count(struct request *request, const struct owner *ow
     return code;
 }
 
-/* Between the others, which stay in their order. */
+/* Moves the rule between the others, which keep their order. */
 static enum err_code move_rule(struct request *request, const struct owner *owner, int64_t id,
                                int64_t position, struct err *err)
 {
@@ -256,7 +255,7 @@ static enum err_code move_rule(struct request *request, const struct owner *owne
         request->arena, err, PG_I64(owner->tenant_id), PG_I64(id), PG_I64(position));
 }
 
-/* The rule that a selector has already. */
+/* The existing rule of a selector. */
 struct known_rule {
     int64_t id; /* 0: none */
     int64_t position;
@@ -264,9 +263,8 @@ struct known_rule {
     int64_t keep_s, totals_s;
 };
 
-/* The rule whose selector is the wish's, letter by letter; else the first that says the same in
- * other words: what is stored is as it was typed, which may be of a time when such were told apart.
- */
+/* The rule whose selector equals the requested one literally; otherwise the first with the same
+ * meaning: selectors are stored as typed, possibly by a version that distinguished such. */
 static enum err_code find_rule(struct request *request, const struct owner *owner,
                                const struct wish *wish, struct known_rule *ret_rule,
                                struct err *err)
@@ -281,7 +279,7 @@ static enum err_code find_rule(struct request *request, const struct owner *owne
         request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector));
     for (int row = 0; !code && row < pg_row_count(rows) && !ret_rule->id; row++) {
         const char *selector = pg_get_text(rows, row, 2), *canonical;
-        struct err unreadable; /* by now: it is no other's, then */
+        struct err unreadable; /* a stored selector that cannot be parsed any more is another one */
         const bool is_same = strcmp(selector, wish->selector) == 0 ||
                              (store_check_selector(request->arena, span_text(selector), &canonical,
                                                    &unreadable) == ERR_NONE &&
@@ -308,7 +306,8 @@ static enum err_code check_is_new(const struct wish *wish, const struct known_ru
                    strlen(known->selector) > AUDIT_SELECTOR_BYTES / 2 ? "..." : "");
 }
 
-/* Of what a team asks for itself; what an operator set so it may still move. */
+/* Limits what a team sets itself; the team may still move a rule that an operator set beyond that.
+ */
 static enum err_code check_length(const struct wish *wish, const struct known_rule *known,
                                   const struct tenant_limits *limits, struct err *err)
 {
@@ -341,7 +340,7 @@ static enum err_code add_rule(struct request *request, const struct owner *owner
     return check_count(request, owner, err);
 }
 
-/* A selector has one rule: setting it again changes for how long, not its place. */
+/* A selector has one rule: setting it again changes its times, not its position. */
 static enum err_code put_rule(struct request *request, const struct owner *owner,
                               const struct wish *wish, int64_t known_id, int64_t *ret_id,
                               struct err *err)
@@ -412,7 +411,7 @@ static enum err_code set_rule(struct request *request, struct response *response
     return json_response_send(&answer, request, response, 200, err);
 }
 
-/* ---- remove ---- */
+/* ---- deleting ---- */
 
 static enum err_code remove_rule(struct request *request, struct response *response,
                                  struct err *err)

@@ -1,8 +1,8 @@
 /*
- * retention: for how long a team keeps which of its continuous profiles: /api/v1/retention (needs
- * SCOPE_ADMIN), and for operators /api/v1/admin/tenants/{id}/retention. store/catalogue/retention.h
- * tells what rules mean. A team's own keep no longer than TENANT_LIMIT_RULE_KEEP_S; what an
- * operator set beyond that stays until it is set anew.
+ * retention: how long a team keeps its continuous profiles: /api/v1/retention (needs SCOPE_ADMIN),
+ * and for operators /api/v1/admin/tenants/{id}/retention. store/catalogue/retention.h explains
+ * rules. Rules of a team keep at most TENANT_LIMIT_RULE_KEEP_S; one that an operator set beyond
+ * that stays until it is changed.
  */
 #ifndef API_QUERY_RETENTION_H
 #define API_QUERY_RETENTION_H

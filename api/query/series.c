@@ -10,7 +10,7 @@
 
 enum { ROWS_DEFAULT = 1000, ROWS_MAX = 10000 };
 
-/* A list to be shown by pages: texts in order, and what is written of each. */
+/* A list to be shown in pages: texts in order, and what is written for each. */
 struct rows {
     const struct store_series_list *list;
     const struct span *texts;
@@ -18,7 +18,7 @@ struct rows {
     void (*append)(const struct rows *rows, uint32_t row, struct buf *json);
 };
 
-/* Fills rows but for the list. */
+/* Fills rows except the list. */
 typedef void (*make_rows)(struct request *request, struct rows *rows);
 
 static void append_text(const struct rows *rows, uint32_t row, struct buf *json)
@@ -106,8 +106,8 @@ static void append_page(const struct request *request, const struct rows *rows, 
     buf_append_text(json, "}\n");
 }
 
-/* Not one with the team's queries: what completes a selector while it is written, and costs little,
- * does not wait until they are done. */
+/* A slot of its own, not one of the team's queries: completing a selector while it is typed costs
+ * little and should not wait for them. */
 static void name_turn(struct request *request)
 {
     if (!request->concurrency_slot.key)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* An upper-case letter that is no part of an escape such as \W. */
+/* Whether text has an upper-case letter that is not part of an escape such as \W. */
 static bool has_upper(struct span text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -19,9 +19,8 @@ static bool has_upper(struct span text)
     return false;
 }
 
-/* Is it a name that the page wrote as an expression (web/src/model/escape_regex.ts)? It means that
- * one.
- */
+/* Whether the page wrote a name as an expression (web/src/model/escape_regex.ts); it then matches
+ * exactly that name. */
 static bool is_exact_name(struct span text)
 {
     static const char special[] = "\\^$.*+?()[]{}|/";
@@ -46,7 +45,7 @@ static bool compile(struct arena *arena, struct span search, struct regex **ret_
            !regex_create(span_text(pattern), ret_regex, &ignored);
 }
 
-/* False where the expression is too costly for these names. */
+/* False if the expression is too costly for these names. */
 static bool match_frames(const struct flame *flame, struct regex *regex, uint8_t *matches)
 {
     struct err ignored;
@@ -60,7 +59,7 @@ static bool match_frames(const struct flame *flame, struct regex *regex, uint8_t
     return true;
 }
 
-/* Of the outermost matches, so that recursion counts once; a parent stands before its children. */
+/* Sums the outermost matches, so that recursion counts once; a parent precedes its children. */
 static double share_of(const struct flame *flame, const uint8_t *matches)
 {
     uint8_t *is_inside = mem_new(uint8_t, flame->node_count);

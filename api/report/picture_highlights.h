@@ -1,6 +1,7 @@
 /*
- * picture_marks: which frames of a graph a page's search (q) and marked function (m) name, and how
- * much they hold, as web/src/model/search.ts has it. Threads: any.
+ * picture_highlights: the frames of a flame graph that a page's search (q) and marked function (m)
+ * match, and the share of the total that they hold, as web/src/model/search.ts computes it.
+ * Threads: any.
  */
 #ifndef API_REPORT_PICTURE_HIGHLIGHTS_H
 #define API_REPORT_PICTURE_HIGHLIGHTS_H
@@ -11,16 +12,13 @@ struct arena;
 struct flame;
 
 struct picture_highlights {
-    const uint8_t *frames; /* per frame of the graph: 1 where it is named; NULL: nothing is */
+    const uint8_t *frames; /* per frame of the graph: 1 if it matches; NULL: none does */
     struct span text;      /* "search json: 12.3 %"; empty without a search */
 };
 
-/*
- * An expression that the server does not take, or that takes too long, names nothing, as where it
- * is empty. It finds either case as long as it has no upper-case letter and is
- * no escaped name. Values count a stack once.
- * All lives in arena.
- */
+/* An expression that the server does not accept, or that takes too long, matches nothing, like an
+ * empty one. The search ignores case unless it has an upper-case letter or is an escaped name.
+ * Values count a stack once. The result lives in arena. */
 void picture_highlights_find(struct arena *arena, const struct flame *flame, struct span search,
                              struct span marked, struct picture_highlights *ret_marks);
 

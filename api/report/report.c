@@ -12,7 +12,8 @@
 
 #include <inttypes.h>
 
-/* To be raised when the same question gets another answer, so that kept copies are asked anew. */
+/* Increment it when the same parameters give another result, so that cached copies are refreshed.
+ */
 static const int report_version = 4;
 
 static enum err_code check_names(struct request *request, unsigned parameters,
@@ -24,9 +25,10 @@ static enum err_code check_names(struct request *request, unsigned parameters,
     struct span version;
     if (parameters & REPORT_TAKES_PAGE) {
         if (request_query(request, "sv", &version))
-            return ERR_NONE; /* written by a page, perhaps a later one */
+            return ERR_NONE; /* written by a page, possibly of a later version */
         for (const char *const *name = viewer_url_state_names; *name; name++)
-            repeatable[repeatable_count++] = *name; /* what is odd in a page's counts as absent */
+            repeatable[repeatable_count++] =
+                *name; /* an unknown parameter of a page counts as absent */
     }
     if (parameters & REPORT_TAKES_FILTER) {
         known[count++] = "sample_type";
@@ -113,7 +115,7 @@ static enum err_code read_names(const struct request *request, bool is_page, str
         symbol_name_mode_parse(word, &report->names))
         return ERR_NONE;
     if (is_page && request_query(request, "sv", &version))
-        return ERR_NONE; /* what is malformed in a page's counts as absent */
+        return ERR_NONE; /* a malformed parameter of a page counts as absent */
     return err_set(err, ERR_INVALID, "names must be full, simple or none");
 }
 
@@ -269,7 +271,7 @@ enum err_code report_too_large(const struct report *report, struct err *err)
                    report->max_bytes);
 }
 
-/* Of the filter alone. */
+/* Creates the view with the filter's rules only. */
 static enum err_code create_filtered(const struct report *report, struct arena *arena,
                                      const struct profile *const profiles[2],
                                      const struct view **ret_view, struct err *err)
@@ -296,10 +298,8 @@ static enum err_code create_filtered(const struct report *report, struct arena *
     return view_create(arena, profiles[0], &options, ret_view, err);
 }
 
-/*
- * By file and binary a view has no functions: a rule that names nothing in it is of these, and the
- * filter's as far as viewer_url_state_take_rules can make it so.
- */
+/* Grouped by file or binary a view has no functions: a rule that matches nothing in it is about
+ * functions, and becomes the filter's if viewer_url_state_take_rules can move it. */
 static enum err_code take_rules_of_functions(struct report *report, struct arena *arena,
                                              const struct profile *const profiles[2],
                                              struct err *err)
@@ -360,7 +360,7 @@ enum err_code report_write_profiles(const struct report *report,
 enum err_code report_take_turn(struct request *request, const char *share_id, struct err *err)
 {
     if (!request->concurrency_slot
-             .key) /* others read it as soon as the turn is held or waited for */
+             .key) /* other threads read it as soon as the slot is held or waited for */
         request->concurrency_slot.key = share_id;
     if (concurrency_limit_take(request->server->concurrency, &request->concurrency_slot))
         return ERR_NONE;

@@ -27,7 +27,7 @@ enum {
     RENAMED_MAX_BYTES = 1 << 20,
     BINARIES_MAX_BYTES = 256 << 10,
     BINARY_MAX_BYTES = 4096,
-    ESCAPED_BYTES = 6 /* of a byte in JSON, at most */
+    ESCAPED_BYTES = 6 /* the maximum for a byte in JSON */
 };
 
 static enum err_code make_flame(const struct report *report, struct arena *arena,
@@ -59,8 +59,8 @@ static bool has_focus(const struct report *report)
     return false;
 }
 
-/* "[{"file":…,"build_ids":[…]}, …]": ids as profiles have them and as tables are found by them. Of
- * more than there is room for, the first. */
+/* "[{"file":…,"build_ids":[…]}, …]": ids as in profiles and as tables are found by them. If there
+ * is not enough room, only the first. */
 static void list_binaries(const struct view *view, struct buf *json)
 {
     size_t count = 0;
@@ -88,7 +88,7 @@ static void list_binaries(const struct view *view, struct buf *json)
     buf_append_byte(json, ']');
 }
 
-/* *ret_now stays 0 where the path is not there. */
+/* *ret_now stays 0 if the path does not exist. */
 static enum err_code find_from(const struct report *report, const struct view *view,
                                enum raw_path_way way, uint64_t path, uint64_t *ret_now,
                                struct err *err)
@@ -167,7 +167,8 @@ static void append_begin(const struct view *view, struct buf *json)
     buf_append_json(json, view->group_by);
 }
 
-/* A frame's name and place, and what tells frames of one name apart where they are grouped so. */
+/* Appends a frame's name and place, and the fields that distinguish frames of one name when grouped
+ * so. */
 static void append_frame(const struct view *view, uint32_t index, struct buf *json)
 {
     const struct frame *frame = &view->frames[index];
@@ -191,7 +192,7 @@ static uint32_t shown_count(const struct report *report, uint32_t row_count)
     return report->limit && report->limit < row_count ? (uint32_t)report->limit : row_count;
 }
 
-/* The last member of an answer, and its end. */
+/* Appends the last member of a JSON result, and its end. */
 static void append_symbolization(const struct report *report, struct buf *json)
 {
     if (report->symbolization)
@@ -337,7 +338,7 @@ static enum err_code write_call_graph(const struct report *report, struct arena 
     return check_json(output, err);
 }
 
-/* "main.work: 3.20 s (25.0 %)": what is zoomed into. */
+/* "main.work: 3.20 s (25.0 %)": the node that the picture is zoomed into. */
 static struct span describe_zoom(struct arena *arena, const struct flame *flame, uint32_t node)
 {
     enum { NAME_BYTES = 200 };
@@ -354,7 +355,7 @@ static struct span describe_zoom(struct arena *arena, const struct flame *flame,
                                   picture_percent(percent, share)));
 }
 
-/* What of the address the picture does not show. */
+/* The parts of the address that the picture does not show. */
 static struct span describe_left_out(const struct report *report, struct arena *arena,
                                      bool lacks_zoom)
 {
@@ -366,7 +367,7 @@ static struct span describe_left_out(const struct report *report, struct arena *
                                   count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "", zoom));
 }
 
-/* As the pages do. */
+/* In the form of the pages. */
 static struct span describe_sides(const struct report *report, struct arena *arena)
 {
     const char *names[2] = {"", ""};
@@ -385,7 +386,7 @@ static struct span join(struct arena *arena, struct span a, struct span b)
     return span_text(arena_printf(arena, "%.*s \xc2\xb7 %.*s", SPAN_PRINT(a), SPAN_PRINT(b)));
 }
 
-/* The graph of the view, what of it the address names, and the node zoomed to; 0: the root. */
+/* The graph of the view with its highlights, and the node that it is zoomed into; 0: the root. */
 static enum err_code make_marked(const struct report *report, struct arena *arena,
                                  const struct view *view, const struct flame **ret_flame,
                                  struct picture_highlights *ret_marks, uint32_t *ret_node,
@@ -532,7 +533,7 @@ const struct report_kind report_png = {.name = "png",
                                        .shows_title = true,
                                        .write = write_png};
 
-/* Does the client ask for JSON and not for the binary form? */
+/* Whether the client prefers JSON to the binary form. */
 static bool wants_json(const struct request *request)
 {
     struct span accept = request_field(request, "accept");

@@ -1,5 +1,5 @@
 /*
- * report_write: the kinds of reports, each as bytes of its content type.
+ * report_write: the kinds of reports, and their bytes.
  */
 #ifndef API_REPORT_REPORT_WRITE_H
 #define API_REPORT_REPORT_WRITE_H
@@ -19,18 +19,17 @@ extern const struct report_kind report_folded;     /* of one sample type */
 extern const struct report_kind report_svg;
 extern const struct report_kind report_png;
 
-/* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": what of the address a picture
- * says above its boxes, in arena; empty where there is neither. Handles: as a picture. */
+/* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": the parts of the address that a
+ * picture describes above its boxes, in arena; may be empty. Handles: as a picture. */
 enum err_code report_write_seen(const struct report *report, struct arena *arena,
                                 const struct view *view, struct span *ret_text,
                                 struct err *err) MUST_USE;
 
-/* The flame graph in the form that the field Accept asks for, and the parameters that it takes;
- * adds Vary. */
+/* The kind of flame graph that the field Accept selects, and its parameters; adds Vary. */
 const struct report_kind *report_choose_flame(struct request *request, struct response *response,
                                               unsigned *ret_parameters);
 
-/* Rows of a table and values of each label, where a request gives no limit. */
+/* Rows of a table and values of each label, if a request sets no limit. */
 enum { REPORT_TOP_ROWS_DEFAULT = 100, REPORT_LABEL_VALUES_DEFAULT = 50 };
 
 #endif

@@ -18,20 +18,20 @@
 #include <stdio.h>
 
 static const size_t names_bytes_default = 64 << 20;
-/* Of one table; when it has more it begins anew. */
+/* Bound of the cached names of one table; beyond it the cache of the table is emptied. */
 static const size_t table_names_bytes = 4 << 20;
 
 enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096 };
 
 static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
 
-/* A binary that came lately; another one may take its place. */
+/* A recently noted binary; another one may replace it. */
 struct seen {
     uint64_t hash;
     int64_t at_ns; /* 0: none */
 };
 
-/* One way to call functions, for the store. */
+/* One mode of names, for the store. */
 struct named_by {
     struct symbol_resolver *symbol_resolver;
     enum symbol_name_mode mode;
@@ -42,7 +42,7 @@ struct symbol_resolver {
     struct server *server;
     struct flight_cache *names; /* struct table_names by table and mode */
     struct named_by modes[MODE_COUNT];
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     struct seen seen[SEEN_SLOTS];
 };
 
@@ -51,7 +51,7 @@ struct text_pair {
     struct span system; /* of functions */
 };
 
-/* Texts of functions or files by number. */
+/* Indexes of texts of functions or files, by number. */
 struct text_list {
     struct map_u64 places;
     struct text_pair *texts; /* on the heap */
@@ -91,7 +91,7 @@ static void text_list_add(struct text_list *list, uint32_t number, struct text_p
     map_u64_add(&list->places, number, list->count++);
 }
 
-/* ---- what is kept of a table ---- */
+/* ---- cached names of a table ---- */
 
 struct table_names {
     pthread_mutex_t mutex;
@@ -122,7 +122,7 @@ static enum err_code table_names_make(void *context, void **ret_value, size_t *r
     return ERR_NONE;
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static void table_names_bound(struct table_names *names)
 {
     const size_t lists = ((size_t)names->functions.capacity + names->files.capacity) *
@@ -135,7 +135,7 @@ static void table_names_bound(struct table_names *names)
     names->arena = arena_create();
 }
 
-/* ---- one question ---- */
+/* ---- one request ---- */
 
 struct asking {
     struct symbol_resolver *symbol_resolver;
@@ -148,9 +148,9 @@ struct question {
     const struct asking *asking;
     struct symbol_tables_ref ref;
     struct flight_entry *kept;
-    struct symbol_names *expanded; /* NULL until something is not kept */
-    struct arena *arena;           /* of answers */
-    struct text_list functions;    /* of this question, in arena */
+    struct symbol_names *expanded; /* NULL until a text is not cached */
+    struct arena *arena;           /* for results */
+    struct text_list functions;    /* of this request, in arena */
     struct text_list files;
     struct symbol_cursor cursor;
 };
@@ -167,7 +167,7 @@ static enum err_code read_function(struct question *question, uint32_t function,
     return ERR_NONE;
 }
 
-/* From what is kept, or of the table. Locked. */
+/* Reads a text from the cache, or from the table. Called with the lock held. */
 static enum err_code read_text(struct question *question, struct table_names *names,
                                bool is_function, uint32_t number, struct text_pair *ret_text,
                                struct err *err)
@@ -194,7 +194,7 @@ static enum err_code read_text(struct question *question, struct table_names *na
     return ERR_NONE;
 }
 
-/* A text that the table cannot give is empty: the rest of the table may be sound. */
+/* A text that cannot be read is empty: the rest of the table may be valid. */
 static struct text_pair find_text(struct question *question, bool is_function, uint32_t number)
 {
     struct text_list *list = is_function ? &question->functions : &question->files;
@@ -214,7 +214,7 @@ static struct text_pair find_text(struct question *question, bool is_function, u
     return text;
 }
 
-/* What has a line but no name is called by its place. */
+/* A frame with a line but no name is named by its place. */
 static struct span name_of_place(struct arena *arena, const struct symbolize_frame *frame)
 {
     if (!frame->file.size)
@@ -243,10 +243,9 @@ static void answer(struct question *question, uint32_t count, struct symbolize_f
     *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
 }
 
-/*
- * An address of a process by its mapping; of what was stored, an offset in the file. Where no
- * mapping was told it may be an address of the binary, as of programs that are not moved.
- */
+/* The address in the binary: a process's address is translated by its mapping; a stored one is an
+ * offset in the file. Without a mapping it may be an address of the binary already, as for programs
+ * that are not relocated. */
 static bool find_address(const struct question *question, const struct profile_mapping *mapping,
                          uint64_t offset, uint64_t *ret_address)
 {
@@ -309,7 +308,7 @@ static enum err_code resolve(void *context, const struct symbolize_query *asked,
     enum err_code code = ERR_NONE;
     if (asked->build_id.size)
         code = symbol_tables_ref(server, asking->tenant_id, asked->build_id, &question->ref, err);
-    /* A table that cannot be read knows nothing; what may be better in a moment is told. */
+    /* Ignores a table that cannot be read; failures that may be over in a moment are reported. */
     if (code && code != ERR_DATABASE && code != ERR_BUSY)
         code = ERR_NONE;
     else if (!code && question->ref.table)
@@ -337,7 +336,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     return code;
 }
 
-/* ---- who asks ---- */
+/* ---- the store and shares ---- */
 
 static uint64_t store_generation(void *context, int64_t tenant_id)
 {

@@ -39,7 +39,7 @@ enum err_code symbolization_status_add(struct request *request, int64_t tenant_i
     struct symbolization_status joined = {.states = states, .count = status->count};
     joined.unlisted_count = status->unlisted_count + (all - count);
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_listed(status, &found[i])) /* one profile has none twice */
+        if (!is_listed(status, &found[i])) /* one profile lists no binary twice */
             states[joined.count++] = found[i];
     }
     *status = joined;
@@ -102,7 +102,7 @@ enum err_code symbolization_status_handle(struct request *request, struct respon
     code = read_build_ids(request, &binaries, &count, err);
     if (code)
         return code;
-    /* Before the states: a change between the two is told the next time. */
+    /* Before the states: a change between the two is then reported the next time. */
     const uint64_t generation = symbol_tables_generation(request->server, tenant_id);
     code = symbolization_status_add(request, tenant_id, binaries, count, &status, err);
     if (code)

@@ -1,7 +1,7 @@
 /*
- * names_status: which binaries of one or several profiles lack names still, as answers tell it: the
- * value of "symbolization" (api/debuginfo/symbol_tables.h). A binary that two profiles lack stands
- * once. Threads: an object belongs to one thread.
+ * symbolization_status: which binaries of one or several profiles still lack names, as responses
+ * report it: the value of "symbolization" (api/debuginfo/symbol_tables.h). A binary that two
+ * profiles lack is listed once. Threads: an object belongs to one thread.
  */
 #ifndef API_REPORT_SYMBOLIZATION_STATUS_H
 #define API_REPORT_SYMBOLIZATION_STATUS_H
@@ -12,30 +12,31 @@ struct profile;
 struct symbol_tables_status;
 struct symbolize_binary;
 
-/* To be zeros at first; lives in the request's arena. */
+/* Zeroed at first; lives in the request's arena. */
 struct symbolization_status {
     struct symbol_tables_status *states;
     uint32_t count;
-    uint32_t unlisted_count; /* at least so many more lack names, or did when they came */
+    uint32_t
+        unlisted_count; /* at least this many more lack names, or did when they were uploaded */
 };
 
-/* Adds what became of names for these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */
+/* Adds the states of these binaries of a tenant. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code symbolization_status_add(struct request *request, int64_t tenant_id,
                                        const struct symbolize_binary *binaries, uint32_t count,
                                        struct symbolization_status *status,
                                        struct err *err) MUST_USE;
-/* The same for those of a profile some of whose addresses have no names. */
+/* As symbolization_status_add for the binaries of a profile with addresses without names. */
 enum err_code symbolization_status_add_profile(struct request *request, int64_t tenant_id,
                                                const struct profile *profile,
                                                struct symbolization_status *status,
                                                struct err *err) MUST_USE;
 
-/* {"pending","missing","complete"}, and "unlisted" where some are not listed, in the request's
- * arena; NULL: it would be too long. */
+/* {"pending","missing","complete"}, and "unlisted" if some are not listed, in the request's arena;
+ * NULL: it would be too long. */
 const char *symbolization_status_write(struct request *request,
                                        const struct symbolization_status *status);
 
-/* GET /api/v1/symbolization?build_id=…: of a team's binaries, with the generation, for a page that
+/* GET /api/v1/symbolization?build_id=…: for a team's binaries, with the generation, for a page that
  * waits for names. */
 enum err_code symbolization_status_handle(struct request *request, struct response *response,
                                           struct err *err) MUST_USE;

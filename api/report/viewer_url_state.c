@@ -9,10 +9,10 @@ const char *const viewer_url_state_names[] = {"sv",   "v", "b", "st", "q",  "m",
                                               "root", "w", "g", "za", "zb", "c",  "s",
                                               "norm", "p", "x", "co", "gn", "lb", NULL};
 
-/* Longer texts make no address that a browser or a link preview would carry. */
+/* Longer addresses are not transported by browsers or link previews. */
 enum { CHAIN_MAX_BYTES = 16384 };
 
-/* Cuts one rule off *rest, its doubled tildes made single; false at the end. */
+/* Removes one rule from *rest, with its doubled tildes made single; false at the end. */
 static bool take_rule(struct arena *arena, struct span *rest, struct span *ret_rule)
 {
     if (rest->size == 0)
@@ -43,8 +43,8 @@ static bool find_action(struct span name, enum chain_action *ret_action)
     return false;
 }
 
-/* Only a recursion may be of all functions; other rules without a text say nothing. What no version
- * knows yet is a rule too. */
+/* Only recursion may apply to all functions; other rules without a text have no meaning. Rules of
+ * unknown kinds count as rules. */
 static bool is_rule(struct span action, struct span text)
 {
     for (size_t i = 0; i < action.size; i++) {
@@ -60,7 +60,7 @@ static bool is_frame_group(struct span group)
            span_equal_text(group, "line") || span_equal_text(group, "address");
 }
 
-/* Of the first four the filter has the same. */
+/* The filter has the same first four actions. */
 static bool find_filter_action(enum chain_action action, enum filter_action *ret_action)
 {
     static const enum filter_action actions[] = {[CHAIN_FOCUS] = FILTER_FOCUS,
@@ -73,7 +73,7 @@ static bool find_filter_action(enum chain_action action, enum filter_action *ret
     return true;
 }
 
-/* Does the filter give what the rule gives behind those that are there? */
+/* Whether the filter gives the rule's result after the rules that it has already. */
 static bool is_filter(const struct viewer_url_state *state, enum filter_action action)
 {
     bool is_lookup = action == FILTER_FOCUS || action == FILTER_IGNORE;
@@ -107,7 +107,7 @@ bool viewer_url_state_has_no_functions(struct span group_by)
     return span_equal_text(group_by, "file") || span_equal_text(group_by, "binary");
 }
 
-/* A focus or ignore may pass others of its kind, which look at whole stacks, too. */
+/* A focus or ignore may move past others of its kind, which match whole stacks, too. */
 size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count, const bool *wanted,
                                    struct filter_rule rules[FILTER_RULES_MAX], size_t *rule_count)
 {
@@ -129,7 +129,7 @@ size_t viewer_url_state_take_rules(struct chain_rule *chain, size_t chain_count,
     return left;
 }
 
-/* Of samples, so they hold before all others and for any group. */
+/* These select samples, so they apply before all others and for any group. */
 static void read_labels(const struct request *request, struct viewer_url_state *state)
 {
     struct span rule;
@@ -151,7 +151,7 @@ static void read_rules(const struct request *request, struct viewer_url_state *s
     struct span rest, rule;
     if (!request_query(request, "x", &rest) || rest.size > CHAIN_MAX_BYTES)
         return;
-    size_t most = 1; /* a rule more than there are tildes */
+    size_t most = 1; /* one rule more than there are tildes */
     for (size_t i = 0; i < rest.size; i++)
         most += rest.data[i] == '~';
     struct chain_rule *chain = arena_new(request->arena, struct chain_rule, most);
@@ -172,7 +172,7 @@ static uint64_t read_zoom(const struct request *request)
     return hash;
 }
 
-/* "0.2-0.4", as the page writes it (web/src/state.ts); at most nine digits behind the point. */
+/* "0.2-0.4", as the page writes it (web/src/state.ts); at most nine digits after the point. */
 static bool read_share(struct span text, double *ret_share)
 {
     enum { DIGITS_MAX = 9 };
@@ -204,7 +204,7 @@ static struct picture_window read_window(const struct request *request)
     return (struct picture_window){0, 1};
 }
 
-/* The first of the page's views that is a picture of the tree. */
+/* Looks at the first of the page's views that is a picture of the tree. */
 static bool is_upright(const struct request *request)
 {
     static const char *const panes[] = {"v", "b"};

@@ -6,14 +6,14 @@
 
 #include <stdlib.h>
 
-/* An upload that holds more than is free of charge. */
+/* An upload that holds more than HTTP_PRESSURE_FREE_BYTES. */
 struct upload {
     struct http_connection *connection;
-    size_t age;  /* its place among the loop's connections, oldest first */
+    size_t age;  /* its index among the loop's connections, oldest first */
     size_t rank; /* how many older uploads of the same address there are */
 };
 
-/* Uploads in the order in which they may go on. */
+/* Uploads in the order in which they may continue. */
 struct line {
     struct upload *uploads;
     size_t count;
@@ -24,8 +24,8 @@ static struct http_connection *connection_at(h2o_linklist_t *link)
     return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
 }
 
-/* An input buffer that http_request.c has taken over leaves an empty one behind that only claims
- * the size which h2o will consume. */
+/* An input buffer that h2o_request.c has taken leaves an empty one, which only claims the size that
+ * h2o will consume. */
 static size_t input_bytes(const struct http_connection *connection)
 {
     return connection->is_body_taken ? 0 : connection->sock->input->size;
@@ -47,9 +47,10 @@ static int look_at_stream(h2o_req_t *req, void *unused)
 }
 
 /*
- * What HTTP/2 streams hold is not to be seen from outside (h2o's header for it needs files that the
- * package lacks), so it is estimated: what came in while some stream was being received, less the
- * bodies that were handed over. It counts framing and headers too, which errs on the safe side.
+ * The memory of HTTP/2 streams is not visible from outside (h2o's header for it needs files that
+ * the package lacks), so it is estimated: the bytes received while some stream was being received,
+ * minus the bodies that were handed over. It includes framing and headers, so it is never too
+ * small.
  */
 static void estimate_stream_bytes(struct http_connection *connection)
 {
@@ -89,11 +90,9 @@ static size_t sum_buffered(struct http_loop *loop)
     return bytes;
 }
 
-/*
- * How long it waits counts from its first stop, also across short times in which it may go on while
- * the buffers are just below the mark: unless it has got on since as fast as it must under
- * pressure.
- */
+/* The wait counts from the first pause, even if the upload continued for short times while the
+ * buffers were just below the mark, unless it has progressed since as fast as it must under
+ * pressure. */
 static void pause_reading(struct http_connection *connection)
 {
     size_t bytes = connection->sock->input->size;
@@ -117,7 +116,7 @@ void http_buffers_resume(struct http_connection *connection)
     h2o_socket_read_start(connection->sock, on_read);
 }
 
-/* Its request has begun and is still being read. */
+/* Whether its request has begun and is still being read. */
 static bool is_pausable(const struct http_connection *connection)
 {
     return !connection->is_http2 && !connection->is_cut &&
@@ -125,7 +124,7 @@ static bool is_pausable(const struct http_connection *connection)
            input_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
 }
 
-/* What HTTP/2 streams bring cannot be paused. */
+/* HTTP/2 streams cannot be paused. */
 static bool is_upload(const struct http_connection *connection)
 {
     if (connection->is_http2)
@@ -136,7 +135,7 @@ static bool is_upload(const struct http_connection *connection)
 static size_t may_grow_by(const struct http_connection *connection)
 {
     if (connection->is_http2)
-        return HTTP_MAX_BODY_BYTES; /* there may always be another stream */
+        return HTTP_MAX_BODY_BYTES; /* another stream may always begin */
     size_t held = input_bytes(connection);
     return held < HTTP_MAX_BODY_BYTES ? HTTP_MAX_BODY_BYTES - held : 0;
 }
@@ -174,7 +173,8 @@ static size_t collect_uploads(struct http_loop *loop, struct upload *uploads)
     return count;
 }
 
-/* The oldest upload of each address, then the second of each that has two, and so on. */
+/* Orders the uploads: the oldest of each address, then the second of each that has two, and so on.
+ */
 static struct line line_up(struct http_loop *loop)
 {
     struct line line = {.count = collect_uploads(loop, NULL)};
@@ -190,7 +190,7 @@ static struct line line_up(struct http_loop *loop)
     return line;
 }
 
-/* Refuses the last in line; returns the bytes that it held. */
+/* Refuses the last upload; returns the bytes that it held. */
 static size_t refuse_last(struct line *line)
 {
     struct http_connection *connection = line->uploads[--line->count].connection;
@@ -199,8 +199,8 @@ static size_t refuse_last(struct line *line)
     return bytes;
 }
 
-/* Refuses from the end of the line, where the address with the most uploads stands, in favour of
- * another address that has fewer. Returns the bytes that are free then. */
+/* Refuses uploads from the end, where the address with the most uploads is, in favour of another
+ * address that has fewer. Returns the bytes that are free then. */
 static size_t make_room(struct line *line, const struct upload *upload, size_t free_bytes)
 {
     while (free_bytes < may_grow_by(upload->connection)) {
@@ -213,8 +213,8 @@ static size_t make_room(struct line *line, const struct upload *upload, size_t f
     return free_bytes;
 }
 
-/* The same for the first upload of an address that lacks room in another loop: what one address
- * holds may all be in this one. */
+/* The same for the first upload of an address that lacks room in another loop: all uploads of one
+ * address may be in this loop. */
 static void make_room_elsewhere(struct http_loop *loop, struct line *line)
 {
     size_t freed_bytes = 0;
@@ -234,7 +234,8 @@ static void make_room_elsewhere(struct http_loop *loop, struct line *line)
     atomic_fetch_sub_explicit(&loop->buffered_bytes, freed_bytes, memory_order_relaxed);
 }
 
-/* What is free is shared out among the loops, so each of them has to free as much. */
+/* Asks the other loops to free memory. Free bytes are divided among the loops, so each has to free
+ * as much. */
 static void ask_others(struct http_loop *loop, const struct upload *upload, size_t lacking_bytes)
 {
     atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
@@ -251,11 +252,9 @@ static void set_going(struct http_connection *connection, bool may_go_on)
         http_buffers_resume(connection);
 }
 
-/*
- * Stops the last uploads in line so that the others can end: each that goes on may grow to the
- * largest body; the first of each loop always goes on, so that there is always progress (if it is
- * too slow, the sweep cuts it and the next one is first).
- */
+/* Pauses the last uploads so that the others can end: each that continues may grow to the largest
+ * body. The first of each loop always continues, so that there is always progress (if it is too
+ * slow, the sweep closes it and the next one is first). */
 static void share_room(struct http_loop *loop, size_t free_bytes)
 {
     struct line line = line_up(loop);
@@ -287,7 +286,7 @@ static void resume_all(struct http_loop *loop)
     }
 }
 
-/* Above 3/4 of the cap uploads are admitted in turn, below it all go on. */
+/* Above 3/4 of the cap uploads continue in turn, below it all continue. */
 static bool is_under_pressure(const struct http_server *http, size_t *ret_free_bytes)
 {
     size_t total = 0;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Connections accepted per event, so that a flood of them does not starve the others. */
+/* Connections accepted per event, so that a flood of them does not delay existing ones. */
 enum {
     ACCEPTS_PER_EVENT = 16,
     LOOK_MS = 20,
@@ -23,7 +23,7 @@ enum {
     LOG_INTERVAL_S = 60,
 };
 
-/* What is left of a connection after h2o closed it: its peer is still sending. */
+/* A connection after h2o has closed it, while its peer is still sending. */
 struct http_lingering {
     h2o_linklist_t link;
     h2o_socket_t *sock;
@@ -71,7 +71,7 @@ static struct http_lingering *lingering_at(h2o_linklist_t *link)
 
 static void sweep_lingering(struct http_loop *loop, int64_t now_ns)
 {
-    /* All have the same span, so the first is the next to end. */
+    /* All have the same duration, so the first is the next to end. */
     while (!h2o_linklist_is_empty(&loop->lingering) &&
            lingering_at(loop->lingering.next)->deadline_ns <= now_ns)
         end_lingering(lingering_at(loop->lingering.next));
@@ -87,7 +87,7 @@ static struct http_connection *connection_at(h2o_linklist_t *link)
     return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
 }
 
-/* h2o has closed the socket; this is the last we hear of it. */
+/* h2o has closed the socket; this is its last callback. */
 static void on_close(void *data)
 {
     struct http_connection *connection = data;
@@ -214,7 +214,7 @@ static void adopt(struct http_connection *connection, h2o_accept_ctx_t *accept)
     h2o_accept(accept, connection->sock);
 }
 
-/* Nothing is read or answered: under a flood this must cost less than the flood. */
+/* Reads and sends nothing: under a flood this must cost less than the flood. */
 static void refuse_connection(struct http_connection *connection, enum http_refusal reason)
 {
     struct http_server *http = connection->loop->http;
@@ -315,7 +315,7 @@ void http_connection_linger(struct http_connection *connection)
         connection->linger_fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* h2o closes the connection, as if its peer had gone. */
+/* Lets h2o close the connection, as if its peer had gone. */
 static void on_refusal_sent(h2o_socket_t *sock, const char *err)
 {
     (void)err;
@@ -354,15 +354,15 @@ static bool is_request_coming(struct http_connection *connection)
     return connection->sock->input->size > 0 && h2o_linklist_is_empty(&connection->jobs);
 }
 
-/* What has come of the request: without the records around it, of which one byte each would pass
- * for 23 under TLS. HTTP/2 is not that exact. */
+/* The bytes of the request: without TLS records, with which 23 bytes would be counted for a record
+ * of one byte. HTTP/2 is counted less exactly. */
 static uint64_t request_bytes(const struct http_connection *connection)
 {
     return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;
 }
 
-/* Marks a connection when the body of a request begins to arrive; the sweep, which comes less
- * often, decides whether it goes on at a good rate. */
+/* Marks a connection when the body of a request begins to arrive; the sweep, which runs less often,
+ * decides whether it arrives at a good rate. */
 static void look_for_body(struct http_connection *connection)
 {
     if (!is_request_coming(connection)) {
@@ -384,7 +384,8 @@ static void look_for_bodies(struct http_loop *loop)
         look_for_body(connection_at(link));
 }
 
-/* A connection whose reading is paused by the buffer cap would receive more if it were read. */
+/* A connection whose reading is paused by the buffer cap counts as receiving: it would receive more
+ * if it were read. */
 static void note_receiving(struct http_connection *connection, uint64_t received_bytes)
 {
     bool is_quick = connection->paused_read || received_bytes - connection->received_bytes >=
@@ -393,7 +394,7 @@ static void note_receiving(struct http_connection *connection, uint64_t received
                                    is_quick && is_request_coming(connection));
 }
 
-/* Cuts a request that comes slower than the minimal rate over slow_timeout_s. */
+/* Closes a connection whose request arrives slower than the minimal rate over slow_timeout_s. */
 static void check_rate(struct http_connection *connection, int64_t now_ns)
 {
     if (connection->window_ns == 0) {
@@ -403,7 +404,7 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
     }
     int64_t window_s = connection->loop->http->options.slow_timeout_s;
     uint64_t bytes_per_s = HTTP_MIN_BYTES_PER_S;
-    /* Those that may go on must be quick: the others wait for them. */
+    /* Uploads that may continue must be quick: the others wait for them. */
     if (http_buffers_are_wanted(connection)) {
         window_s = window_s < PRESSURE_WINDOW_S ? window_s : PRESSURE_WINDOW_S;
         bytes_per_s = HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
@@ -416,7 +417,7 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
     connection->window_ns = 0;
 }
 
-/* Is it the peer that we wait for, not a worker? */
+/* Whether we wait for the peer, not for a worker. */
 static bool takes_large_answer(const struct http_connection *connection)
 {
     if (!connection->sock->_cb.write)
@@ -430,7 +431,8 @@ static bool takes_large_answer(const struct http_connection *connection)
     return false;
 }
 
-/* Cuts a peer that takes a large answer slowly while such answers fill half of their cap. */
+/* Closes a connection whose peer reads a large response slowly while such responses fill half of
+ * their cap. */
 static void check_taking(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_server *http = connection->loop->http;
@@ -458,9 +460,10 @@ static void check_waiting(struct http_connection *connection, int64_t now_ns)
 }
 
 /*
- * While libh2o has a request of HTTP/1 handled it reads nothing, so that it does not see its peer
- * go; HTTP/2 and what is being written it looks after itself. TLS knows no half-closed peers that
- * are any use: whoever has closed its direction has gone, or may ask again.
+ * While a request of HTTP/1 is being handled, libh2o reads nothing and does not notice that its
+ * peer has gone; it detects that itself for HTTP/2 and while it is writing. Half-closed TLS
+ * connections are of no use: a peer that has closed its direction has gone, or can send the request
+ * again.
  */
 static bool has_gone_meanwhile(struct http_connection *connection)
 {
@@ -485,7 +488,7 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     if (received != connection->received_bytes || acked != connection->acked_bytes ||
         connection->paused_read || (is_handled && !is_writing))
         connection->progress_ns = now_ns;
-    /* An upload that makes progress is not the one to close for others. */
+    /* An upload that makes progress should not be closed for others. */
     if (!is_handled)
         note_receiving(connection, received);
     connection->received_bytes = received;
@@ -507,14 +510,14 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
         http_connection_cut(connection, REFUSED_IDLE);
 }
 
-/* No request is coming and none is being answered. */
+/* Whether no request is arriving and none is being handled. */
 static bool is_idle(struct http_connection *connection)
 {
     return h2o_linklist_is_empty(&connection->jobs) && !connection->sock->_cb.write &&
            connection->sock->input->size == 0 && connection->stream_bytes == 0;
 }
 
-/* A peer that has not even taken earlier answers takes no refusal. */
+/* A peer that has not read earlier responses does not read a refusal either. */
 static void check_refused(struct http_connection *connection, int64_t now_ns)
 {
     bool is_late = now_ns - connection->refused_ns > HTTP_LINGER_MS * CLOCK_NS_PER_MS;
@@ -544,7 +547,7 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
 void http_connection_watch(struct http_loop *loop, int64_t now_ns)
 {
     close_evicted(loop);
-    /* Each connection may bring a kernel buffer's worth per turn: near the cap, look at each. */
+    /* A connection may receive a kernel buffer's worth per turn: near the cap, check after each. */
     if (now_ns >= loop->next_look_ns || loop->is_filling) {
         http_buffers_look(loop);
         look_for_bodies(loop);

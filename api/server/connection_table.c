@@ -9,13 +9,13 @@
 
 TAILQ_HEAD(entry_list, connection_entry);
 
-/* Lives as long as the address has an entry, counted or evicted. */
+/* Exists as long as the address has an entry, counted or evicted. */
 struct connection_address {
     struct connection_address *next; /* in its bucket */
     uint64_t subscriber;
     int entry_count;
     int counted;                  /* entries that are not evicted */
-    struct entry_list waiting[2]; /* as the table's, without those that are receiving */
+    struct entry_list waiting[2]; /* as in the table, without those that are receiving */
 };
 
 struct connection_table {

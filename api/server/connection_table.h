@@ -72,7 +72,7 @@ struct connection_decision {
 };
 
 struct connection_table *connection_table_create(const struct connection_limits *limits);
-/* All entries have been removed. NULL is a no-op. */
+/* All entries must have been removed. NULL is a no-op. */
 void connection_table_destroy(struct connection_table *table);
 
 /* Decides about a new connection; unless it is refused, entry is filled, counted and waiting. */
@@ -80,14 +80,12 @@ struct connection_decision connection_table_add(struct connection_table *table, 
                                                 int owner, struct connection_entry *entry);
 void connection_table_remove(struct connection_table *table, struct connection_entry *entry);
 
-/* A request begins to be handled; the last one has ended. */
+/* A request starts to be handled; the last one has ended. */
 void connection_table_begin(struct connection_table *table, struct connection_entry *entry);
 void connection_table_end(struct connection_table *table, struct connection_entry *entry);
-/*
- * Whether a request is being received at a good rate now. A receiving connection is not evicted for
- * its address, and counts as waiting only since the last call. No-op unless the entry is waiting;
- * the beginning of a request ends it, too.
- */
+/* Sets whether a request is being received at a good rate. A receiving connection is not evicted
+ * for its address, and counts as waiting only since the last call. No-op unless the entry is
+ * waiting; the start of a request ends it, too. */
 void connection_table_set_receiving(struct connection_table *table, struct connection_entry *entry,
                                     bool is_receiving);
 /* A request on it was authenticated. */
@@ -98,7 +96,7 @@ static inline bool connection_is_evicted(const struct connection_entry *entry)
     return atomic_load_explicit(&entry->is_evicted, memory_order_acquire);
 }
 
-/* Connections that count now. */
+/* The number of counted connections. */
 int connection_table_count(struct connection_table *table);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { COUNT_INTERVAL_S = 60 };
 
-/* Of the work for names; in the order of count_queue's columns. */
+/* Queues of the work for names; in the order of count_queue's columns. */
 enum queue { BUILD_WAITS, BUILD_RUNS, FETCH_RUNS, NEED_IS_DUE, NEED_IS_LATER, QUEUE_COUNT };
 
 struct gauges {
@@ -28,7 +28,7 @@ struct gauges {
     atomic_int_least64_t share_count;
     atomic_int_least64_t stored_bytes;
     atomic_int_least64_t queue[QUEUE_COUNT];
-    int64_t next_count_ns; /* the jobs thread's */
+    int64_t next_count_ns; /* used by the jobs thread */
 };
 
 static double profile_bytes(void *context)

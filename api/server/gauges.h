@@ -1,6 +1,6 @@
 /*
- * gauges: what the server's parts hold at the moment, for /metrics: caches, budget of heavy memory,
- * database connections, shares and bytes stored, and when background work was last done.
+ * gauges: the present state of the server's parts, for /metrics: caches, memory budgets, database
+ * connections, shares and bytes stored, and the time of the last background work.
  *
  * Threads: gauges_create and gauges_refresh belong to the threads that start the server and do its
  * background work; reading is any thread's.
@@ -13,13 +13,13 @@
 struct gauges;
 struct server;
 
-/* Registers all gauges with server->metrics; to be called when the server's parts are there. */
+/* Registers all gauges with server->metrics; call it when the server's parts exist. */
 struct gauges *gauges_create(struct server *server);
-/* NULL is a no-op. After the last answer of /metrics. */
+/* NULL is a no-op. Call it after the last response of /metrics. */
 void gauges_destroy(struct gauges *gauges);
 
-/* After each round of background work: notes the time, and once a minute counts what is stored.
- * Handles: ERR_DATABASE, ERR_BUSY. */
+/* Called after each round of background work: records the time, and once a minute counts the stored
+ * data. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code gauges_refresh(struct gauges *gauges, struct err *err) MUST_USE;
 
 #endif

@@ -34,7 +34,7 @@ static int hex_digit(uint8_t byte)
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* "%2F" would make two paths of one, and control characters have no business in one. */
+/* "%2F" would make one path ambiguous, and control characters are not allowed in paths. */
 static enum err_code decode_path(struct arena *arena, struct span raw, struct span *ret_path,
                                  struct err *err)
 {
@@ -85,7 +85,7 @@ static enum err_code fill_target(struct request *request, h2o_iovec_t target, st
     struct span raw = without_authority(copy_span(request->arena, target));
     struct span raw_path;
     span_split(raw, '?', &raw_path, &request->query);
-    request->path = raw_path; /* for the problem document, should it not be well formed */
+    request->path = raw_path; /* for the problem document, if it is not well formed */
     if (!span_starts_with(raw_path, "/")) {
         request->path = SPAN_LITERAL("");
         return err_set(err, ERR_INVALID, "the path must begin with a slash");
@@ -93,7 +93,7 @@ static enum err_code fill_target(struct request *request, h2o_iovec_t target, st
     enum err_code code = decode_path(request->arena, raw_path, &request->path, err);
     if (code) {
         request->path = SPAN_LITERAL("");
-        /* What programs ask gets no page, however it is spelt. */
+        /* API clients do not get a page, however the path is spelled. */
         request->is_page_malformed =
             !span_starts_with(raw_path, "/api/") && !span_starts_with(raw_path, "/assets/");
     }
@@ -115,7 +115,7 @@ void http_request_fill_fields(struct request *request, const h2o_req_t *req)
 }
 
 /* The last address of the last such field: the one that the nearest proxy has added, as a field of
- * its own or behind what the client sent. */
+ * its own or after those of the client. */
 static struct span last_forwarded_for(const struct request *request)
 {
     struct span last = {0};
@@ -131,7 +131,7 @@ static struct span last_forwarded_for(const struct request *request)
     return last;
 }
 
-/* The address alone of "[address]:port" and "[address]", and of IPv4's "address:port". */
+/* The address in "[address]:port" and "[address]", and in IPv4's "address:port". */
 static struct span without_port(struct span text)
 {
     const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
@@ -142,8 +142,8 @@ static struct span without_port(struct span text)
     return is_only ? span_of(text.data, (size_t)(colon - text.data)) : text;
 }
 
-/* In the one form that limits and logs know it by; false if it is none. IPv4 comes as IPv6 on a
- * socket for both, and an address of the link with the name of the link behind it. */
+/* The canonical form, which limits and logs use; false if it is not an address. IPv4 arrives as
+ * IPv6 on a dual-stack socket, and a link-local address with the name of the link after it. */
 static bool read_address(struct span text, char ret_address[REQUEST_ADDRESS_BYTES])
 {
     char plain[REQUEST_ADDRESS_BYTES];
@@ -176,10 +176,10 @@ static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_f
 }
 
 /*
- * Large bodies are not copied: the job takes over h2o's input buffer and leaves an empty one that
- * claims the same size, which h2o consumes (and frees) as a whole when the answer is sent. Only
- * when nothing of a next request is in the buffer, and never for HTTP/2, whose reset frees the
- * stream's buffer while a worker reads.
+ * Large bodies are not copied: the job takes h2o's input buffer and leaves an empty one that claims
+ * the same size, which h2o consumes (and frees) as a whole when the response is sent. Only if the
+ * buffer contains nothing of a next request, and never for HTTP/2, whose reset frees the stream's
+ * buffer while a worker reads.
  */
 static bool steal_body(struct http_job *job, h2o_req_t *req)
 {
@@ -191,8 +191,8 @@ static bool steal_body(struct http_job *job, h2o_req_t *req)
     job->stolen_input = sock->input;
     job->request.body = span_of(req->entity.base, req->entity.len);
     h2o_buffer_init(&sock->input, &h2o_socket_buffer_prototype);
-    /* The next body will be as large: h2o would grow there by copies of twice the size. Pages that
-     * nothing is written to are not there; smaller ones would be, in the heap. */
+    /* The next body will probably be as large: h2o would grow the buffer by copies of twice the
+     * size. Pages that are not written take no memory; small blocks in the heap would. */
     h2o_buffer_reserve(&sock->input, input->capacity > HTTP_MMAP_BYTES ? input->capacity : 1);
     sock->input->size = input->size;
     job->connection->is_body_taken = true;
@@ -220,10 +220,10 @@ void http_job_release(struct http_job *job)
         h2o_buffer_dispose(&job->stolen_input);
     http_job_uncharge(job);
     atomic_fetch_sub(&job->loop->http->job_count, 1);
-    arena_destroy(job->request.arena); /* the job is in it */
+    arena_destroy(job->request.arena); /* it contains the job */
 }
 
-/* h2o is done with the request: answered, reset or disconnected. */
+/* h2o has finished with the request: sent, reset or disconnected. */
 static void on_request_disposed(void *shared)
 {
     struct http_job *job = *(struct http_job **)shared;
@@ -231,7 +231,8 @@ static void on_request_disposed(void *shared)
     http_job_cancel(job);
     if (job->connection) {
         bool is_early = !job->is_answered && job->connection->is_http2;
-        /* Rapid reset: each cancelled stream is cheap for the peer and dear for the workers. */
+        /* Rapid reset: each cancelled stream is cheap for the peer and expensive for the workers.
+         */
         if (is_early && ++job->connection->early_cancels > HTTP_MAX_EARLY_CANCELS)
             http_connection_cut(job->connection, REFUSED_CANCELS);
         job->connection->is_body_taken = false;
@@ -283,7 +284,7 @@ static void refuse(struct http_job *job, int status, const struct err *err)
     http_response_send(job);
 }
 
-/* What a browser asks before a request from another site, and what others may ask. */
+/* Handles CORS preflights, and OPTIONS in general. */
 static void answer_options(struct http_job *job)
 {
     buf_auto allow;
@@ -304,7 +305,7 @@ static void answer_options(struct http_job *job)
     struct err err;
     if (routes_match(HTTP_GET, job->request.path, params, &route, &err) == ERR_NONE &&
         (route->flags & (ROUTE_CORS | ROUTE_CORS_IF_OPEN))) {
-        job->request.route = route; /* so that the answer gets the field for any origin */
+        job->request.route = route; /* so that the response gets the field for any origin */
         job->response.is_open_to_sites = true;
         response_add(&job->request, &job->response, "access-control-allow-methods",
                      "GET, HEAD, OPTIONS");
@@ -341,7 +342,7 @@ static enum err_code check_body(const struct request *request, struct err *err)
         request->body.size, limit);
 }
 
-/* Places of the reserve are for clients that can prove who they are, and for health checks. */
+/* Reserved places are for clients that can authenticate, and for health checks. */
 static enum err_code check_reserved_place(const struct http_job *job, struct err *err)
 {
     const struct request *request = &job->request;
@@ -379,7 +380,7 @@ static void dispatch(struct http_job *job)
         refuse(job, 0, &err);
 }
 
-/* The head as it came, for HTTP/1; h2o only lower-cases names in it. */
+/* The head as received, for HTTP/1; h2o only changes names in it to lower case. */
 static const char *check_head(const struct http_job *job, const h2o_req_t *req)
 {
     if (req->version >= 0x200)
@@ -402,7 +403,7 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
     enum err_code code = fill_target(request, req->input.path, &err);
     const char *malformed = check_head(job, req);
     if (malformed) {
-        /* What follows on this connection may be anybody's: it ends here. */
+        /* The following bytes on this connection may be an attacker's, so it ends here. */
         job->is_closing = true;
         code = err_set(&err, ERR_INVALID, "%s", malformed);
     }

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    LOG_TEXT_BYTES = 1024, /* of each of the four texts that the client chose; escaped, four times
-                              as much */
+    LOG_TEXT_BYTES =
+        1024, /* of each of the four texts from the client; four times as much when escaped */
     LOG_LINE_BYTES = 4 * 4 * LOG_TEXT_BYTES + 1024,
     CLIENT_WENT_AWAY = 499,
     SECURITY_FIELDS_MAX = 5,
@@ -85,10 +85,8 @@ static void add_field(h2o_req_t *req, struct span name, struct span value)
                           NULL, (const char *)value.data, value.size);
 }
 
-/*
- * HTML gets the policy of the pages. A script may import others of this site: a worker is bound by
- * the policy that its own script came with. Everything else may do nothing.
- */
+/* HTML gets the policy of the pages. A script may import others of this site: a worker is bound by
+ * the policy of its own script. Everything else may load nothing. */
 static const char *policy_for(const char *content_type, bool may_be_framed)
 {
     struct span type = content_type ? span_text(content_type) : (struct span){0};
@@ -101,7 +99,7 @@ static const char *policy_for(const char *content_type, bool may_be_framed)
     return "default-src 'none'; frame-ancestors 'none'";
 }
 
-/* What all answers carry. Returns how many fields there are. */
+/* Header fields of all responses. Returns their number. */
 static size_t list_security_fields(const struct http_server *http, const char *content_type,
                                    bool may_be_framed,
                                    struct http_field fields[SECURITY_FIELDS_MAX])
@@ -182,7 +180,7 @@ static void send_piece(struct http_job *job, const void *data, size_t size)
     h2o_send(job->req, &piece, 1, state);
 }
 
-/* In pieces: TLS makes a copy of what it is given at once. */
+/* In pieces: TLS copies what it is given at once. */
 static void send_bytes(struct http_job *job)
 {
     size_t size = job->response.bytes.size - job->sent_bytes;
@@ -191,7 +189,7 @@ static void send_bytes(struct http_job *job)
     send_piece(job, job->response.bytes.data + job->sent_bytes, size);
 }
 
-/* The last piece stays unsent until the digest of the whole file is known to be right. */
+/* The last piece is not sent until the digest of the whole file has been verified. */
 static enum err_code check_chunk(struct http_job *job, struct err *err)
 {
     struct integrity_stream *check = job->response.file_check;
@@ -229,7 +227,7 @@ void http_response_read_chunk(struct http_job *job)
     }
     if (check_chunk(job, &job->err)) {
         job->has_failed = true;
-        if (job->sent_bytes) /* else the client gets a problem */
+        if (job->sent_bytes) /* otherwise the client gets a problem */
             log_event(LOG_ERROR, "a response was cut short: the file that was sent is damaged",
                       "request_id=%s", job->request.id);
     }
@@ -246,7 +244,7 @@ static void run_read_chunk(struct worker_job *work)
 void http_response_continue(struct http_job *job)
 {
     if (job->has_failed)
-        h2o_send(job->req, NULL, 0, H2O_SEND_STATE_ERROR); /* ends the connection, short */
+        h2o_send(job->req, NULL, 0, H2O_SEND_STATE_ERROR); /* ends the connection early */
     else
         send_piece(job, job->chunk, job->chunk_bytes);
 }
@@ -260,7 +258,7 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
         return;
     }
     job->work.run = run_read_chunk;
-    job->work.bytes = 0; /* admitted already */
+    job->work.bytes = 0; /* already admitted */
     job->reference_count++;
     worker_submit_admitted(job->loop->http->workers, &job->work);
 }
@@ -281,7 +279,7 @@ void http_response_send(struct http_job *job)
     add_fields(req, job);
     if (job->connection && job->request.principal.kind != PRINCIPAL_ANONYMOUS)
         http_connection_authenticate(job->connection);
-    /* A place of the reserve is not kept by a client that has proved nothing. */
+    /* An unauthenticated client does not keep a reserved place. */
     job->is_closing |= job->connection && job->connection->is_on_reserved_place;
     if (job->is_closing || job->loop->is_draining)
         req->http1_is_persistent = 0;
@@ -310,7 +308,7 @@ static struct http_job *find_job(h2o_req_t *req)
     return NULL;
 }
 
-/* Puts our document in the place of h2o's text. */
+/* Replaces h2o's text by our document. */
 struct replaced_body {
     h2o_ostream_t stream;
     h2o_iovec_t document;
@@ -342,7 +340,7 @@ static void describe_error(const h2o_req_t *req, struct err *err)
         err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
 }
 
-/* As the route's protocol has errors, where there is a route; the status is h2o's. */
+/* In the form of the route's protocol, if there is a route; the status is h2o's. */
 static void respond_to_error(struct request *request, struct response *response,
                              const h2o_req_t *req, const struct err *err)
 {
@@ -359,7 +357,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     struct http_connection *connection = http_connection_of(req);
     arena_auto arena = arena_create();
     struct request request = {.arena = arena, .server = connection->loop->http->server};
-    /* As h2o has it, which may be nothing when the head itself is at fault. */
+    /* As h2o has it; it may be empty if the head itself is malformed. */
     struct span target = span_of(req->input.path.base, req->input.path.len);
     span_split(target, '?', &request.path, &target);
     http_method_parse(span_of(req->input.method.base, req->input.method.len), &request.method);
@@ -382,7 +380,8 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     add_security_fields(req, connection->loop->http, response.content_type, false);
     h2o_iovec_t id = h2o_strdup(&req->pool, request.id, SIZE_MAX);
     add_field(req, SPAN_LITERAL("x-request-id"), span_of(id.base, id.len));
-    /* The rest of the body is still coming; without this the peer would get a reset, no answer. */
+    /* The rest of the body is still arriving; without this the peer would get a reset and no
+     * response. */
     if (!req->http1_is_persistent && !connection->is_http2)
         http_connection_linger(connection);
 }
@@ -393,7 +392,7 @@ static void append_fields(struct buf *head, const struct http_field *fields, siz
         buf_printf(head, "%.*s: %.*s\r\n", SPAN_PRINT(fields[i].name), SPAN_PRINT(fields[i].value));
 }
 
-/* "POST /path?query HTTP/1.1"; nothing when it is not that short. */
+/* "POST /path?query HTTP/1.1"; nothing if it is longer. */
 static void read_request_line(struct request *request, struct span input)
 {
     struct span line, method, target, rest;

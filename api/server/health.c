@@ -35,7 +35,7 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take_at_once(server->database, &connection, err);
-    if (code == ERR_BUSY) /* all are in use: the other pool goes to the same database */
+    if (code == ERR_BUSY) /* all are in use: the other pool has the same database */
         code = pg_take_at_once(server->jobs_database, &connection, err);
     if (code)
         return code;
@@ -44,7 +44,7 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
     return pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err);
 }
 
-/* Paths, hosts and roles are for the log, not for everyone who asks. */
+/* Paths, hosts and roles are for the log, not for every client. */
 static void log_not_ready(const struct request *request, const struct err *err)
 {
     char quoted[ERR_MESSAGE_BYTES * 2];
@@ -52,7 +52,7 @@ static void log_not_ready(const struct request *request, const struct err *err)
               err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-/* For monitoring, which looks at the response only: which part fails, and nothing of how. */
+/* For monitoring, which sees only the response: it names the failing part without details. */
 static enum err_code fail_not_ready(const struct request *request, const char *part,
                                     struct err *err)
 {
@@ -72,7 +72,7 @@ static enum err_code check_objects(const struct request *request, struct err *er
     return ERR_BUSY;
 }
 
-/* A good answer holds for a moment, unless the database has failed anybody since. */
+/* A good result holds for a moment, unless the database has failed any request since. */
 static bool is_known_ready(struct http_readiness *readiness, uint64_t failure_count)
 {
     int64_t found_ns = atomic_load(&readiness->found_ns);
@@ -112,7 +112,7 @@ static enum err_code get_readyz(struct request *request, struct response *respon
     return ERR_NONE;
 }
 
-/* Those who watch the server have to see that its database is down. */
+/* Operators have to be able to see that the database is down. */
 static enum err_code check_operator(struct request *request, struct err *err)
 {
     enum err_code code = auth_identify(request, err);
@@ -127,7 +127,7 @@ static enum err_code check_operator(struct request *request, struct err *err)
     return ERR_NONE;
 }
 
-/* Connections that are all in use say nothing against the database. */
+/* Connections that are all in use do not mean that the database is down. */
 static bool is_database_up(struct request *request)
 {
     struct err err;
@@ -161,7 +161,8 @@ static const struct route routes[] = {
      .handle = get_readyz},
     {.method = HTTP_GET,
      .pattern = "/metrics",
-     .flags = ROUTE_PROBE | ROUTE_NO_IDENTITY, /* get_metrics identifies where it has to */
+     .flags =
+         ROUTE_PROBE | ROUTE_NO_IDENTITY, /* get_metrics identifies the client when it needs to */
      .handle = get_metrics},
 };
 

@@ -1,5 +1,5 @@
 /*
- * health: /healthz (the process answers), /readyz (database and disk can be used), /metrics.
+ * health: /healthz (the process responds), /readyz (database and disk can be used), /metrics.
  */
 #ifndef API_SERVER_HEALTH_H
 #define API_SERVER_HEALTH_H

@@ -1,9 +1,9 @@
 /*
- * http_internal: what the files of the h2o door (api/http*.c) share; nobody else includes it.
+ * http_internal: the types and functions that the files using h2o share; no other file includes it.
  *
- * Threads: everything of a loop, its connections and its h2o requests belongs to that loop's
- * thread. A job is handed to a worker and comes back by message; in between the loop touches only
- * what is said to be the loop's. See the headers of the struct members.
+ * Threads: a loop, its connections and its h2o requests belong to that loop's thread. A job is
+ * passed to a worker and comes back by message; in between the loop uses only the members that are
+ * marked as the loop's. See the comments of the members.
  */
 #ifndef API_SERVER_HTTP_INTERNAL_H
 #define API_SERVER_HTTP_INTERNAL_H
@@ -23,32 +23,34 @@ struct access_log;
 struct metric;
 
 enum {
-    HTTP_CHUNK_BYTES = 256 << 10, /* of a response, handed to h2o at once */
-    HTTP_STEAL_BYTES = 64 << 10,  /* larger bodies are taken over instead of copied */
-    HTTP_MMAP_BYTES = 512 << 10,  /* the allocator maps what is larger, apart from its heap */
-    HTTP_MAX_EARLY_CANCELS = 200, /* HTTP/2: of one connection, before it is cut */
-    HTTP_LINGER_MS = 3000,        /* how long what still comes is discarded after an early error */
+    HTTP_CHUNK_BYTES = 256 << 10,    /* of a response, passed to h2o at once */
+    HTTP_STEAL_BYTES = 64 << 10,     /* larger bodies are taken over instead of copied */
+    HTTP_MMAP_BYTES = 512 << 10,     /* the allocator maps larger blocks separately from its heap */
+    HTTP_MAX_EARLY_CANCELS = 200,    /* HTTP/2: per connection, before it is closed */
+    HTTP_LINGER_MS = 3000,           /* how long further input is discarded after an early error */
     HTTP_RECEIVE_BUFFER = 128 << 10, /* the kernel doubles it; 5 MB/s at 50 ms */
     HTTP_MIN_BYTES_PER_S = 64,
     HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
     HTTP_PRESSURE_FREE_BYTES = 64 << 10, /* connections that hold less are never paused */
-    HTTP_LARGE_ANSWER_BYTES = 64 << 10,  /* answers that hold more count against the cap */
+    HTTP_LARGE_ANSWER_BYTES = 64 << 10,  /* responses that hold more count against the cap */
 };
 
 enum http_refusal {
-    REFUSED_CONNECTIONS, /* past max_connections */
-    REFUSED_ADDRESS,     /* past max_connections_per_address: the new or the longest waiting one */
-    REFUSED_EVICTED,     /* waiting for longest when a new one came at max_connections */
+    REFUSED_CONNECTIONS, /* beyond max_connections */
+    REFUSED_ADDRESS,     /* beyond max_connections_per_address: the new or the longest waiting
+                            connection */
+    REFUSED_EVICTED,     /* the longest waiting one, when a new one came at max_connections */
     REFUSED_IDLE,
     REFUSED_SLOW,
-    REFUSED_UNREAD, /* the peer takes no bytes */
+    REFUSED_UNREAD, /* the peer does not read the response */
     REFUSED_CANCELS,
-    REFUSED_BUFFERS, /* past the buffer cap: waited for too long, or others have less */
+    REFUSED_BUFFERS, /* beyond the buffer cap: waited for too long, or other addresses have fewer
+                        uploads */
     REFUSED_GONE,    /* HTTP/1: the peer left while its request waited or ran */
     REFUSAL_COUNT
 };
 
-/* Limits whose being reached is logged. */
+/* Limits that are logged when they are reached. */
 enum http_limit {
     HTTP_LIMIT_CONNECTIONS,
     HTTP_LIMIT_CONNECTIONS_PER_ADDRESS,
@@ -64,14 +66,15 @@ struct http_loop {
     h2o_accept_ctx_t accept_tls;
     h2o_accept_ctx_t accept_plain;
     h2o_multithread_receiver_t receiver; /* struct http_message */
-    h2o_socket_t **listeners;            /* as many as options.listener_count; NULL once closed */
+    h2o_socket_t **listeners;            /* options.listener_count of them; NULL once closed */
     h2o_linklist_t connections;          /* struct http_connection, oldest first */
     h2o_linklist_t lingering;            /* struct http_lingering */
     atomic_bool has_evictions;           /* connections of this loop have been evicted */
-    _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last look */
-    _Atomic size_t wanted_bytes; /* that the first upload of wanted_by lacks, for other loops */
-    _Atomic uint64_t wanted_by;  /* its address, as in struct http_connection */
-    bool is_filling;             /* more than half of this loop's share of the cap is in use */
+    _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last check */
+    _Atomic size_t
+        wanted_bytes; /* bytes that the first upload of wanted_by lacks, for other loops */
+    _Atomic uint64_t wanted_by; /* its address, as in struct http_connection */
+    bool is_filling;            /* more than half of this loop's share of the cap is in use */
     int64_t next_look_ns;
     int64_t next_sweep_ns;
     uint64_t random_state; /* of request ids */
@@ -100,60 +103,61 @@ struct http_connection {
     struct http_loop *loop;
     h2o_socket_t *sock;
     int fd;
-    h2o_linklist_t jobs; /* struct http_job by connection_link */
+    h2o_linklist_t jobs; /* struct http_job, linked by connection_link */
     uint64_t subscriber; /* tcp_info_subscriber() of the peer */
     struct connection_entry entry;
     bool is_on_reserved_place;  /* no request on it has been authenticated yet */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
-    int64_t paused_ns;          /* since when it waits, on the whole; 0: not in this request */
-    size_t paused_bytes;        /* what had come by then */
-    h2o_socket_cb refused_read; /* not NULL: a refusal is being written, then this ends it */
+    int64_t paused_ns;          /* start of the wait, over all pauses; 0: not in this request */
+    size_t paused_bytes;        /* the bytes received by then */
+    h2o_socket_cb refused_read; /* not NULL: a refusal is being written, and its end calls this */
     int64_t refused_ns;
-    struct arena *refusal; /* holds what is being written */
+    struct arena *refusal; /* contains the bytes being written */
     bool is_http2;
-    bool is_body_taken; /* what sock->input claims to hold is a job's */
-    bool is_receiving;  /* HTTP/2: some stream's body is still coming */
-    bool has_body;      /* a look found the body of the request that is being received */
+    bool is_body_taken; /* sock->input only claims a size; the bytes belong to a job */
+    bool is_receiving;  /* HTTP/2: the body of some stream is still being received */
+    bool has_body;      /* a check found the body of the request that is being received */
     bool is_cut;        /* shut down by us; h2o will notice */
     int linger_fd;      /* >= 0: a duplicate that outlives h2o's close */
     int early_cancels;
-    size_t stream_bytes; /* HTTP/2: estimate of what all streams' bodies hold, at the last look */
-    uint64_t
-        streams_base; /* HTTP/2: TCP_INFO's received bytes that are no body in memory; 0: none */
+    size_t
+        stream_bytes; /* HTTP/2: estimate of the memory of all streams' bodies, at the last check */
+    uint64_t streams_base; /* HTTP/2: TCP_INFO's received bytes that are not in memory as bodies; 0:
+                              none */
     int64_t accepted_ns;
-    /* The sweep's memory. */
+    /* State of the sweep. */
     uint64_t received_bytes, acked_bytes; /* TCP_INFO at the last sweep */
     int64_t progress_ns;                  /* when one of them last changed */
-    int64_t window_ns;                    /* begin of the window for the minimal rate; 0: none */
-    uint64_t window_bytes;                /* what had come of the request by then */
-    int64_t taking_ns;                    /* begin of the window for taking an answer; 0: none */
+    int64_t window_ns;                    /* start of the window for the minimal rate; 0: none */
+    uint64_t window_bytes;                /* the bytes of the request received by then */
+    int64_t taking_ns;                    /* start of the window for reading a response; 0: none */
     uint64_t taking_acked;                /* acked_bytes at that time */
 };
 
-/* One request on its way. Freed on the loop when neither h2o nor a worker has it any more. */
+/* A request on its way. Freed on the loop when neither h2o nor a worker uses it any more. */
 struct http_job {
-    struct worker_job work;      /* first: the pool's pointer is ours */
+    struct worker_job work;      /* first: the pool's pointer is the job's */
     struct http_message message; /* MESSAGE_ANSWER */
-    int reference_count;         /* the loop's */
-    h2o_req_t *req;              /* the loop's; NULL when h2o has given the request up */
+    int reference_count;         /* for the loop */
+    h2o_req_t *req;              /* for the loop; NULL when h2o has dropped the request */
     struct http_loop *loop;
-    struct http_connection *connection; /* the loop's; NULL when it is gone */
+    struct http_connection *connection; /* for the loop; NULL when it is closed */
     h2o_linklist_t connection_link;
-    atomic_bool is_cancelled;   /* nobody waits for the answer any more */
-    bool is_answered;           /* the loop's: h2o has the head of the answer */
-    int64_t queued_ns;          /* monotonic: when it was handed to a pool of workers */
-    bool is_closing;            /* the connection ends after this answer */
-    h2o_buffer_t *stolen_input; /* the loop's: holds request.body */
+    atomic_bool is_cancelled;   /* nobody waits for the response any more */
+    bool is_answered;           /* for the loop: h2o has the head of the response */
+    int64_t queued_ns;          /* monotonic: when it was passed to a pool of workers */
+    bool is_closing;            /* the connection ends after this response */
+    h2o_buffer_t *stolen_input; /* for the loop: contains request.body */
     struct request request;
     struct response response;
-    struct err err; /* what the handler returned, for the log */
+    struct err err; /* the error of the handler, for the log */
     h2o_generator_t generator;
-    size_t charged_bytes;           /* of http_server.answer_bytes; set before the answer is sent */
-    size_t shared_bytes;            /* and what this answer reads together with others */
-    _Atomic uint32_t *reader_count; /* of those; NULL: none */
+    size_t charged_bytes; /* counted in http_server.answer_bytes; set before the response is sent */
+    size_t shared_bytes;  /* bytes that this response shares with others */
+    _Atomic uint32_t *reader_count; /* of the shared bytes; NULL: none */
     uint64_t sent_bytes;
     uint64_t chunk_bytes; /* in chunk, read by a worker */
-    bool has_failed;      /* reading the file */
+    bool has_failed;      /* while reading the file */
     uint8_t *chunk;
     char user[48]; /* for the access log */
 };
@@ -163,17 +167,17 @@ struct http_server {
     struct http_options options;
     h2o_globalconf_t config;
     struct worker_pool *workers;
-    struct worker_pool *ingest_body; /* for routes with ROUTE_AGENT */
-    struct worker_pool *probes;      /* for routes with ROUTE_PROBE */
+    struct worker_pool *ingest_body; /* threads for routes with ROUTE_AGENT */
+    struct worker_pool *probes;      /* threads for routes with ROUTE_PROBE */
     struct access_log *access_log;   /* NULL: none */
     SSL_CTX *tls;                    /* NULL without TLS listeners */
     bool sends_hsts;
     struct http_loop *loops;
     struct connection_table *connections;
     _Atomic int64_t limit_logged_ns[HTTP_LIMIT_COUNT]; /* monotonic; 0: never */
-    _Atomic int connection_count; /* evicted ones included until they are closed */
-    _Atomic int job_count;        /* requests between their arrival and the end of their answer */
-    _Atomic size_t answer_bytes;  /* held by large answers that are being made or sent */
+    _Atomic int connection_count; /* includes evicted ones until they are closed */
+    _Atomic int job_count;        /* requests between their arrival and the end of their response */
+    _Atomic size_t answer_bytes;  /* held by large responses that are being made or sent */
     struct http_readiness readiness;
     atomic_bool is_stopping;
     bool is_started;
@@ -183,69 +187,67 @@ struct http_server {
     struct metric *failed_reads;
 };
 
-/* http_tls.c: a context with the files of options. Handles: ERR_INVALID. */
+/* tls.c: a context with the files of options. Handles: ERR_INVALID. */
 enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
                             struct err *err) MUST_USE;
 
-/* http_connection.c */
+/* connection.c */
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
                             h2o_accept_ctx_t *accept);
 struct http_connection *http_connection_of(h2o_req_t *req);
-/* A request begins; the request that jobs no longer lists has ended. */
+/* A request starts; a request that is no longer in jobs has ended. */
 void http_connection_begin(struct http_connection *connection, struct http_job *job);
 void http_connection_end(struct http_connection *connection, struct http_job *job);
-/* A request was authenticated: a reserved place, if it has one, is the connection's own now. */
+/* A request was authenticated: if the connection is on a reserved place, it keeps it. */
 void http_connection_authenticate(struct http_connection *connection);
-/* Ends it and what its requests do: h2o notices at its next read or write. */
+/* Closes it and cancels its requests: h2o notices at its next read or write. */
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
-/* Answers 503 to a request that is still being read, and ends the connection; HTTP/2 is cut. */
+/* Responds with 503 to a request that is still being read, and ends the connection; HTTP/2 is
+ * closed without a response. */
 void http_connection_refuse(struct http_connection *connection);
-/* After the answer in progress, discard what the peer still sends, so that it reads the answer. */
+/* After the response in progress, discards further input, so that the peer reads the response. */
 void http_connection_linger(struct http_connection *connection);
-/* Cheap; called after each turn of the loop: buffer cap and, when due, timeouts. */
+/* Called after each turn of the loop; cheap. Checks the buffer cap and, when due, timeouts. */
 void http_connection_watch(struct http_loop *loop, int64_t now_ns);
 void http_connection_drop_lingering(struct http_loop *loop);
 /* Logs that a limit was reached, at most once a minute for each. */
 void http_connection_log_limit(struct http_server *http, enum http_limit limit,
                                const char *address);
 
-/*
- * http_buffers.c: who may go on reading when uploads fill the buffers. The rule stands in http.h.
- */
+/* body_buffer.c: which uploads may continue when the buffers are full. http_server.h states the
+ * rule. */
 /* Pauses, resumes and refuses the loop's uploads. */
 void http_buffers_look(struct http_loop *loop);
 void http_buffers_resume(struct http_connection *connection);
-/* Does it hold what others wait for? */
+/* Whether it holds memory that others wait for. */
 bool http_buffers_are_wanted(const struct http_connection *connection);
 
-/* http_request.c: the h2o handler */
+/* h2o_request.c: the h2o handler */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
 /* Copies the header's fields into the request's arena. */
 void http_request_fill_fields(struct request *request, const h2o_req_t *req);
 void http_job_release(struct http_job *job);
 
-/*
- * http_job.c: what is done for a request: on a worker, aside until its turn comes, or not at all.
- * Its answer, if it ends on a worker or was aside, comes to the loop as MESSAGE_ANSWER.
- */
-/* On the loop: hands the job to a worker. Handles: ERR_BUSY. */
+/* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. Its
+ * response, if it was on a worker or aside, comes to the loop as MESSAGE_ANSWER. */
+/* On the loop: passes the job to a worker. Handles: ERR_BUSY. */
 enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
-/* Fills the response with the problem, and logs it; status 0: that of its code. */
+/* Fills the response with the problem, and logs it; status 0: that of the code. */
 void http_job_fail(struct http_job *job, int status, const struct err *err);
-/* After the handler: compresses its answer, and charges what is held until the peer has it. */
+/* After the handler: compresses its response, and charges the memory until the peer has it. */
 void http_job_finish(struct http_job *job, enum err_code code, const struct err *err);
 void http_job_uncharge(struct http_job *job);
-/* On the loop: nobody waits for the answer any more. What only waits for its turn is over. */
+/* On the loop: the client has gone. A job that only waits for its slot is dropped. */
 void http_job_cancel(struct http_job *job);
-/* On the loop: a request that waits for its turn gets 503 instead, if it has waited for long or the
- * server stops. */
+/* On the loop: a request that has waited for a slot too long, or when the server stops, gets 503.
+ */
 void http_job_check_waiting(struct http_job *job, int64_t now_ns);
 
-/* http_response.c */
-/* Sends what is in job->response; on the loop, once. */
+/* h2o_response.c */
+/* Sends job->response; on the loop, once. */
 void http_response_send(struct http_job *job);
 /* The bytes of a 503 for a request that is refused while it is being read, made in arena, and
- * logged; input is what has come of it. */
+ * logged; input is the part of the request that was received. */
 struct span http_response_to_refused(struct http_loop *loop, struct span input,
                                      struct arena *arena);
 /* A worker has read the next piece of the file. */
@@ -258,7 +260,7 @@ void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **sl
 void http_response_log(h2o_logger_t *self, h2o_req_t *req);
 
 struct http_server *http_server_of(h2o_req_t *req);
-/* Text of a new id. */
+/* Writes the text of a new id. */
 void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES]);
 
 #endif

@@ -21,7 +21,7 @@ enum {
     MAX_LOOPS = 4,
     MIN_WORKERS = 4,
     MAX_WORKERS = 16,
-    TURN_MS = 100,           /* a loop looks around at least this often */
+    TURN_MS = 100,           /* a loop runs its checks at least this often */
     SPARE_DESCRIPTORS = 512, /* for files, the database and lingering sockets */
     TRIM_BYTES = 2 << 20,
     HEAPS_MIN = 2,
@@ -46,7 +46,7 @@ static long clamp(long number, long low, long high)
     return number < low ? low : number > high ? high : number;
 }
 
-/* Each connection is a descriptor: accepting past the limit would spin on a full table. */
+/* Each connection is a descriptor: accepting beyond the limit would spin on a full table. */
 static int limit_connections(int wanted)
 {
     struct rlimit limit;
@@ -116,17 +116,16 @@ static void free_options(struct http_options *options)
     mem_free((void *)(uintptr_t)options->public_url);
 }
 
-/* The loops close their own copies. Those that a supervisor holds go on listening, for the next
- * server. */
+/* Closes the loops' copies. Those of a supervisor keep listening, for the next server. */
 static void close_listening_sockets(const struct http_server *http)
 {
     for (size_t i = 0; i < http->options.listener_count; i++)
         close(http->options.listeners[i].fd);
 }
 
-/* Browsers remember HSTS for a host, all its ports included: never say it for this machine. Nor
- * where clients meet the local CA's certificate: under HSTS a browser does not let its user past
- * the warning about an authority that it does not trust. */
+/* Browsers remember HSTS for a host, with all its ports: never send it for localhost. Nor if
+ * clients see a certificate of the local CA: under HSTS a browser does not let its user bypass the
+ * warning about an unknown authority. */
 static bool wants_hsts(const struct settings *settings, const char *public_url)
 {
     if (!public_url || local_ca_is_used(settings))
@@ -152,10 +151,11 @@ static void set_up_h2o(struct http_server *http)
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
     h2o_config_init(&http->config);
     http->config.server_name = h2o_iovec_init(H2O_STRLIT("perfolio"));
-    /* h2o refuses a chunked body that reaches the number, so that it is one past the limit. */
+    /* h2o refuses a chunked body that reaches the number, so it is one more than the limit. */
     http->config.max_request_entity_size = HTTP_MAX_BODY_BYTES + 1;
     http->config.handshake_timeout = (uint64_t)options->handshake_timeout_s * 1000;
-    /* One absolute limit for the whole request would cut slow uploads: the sweep does better. */
+    /* One absolute limit for the whole request would abort slow uploads; the sweep is more precise.
+     */
     http->config.http1.req_timeout = UINT64_C(7) * 24 * 3600 * 1000;
     http->config.http1.upgrade_to_http2 = 0;
     http->config.http2.idle_timeout = (uint64_t)options->idle_timeout_s * 1000;
@@ -356,7 +356,7 @@ static void start_draining(struct http_loop *loop)
     h2o_context_request_shutdown(&loop->context);
 }
 
-/* While a slow peer takes the answer, the body need not be kept, unless it is the answer. */
+/* Frees the body while a slow peer reads the response, unless it is the response. */
 static void drop_body(struct http_job *job)
 {
     const uint8_t *body = job->request.body.data;
@@ -418,7 +418,7 @@ static void on_messages(h2o_multithread_receiver_t *receiver, h2o_linklist_t *me
 
 static void concurrency_slot(struct http_loop *loop)
 {
-    /* -1 is an interrupted wait, nothing more. */
+    /* -1 is only an interrupted wait. */
     h2o_evloop_run(loop->context.loop, TURN_MS);
     http_connection_watch(loop, clock_monotonic_ns());
 }
@@ -443,8 +443,8 @@ static void init_loop(struct http_loop *loop)
 static void *run_loop(void *argument)
 {
     struct http_loop *loop = argument;
-    /* Here and not in the thread that starts us: h2o recycles the buffers of the context's own
-     * sockets in lists that belong to the thread which made them. */
+    /* Here and not in the thread that starts the loops: h2o recycles the buffers of the context's
+     * own sockets in lists of the thread that created them. */
     init_loop(loop);
     open_listeners(loop);
     sem_post(&loop->http->has_started);
@@ -468,14 +468,15 @@ static void wait_for_start(struct http_server *http)
 enum err_code http_server_start(struct http_server *http, struct err *err)
 {
     assert(!http->is_started);
-    /* Bodies and answers of this size go back to the system when they are freed; by default the
-     * allocator would learn to keep them, up to 32 MiB each, in every thread's heap. */
+    /* Bodies and responses of this size are returned to the system when they are freed; by default
+     * the allocator would keep them, up to 32 MiB each, in every thread's heap. */
     mallopt(M_MMAP_THRESHOLD, HTTP_MMAP_BYTES);
-    /* What decoding an ordinary profile takes stays with its thread: returning it each time to the
-     * system, and zeroed pages for it each time, was a seventh of an upload's processor time. */
+    /* The memory for decoding an ordinary profile stays with its thread: returning it each time,
+     * and getting zeroed pages each time, was a seventh of an upload's CPU time. */
     mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
-    /* Threads are many more than processors, and a heap for each keeps what its largest request
-     * took: under 500 agents and 20 questions a second that was half of the memory in use. */
+    /* There are many more threads than processors, and a heap for each would keep the memory of its
+     * largest request: with 500 agents and 20 queries a second that was half of the memory in use.
+     */
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, processors > HEAPS_MIN ? (int)processors : HEAPS_MIN);
     signal(SIGPIPE, SIG_IGN); /* writing to a closed connection is an error, not a signal */
@@ -584,7 +585,7 @@ void http_server_destroy(struct http_server *http)
         return;
     if (http->is_started) {
         http_server_stop(http, 0);
-        /* Handlers that still run answer to loops that still run. */
+        /* Handlers that still run need loops that still run. */
         worker_pool_destroy(http->workers);
         worker_pool_destroy(http->ingest_body);
         worker_pool_destroy(http->probes);
@@ -594,7 +595,7 @@ void http_server_destroy(struct http_server *http)
     } else {
         close_listening_sockets(http);
     }
-    /* A connection that h2o still holds keeps its entry there; the process is ending. */
+    /* A connection that h2o still holds keeps its entry; the process is ending. */
     if (atomic_load(&http->connection_count) == 0)
         connection_table_destroy(http->connections);
     mem_free(http->loops);

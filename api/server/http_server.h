@@ -1,42 +1,48 @@
 /*
- * http: the HTTP(S) server: takes connections, runs route handlers, sends what they answer.
+ * http_server: the HTTP(S) server: accepts connections, runs route handlers, sends their responses.
  *
- * The door to libh2o: nothing of h2o leaves api/http*.c. N loop threads share the listening
- * sockets; a request is read whole (at most HTTP_MAX_BODY_BYTES), copied into its own arena,
- * matched against api/server/routes.h, and run on the worker pool (api/core/worker.h), or on the
- * loop with ROUTE_INLINE. The order for each request: route, body limit, 404 limiter (which lets
- * valid credentials through), auth_identify, auth_check_access, handler; an error from any of them
- * becomes a problem document (api/http/problem.h).
+ * The wrapper of libh2o: h2o's types are used only in api/server/. N loop threads share the
+ * listening sockets; a request is read completely (at most HTTP_MAX_BODY_BYTES), copied into its
+ * own arena, matched against api/server/routes.h, and run on the worker pool (api/core/worker.h),
+ * or on the loop with ROUTE_INLINE. The order for each request: route, body limit, 404 limiter
+ * (which lets valid credentials through), auth_identify, auth_check_access, handler; an error from
+ * any of them becomes a problem document (api/http/problem.h).
  *
- * Limits: an address (IPv6: its /64) may have max_connections_per_address connections, and all
- * together max_connections, of which reserved_connections are for authenticated clients and health
- * checks. At a limit, the connection that has been waiting for longest is closed for the new one,
- * those without authentication first (api/server/connection_table.h); each limit is logged at most
- * once a minute. On a reserved place, a request without credentials that is neither a sign-in nor
- * served by a loop thread nor a probe gets 503, and the connection ends after a response to an
- * anonymous client. Answers that peers have not taken yet may hold max_buffered_bytes, past which
- * large ones become 503, and from half of it on whoever takes a large one slower than 8 KiB/s is
- * cut; requests past the pool's queue get 503 with Retry-After. There is no deadline for a transfer
- * while bytes flow: a sweep looks at TCP_INFO every second and closes connections that are idle (60
- * s), whose request trickles (30 s below 64 B/s), whose peer takes no bytes (60 s) or has gone
- * before its answer began. A peer that closes its sending side alone counts as gone too. HTTP/1
- * heads that two programs may read differently get 400 and the connection ends
- * (api/server/request_smuggling.h); so do not put a proxy that shares connections between clients
- * in front without the same strictness there.
+ * Limits of connections: an address (IPv6: its /64) may have max_connections_per_address
+ * connections, and all together max_connections, of which reserved_connections are for
+ * authenticated clients and health checks. At a limit, the connection that has been waiting for
+ * longest is closed for the new one, those without authentication first
+ * (api/server/connection_table.h); each limit is logged at most once a minute. On a reserved place,
+ * a request without credentials that is neither a sign-in nor handled by a loop thread nor a probe
+ * gets 503, and the connection ends after a response to an anonymous client.
+ *
+ * Limits of responses: those that peers have not read yet may hold max_buffered_bytes, beyond which
+ * large ones become 503; from half of it on, a peer that reads a large one slower than 8 KiB/s is
+ * disconnected. Requests beyond the pool's queue get 503 with Retry-After.
+ *
+ * Timeouts: a transfer has no deadline while bytes flow. A sweep reads TCP_INFO every second and
+ * closes connections that are idle (60 s), whose request arrives too slowly (30 s below 64 B/s),
+ * whose peer reads nothing (60 s) or has gone before its response began. A peer that closes only
+ * its sending side counts as gone, too.
+ *
+ * HTTP/1 heads that two programs may read differently get 400 and the connection ends
+ * (api/server/request_smuggling.h); a proxy in front that shares connections between clients must
+ * be as strict.
  *
  * Uploads share max_buffered_bytes of unhandled input by address (IPv6 by its /64; behind a proxy
- * all have the proxy's). Above 3/4 of it, those that hold more than 64 KiB stand in line: the
- * oldest of each address, then the second of each, and so on. From the front, each goes on as long
- * as it may grow to the largest body within what is free, and must bring 8 KiB/s; the others stop
- * being read. When one lacks room while another address has more uploads in line, that address's
- * youngest get 503 at once; so whoever fills the buffers with many uploads loses them to whoever
- * brings one. An upload that has been waiting for slow_timeout_s, and has got on by less than
- * 8 KiB/s since it was first stopped, gets 503, too. Loops have lines of their own, of which the
- * first always goes on, and make room for each other's first of an address in the same way. HTTP/2
- * streams cannot be stopped: a connection with no room is cut.
+ * all have the proxy's). Above 3/4 of it, those that hold more than 64 KiB are queued: the oldest
+ * of each address, then the second of each, and so on. From the front, each continues as long as it
+ * may grow to the largest body within the free bytes, and must bring 8 KiB/s; the others are not
+ * read. When one lacks room while another address has more uploads in the queue, that address's
+ * youngest get 503 at once; so an address that fills the buffers with many uploads loses them to
+ * one that brings one. An upload that has been waiting for slow_timeout_s, and has progressed by
+ * less than 8 KiB/s since it was first paused, gets 503, too. Loops have queues of their own, of
+ * which the first upload always continues, and make room for each other's first of an address in
+ * the same way. HTTP/2 streams cannot be paused: a connection without room is closed.
  *
- * HTTP/2 is opt-in: libh2o 2.2.5 answers an oversize body there with a stream reset instead of 413,
- * and has no fix for rapid reset, which is met by cutting a connection after 200 early cancels.
+ * HTTP/2 is opt-in: libh2o 2.2.5 responds to an oversize body there with a stream reset instead of
+ * 413, and has no fix for rapid reset, against which a connection is closed after 200 early
+ * cancels.
  *
  * Threads: create, start, stop and destroy belong to one thread; http_server_reload may be called
  * from any thread, not from a signal handler.
@@ -58,24 +64,25 @@ struct http_listener {
     bool is_tls;
 };
 
-/* Zeroed fields mean the default that stands beside them. */
+/* Zeroed fields select the default in their comment. */
 struct http_options {
     const struct http_listener *listeners;
     size_t listener_count;
     const char *certificate_path; /* PEM chain; read again by http_server_reload */
     const char *key_path;         /* PEM */
     const char *access_log_path;  /* NULL: no access log; opened again by http_server_reload */
-    const char *public_url;       /* https and not localhost: responses carry HSTS, unless
-                                     clients meet the local CA (api/http/local_ca.h) */
-    bool enable_http2;            /* ALPN h2; off: HTTP/1.1 only */
-    bool trust_forwarded_for;  /* behind a proxy of ours: the last X-Forwarded-For is the client */
-    int loop_count;            /* min(cores, 4) */
-    int intake_count;          /* threads for routes with ROUTE_AGENT */
-    int worker_count;          /* max(4, 2 * cores), at most 16 */
-    int max_queued_requests;   /* 256 */
-    size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
-    size_t max_buffered_bytes; /* 192 MiB: input that all connections hold together; answers too */
-    int max_connections;       /* 4096 */
+    const char *public_url; /* https and not localhost: responses carry HSTS, unless clients see the
+                               local CA (api/http/local_ca.h) */
+    bool enable_http2;      /* ALPN h2; off: HTTP/1.1 only */
+    bool trust_forwarded_for; /* behind our own proxy: the last X-Forwarded-For is the client */
+    int loop_count;           /* min(cores, 4) */
+    int intake_count;         /* threads for routes with ROUTE_AGENT */
+    int worker_count;         /* max(4, 2 * cores), at most 16 */
+    int max_queued_requests;  /* 256 */
+    size_t max_queued_bytes;  /* 128 MiB: bodies of queued and running requests */
+    size_t
+        max_buffered_bytes; /* 192 MiB: input that all connections hold together; responses too */
+    int max_connections;    /* 4096 */
     int max_connections_per_address; /* 0: a tenth of max_connections, but at least 16; with
                                         trust_forwarded_for no limit: all have the proxy's */
     int reserved_connections;        /* 0: a tenth of max_connections */
@@ -85,38 +92,34 @@ struct http_options {
     int handshake_timeout_s;         /* 10 */
 };
 
-/*
- * Reads the certificate and prepares all parts; nothing is accepted yet. server and what it points
- * to must outlive the result; server->metrics must be there. Copies the texts in options.
- * Handles: ERR_INVALID (certificate or key unusable), ERR_IO (access log).
- */
+/* Reads the certificate and creates all parts; nothing is accepted yet. server and what it points
+ * to must outlive the result; server->metrics must exist. Copies the texts in options. Handles:
+ * ERR_INVALID (certificate or key unusable), ERR_IO (access log). */
 enum err_code http_server_create(struct server *server, const struct http_options *options,
                                  struct http_server **ret_http, struct err *err) MUST_USE;
 
 /* Starts the loop threads and returns. */
 enum err_code http_server_start(struct http_server *http, struct err *err) MUST_USE;
 
-/* Takes up a new certificate for new connections and reopens the access log. On failure the old
- * ones stay in use and the error says why. Handles: ERR_INVALID, ERR_IO. */
+/* Loads the certificate again for new connections and reopens the access log. On failure the old
+ * ones stay in use and the error states why. Handles: ERR_INVALID, ERR_IO. */
 enum err_code http_server_reload(struct http_server *http, struct err *err) MUST_USE;
 
-/*
- * Stops accepting, answers 503 on /readyz, lets requests in flight finish for at most deadline_ms,
- * then closes what is left and ends all threads. Returns true when nothing had to be cut off.
- */
+/* Stops accepting, makes /readyz respond with 503, lets requests in flight finish for at most
+ * deadline_ms, then closes the rest and ends all threads. Returns true if nothing was aborted. */
 bool http_server_stop(struct http_server *http, int deadline_ms);
 
 /* NULL is a no-op. Stops with deadline 0 if it still runs. */
 void http_server_destroy(struct http_server *http);
 
-/* True from the begin of http_server_stop on: long handlers may use it to give up early. */
+/* True from the start of http_server_stop on: long handlers may use it to abort early. */
 bool http_server_is_stopping(const struct http_server *http);
 
-/* What /readyz last found well. Kept here for health.c. */
+/* The last good result of /readyz, kept here for health.c. */
 struct http_readiness {
-    _Atomic bool is_database_up;    /* at the last look at the metrics */
-    _Atomic int64_t found_ns;       /* monotonic; 0 for never */
-    _Atomic uint64_t failure_count; /* of the database's pools, read before it was asked */
+    _Atomic bool is_database_up;    /* at the last check by the metrics */
+    _Atomic int64_t found_ns;       /* monotonic; 0: never */
+    _Atomic uint64_t failure_count; /* of the database's pools, read before the check */
 };
 struct http_readiness *http_server_readiness(struct http_server *http);
 

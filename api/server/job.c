@@ -22,17 +22,17 @@
 #include <unistd.h>
 
 enum {
-    MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
+    MIN_COMPRESSED_BYTES = 1024,   /* below this, the gain is a part of one packet */
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
-    JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
-    QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after */
+    JOB_OVERHEAD_BYTES = 16 << 10, /* the memory of a request besides its body */
+    QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after that */
     INGEST_MS = 15000,             /* for the queue and all statements of a request with profiles */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
 
-/* Shared bytes are charged while anybody reads them: the first one adds them, the last one takes
- * them off. Returns how much was added. */
+/* Shared bytes are charged while any response reads them: the first one adds them, the last one
+ * removes them. Returns how much was added. */
 static size_t charge_shared(struct http_job *job)
 {
     if (!job->reader_count || atomic_fetch_add(job->reader_count, 1) > 0)
@@ -85,7 +85,7 @@ static void fini_buf(void *buf)
     buf_fini(buf);
 }
 
-/* An entity tag names the bytes before compression, so it compares weakly from now on. */
+/* An entity tag names the bytes before compression, so it becomes weak. */
 static void weaken_etag(struct request *request, struct response *response)
 {
     for (size_t i = 0; i < response->field_count; i++) {
@@ -107,7 +107,8 @@ static void compress_answer(struct request *request, struct response *response)
     if (!is_zstd && !request_accepts_encoding(request, "gzip"))
         return;
     struct buf *packed = arena_new(request->arena, struct buf, 1);
-    buf_init(packed, response->bytes.size - 1); /* larger is no gain: sent as it is then */
+    buf_init(packed, response->bytes.size -
+                         1); /* a larger result is useless: the response is sent uncompressed */
     arena_on_destroy(request->arena, fini_buf, packed);
     int gzip_level =
         response->bytes.size > LARGE_ANSWER_BYTES ? COMPRESS_GZIP_FAST : COMPRESS_GZIP_DEFAULT;
@@ -134,9 +135,10 @@ static void name_user(struct http_job *job)
 }
 
 /*
- * What a peer takes slowly stays in memory meanwhile: the body, the one it was packed from, which
- * the request's arena may hold, and the piece that TLS has copied. What many answers read, a cached
- * report, counts once. False past the cap; a single answer always passes.
+ * Charges what stays in memory while the peer reads slowly: the body, the one from which it was
+ * compressed, which the request's arena may contain, and the piece that TLS has copied. A cached
+ * report that many responses read counts once. False beyond the cap; a single response always
+ * passes.
  */
 static bool charge_answer(struct http_job *job, size_t plain_bytes)
 {
@@ -166,16 +168,14 @@ static bool limits_misses(const struct request *request)
     return (request->route->flags & ROUTE_LIMIT_404) != 0;
 }
 
-/*
- * Whoever is known here is let through whatever others behind the same address have missed; for
- * everybody else the back-off comes first: without credentials nothing is looked up, and wrong ones
- * tell no more than the back-off does.
- */
+/* Clients with valid credentials pass whatever others behind the same address have missed. For
+ * everyone else the back-off comes first: without credentials nothing is looked up, and wrong ones
+ * reveal no more than the back-off does. */
 static enum err_code identify(struct request *request, struct err *err)
 {
     enum err_code limit = ERR_NONE;
     if (request->route->flags & ROUTE_NO_IDENTITY)
-        return ERR_NONE; /* it is anonymous from the start */
+        return ERR_NONE; /* it is anonymous already */
     if (limits_misses(request))
         limit = rate_limiter_check(request->server->rate_limiter, LIMIT_MISS_ADDRESS,
                                    span_text(request->address), err);
@@ -193,7 +193,7 @@ static enum err_code identify(struct request *request, struct err *err)
     return code;
 }
 
-/* A guess is what nobody known asks for, and what does not exist. */
+/* A guess is an anonymous request for something that does not exist. */
 static void count_miss(const struct http_job *job, enum err_code code)
 {
     const struct request *request = &job->request;
@@ -229,7 +229,7 @@ static bool is_cancelled(struct http_job *job)
     return atomic_load_explicit(&job->is_cancelled, memory_order_relaxed);
 }
 
-/* Nothing was done for it. libh2o still wants an answer for HTTP/1, which nobody will read. */
+/* Nothing was done for it. libh2o still wants a response for HTTP/1, which nobody will read. */
 static void answer_nobody(struct http_job *job)
 {
     struct err err;
@@ -260,8 +260,8 @@ static void fail_stopping(struct http_job *job)
     http_job_fail(job, 0, &err);
 }
 
-/* Requests that wait for the same slow part, such as a locked table, keep all workers of a pool
- * busy. The others would be handled long after their clients have gone, and each would wait again.
+/* Requests that wait for the same slow resource, such as a locked table, occupy all workers of a
+ * pool. The others would be handled long after their clients have gone, and each would wait again.
  */
 static bool has_queued_too_long(const struct http_job *job)
 {
@@ -316,10 +316,10 @@ static bool only_reads(const struct request *request)
 }
 
 /*
- * A connection that breaks under a statement leaves open whether it was carried out. For what only
- * reads that does not matter: it is asked again, on fresh connections, while the database may be
- * restarting. Waiting for the first connection is pg_take's, whatever the method: one that it
- * could not get is not asked for again.
+ * If a connection breaks during a statement, it is unknown whether it was executed. For a GET that
+ * does not matter: it is repeated, on new connections, while the database may be restarting.
+ * pg_take waits for the first connection, whatever the method; if it could not get one, the request
+ * is not repeated.
  */
 static enum err_code handle_patiently(struct http_job *job, struct err *err)
 {
@@ -353,14 +353,14 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     }
     if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
         http_response_read_chunk(job);
-    /* Nothing has been sent yet, so the client can still get a problem instead. */
+    /* Nothing has been sent yet, so the client can still get a problem document. */
     if (job->has_failed) {
         job->has_failed = false;
         http_job_fail(job, 0, &job->err);
     }
 }
 
-/* False when the request waits for its turn. */
+/* False if the request waits for its slot. */
 static bool handle_in_turn(struct http_job *job)
 {
     struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
@@ -368,7 +368,7 @@ static bool handle_in_turn(struct http_job *job)
     do {
         struct err err = {0};
         outcome = CONCURRENCY_LIMIT_REFUSED;
-        begin_response_again(job); /* it may hold what was added before there was no turn */
+        begin_response_again(job); /* it may contain what was added before it had no slot */
         enum err_code code = handle_patiently(job, &err);
         bool lacks_turn = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
         if (lacks_turn && only_reads(&job->request))
@@ -382,14 +382,15 @@ static bool handle_in_turn(struct http_job *job)
     return true;
 }
 
-/* False when the request waits for its turn: another thread may have the job by now. */
+/* False if the request waits for its slot: another thread may have the job by now. */
 static bool run(struct http_job *job)
 {
     struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     if (is_cancelled(job))
         answer_nobody(job);
     else if (concurrency_slot->is_held && http_server_is_stopping(job->loop->http))
-        fail_stopping(job); /* it begins no reports: a turn that was handed on is handed on again */
+        fail_stopping(
+            job); /* no more reports are started: a slot that was passed on is passed on again */
     else if (has_queued_too_long(job))
         fail_queued(job);
     else if (!handle_in_turn(job))
@@ -414,7 +415,7 @@ static void run_again(struct concurrency_slot *concurrency_slot)
     worker_submit_admitted(job->loop->http->workers, &job->work);
 }
 
-/* Senders wait for a flush, a slow bucket perhaps, and readers for processors: neither waits for
+/* Agents wait for a flush, possibly of a slow bucket, and readers for processors: neither waits for
  * the other. */
 static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
 {

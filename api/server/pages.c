@@ -26,11 +26,11 @@ static const char site_name[] = "Perfolio";
 const char *const pages_content_security_policy = POLICY("'none'");
 const char *const pages_framed_content_security_policy = POLICY("*");
 
-/* What the head of one page says; texts are plain and get escaped when written. */
+/* The head of one page; texts are plain and are escaped when written. */
 struct head {
     struct span title;
     struct span description;
-    struct span path;        /* of what is shown; empty: the request's, without a query */
+    struct span path;        /* of the shown page; empty: the request's, without a query */
     struct span image_path;  /* empty: none */
     struct span oembed_path; /* empty: none */
     bool may_index;
@@ -84,7 +84,7 @@ static void append_head(struct buf *buf, const struct request *request, const st
         append_meta(buf, "name", "robots", SPAN_LITERAL("noindex"));
 }
 
-/* The shell with its marker replaced. */
+/* Responds with the HTML, its marker replaced. */
 static enum err_code respond_shell(struct request *request, struct response *response, int status,
                                    const struct head *head, struct err *err)
 {
@@ -123,11 +123,11 @@ static struct span summary_of(struct arena *arena, const char *markdown)
         was_blank = is_blank;
     }
     while (size > 0 && size >= MAX_DESCRIPTION_BYTES - 4 && ((unsigned char)text[size - 1] & 0x80))
-        size--; /* perhaps the begin of a character that was cut */
+        size--; /* perhaps the start of a character that was cut */
     return span_trim(span_of(text, size));
 }
 
-/* A share's title, and which status its page has. */
+/* A share's title, and the status of its page. */
 static enum err_code find_share(struct request *request, struct span id, int *status,
                                 struct share_public_metadata *metadata, struct err *err)
 {
@@ -152,7 +152,7 @@ static struct span share_title(struct request *request, int status,
     return span_text(arena_printf(request->arena, "%s · Perfolio", metadata->title));
 }
 
-/* The picture of what the page's address describes; page is its path. */
+/* The path of the picture of the view in the page's address; page is its path. */
 static struct span preview_path(struct request *request, struct span page)
 {
     buf_auto query;
@@ -164,7 +164,7 @@ static struct span preview_path(struct request *request, struct span page)
                                   query.size ? "?" : "", SPAN_PRINT(buf_span(&query))));
 }
 
-/* Is there a query that may stand in addresses? */
+/* Whether the request has a query that is allowed in addresses. */
 static bool has_query(const struct request *request)
 {
     struct err ignored;
@@ -172,7 +172,7 @@ static bool has_query(const struct request *request)
            !viewer_path_check_query("query", request->query, &ignored);
 }
 
-/* The page's own address, its view included. */
+/* The page's own address, including its view. */
 static struct span page_path(struct request *request)
 {
     if (!has_query(request))
@@ -181,7 +181,7 @@ static struct span page_path(struct request *request)
                                   SPAN_PRINT(request->query)));
 }
 
-/* Where consumers of oEmbed learn how to embed the page, its view included. */
+/* The address at which consumers of oEmbed learn how to embed the page, including its view. */
 static struct span oembed_path(struct request *request)
 {
     buf_auto path;
@@ -196,7 +196,7 @@ static struct span oembed_path(struct request *request)
     return span_of(arena_strndup(request->arena, path.data, path.size), path.size);
 }
 
-/* For what everybody who has the link may see. */
+/* For shares that everyone who has the link may see. */
 static void add_previews(struct request *request, struct head *head)
 {
     head->path = page_path(request);
@@ -223,8 +223,8 @@ static enum err_code get_share_page(struct request *request, struct response *re
     return respond_shell(request, response, status, &head, err);
 }
 
-/* A link that was copied with a slash at its end. If there is what it names is not looked at; but
- * the path was decoded, and of ids alone it is the same as before. */
+/* Redirects a link that was copied with a slash at its end. Whether the share exists is not
+ * checked; but the path was decoded, and for an id it is the same as before. */
 static enum err_code drop_slash(struct request *request, struct response *response, struct err *err)
 {
     const struct span path = request->path, query = request->query;
@@ -240,7 +240,7 @@ static enum err_code drop_slash(struct request *request, struct response *respon
     return ERR_NONE;
 }
 
-/* Two shares that are compared. */
+/* Two compared shares. */
 struct pair {
     struct share_public_metadata a, b;
     int status;
@@ -261,7 +261,7 @@ static bool pair_may_preview(const struct pair *pair)
     return pair->status == 200 && pair->a.may_preview && pair->b.may_preview;
 }
 
-/* For link previews where the picture cannot be loaded: both totals and top functions. */
+/* For link previews without the picture: both totals and top functions. */
 static struct span pair_description(struct arena *arena, const struct pair *pair)
 {
     if (!*pair->a.facts || !*pair->b.facts)
@@ -278,7 +278,7 @@ static struct span pair_title(struct request *request, const struct pair *pair)
         arena_printf(request->arena, "%s → %s · Perfolio", pair->a.title, pair->b.title));
 }
 
-/* Said plainly, since the page's scripts would show what is not to be shown. */
+/* A plain text, since the page's scripts would show what must not be shown. */
 static enum err_code respond_not_embeddable(struct request *request, struct response *response)
 {
     response_add(request, response, "cache-control", "no-cache");
@@ -291,7 +291,7 @@ static enum err_code respond_not_embeddable(struct request *request, struct resp
     return ERR_NONE;
 }
 
-/* In a frame of another site no cookie of ours arrives: only what anyone may see can be shown. */
+/* In a frame of another site none of our cookies is sent: only what anyone may see can be shown. */
 static enum err_code get_embed_page(struct request *request, struct response *response,
                                     struct err *err)
 {
@@ -380,7 +380,8 @@ static enum err_code get_problem_page(struct request *request, struct response *
     return respond_shell(request, response, 200, &head, err);
 }
 
-/* The variant that the client likes and the build made beside the file, else the file itself. */
+/* The compressed variant that the client accepts and the build made beside the file, or the file
+ * itself. */
 static const struct asset *choose_variant(struct request *request, struct response *response,
                                           const struct asset *asset)
 {
@@ -443,8 +444,8 @@ static enum err_code get_openapi(struct request *request, struct response *respo
     return respond_asset(request, response, "openapi.yaml", "public, max-age=3600", err);
 }
 
-/* What makes previews of links may see pages and pictures, of comparisons too; which of them search
- * engines may show, each answer says itself. */
+/* Link preview services may read pages and pictures, of comparisons too; each response states
+ * whether search engines may show it. */
 static enum err_code get_robots(struct request *request, struct response *response, struct err *err)
 {
     (void)err;
@@ -484,7 +485,7 @@ enum err_code pages_respond_no_page(struct request *request, struct response *re
     return respond_shell(request, response, is_malformed ? 400 : 404, &head, err);
 }
 
-/* Inner pages hold no secrets: what they show comes over the API, under its own checks. */
+/* Pages contain no secrets: their content comes over the API, with its own checks. */
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/", .handle = get_home_page},
     {.method = HTTP_GET, .pattern = "/p/{id}", .flags = ROUTE_LIMIT_404, .handle = get_share_page},

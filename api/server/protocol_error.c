@@ -42,7 +42,7 @@ static void respond_otlp(struct request *request, struct response *response, con
                        buf_span(&body));
 }
 
-/* ---- Connect, and Pyroscope's older door ---- */
+/* ---- Connect, and Pyroscope's older protocol ---- */
 
 static void respond_json(struct request *request, struct response *response, int status,
                          const char *code, const struct err *err)

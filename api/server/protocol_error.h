@@ -1,13 +1,13 @@
 /*
- * protocol_error: errors as the protocols of agents have them, in place of problem documents; also
- * those that come before a handler: wrong tokens, bodies too large, a busy server.
+ * protocol_error: errors in the form of the agents' protocols, in place of problem documents; also
+ * for errors before a handler runs: wrong tokens, bodies too large, a busy server.
  *
- *   ROUTE_OTLP       google.rpc.Status in the encoding of the request. Agents repeat 429, 502, 503
- *                    and 504 alone, so a disk that fails is 503; each says when (Retry-After).
- *   ROUTE_CONNECT    {"code":"invalid_argument","message":"…"}, lib/profile/pyroscope/connect.h; a
- * content type that it does not know is 415, a Content-Encoding 501 (unimplemented) ROUTE_PYROSCOPE
- * the same body; 400 is for the address, 422 for what the body holds; there is no 408: whose body
- * comes too slowly loses the connection
+ *   ROUTE_OTLP       google.rpc.Status in the encoding of the request. Agents retry only 429, 502,
+ *                    503 and 504, so a failing disk is 503; each has Retry-After.
+ *   ROUTE_CONNECT    {"code":"invalid_argument","message":"…"}, lib/profile/pyroscope/connect.h; an
+ *                    unknown content type is 415, a Content-Encoding 501 (unimplemented)
+ *   ROUTE_PYROSCOPE  the same body; 400 is for the address, 422 for the content of the body; there
+ *                    is no 408: a client whose body arrives too slowly is disconnected
  *
  * Threads: any.
  */
@@ -16,7 +16,7 @@
 
 #include "api/http/request.h"
 
-/* Fills the response; false when the request's route has none of those flags, or there is none. */
+/* Fills the response; false if the request has no route, or its route has none of those flags. */
 bool protocol_error_respond(struct request *request, struct response *response,
                             const struct err *err);
 

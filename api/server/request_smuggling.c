@@ -24,7 +24,7 @@ static bool has_control(struct span span)
     return false;
 }
 
-/* A line without its CRLF; false when there is no LF left. */
+/* Reads a line without its CRLF; false if there is no LF left. */
 static bool take_line(struct span *rest, struct span *ret_line, bool *ret_is_bare)
 {
     const uint8_t *end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;

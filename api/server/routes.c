@@ -32,7 +32,7 @@
 
 #include <string.h>
 
-/* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
+/* In the order of matching: rows with narrower patterns precede the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
     &health_routes,       &identity_routes,      &operator_routes,
     &share_routes,        &query_share_routes,   &upload_routes,
@@ -48,7 +48,8 @@ static const struct route_table *const joined[] = {
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };
 
-/* Where literal stands in text: at its end if it must, else at the first place behind one byte. */
+/* The position of literal in text: at its end if must_end, otherwise the first one after one byte.
+ */
 static const uint8_t *find_literal(struct span text, const char *literal, size_t literal_size,
                                    bool must_end)
 {
@@ -67,7 +68,7 @@ static size_t segment_size(const uint8_t *text, size_t size)
     return slash ? (size_t)(slash - text) : size;
 }
 
-/* One {…} at *pattern against the begin of *path; moves both behind what matched. */
+/* Matches one {…} at *pattern with the start of *path; advances both. */
 static bool match_param(const char **pattern, struct span *path, struct span *ret_param)
 {
     const char *literal = strchr(*pattern, '}') + 1;

@@ -57,7 +57,7 @@ enum {
 struct jobs {
     struct server *server;
     pthread_t thread;
-    bool has_more;         /* the last round left work behind; of the thread that does the rounds */
+    bool has_more; /* the last round left work to do; used by the thread that does the rounds */
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
@@ -73,10 +73,8 @@ static void run_job(struct jobs *jobs, const char *name,
                   err_code_name(err.code), log_quote(err.message, text, sizeof(text)));
 }
 
-/*
- * What deletes objects runs under a lock, which a backup holds while it copies them. The lock
- * belongs to the session, so that the same session does the work: when it breaks, both end.
- */
+/* Work that deletes objects runs under a lock, which a backup holds while it copies them. The lock
+ * belongs to the session, so the same session does the work: if it breaks, both end. */
 static enum err_code sweep(struct jobs *jobs, struct err *err)
 {
     struct server *server = jobs->server;
@@ -119,7 +117,7 @@ static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
     return gauges_refresh(jobs->server->gauges, err);
 }
 
-/* Sleeps for the interval, unless there is more to do; false when it is time to end. */
+/* Sleeps for the interval, unless there is more to do; false if it is time to end. */
 static bool wait_for_round(struct jobs *jobs)
 {
     struct timespec until;
@@ -169,7 +167,7 @@ static void jobs_stop(struct jobs *jobs)
     pthread_cond_signal(&jobs->wake);
     pthread_mutex_unlock(&jobs->mutex);
     pthread_join(jobs->thread, NULL);
-    /* Once more, for what is counted in memory. */
+    /* A last time, for what is counted in memory. */
     run_job(jobs, "views", write_views);
     run_job(jobs, "senders", write_senders);
     pthread_cond_destroy(&jobs->wake);
@@ -198,7 +196,7 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return object_sweep_temporary(server->objects, err);
 }
 
-/* That folder is there, also where the objects are in a bucket. */
+/* The data folder exists even if the objects are in a bucket. */
 static enum err_code watch_disk(struct server *server, struct err *err)
 {
     char folder[PATH_MAX];
@@ -219,7 +217,7 @@ static void note_damage(void *context, const struct store_damage *damage)
     (void)!store_damage_log_note(context, damage);
 }
 
-/* Each waiting request holds a thread: when nearly all do, nobody else can come. */
+/* Each waiting request occupies a thread: when nearly all do, no other request can join. */
 static int flush_requests(const struct settings *settings)
 {
     return settings->intake_threads > 4 ? settings->intake_threads - 2
@@ -293,7 +291,7 @@ static void report_database(bool is_responding)
                   "pid=%d", (int)getpid());
 }
 
-/* Both pools go to the same database. */
+/* Both pools use the same database. */
 static enum err_code watch_database(struct server *server, const struct server_start *start,
                                     struct err *err)
 {
@@ -422,7 +420,7 @@ static void report_ready(int fd)
     if (fd < 0)
         return;
     ssize_t written = write(fd, "R", 1);
-    (void)written; /* a supervisor that is gone takes us with it */
+    (void)written; /* if the supervisor is gone, this process will end too */
     close(fd);
 }
 
@@ -436,7 +434,7 @@ enum err_code server_run(const struct settings *settings, const struct server_st
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
-    /* Before the first thread, so that all inherit it and only sigwaitinfo below sees them. */
+    /* Before the first thread, so that all inherit it and only sigwaitinfo below gets them. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     enum err_code code = build(&server, start, err);

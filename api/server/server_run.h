@@ -1,5 +1,5 @@
 /*
- * server_run: the process that serves: builds all parts (api/core/server.h), runs background work,
+ * server_run: the process that serves: creates all parts (api/core/server.h), runs background work,
  * and ends them in order.
  */
 #ifndef API_SERVER_SERVER_RUN_H
@@ -14,7 +14,7 @@ struct settings;
 enum { SERVER_MAX_LISTENERS = 16 };
 
 enum {
-    /* How long a request waits for a database that restarts, before it is answered 503. */
+    /* How long a request waits for a database that restarts, before it gets 503. */
     SERVER_DATABASE_WAIT_MS = 1500,
     /* Deadlines of statements while the database responds: of requests, and of background work and
      * operator routes, which delete and count much at once. */
@@ -22,21 +22,19 @@ enum {
     SERVER_JOBS_STATEMENT_MS = 60000,
 };
 
-/* What the supervisor hands to the process that serves. */
+/* What the supervisor passes to the process that serves. */
 struct server_start {
-    const char *conninfo;      /* of perfolio_server, or of an external database */
-    const char *jobs_conninfo; /* of perfolio_jobs, or of the same external database */
+    const char *conninfo;      /* for perfolio_server, or for an external database */
+    const char *jobs_conninfo; /* for perfolio_jobs, or for the same external database */
     bool set_roles;            /* SET ROLE to those two after connecting (external database) */
     int listeners[SERVER_MAX_LISTENERS]; /* bound and listening */
     int listener_count;
-    int ready_fd; /* gets one byte when requests are answered; -1: nobody waits */
+    int ready_fd; /* gets one byte when the server is ready; -1: unused */
 };
 
-/*
- * Builds all parts, serves until SIGTERM or SIGINT, then lets requests in flight finish. SIGHUP
- * reads the certificate again and reopens the access log. settings name the certificate, the key
- * and the data folder as this process sees them. Called once, by main.
- */
+/* Creates all parts, serves until SIGTERM or SIGINT, then lets requests in flight finish. SIGHUP
+ * loads the certificate again and reopens the access log. settings name the certificate, the key
+ * and the data folder with paths that this process can use. Called once, by main. */
 enum err_code server_run(const struct settings *settings, const struct server_start *start,
                          struct err *err) MUST_USE;
 

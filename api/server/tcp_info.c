@@ -41,5 +41,5 @@ uint64_t tcp_info_subscriber(const struct sockaddr_storage *address)
         memcpy(&number, (const uint8_t *)&v6->sin6_addr + 12, sizeof(number));
     else if (address->ss_family == AF_INET)
         number = v4->sin_addr.s_addr;
-    return ntohl(number); /* no prefix of a subscriber begins with 32 zero bits: RFC 4291 */
+    return ntohl(number); /* no subscriber's prefix begins with 32 zero bits: RFC 4291 */
 }

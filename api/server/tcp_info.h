@@ -1,5 +1,5 @@
 /*
- * http_tcp: what the kernel knows about a TCP connection: its progress and its peer.
+ * tcp_info: what the kernel knows about a TCP connection: its progress and its peer.
  */
 #ifndef API_SERVER_TCP_INFO_H
 #define API_SERVER_TCP_INFO_H
@@ -9,16 +9,16 @@
 
 struct sockaddr_storage;
 
-/* Bytes that have come in, and bytes of ours that the peer has acknowledged, since the connection
- * began. False when fd is no TCP socket or the kernel does not say. */
+/* Bytes received, and bytes sent that the peer has acknowledged, since the connection began. False
+ * if fd is no TCP socket or the kernel does not provide them. */
 bool tcp_info_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked);
 
-/* Has the peer closed its direction, or is the connection broken? What it sent before may still
- * have to be read. */
+/* Whether the peer has closed its direction, or the connection is broken. Data that it sent before
+ * may still have to be read. */
 bool tcp_info_has_ended(int fd);
 
-/* One number per subscriber, as api/http/rate_limiter.h counts them: an IPv4 address, or the /64 of
- * an IPv6 address. 0 for any other kind of address. */
+/* One number per subscriber, as in api/http/rate_limiter.h: an IPv4 address, or the /64 of an IPv6
+ * address. 0 for any other kind of address. */
 uint64_t tcp_info_subscriber(const struct sockaddr_storage *address);
 
 #endif

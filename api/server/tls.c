@@ -40,7 +40,7 @@ enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tl
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     /* Without this an idle connection keeps 34 KB of record buffers. */
     SSL_CTX_set_mode(tls, SSL_MODE_RELEASE_BUFFERS);
-    /* Tickets resume sessions; a server-side cache would only grow. */
+    /* Tickets resume sessions; a cache in the server would only grow. */
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
     enum err_code code = ERR_NONE;
     if (SSL_CTX_set_cipher_list(tls, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)

@@ -16,12 +16,12 @@
 
 /* Pixels. */
 enum { HEIGHT = 20, PADDING = 6, BASELINE = 14, FONT_SIZE = 11, BADGE_BYTES = 65536 };
-/* To be raised when the same share gets another picture. */
+/* Increment it when the same share gets another picture. */
 enum { BADGE_VERSION = 3 };
 #define FONT_FAMILY "'DejaVu Sans',Verdana,Geneva,sans-serif"
 static const char label[] = "profile";
 
-/* "cpu" is an abbreviation; other names of types stand as they are. */
+/* "cpu" is an abbreviation; names of other types are unchanged. */
 static const char *type_name(struct arena *arena, struct span type)
 {
     enum { NAME_BYTES = 40 };
@@ -33,8 +33,8 @@ static const char *type_name(struct arena *arena, struct span type)
     return arena_strndup(arena, type.data, size);
 }
 
-/* "12.3 s CPU", "1,234 samples"; of a unit that repeats the type, the unit alone; where reports
- * refuse to add, there is none. */
+/* "12.3 s CPU", "1,234 samples"; if the unit repeats the type, only the unit; empty if reports
+ * refuse to add the values. */
 static const char *value_text(struct arena *arena, const struct share_total *total)
 {
     char value[PICTURE_VALUE_BYTES];
@@ -101,7 +101,7 @@ static const char *etag_of(struct arena *arena, const struct share *share, struc
 
 /* ---- of a view ---- */
 
-/* "3.20 s CPU (26.0 %)": what rules left. */
+/* "3.20 s CPU (26.0 %)": the sum that the rules keep. */
 static const char *kept_text(struct arena *arena, const struct view *view)
 {
     const int64_t kept = view->kept[VIEW_SIDE_B], total = view->total[VIEW_SIDE_B];
@@ -138,7 +138,7 @@ static const struct report_kind report_badge = {.name = "badge",
                                                 .shows_zoom = true,
                                                 .write = write_badge};
 
-/* Does the address say more than which of the row's totals it is? */
+/* Whether the address selects more than one of the row's totals. */
 static bool has_to_count(const struct viewer_url_state *page)
 {
     return page->rule_count || page->chain_count || page->search.size || page->zoom;
@@ -156,13 +156,13 @@ static enum err_code get_counted(struct request *request, struct response *respo
 
 /* ---- of a share ---- */
 
-/* Mark, colours and window change nothing in a badge, as in other files. */
+/* Mark, colours and window do not change a badge, as in other files. */
 static enum err_code check_names(const struct request *request, struct err *err)
 {
     static const char *const own[] = {"sample_type", "names", NULL};
     struct span version;
     if (request_query(request, "sv", &version))
-        return ERR_NONE; /* written by a page, perhaps a later one */
+        return ERR_NONE; /* written by a page, possibly of a later version */
     return request_check_parameters(request, own, viewer_url_state_names, err);
 }
 
@@ -188,7 +188,7 @@ static enum err_code get_total(struct request *request, struct response *respons
     return code ? code : response_buf(request, response, 200, "image/svg+xml", &svg, err);
 }
 
-/* The total stands in the row; what an address leaves of it has to be counted. */
+/* The total is in the row; with parameters of a view it has to be computed. */
 static enum err_code get_badge(struct request *request, struct response *response, struct err *err)
 {
     struct viewer_url_state *page = arena_new(request->arena, struct viewer_url_state, 1);

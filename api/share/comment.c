@@ -35,10 +35,10 @@ enum column {
 
 struct comment {
     const char *text;
-    const char *pin_hash; /* NULL: none, as the function */
+    const char *pin_hash; /* NULL: none, like the function */
     const char *pin_function;
     const char *view;   /* NULL: none */
-    const char *author; /* the name as others see it; known once it is written */
+    const char *author; /* the name as others see it; set when it is written */
 };
 
 static bool may_delete_all(const struct request *request, const struct share *share)
@@ -119,7 +119,7 @@ static enum err_code list(struct request *request, struct response *response, st
     return json_response_send(&answer, request, response, 200, err);
 }
 
-/* The share of the path, if the request may write about it now. */
+/* The share of the path, if the request may comment on it now. */
 static enum err_code find_to_write(struct request *request, struct share *share, struct err *err)
 {
     const struct principal *who = &request->principal;
@@ -205,8 +205,8 @@ static enum err_code record(struct request *request, struct pg_connection *conne
     return audit_record_for(connection, request, share->tenant_id, action, target, err);
 }
 
-/* Counting up the share's number locks its row, so that comments of one share wait for each other
- * and none is written to a share that is deleted meanwhile. */
+/* Incrementing the share's comment number locks its row, so that comments of one share are inserted
+ * one after the other and none is added to a share that is being deleted. */
 static enum err_code insert(struct request *request, struct pg_connection *connection,
                             const struct share *share, const struct comment *comment,
                             struct pg_result **ret_row, struct err *err)
@@ -308,7 +308,7 @@ static enum err_code not_found(const struct share *share, int64_t n, struct err 
                    share->id, n);
 }
 
-/* Whose comment is it, of a share that was found? Handles: ERR_NOT_FOUND. */
+/* The author of a comment on a share that was found. Handles: ERR_NOT_FOUND. */
 static enum err_code find_author(struct request *request, struct pg_connection *connection,
                                  const struct share *share, int64_t n, int64_t *ret_user_id,
                                  struct err *err)
@@ -384,7 +384,7 @@ static enum err_code edit(struct request *request, struct response *response, st
     return answer_comment(request, response, 200, &share, row, err);
 }
 
-/* Whoever shows a delete token means it alone, as when a share is deleted. */
+/* A client that presents a delete token is checked by it alone, as when a share is deleted. */
 static enum err_code check_delete(struct request *request, const struct share *share,
                                   int64_t author, struct err *err)
 {

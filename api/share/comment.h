@@ -1,15 +1,15 @@
 /*
- * comment: what people say about a share, with the frame that they mean and the view they saw.
+ * comment: comments on a share, with the frame and the view that they are about.
  *
  *   read     whoever may see the share
- *   write    a signed-in user who may see the share and is member or owner of a team, of any: an
+ *   write    a signed-in user who may see the share and is member or owner of any team: an
  *            anonymous share has no team of its own
  *   edit     its author, as long as these hold
- *   delete   its author; an owner of the share's team; whoever shows the share's delete token
+ *   delete   its author; an owner of the share's team; whoever presents the share's delete token
  *
- * Tokens do not write: a comment is a person's. Texts are Markdown as typed, which the browser
- * renders. Comments go with the share (api/migrations/0005_share_comments.sql), and what is done to
- * them stands in the audit log of the share's tenant. Threads: any.
+ * Tokens cannot write: a comment belongs to a person. Texts are Markdown as typed, which the
+ * browser renders. Comments are deleted with the share (table share_comment), and changes of them
+ * are in the audit log of the share's tenant. Threads: any.
  */
 #ifndef API_SHARE_COMMENT_H
 #define API_SHARE_COMMENT_H
@@ -21,7 +21,7 @@ enum {
     COMMENT_FUNCTION_BYTES = 4096,
     COMMENT_VIEW_BYTES = 4096,
     COMMENT_MAX_PER_SHARE = 500,
-    COMMENT_WRITES_PER_MINUTE = 20, /* of a user, edits too */
+    COMMENT_WRITES_PER_MINUTE = 20, /* of a user, including edits */
     COMMENT_PAGE = 100
 };
 

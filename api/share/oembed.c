@@ -12,7 +12,7 @@
 
 struct embed {
     struct viewer_path path;
-    struct share_public_metadata metadata[2]; /* as many as ids */
+    struct share_public_metadata metadata[2]; /* one per id */
     int64_t width;
     int64_t height;
     bool has_room_for_thumbnail;
@@ -26,7 +26,7 @@ static enum err_code not_found(struct err *err)
         "/s/<id> or /embed/<id>");
 }
 
-/* The rest of text behind prefix. */
+/* Removes prefix from text; false if text does not start with it. */
 static bool cut_prefix(struct span *text, const char *prefix)
 {
     size_t size = strlen(prefix);
@@ -36,7 +36,7 @@ static bool cut_prefix(struct span *text, const char *prefix)
     return true;
 }
 
-/* "<id>..<id>", and perhaps a query, in which there may be any dots. */
+/* "<id>..<id>", possibly with a query, which may contain dots. */
 static bool is_pair(struct span text)
 {
     struct span ids, query;
@@ -45,7 +45,7 @@ static bool is_pair(struct span text)
     return ids.size && memmem(ids.data, ids.size, "..", 2);
 }
 
-/* "/p/…" for what url names; the page behind a short link is looked up. */
+/* The path "/p/…" of url; for a short link, the page that it leads to. */
 static enum err_code read_path(struct request *request, struct span url, struct span *ret_path,
                                struct err *err)
 {
@@ -171,7 +171,7 @@ static void append_members(struct request *request, const struct embed *embed,
     json_response_i64(answer, "thumbnail_height", PICTURE_PNG_HEIGHT);
 }
 
-/* "format=json" or none; what else there may be is not there. */
+/* Whether format is "json" or absent. */
 static bool wants_json(const struct request *request)
 {
     struct span format;

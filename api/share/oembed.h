@@ -1,9 +1,10 @@
 /*
- * oembed: how other sites embed a profile: GET /oembed (https://oembed.com), type rich.
+ * oembed: lets other sites embed a profile: GET /oembed (https://oembed.com), type rich.
  *
  * The address is that of a share's page, its short link or its page for frames; the view's
- * parameters come along. What not everybody may see answers 401, other addresses 404, formats but
- * JSON 501, as the specification has it. Unknown parameters are taken: consumers send many.
+ * parameters are kept. As the specification requires, shares that not everyone may see get 401,
+ * other addresses 404, formats other than JSON 501. Unknown parameters are accepted: consumers send
+ * many.
  */
 #ifndef API_SHARE_OEMBED_H
 #define API_SHARE_OEMBED_H

@@ -27,10 +27,11 @@ struct profile_cache {
 
 struct cached {
     struct profile *profile;
-    const struct symbolize_binary *binaries; /* that have addresses without names */
+    const struct symbolize_binary *binaries; /* with addresses without names */
     uint32_t binary_count;
-    bool wants_names;         /* from tables: some have none, or no lines */
-    struct flight_entry *raw; /* that a profile with names borrows from; NULL: it is itself raw */
+    bool wants_names; /* some have no name from a table, or no lines */
+    struct flight_entry
+        *raw; /* from which a profile with names borrows; NULL: it is itself the raw one */
 };
 
 static void destroy_cached(void *value)
@@ -78,19 +79,19 @@ struct share_cost profile_cache_cost(const struct share *share)
     struct share_cost cost;
     if (share_summary_read_cost(share->summary, &cost))
         return cost;
-    /* Not told: as if it were a large compressed one. */
+    /* Unknown: assume a large compressed profile. */
     return (struct share_cost){.decode_bytes = share->raw_bytes * 16,
                                .decoded_bytes = share->raw_bytes * 12,
                                .stack_frames = share->raw_bytes * 2,
                                .sample_count = share->raw_bytes / 8};
 }
 
-/* Never more than the upload took, for which the one who asks has a place. */
+/* Never more than the upload took, for which the caller holds memory of the gate. */
 static struct profile_limits limits_of(const struct server *server, const struct share *share)
 {
     struct profile_limits limits =
         memory_gate_profile_limits(server->memory_gate, server->settings);
-    /* It was taken: a lower setting or a stricter rule since then hides no share. */
+    /* It was accepted before: a lower setting or a stricter rule since then hides no share. */
     limits.expansion_ratio = 0;
     limits.was_accepted = true;
     uint64_t peak = profile_cache_cost(share).decode_bytes;
@@ -99,7 +100,7 @@ static struct profile_limits limits_of(const struct server *server, const struct
     return limits;
 }
 
-/* Reads through a mapping: an object never changes, and its pages need not be copied. */
+/* Reads through a mapping: an object never changes, and its pages need no copy. */
 static enum err_code decode_object(struct server *server, const struct share *share, int fd,
                                    struct profile **ret_profile, struct err *err)
 {
@@ -151,7 +152,7 @@ struct name_job {
     struct server *server;
     const struct share *share;
     enum symbol_name_mode mode;
-    struct flight_entry **raw; /* is taken */
+    struct flight_entry **raw; /* ownership is taken */
 };
 
 static enum err_code name_profile(void *context, void **ret_value, size_t *ret_bytes,
@@ -201,7 +202,7 @@ enum err_code profile_cache_ref_named(struct server *server, const struct share 
     return flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
 }
 
-/* context is what *ret_value shall be; it is NULL afterwards. */
+/* Moves context to *ret_value and sets it to NULL. */
 static enum err_code take_profile(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err)
 {

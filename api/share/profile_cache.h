@@ -1,10 +1,9 @@
 /*
- * profile_cache: decoded profiles by share id, so that viewing decodes once and not per view.
+ * profile_cache: decoded profiles by share id, so that a profile is decoded once and not per view.
  *
- * A flight_cache of profiles: single flight, least recently used dropped past max_bytes, what is in
- * use stays valid until its last user has given it back. Who asks for a heavy profile holds a place
- * of the memory gate for it (profile_cache_cost).
- * Threads: any.
+ * A flight_cache of profiles: single flight, least recently used dropped beyond max_bytes; a
+ * profile in use stays valid until its last user has returned it. A caller that requests a heavy
+ * profile holds memory of the memory gate for it (profile_cache_cost). Threads: any.
  */
 #ifndef API_SHARE_PROFILE_CACHE_H
 #define API_SHARE_PROFILE_CACHE_H
@@ -23,37 +22,36 @@ struct share;
 struct share_cost;
 struct symbolize_binary;
 
-/* 0 means an eighth of the machine's memory, from 64 to 256 MiB. A profile larger than that is
+/* 0 means an eighth of the host's memory, from 64 to 256 MiB. A profile larger than that is
  * decoded, used and dropped. */
 struct profile_cache *profile_cache_create(size_t max_bytes);
-/* NULL is a no-op. Nothing may be in use any more. */
+/* NULL is a no-op. No entry may be in use any more. */
 void profile_cache_destroy(struct profile_cache *cache);
 
-/*
- * The decoded profile of share; the caller gives *ret_entry back with profile_cache_unref, and
+/* The decoded profile of share; the caller returns *ret_entry with profile_cache_unref, and
  * profile_cache_get borrows from it. Handles: ERR_BUSY (waited too long), ERR_GONE (its bytes have
  * been deleted meanwhile), ERR_TOO_LARGE (the server's limits have been lowered since the upload).
  */
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
-/* The same with the names that its addresses have by now (api/report/symbol_resolver.h): made once
- * per generation of the team's symbol tables. Handles: ERR_DATABASE too. */
+/* As profile_cache_ref, with names for its addresses (api/report/symbol_resolver.h): made once per
+ * generation of the team's symbol tables. Handles also: ERR_DATABASE. */
 enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
                                       enum symbol_name_mode mode, struct flight_entry **ret_entry,
                                       struct err *err) MUST_USE;
-/* The binaries some of whose addresses came without names. */
+/* The binaries with addresses that came without names. */
 const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
                                                       uint32_t *ret_count);
-/* Keeps a profile that was decoded when its share was made, as whoever made a share looks at it
+/* Caches a profile that was decoded when its share was created, since its creator usually views it
  * next. The cache destroys it. */
 void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile);
-/* What decoding the share's profile takes and leaves, without decoding it. */
+/* The memory for decoding the share's profile and for the result, without decoding it. */
 struct share_cost profile_cache_cost(const struct share *share);
 const struct profile *profile_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
 void profile_cache_unref(struct flight_entry *entry);
 
-/* Forgets the profile of a share that was deleted. */
+/* Drops the profile of a share that was deleted. */
 void profile_cache_drop(struct profile_cache *cache, const char *share_id);
 
 /* For metrics. */

@@ -70,7 +70,7 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
     return share_row_read(result, 0, arena_strndup(arena, id.data, id.size), ret_share, err);
 }
 
-/* The inverse of buf_append_json for a text that it wrote: good for names in a page's metadata. */
+/* The inverse of buf_append_json for a text that it wrote: used for names in a page's metadata. */
 static const char *unquote_json(struct arena *arena, struct span json)
 {
     if (json.size < 2 || memchr(json.data, '\\', json.size))
@@ -115,7 +115,7 @@ static void append_time_member(struct buf *buf, const char *name, int64_t time_m
         buf_printf(buf, ",\"%s\":\"%s\"", name, clock_format(time_ms * CLOCK_NS_PER_MS, text));
 }
 
-/* An object's members, to stand in another object: "{…}" without its braces. */
+/* Appends the members of an object to another object: "{…}" without its braces. */
 static void append_members(struct buf *buf, const char *object)
 {
     size_t size = strlen(object);

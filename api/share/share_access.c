@@ -23,7 +23,7 @@ static bool is_of_tenant(const struct request *request, const struct share *shar
            request->principal.tenant_id == share->tenant_id;
 }
 
-/* A token without the scope read has nothing to do with shares of others in its team. */
+/* A token without the scope read may not see the shares of others in its team. */
 static bool may_read_as_tenant(const struct request *request, const struct share *share)
 {
     const struct principal *who = &request->principal;
@@ -43,7 +43,7 @@ static const char *cookie_name(const struct share *share, char name[COOKIE_NAME_
     return name;
 }
 
-/* Bound to the stored hash, so that a new password closes what the old one opened. */
+/* Bound to the stored hash, so that a new password revokes the cookies of the old one. */
 static enum err_code sign_cookie(struct request *request, const struct share *share,
                                  int64_t expires_s, char ret_signature[DIGEST_HEX_BYTES],
                                  struct err *err)
@@ -169,7 +169,8 @@ static bool shows_delete_token(const struct request *request, const struct share
 enum err_code share_access_check_edit(struct request *request, const struct share *share,
                                       struct err *err)
 {
-    /* Whoever shows a delete token means it alone: a wrong one is not made good by a session. */
+    /* A client that presents a delete token is checked by it alone: a session does not make up for
+     * a wrong one. */
     if (request_field(request, "x-perfolio-delete-token").size)
         return shows_delete_token(request, share)
                    ? ERR_NONE

@@ -3,12 +3,13 @@
  *
  *   public, unlisted   anyone who has the link
  *   team               principals of the share's tenant with SCOPE_READ; a token with SCOPE_SHARE
- *                      alone, if it made the share
- *   password           these too; anyone who shows the password, in the header X-Perfolio-Password
+ *                      alone, if it created the share
+ *   password           these too; anyone with the password, in the header X-Perfolio-Password
  *                      or once at /api/v1/shares/{id}/unlock, which sets a signed cookie
  *
- * To those who may not even know of it, a team share does not exist (ERR_NOT_FOUND). Passwords are
- * kept as scrypt hashes; guesses are limited (api/identity/password_attempt.h). Threads: any.
+ * An anonymous client that requests a team share is asked to sign in (ERR_UNAUTHENTICATED); for
+ * principals of other teams it does not exist (ERR_NOT_FOUND). Passwords are kept as scrypt hashes;
+ * guesses are limited (api/identity/password_attempt.h). Threads: any.
  */
 #ifndef API_SHARE_SHARE_ACCESS_H
 #define API_SHARE_SHARE_ACCESS_H
@@ -17,10 +18,9 @@
 
 struct share;
 
-/*
- * May the request read the share? Handles: ERR_NOT_FOUND (team share of others),
- * ERR_UNAUTHENTICATED (password needed or wrong), ERR_RATE_LIMITED (too many wrong passwords).
- */
+/* Whether the request may read the share. Handles: ERR_NOT_FOUND (a team share, the principal is of
+ * another team), ERR_UNAUTHENTICATED (a team share, the client is anonymous; or the password is
+ * missing or wrong), ERR_RATE_LIMITED (too many wrong passwords). */
 enum err_code share_access_check_read(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
@@ -28,19 +28,18 @@ enum err_code share_access_check_read(struct request *request, const struct shar
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
                                 struct err *err) MUST_USE;
 
-/* True for principals of the share's tenant with SCOPE_SHARE who may read the share as such
+/* True for principals of the share's tenant with SCOPE_SHARE who may read the share as members
  * (anonymous shares have none). */
 bool share_access_is_editor(const struct request *request, const struct share *share);
 
-/*
- * May the request change or delete the share? Editors, and whoever shows the delete token in
- * X-Perfolio-Delete-Token. Handles: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
- * ERR_RATE_LIMITED.
- */
+/* Whether the request may change or delete the share: editors, and clients that present the delete
+ * token in X-Perfolio-Delete-Token. Handles: ERR_NOT_FOUND, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
+ * ERR_RATE_LIMITED. */
 enum err_code share_access_check_edit(struct request *request, const struct share *share,
                                       struct err *err) MUST_USE;
 
-/* Checks a password typed into the form and, if right, adds the cookie that opens the share. */
+/* Checks a password typed into the form and, if it is right, adds the cookie that opens the share.
+ */
 enum err_code share_access_unlock(struct request *request, struct response *response,
                                   const struct share *share, struct span password,
                                   struct err *err) MUST_USE;
@@ -48,11 +47,11 @@ enum err_code share_access_unlock(struct request *request, struct response *resp
 /* Public or unlisted: the link alone suffices. */
 bool share_access_is_open(const struct share *share);
 
-/* "public, no-cache" or "private, no-cache", as the share's visibility allows: always asked again,
- * which is cheap with an ETag, so that a deleted share is gone at once. */
+/* "public, no-cache" or "private, no-cache", depending on the share's visibility: clients always
+ * revalidate, which is cheap with an ETag, so that a deleted share disappears at once. */
 const char *share_access_cache_control(const struct share *share);
 
-/* Tells search engines to stay away from all but public shares. */
+/* Tells search engines not to index shares that are not public. */
 void share_access_add_robots(struct request *request, struct response *response,
                              const struct share *share);
 

@@ -1,5 +1,6 @@
 /*
- * share_admin: what viewers report and what the operator does about it. Handlers of share_routes.
+ * share_admin: abuse reports of viewers and what the operator does about them. Handlers of
+ * share_routes.
  */
 #ifndef API_SHARE_SHARE_ADMIN_H
 #define API_SHARE_SHARE_ADMIN_H
@@ -14,10 +15,10 @@ enum err_code share_admin_report(struct request *request, struct response *respo
 /* GET /api/v1/admin/reports?cursor&limit: open reports, oldest first. */
 enum err_code share_admin_list_reports(struct request *request, struct response *response,
                                        struct err *err) MUST_USE;
-/* POST /api/v1/admin/reports/{id}/close: nothing is wrong with the share. */
+/* POST /api/v1/admin/reports/{id}/close: the share stays. */
 enum err_code share_admin_close_report(struct request *request, struct response *response,
                                        struct err *err) MUST_USE;
-/* POST /api/v1/admin/shares/{id}/takedown {reason}: the share goes, its reports are closed. */
+/* POST /api/v1/admin/shares/{id}/takedown {reason}: ends the share and closes its reports. */
 enum err_code share_admin_take_down(struct request *request, struct response *response,
                                     struct err *err) MUST_USE;
 

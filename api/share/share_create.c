@@ -1,9 +1,9 @@
 /*
- * Making a share. The bytes are decoded while another thread makes them durable; when both have
- * gone well, one transaction, which is one round trip, commits the row. What is not understood is
- * deleted again. A crash before the commit leaves an object that the sweep collects; after it, the
- * share is whole. For 100 KB that is three waits for the disk: file and folder beside the decoding,
- * then the write-ahead log.
+ * Creates a share. The bytes are decoded while another thread makes them durable; if both succeed,
+ * one transaction, in one round trip, commits the row. Bytes that cannot be decoded are deleted
+ * again. A crash before the commit leaves an object that the sweep deletes; after it, the share is
+ * complete. For 100 KB the request waits for the disk three times: for file and folder, in parallel
+ * with the decoding, then for the write-ahead log.
  */
 #include "api/share/share.h"
 
@@ -29,7 +29,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* All that the row needs, gathered before anything is written. */
+/* Everything that the row needs, collected before anything is written. */
 struct new_share {
     char id[DIGEST_ID_BYTES];
     char delete_token[DIGEST_SECRET_BYTES];
@@ -39,7 +39,7 @@ struct new_share {
     char object_key[SHARE_OBJECT_KEY_BYTES];
     enum format format;
     struct buf summary;
-    struct profile *profile; /* NULL: not decoded, or kept by the cache */
+    struct profile *profile; /* NULL: not decoded, or owned by the cache */
     uint64_t held_bytes;     /* of the gate, for profile */
     int64_t expires_ms;      /* 0: never */
 };
@@ -59,7 +59,7 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
     return share_summary_append(share->profile, place.peak_bytes, &share->summary, err);
 }
 
-/* Of a share that was made the profile stays decoded, since it is looked at next. */
+/* Caches the decoded profile of a new share, since it is usually viewed next. */
 static void keep_profile(struct request *request, struct new_share *share)
 {
     struct server *server = request->server;
@@ -80,7 +80,7 @@ static void take_text(char *to, size_t size, const char *text)
     snprintf(to, size, "%s", text);
 }
 
-/* What the object needs. */
+/* Sets the members that the object needs. */
 static void name_share(const struct share_source *source, struct new_share *share)
 {
     digest_random_id(share->id);
@@ -89,7 +89,7 @@ static void name_share(const struct share_source *source, struct new_share *shar
     share_object_key(share->id, share->object_key);
 }
 
-/* What only the row needs. */
+/* Sets the members that only the row needs. */
 static enum err_code prepare_row(struct request *request, const struct share_settings *settings,
                                  const struct share_source *source, struct new_share *share,
                                  struct err *err)
@@ -157,7 +157,7 @@ static enum err_code finish_upload(struct pg_connection *connection, struct requ
                            &result, err, PG_TEXT(upload_id));
 }
 
-/* *ret_is_unknown: the row may be there in spite of the error. */
+/* *ret_is_unknown: the row may exist in spite of the error. */
 static enum err_code commit_row(struct request *request, const struct share_settings *settings,
                                 const struct share_source *source, const struct new_share *share,
                                 bool *ret_is_unknown, struct err *err)
@@ -186,7 +186,7 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     return code;
 }
 
-/* An object that no row will name; what cannot be deleted now is swept later. */
+/* Deletes an object that no row will name; if that fails, it is swept later. */
 static void discard(struct object_store *objects, const char *key)
 {
     struct err ignored;
@@ -194,8 +194,8 @@ static void discard(struct object_store *objects, const char *key)
         return;
 }
 
-/* Decodes the bytes and makes them durable, at the same time if they came in this request. After
- * an error the object is gone or left to the sweep. */
+/* Decodes the bytes and makes them durable, in parallel if they came in this request. After an
+ * error the object is deleted or left to the sweep. */
 static enum err_code take_bytes(struct request *request, const struct share_settings *settings,
                                 const struct share_source *source, struct new_share *share,
                                 struct err *err)
@@ -234,7 +234,7 @@ static enum err_code store(struct request *request, const struct share_settings 
     return code;
 }
 
-/* Markdown that GitHub and others show as a picture that leads to the share. */
+/* Appends Markdown that GitHub and others show as a picture that links to the share. */
 static void append_markdown(struct buf *buf, const char *url, const char *title, bool may_preview)
 {
     buf_append_text(buf, may_preview ? "[![" : "[");

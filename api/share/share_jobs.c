@@ -1,6 +1,16 @@
 /*
- * Background work of shares. Everything here may be cut off at any point and done again: objects
- * are deleted before their rows forget them, and deleting what is not there succeeds.
+ * Background work of shares.
+ *
+ * A share is live, then deleting (readers get 410), then gone (a tombstone that keeps what a 410
+ * needs). DELETE, expiry and takedown only change the state to deleting. delete_share_objects then
+ * deletes the object, and only afterwards the row becomes a tombstone and the tenant gets its bytes
+ * back. Every step may be interrupted at any point and repeated: an object is deleted before its
+ * row forgets its key, and deleting a missing object succeeds.
+ *
+ * Rows that are deleted as a whole (uploads, parts, symbol tables, the shares of a deleted tenant)
+ * leave their object keys in object_trash, by triggers; empty_trash deletes those objects. An
+ * object that no row names, left by a crash between the put and the commit, is found by
+ * sweep_orphans once it is an hour old.
  */
 #include "api/share/share.h"
 
@@ -17,12 +27,12 @@
 
 #include <inttypes.h>
 
-/* How much one call does at most, so that the jobs thread comes round in seconds. */
+/* Limits of one call, so that the jobs thread gets around in seconds. */
 enum { VIEW_BATCH = 1000, DELETE_BATCH = 200, TRASH_BATCH = 500, SWEEP_BATCH = 500 };
-/* After so many objects that cannot be deleted it is the store itself that is down, it seems. */
+/* After this many failed deletions the store itself is probably unavailable. */
 enum { TRASH_FAILURES = 10 };
 
-/* An object that is this old and has no row is nobody's: its upload ended long ago. */
+/* An object of this age without a row is an orphan: its upload ended long ago. */
 static const int64_t orphan_age_ns = 3600 * CLOCK_NS_PER_S;
 static const int64_t sweep_every_ns = 3600 * CLOCK_NS_PER_S;
 
@@ -30,10 +40,10 @@ struct job {
     struct server *server;
     struct pg_connection *connection;
     struct arena *arena;
-    bool has_more; /* a step did all that one call may do, and did it */
+    bool has_more; /* a step did as much as one call may do, and made progress */
 };
 
-/* "{a,b,c}" of texts that hold no special characters: ids and keys. */
+/* "{a,b,c}" for texts without special characters: ids and keys. */
 static struct span text_array(struct arena *arena, const char *const *texts, size_t count)
 {
     buf_auto buf;
@@ -58,7 +68,7 @@ static enum err_code write_views(struct job *job, const struct view_count *count
     buf_append_byte(&ids, '}');
     buf_append_byte(&numbers, '}');
     struct pg_result *result;
-    /* expires_at is indexed: it moves only when that is worth a new index entry. */
+    /* expires_at is indexed, so it moves only if the move is worth a new index entry. */
     return pg_query_values(
         job->connection, PG_NO_TENANT,
         "WITH held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
@@ -104,10 +114,9 @@ static enum err_code expire(struct job *job, struct err *err)
     return ERR_NONE;
 }
 
-/*
- * The tenants that sql selects, locked before anything that they have (tenant.h). Those that are
- * being deleted are left out, and need nothing. *ret_held becomes their ids as an array of bigint.
- */
+/* Locks the tenants that sql selects, before anything that they have (tenant.h). Tenants that are
+ * being deleted are skipped, since their data is deleted anyway. *ret_held becomes their ids as an
+ * array of bigint. */
 static enum err_code hold_tenants(struct job *job, const char *sql, struct span *ret_held,
                                   struct err *err)
 {
@@ -124,7 +133,7 @@ static enum err_code hold_tenants(struct job *job, const char *sql, struct span 
     return ERR_NONE;
 }
 
-/* The row becomes a tombstone and its tenant, one of those held, gets the bytes back. */
+/* Makes the row a tombstone and gives the bytes back to its tenant, one of those held. */
 static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, int64_t raw_bytes,
                           struct span held, int *count, struct err *err)
 {
@@ -141,7 +150,8 @@ static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, in
     return quota_give_back(job->connection, tenant_id, raw_bytes, job->arena, err);
 }
 
-/* Deletes the objects of rows; one that cannot be deleted does not hold up the others. */
+/* Deletes the objects of rows; a failed deletion does not block the others. *ret_first is the first
+ * failure. */
 static bool *delete_objects(struct job *job, const struct pg_result *rows, struct err *ret_first)
 {
     int row_count = pg_row_count(rows);
@@ -191,13 +201,14 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
     }
     if (code)
         return err_add(err, "deleting bytes of shares");
-    /* Those of a tenant that is being deleted stay: without others there is nothing to hurry for.
-     */
+    /* Rows of a tenant that is being deleted stay: if there are no others, the next call need not
+     * follow at once. */
     job->has_more = pg_row_count(rows) == DELETE_BATCH && buried_count > 0;
     return ERR_NONE;
 }
 
-/* Uploads that nobody completed give their charge back; their parts go to the trash by trigger. */
+/* Deletes abandoned uploads and gives their charge back; their parts go to object_trash by trigger.
+ */
 static enum err_code expire_uploads(struct job *job, struct err *err)
 {
     struct pg_result *result = NULL;
@@ -245,8 +256,7 @@ static enum err_code forget_keys(struct job *job, struct err *err)
     return code ? err_add(err, "forgetting idempotency keys") : ERR_NONE;
 }
 
-/* What cannot be deleted now is tried again in a minute, after all others: it holds none of them
- * up. */
+/* A failed deletion is retried after a minute, after all others, so it does not block them. */
 static enum err_code empty_trash(struct job *job, struct err *err)
 {
     struct pg_result *result;
@@ -263,7 +273,7 @@ static enum err_code empty_trash(struct job *job, struct err *err)
     struct err failure = {0};
     for (int row = 0; row < count && kept_count < TRASH_FAILURES; row++) {
         const char *key = pg_get_text(result, row, 0);
-        if (object_delete(job->server->objects, key, &failure)) /* the last one is told */
+        if (object_delete(job->server->objects, key, &failure)) /* the last failure is reported */
             kept[kept_count++] = key;
         else
             gone[gone_count++] = key;
@@ -292,10 +302,11 @@ struct sweep {
     int64_t before_ns; /* wall clock */
     const char *keys[SWEEP_BATCH];
     size_t key_count;
-    struct arena *arena; /* of the keys */
+    struct arena *arena; /* contains the keys */
 };
 
-/* Deletes those of the gathered keys that no row names. */
+/* Deletes those of the collected keys that no row names. A key is "share/<id>" or "part/<id>.…":
+ * substr skips the prefix. */
 static enum err_code sweep_batch(struct sweep *sweep, struct err *err)
 {
     struct pg_result *result;
@@ -349,7 +360,8 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
         code = object_list(job->server->objects, prefixes[i], visit_object, sweep, err);
     if (!code)
         code = sweep_batch(sweep, err);
-    /* In a bucket they tell by their age whether anybody goes on; in a folder only a start does. */
+    /* In a bucket, unfinished uploads of dead writers are recognized by their age; in a folder,
+     * only at a start. */
     if (!code && object_store_setup_are_in_s3(job->server->settings))
         code = object_sweep_temporary(job->server->objects, err);
     arena_destroy(sweep->arena);
@@ -375,7 +387,7 @@ enum err_code share_jobs_run(struct server *server, struct pg_connection *connec
         expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
     enum err_code first = ERR_NONE;
     *ret_has_more = false;
-    /* One step that fails does not keep the others from their work. */
+    /* A failing step does not prevent the others. */
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         arena_auto arena = arena_create();
         struct err step_err = {0};

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 struct list_query {
-    const char *pattern; /* of ILIKE; "" for all */
+    const char *pattern; /* for ILIKE; "" for all */
     int64_t before_us;   /* created_at and id of the last row shown; 0 for the first page */
     struct span before_id;
     int64_t limit;
@@ -29,7 +29,7 @@ static enum err_code parse_cursor(struct span cursor, struct list_query *query, 
     return ERR_NONE;
 }
 
-/* The words as they are, anywhere: % and _ have no meaning for the one who searches. */
+/* Finds the words anywhere; % and _ have no special meaning. */
 static enum err_code parse_search(struct request *request, struct span words,
                                   struct list_query *query, struct err *err)
 {
@@ -72,7 +72,7 @@ static enum err_code parse_query(struct request *request, struct list_query *que
     return code;
 }
 
-/* One row more than asked for, to know whether there is a next page. */
+/* Selects one row more than requested, to know whether there is a next page. */
 static enum err_code select_rows(struct request *request, const struct list_query *query,
                                  struct pg_result **ret_result, struct err *err)
 {

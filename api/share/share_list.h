@@ -1,5 +1,5 @@
 /*
- * share_list: GET /api/v1/shares: the shares of the asking tenant, newest first, with search in
+ * share_list: GET /api/v1/shares: the shares of the requesting tenant, newest first, with search in
  * title, description, file name and labels, in pages by a cursor that new shares do not shift.
  */
 #ifndef API_SHARE_SHARE_LIST_H

@@ -14,7 +14,7 @@
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"
 
-/* The profiles to be merged, borrowed from the cache until release. */
+/* The profiles to merge, borrowed from the cache until release. */
 struct merge_input {
     struct flight_entry *entries[SHARE_MERGE_SHARES];
     const struct profile *profiles[SHARE_MERGE_SHARES];
@@ -30,7 +30,7 @@ static void release(struct merge_input *input)
     input->count = 0;
 }
 
-/* Finds the shares and adds up what they will take: decoded, merged, and encoded again. */
+/* Finds the shares and adds up the memory for decoding, merging and encoding them. */
 static enum err_code find_shares(struct request *request, const char *const *ids,
                                  struct merge_input *input, uint64_t *ret_place, struct err *err)
 {

@@ -24,9 +24,10 @@
 
 /*
  * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
- * a sample's place in the view and in two sorts; a node of the flame graph, in three forms and as
- * it is sent; and tables of frames, at most half as large as the profile. A label's value has its
- * place and that in three maps; there are at most as many as labels of DECODED_LABEL bytes fit.
+ * the entries of a sample in the view and in two sorts; a node of the flame graph, in three forms
+ * and as it is sent; and tables of frames, at most half as large as the profile. A label value has
+ * its entry and those in three maps; there are at most as many as labels of DECODED_LABEL bytes
+ * fit.
  */
 enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200, LABEL_COST = 176, DECODED_LABEL = 24 };
 static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a label takes");
@@ -69,7 +70,7 @@ static const char *report_key(struct arena *arena, const struct share_report *as
     return arena_strndup(arena, key.data, key.size);
 }
 
-/* Weak: the same answer may be sent with several content codings. */
+/* Weak: the same response may be sent with several content codings. */
 static const char *report_etag(struct arena *arena, const struct share_report *asked)
 {
     buf_auto text;
@@ -134,7 +135,7 @@ static enum err_code write_from_cache(const struct share_report *asked, struct b
     return report_write_profiles(report, profiles, body, err);
 }
 
-/* The place is taken before the profile is decoded: nobody waits who holds memory. */
+/* Takes the memory before the profile is decoded: no request waits while it holds memory. */
 static enum err_code write_gated(const struct share_report *asked, struct buf *body,
                                  struct err *err)
 {
@@ -157,7 +158,7 @@ struct making {
     struct err *err;
 };
 
-/* Compressors reserve for the worst case; what is kept shall be as large as it is. */
+/* Compressors reserve for the worst case; a cached body must take only its size. */
 static void shrink(struct buf *body)
 {
     if (body->capacity <= body->size + body->size / 4 + 4096)
@@ -209,7 +210,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     return ERR_NONE;
 }
 
-/* Does Accept-Encoding name zstd, and not to refuse it? */
+/* Whether Accept-Encoding names zstd without refusing it. */
 static bool accepts_zstd(const struct request *request)
 {
     struct span rest = request_field(request, "accept-encoding"), item, name, weight;
@@ -240,7 +241,7 @@ static enum err_code take_turn(struct request *request, const struct share_repor
     return report_take_turn(request, asked->shares[0].id, err);
 }
 
-/* Of a page's address, what the answer does not show; pictures say it themselves, too. */
+/* Reports the parts of a page's address that the result does not show; pictures show them, too. */
 static void warn_of_page(struct request *request, struct response *response,
                          const struct report *report)
 {
@@ -284,7 +285,7 @@ enum err_code share_report_respond(struct request *request, struct response *res
     struct flight_cache *answers = request->server->shares->answers;
     const char *key = report_key(request->arena, asked, making.is_zstd);
     /* Requests that wait for the same response share its limit, so responses for anonymous requests
-     * have a key of their own. Everybody may read one that is kept. */
+     * have a key of their own. A cached one may be sent to all. */
     const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
     struct flight_entry *entry = flight_cache_try(answers, key);
     if (!entry)

@@ -3,9 +3,9 @@
  *
  * A response is made once (lib/base/flight_cache.h) from a decoded profile
  * (api/share/profile_cache.h), and kept in the form in which it is sent. Its ETag depends on the
- * bytes of the shares and on the parameters, so that asking again costs one look-up and no decode.
- * A body is held in memory as a whole, since it is made once for all requests that want it. Without
- * credentials, an address generates one file at a time (api/http/concurrency_limit.h).
+ * bytes of the shares and on the parameters, so that a repeated request costs one look-up and no
+ * decoding. A body is held in memory as a whole, since it is made once for all requests for it.
+ * Without credentials, an address generates one file at a time (api/http/concurrency_limit.h).
  * Threads: any.
  */
 #ifndef API_SHARE_SHARE_REPORT_H
@@ -15,7 +15,7 @@
 #include "api/report/report.h"
 #include "api/share/share.h"
 
-/* Flame, top, callers, labels, merge, exports; to be matched before the pages' /p/{id}. */
+/* Flame, top, callers, labels, merge, exports; matched before the pages' /p/{id}. */
 extern const struct route_table share_report_routes;
 
 struct share_report {
@@ -34,12 +34,12 @@ enum err_code share_report_read(struct request *request, const struct report_kin
 enum err_code share_report_read_side(struct request *request, struct span id, size_t side,
                                      struct share_report *asked, struct err *err) MUST_USE;
 
-/* The memory that the report of these shares needs at its worst, decoding included; 0 for a light
- * one, which needs no place of the memory gate. */
+/* The maximal memory for the report of these shares, including decoding; 0 for a light one, which
+ * needs no memory of the memory gate. */
 uint64_t share_report_memory(const struct report *report, const struct share *const *shares,
                              size_t count);
 
-/* Responds from the client's own copy (304), from memory, or with a report that is made now. */
+/* Responds from the client's own copy (304), from the cache, or with a new report. */
 enum err_code share_report_respond(struct request *request, struct response *response,
                                    struct share_report *asked, struct err *err) MUST_USE;
 

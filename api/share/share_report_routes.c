@@ -7,10 +7,10 @@
 #include "lib/profile/report/call_graph.h"
 #include "lib/profile/report/flame.h"
 
-/* Files of a share or of a comparison: all take the address of a page, too. */
+/* Files of a share or of a comparison: all accept the parameters of a page, too. */
 enum {
     STACK_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_PAGE | REPORT_IS_FILE,
-    GRAPH_PARAMETERS = STACK_PARAMETERS | REPORT_TAKES_LIMIT, /* and pictures of one size */
+    GRAPH_PARAMETERS = STACK_PARAMETERS | REPORT_TAKES_LIMIT, /* and pictures of a fixed size */
     TREE_PARAMETERS = GRAPH_PARAMETERS | REPORT_TAKES_DEPTH
 };
 

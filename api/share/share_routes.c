@@ -50,7 +50,7 @@ enum err_code share_handle_create(struct request *request, struct response *resp
                 : share_create_once(request, &settings, request->body, &idempotency, response, err);
 }
 
-/* One look into an index of at most COMMENT_MAX_PER_SHARE of the share's rows. */
+/* Scans an index for at most COMMENT_MAX_PER_SHARE rows of the share. */
 static enum err_code count_comments(struct request *request, struct share *share, struct err *err)
 {
     pg_auto connection = NULL;
@@ -83,7 +83,7 @@ static enum err_code answer_share(struct request *request, struct share *share,
     buf_init(&json, SHARE_JSON_MAX_BYTES);
     share_append_json(request, share, is_editor, &json);
     if (!buf_failed(&json) && symbolization) {
-        json.size--; /* its end */
+        json.size--; /* the closing brace */
         buf_printf(&json, ",\"symbolization\":%s}", symbolization);
     }
     response->may_compress = true;
@@ -144,7 +144,7 @@ static enum err_code delete_share(struct request *request, struct response *resp
     return ERR_NONE;
 }
 
-/* What a PATCH changes; NULL texts stay as they are. */
+/* The changes of a PATCH; NULL texts are unchanged. */
 struct share_edit {
     const char *title;
     const char *description;
@@ -307,7 +307,7 @@ static enum err_code edit_share(struct request *request, struct response *respon
     return answer_share(request, &share, response, err);
 }
 
-/* The name that a download gets: the uploaded one, or the id with the ending of its format. */
+/* The name of a download: that of the upload, or the id with the extension of its format. */
 static const char *download_name(struct request *request, const struct share *share, int fd)
 {
     if (*share->filename)
@@ -358,10 +358,10 @@ static enum err_code download_share(struct request *request, struct response *re
     return ERR_NONE;
 }
 
-/* "password=…&…" of a form; false when it has no such field. */
+/* "password=…&…" of a form; false if it has no such field. */
 static bool form_password(struct request *request, struct span *ret_password)
 {
-    struct request form = *request; /* a form's body is written as a query is */
+    struct request form = *request; /* a form's body has the syntax of a query */
     form.query = request->body;
     return request_query(&form, "password", ret_password);
 }

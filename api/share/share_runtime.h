@@ -1,8 +1,8 @@
 /*
- * share_runtime: what shares keep in memory between requests. One per server, made before it
+ * share_runtime: what shares keep in memory between requests. One per server, created before it
  * starts.
  *
- * Threads: any; each part guards itself.
+ * Threads: any; each part has its own lock.
  */
 #ifndef API_SHARE_SHARE_RUNTIME_H
 #define API_SHARE_SHARE_RUNTIME_H
@@ -17,29 +17,29 @@ struct flight_cache;
 struct server;
 struct view_counter;
 
-/* Finished answers (flame graphs and the like), compressed. */
+/* Complete responses (flame graphs and the like), compressed. */
 enum { SHARE_RUNTIME_ANSWER_BYTES = 64 << 20 };
 
 struct share_runtime {
     struct view_counter *views;
     struct flight_cache *answers; /* of struct share_answer, by share id and parameters */
 
-    int64_t next_sweep_ns; /* monotonic; the jobs thread's */
+    int64_t next_sweep_ns; /* monotonic; used by the jobs thread */
 };
 
 struct share_runtime *share_runtime_create(void);
-/* NULL is a no-op. Views not yet written down are lost: call share_jobs_write_views before. */
+/* NULL is a no-op. Views not yet written are lost: call share_jobs_write_views before. */
 void share_runtime_destroy(struct share_runtime *memory);
 
-/* Drops what is kept of a share that is deleted. */
+/* Drops what is cached of a share that is deleted. */
 void share_runtime_forget(struct server *server, const char *share_id);
 
-/* One finished answer. */
+/* One complete response body. */
 struct share_answer {
     struct buf body;
     bool is_zstd;
     size_t plain_bytes;            /* before compression */
-    _Atomic uint32_t reader_count; /* answers that are sending it, for api/server/job.c */
+    _Atomic uint32_t reader_count; /* responses that are sending it, for api/server/job.c */
 };
 
 #endif

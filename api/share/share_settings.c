@@ -193,8 +193,7 @@ static enum err_code read_labels(struct request *request, struct share_settings 
     return ERR_NONE;
 }
 
-/* known: the parameters that may be there, repeatable: those that may be there often;
- * NULL-terminated. */
+/* known: the allowed parameters; repeatable: those that may be repeated; NULL-terminated. */
 static enum err_code read_settings(struct request *request, const char *const *known,
                                    const char *const *repeatable,
                                    struct share_settings *ret_settings, struct err *err)

@@ -1,16 +1,15 @@
 /*
- * share_settings: what the maker of a share says of it, read from query parameters or a JSON body
- * and checked; each error names the parameter.
+ * share_settings: the settings of a share, read from query parameters or a JSON body and checked;
+ * each error names the parameter.
  *
  *   title        up to 200 characters on one line
  *   description  up to 20,000 characters of Markdown, kept as typed
  *   visibility   public | unlisted (default) | team | password
- *   expires      never | <n>h | <n>d | <n>w, at least 1h; without it a tenant's shares never expire
- *                and anonymous ones when nobody has looked at them for the server's setting
- *   label        k=v, may be repeated up to 32 times
- *   filename     the name that the download gets; only its last part is kept
+ *   expires      never | <n>h | <n>d | <n>w, at least 1h; without it a tenant's shares never
+ * expire, and anonymous ones expire when nobody has viewed them for the server's setting label k=v,
+ * may be repeated up to 32 times filename     the name of a download; only its last part is kept
  *
- * The password comes in the header X-Perfolio-Password, never in the address.
+ * The password is in the header X-Perfolio-Password, never in the address.
  */
 #ifndef API_SHARE_SHARE_SETTINGS_H
 #define API_SHARE_SHARE_SETTINGS_H
@@ -35,21 +34,20 @@ struct share_settings {
     const char *labels; /* JSON object */
     enum share_visibility visibility;
     struct span password;  /* empty unless SHARE_PASSWORD */
-    int64_t expires_s;     /* from now on; 0: never */
+    int64_t expires_s;     /* from now; 0: never */
     int64_t idle_expiry_s; /* 0, or as in struct share */
 };
 
-/* From the request's query and headers; other query parameters are refused. Handles: ERR_INVALID.
+/* Reads the request's query and headers; other query parameters are refused. Handles: ERR_INVALID.
  */
 enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
                                   struct err *err) MUST_USE;
-/* Of a share that is a query's answer: query, start, end and keep_label are taken beside
- * them. */
+/* For a share of a query's result: query, start, end and keep_label are also accepted. */
 enum err_code share_settings_read_with_query(struct request *request,
                                              struct share_settings *ret_settings,
                                              struct err *err) MUST_USE;
 
-/* The parts, for editing. Each checks one text and says what is wrong with it. */
+/* Parsers of single settings, for editing. The error states what is wrong with the text. */
 enum err_code share_settings_parse_visibility(struct span text, enum share_visibility *ret,
                                               struct err *err) MUST_USE;
 /* Applies the rules for anonymous shares. */

@@ -49,7 +49,7 @@ static void append_totals(struct buf *buf, const struct profile *profile, struct
     buf_append_byte(buf, ']');
 }
 
-/* The string of the innermost function's name; 0 where the sample has none. */
+/* The string of the innermost function's name; 0 if the sample has none. */
 static uint32_t leaf_name(const struct profile *profile, uint32_t sample)
 {
     const uint64_t begin = profile->stack_start[sample];
@@ -62,7 +62,7 @@ static uint32_t leaf_name(const struct profile *profile, uint32_t sample)
     return function == PROFILE_NONE ? 0 : profile->functions[function].name;
 }
 
-/* Left out where no function has a name, or where the sums pass 64 bits. */
+/* Left out if no function has a name, or if the sums exceed 64 bits. */
 static void append_top_function(struct buf *buf, const struct profile *profile, uint32_t type,
                                 struct arena *arena)
 {
@@ -97,7 +97,7 @@ static uint64_t count_frames(const struct profile *profile)
     return frames;
 }
 
-/* First of all, where share_summary_read_cost finds it without reading names. */
+/* The first member, so that share_summary_read_cost finds it without reading names. */
 static void append_cost(struct buf *buf, const struct profile *profile, uint64_t decode_bytes)
 {
     buf_printf(buf,
@@ -191,7 +191,7 @@ static void append_unnamed(struct buf *buf, const struct profile *profile, struc
     buf_append_byte(buf, ']');
 }
 
-/* In the order in which samples first have them. */
+/* In the order of their first samples. */
 static void append_sample_labels(struct buf *buf, const struct profile *profile,
                                  struct arena *arena)
 {
@@ -324,7 +324,7 @@ bool share_summary_has_build_ids(const char *summary)
     return !strstr(summary, "\"build_ids\":[]");
 }
 
-/* Summaries of before they were counted: where the list is full there may be more. */
+/* For summaries from before they were counted: if the list is full there may be more. */
 static uint32_t count_unlisted(const json_t *root, size_t listed)
 {
     const json_t *all = json_object_get(root, "unnamed_count");
@@ -341,7 +341,7 @@ bool share_summary_read_unnamed(const char *summary, struct arena *arena,
 {
     *ret_count = *ret_unlisted = 0;
     *ret_binaries = NULL;
-    if (strstr(summary, "\"unnamed\":[]") && /* nearly all: without reading the rest */
+    if (strstr(summary, "\"unnamed\":[]") && /* the most common case, without parsing the rest */
         (strstr(summary, "\"unnamed_count\":0") || !strstr(summary, "\"unnamed_count\"")))
         return true;
     json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);

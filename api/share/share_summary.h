@@ -1,6 +1,6 @@
 /*
- * share_summary: what a profile says of itself, as JSON, computed once when it is uploaded, so that
- * showing a share needs no decode.
+ * share_summary: facts about a profile, as JSON, computed once when it is uploaded, so that showing
+ * a share needs no decoding.
  *
  *   {"cost":{"decode_bytes","decoded_bytes","stack_frames","samples"},
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
@@ -8,13 +8,13 @@
  *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
  *    "build_id_count","unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
  *
- * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
- * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, null where reports refuse to add them (profile_can_add). top_function has the largest
- * self value of the default sample type among the functions that the profile itself names; it is
- * left out where there is none, and in summaries of earlier versions. unnamed are the binaries some
- * of whose addresses came without a name; summaries of earlier versions do not tell them. Comments,
- * build ids and the names of labels are listed up to a bound; the counts are of all of them.
+ * cost is what a view takes: memory for decoding, memory of the decoded profile, frames of all
+ * stacks with inlined calls. totals are sums per sample type, whole numbers in its own unit, null
+ * if reports refuse to add them (profile_can_add). top_function has the largest self value of the
+ * default sample type among the functions that the profile itself names; it is absent if there is
+ * none, and in summaries of earlier versions. unnamed are the binaries with addresses that came
+ * without a name; summaries of earlier versions lack them. Comments, build ids and names of labels
+ * are listed up to a bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SHARE_SUMMARY_H
 #define API_SHARE_SHARE_SUMMARY_H
@@ -38,8 +38,8 @@ struct share_cost {
 
 enum {
     SHARE_SUMMARY_BYTES = 1 << 20,
-    SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more than that is refused */
-    SHARE_SUMMARY_NAME_BYTES = 1024,   /* a top function of a longer name is left out */
+    SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more are refused */
+    SHARE_SUMMARY_NAME_BYTES = 1024,   /* a top function with a longer name is left out */
     SHARE_SUMMARY_COMMENTS = 100,
     SHARE_SUMMARY_COMMENT_BYTES = 65536,
     SHARE_SUMMARY_BUILD_IDS = 256,
@@ -49,36 +49,36 @@ enum {
     SHARE_SUMMARY_LABEL_BYTES = 200
 };
 
-/* Appends the object to buf, born with SHARE_SUMMARY_BYTES; decode_bytes is what decoding the
- * profile took. Handles: ERR_TOO_LARGE. */
+/* Appends the object to buf, created with SHARE_SUMMARY_BYTES; decode_bytes is the memory that
+ * decoding the profile took. Handles: ERR_TOO_LARGE. */
 enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
                                    struct buf *buf, struct err *err) MUST_USE;
 
-/* The cost that a summary tells; false if it does not. */
+/* Reads the cost; false if the summary lacks it. */
 bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);
 
 /* The total of a sample type; texts live in arena. */
 struct share_total {
-    bool is_known; /* else the values are too large to be added */
+    bool is_known; /* otherwise the values are too large to be added */
     int64_t value;
     struct span type;
     struct span unit;
 };
 /* wanted is a name or an index; empty: the default. Handles: ERR_INVALID (there is no such type),
- * ERR_CORRUPT (no summary of ours). */
+ * ERR_CORRUPT (not a summary). */
 enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;
 
-/* "20.7 s cpu in total. Top function: main.work, 12.3 %.", for link previews, in arena; "" where
- * the total is not known. */
+/* "20.7 s cpu in total. Top function: main.work, 12.3 %.", for link previews, in arena; "" if the
+ * total is not known. */
 const char *share_summary_describe(const char *summary, struct arena *arena);
 
-/* The binaries that a summary tells as unnamed, in arena, and at least how many more there were;
- * false if it does not tell. */
+/* The binaries in unnamed, in arena, and at least how many more there were; false if the summary
+ * lacks them. */
 bool share_summary_read_unnamed(const char *summary, struct arena *arena,
                                 const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
                                 uint32_t *ret_unlisted);
-/* Are there build ids in it, or does it not tell? */
+/* Whether it lists build ids, or is of a version that does not list them. */
 bool share_summary_has_build_ids(const char *summary);
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */

@@ -66,7 +66,7 @@ enum err_code share_symbolization_ref_profile(struct request *request, const str
     return code;
 }
 
-/* Of a summary that does not tell: the profile does. */
+/* For a summary that lacks the binaries: reads them from the profile. */
 static enum err_code describe_profile(struct request *request, const struct share *share,
                                       const char **ret_json, struct err *err)
 {

@@ -1,9 +1,9 @@
 /*
- * share_names: what names the addresses of shares lack, and which symbol tables they are from.
+ * share_symbolization: which binaries of shares lack names, and which symbol tables their names are
+ * from.
  *
- * Told from the summary (api/share/share_summary.h), so that nothing is decoded for it; shares
- * whose summary is of an earlier version are decoded for it where somebody asks for nothing else.
- * Threads: any.
+ * Computed from the summary (api/share/share_summary.h), so that nothing is decoded; shares whose
+ * summary is of an earlier version are decoded if the request is only about this. Threads: any.
  */
 #ifndef API_SHARE_SHARE_SYMBOLIZATION_H
 #define API_SHARE_SHARE_SYMBOLIZATION_H
@@ -13,24 +13,20 @@
 struct flight_entry;
 struct share;
 
-/*
- * *ret_generation tells the names of one time from those of another: 0 where no symbol table can
- * matter. *ret_json is {"complete","pending","missing"} of all shares together, in the request's
- * arena; NULL: a summary does not tell. Handles: ERR_DATABASE, ERR_BUSY.
- */
+/* *ret_generation distinguishes names of different times: 0 if no symbol table can matter.
+ * *ret_json is {"complete","pending","missing"} of all shares together, in the request's arena;
+ * NULL: a summary lacks the binaries. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
                                            size_t count, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err) MUST_USE;
 
-/*
- * The share's decoded profile, for what is told of it without a report: it takes a turn and a place
- * as reports do (profile_cache_ref). Handles: ERR_BUSY, ERR_GONE, ERR_TOO_LARGE.
- */
+/* The share's decoded profile, for facts that need no report: takes a slot and memory of the gate
+ * as reports do (profile_cache_ref). Handles: ERR_BUSY, ERR_GONE, ERR_TOO_LARGE. */
 enum err_code share_symbolization_ref_profile(struct request *request, const struct share *share,
                                               struct flight_entry **ret_entry,
                                               struct err *err) MUST_USE;
 
-/* GET /api/v1/shares/{id}/symbolization: the same with the generation, for a page that waits. */
+/* GET /api/v1/shares/{id}/symbolization: the state and the generation, for a page that waits. */
 enum err_code share_symbolization_handle(struct request *request, struct response *response,
                                          struct err *err) MUST_USE;
 

@@ -37,7 +37,7 @@ static enum err_code share_object(struct request *request, const struct upload *
     return code;
 }
 
-/* A failure leaves the parts as they are, to be completed again. */
+/* A failure leaves the parts unchanged, so completing can be repeated. */
 static enum err_code assemble(struct request *request, const struct upload *upload,
                               const struct share_settings *settings, const char *delete_token,
                               struct response *response, struct err *err)
@@ -60,7 +60,7 @@ static enum err_code assemble(struct request *request, const struct upload *uplo
     return code;
 }
 
-/* The share's delete token is derived, so that completing again can tell it again. */
+/* The share's delete token is derived, so that completing again can return it again. */
 static enum err_code derive_delete_token(struct request *request, const struct upload *upload,
                                          char ret_token[DIGEST_SECRET_BYTES], struct err *err)
 {

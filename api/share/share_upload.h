@@ -1,7 +1,7 @@
 /*
- * share_upload: completing an upload in parts (api/upload/upload.h): its parts become one object,
- * which is decoded and becomes a share (api/share/share.h). Completing again names the share that
- * the upload became, with the same delete token. Threads: any.
+ * share_upload: completes an upload in parts (api/upload/upload.h): its parts become one object,
+ * which is decoded and becomes a share (api/share/share.h). Completing again returns the same
+ * share, with the same delete token. Threads: any.
  */
 #ifndef API_SHARE_SHARE_UPLOAD_H
 #define API_SHARE_SHARE_UPLOAD_H

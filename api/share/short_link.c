@@ -19,7 +19,7 @@ enum { ID_HASH_BYTES = 16, ID_ATTEMPTS = 4 };
 
 struct link {
     struct span path;
-    struct share share; /* of a comparison, what is compared with the base */
+    struct share share; /* for a comparison, what is compared with the base */
     const char *base_id;
     char id[SHORT_LINK_LENGTH + 1];
 };
@@ -59,7 +59,7 @@ static enum err_code read_link(struct request *request, struct link *link, struc
     return ERR_NONE;
 }
 
-/* Another attempt gives another id, should two paths ever meet in one. */
+/* Another attempt gives another id, in case two paths have the same one. */
 static enum err_code make_id(struct request *request, int attempt, struct link *link,
                              struct err *err)
 {
@@ -92,7 +92,7 @@ static enum err_code take_rate(const struct request *request, struct err *err)
                              SHORT_LINK_TENANT_MINUTE, SHORT_LINK_TENANT_MINUTE, err);
 }
 
-/* Writes nothing where the id exists or the share has all the links that it may have. */
+/* Writes nothing if the id exists or the share has as many links as it may have. */
 static enum err_code insert(struct request *request, struct pg_connection *connection,
                             const struct link *link, struct err *err)
 {
@@ -115,7 +115,7 @@ static enum err_code insert(struct request *request, struct pg_connection *conne
     return code;
 }
 
-/* Is the link there? Then *ret_is_ours says whether it is the one for our path. */
+/* Whether the link exists; *ret_is_ours: it is the one for our path. */
 static enum err_code look_up(struct request *request, struct pg_connection *connection,
                              const struct link *link, bool *ret_exists, bool *ret_is_ours,
                              struct err *err)
@@ -192,8 +192,8 @@ static enum err_code not_found(struct err *err)
                    "that it shows");
 }
 
-/* The path is checked again: what an older version or a hand at the database stored must not lead
- * away from here either. */
+/* The path is checked again: one that an older version or a manual change stored must not lead to
+ * another site either. */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err)
 {

@@ -1,13 +1,13 @@
 /*
  * short_link: /s/<22 letters and digits> in place of the address of a view, which may be long.
  *
- * Whoever may see the share may make one. The id comes from the path (api/share/viewer_path.h)
- * under a key of the server, so that the same path always has the same link and none can be
- * guessed: it has 128 bits, as the id of an unlisted share, to which it leads. Links of 10 letters
- * and digits (56 bits) that earlier versions made still work. A link grants nothing: it leads to
- * the page, where the share's visibility decides as ever; it tells the view's parameters to whoever
- * has it, as the long address would. It goes with its shares, by a trigger
- * (api/migrations/0004_short_links.sql). Threads: any.
+ * Whoever may see the share may create one. The id is computed from the path
+ * (api/share/viewer_path.h) under a key of the server, so that the same path always has the same
+ * link and none can be guessed: it has 128 bits, as the id of the unlisted share to which it leads.
+ * Links of 10 letters and digits (56 bits) that earlier versions made still work. A link grants
+ * nothing: it leads to the page, where the share's visibility is checked as usual; it reveals the
+ * view's parameters to its holder, as the long address would. It is deleted with its shares, by a
+ * trigger. Threads: any.
  */
 #ifndef API_SHARE_SHORT_LINK_H
 #define API_SHARE_SHORT_LINK_H
@@ -18,19 +18,19 @@ enum {
     SHORT_LINK_LENGTH = 22,
     SHORT_LINK_OLD_LENGTH = 10,
     SHORT_LINK_PATH_BYTES = 16384,
-    /* Of one share, for its team; strangers may use half of both, so that they cannot use up all.
+    /* Limits per share, for its team; others may use half of both, so that they cannot use up all.
      */
     SHORT_LINK_MAX_PER_SHARE = 2000,
     SHORT_LINK_MAX_BYTES_PER_SHARE = 4 << 20,
-    /* New ones. */
+    /* Limits of new links. */
     SHORT_LINK_ADDRESS_MINUTE = 30,
     SHORT_LINK_TENANT_MINUTE = 300
 };
 
 extern const struct route_table short_link_routes;
 
-/* The path that a short link stands for, in the request's arena; *ret_is_public, where not NULL,
- * says whether search engines may follow. Handles: ERR_NOT_FOUND (also of shares that are gone). */
+/* The path of a short link, in the request's arena; *ret_is_public, if not NULL, is whether search
+ * engines may follow it. Handles: ERR_NOT_FOUND (also for shares that have ended). */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err) MUST_USE;
 

@@ -39,7 +39,7 @@ static bool is_host_byte(char byte)
            (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == ':';
 }
 
-/* Of RFC 3986; braces are of what is filled in. */
+/* RFC 3986; braces are for placeholders. */
 static bool is_url_byte(char byte)
 {
     return byte > ' ' && byte < 0x7f && !strchr("\"<>\\^`|{}", byte);
@@ -98,7 +98,7 @@ bool source_links_match(struct span pattern, struct span text)
                    (pattern.data[at] == '?' || pattern.data[at] == text.data[in])) {
             at++;
             in++;
-        } else if (star != SIZE_MAX) { /* the last star takes one more */
+        } else if (star != SIZE_MAX) { /* let the last star match one more byte */
             at = star + 1;
             in = ++resume;
         } else {
@@ -112,7 +112,7 @@ bool source_links_match(struct span pattern, struct span text)
 
 /* ---- a team's rules ---- */
 
-/* In the order in which they count. */
+/* In order of precedence. */
 #define RULE_SELECT                                                                                \
     "SELECT id, path_prefix, build_id, label, url, revision, audience, rfc3339(created_at)"        \
     " FROM source_link WHERE tenant_id = $1"
@@ -321,7 +321,7 @@ static enum err_code remove_rule(struct request *request, struct response *respo
 
 /* ---- of a share ---- */
 
-/* Who is not of the share's team sees what the team shows to everyone. */
+/* Viewers outside of the share's team see only the rules for everyone. */
 static bool is_of_team(const struct request *request, const struct share *share)
 {
     return request->principal.kind != PRINCIPAL_ANONYMOUS &&
@@ -373,7 +373,7 @@ static const char *copy_text(struct arena *arena, struct span text)
     return arena_strndup(arena, text.data, text.size);
 }
 
-/* The files of the binaries that the build id chooses; false where it chooses none. */
+/* Writes the files of the binaries that the build id matches; false if it matches none. */
 static bool write_binaries(struct arena *arena, struct json_response *answer,
                            const struct profile *profile, struct span pattern)
 {
@@ -393,7 +393,7 @@ static bool write_binaries(struct arena *arena, struct json_response *answer,
     return true;
 }
 
-/* A revision is one part of a path or more: all else is escaped. */
+/* A revision is one part of a path or more: everything else is escaped. */
 static const char *fill_in_revision(struct arena *arena, const char *url, const char *revision)
 {
     static const char placeholder[] = "{revision}";
@@ -411,7 +411,7 @@ static const char *fill_in_revision(struct arena *arena, const char *url, const 
     return arena_strndup(arena, text.data, text.size);
 }
 
-/* profile NULL: no rule asks for it. */
+/* profile NULL: no rule needs it. */
 static void write_links(struct request *request, struct json_response *answer,
                         const struct pg_result *rows, const struct profile *profile)
 {

@@ -1,25 +1,25 @@
 /*
- * source_links: where a team's source code can be read. A rule leads files to a page of a
- * repository:
+ * source_links: where a team's source code can be read. A rule maps files to pages of a repository:
  *
- *   path_prefix  how the file's path begins, in whole parts (/src is not how /srcother/x.c does);
- *                what follows it is {path}
- *   build_id     of the binary, with * and ? in it; empty: of any
- *   label        key=value that samples of the profile have; empty: of any
- *   url          "https://example.com/shop/blob/{revision}/{path}#L{line}": https alone, and
- * nothing to fill in before the path, so that no profile says which site a link leads to revision
- * what {revision} stands for audience     team: links are shown to the team alone; everyone: also
- * to others who may see a share
+ *   path_prefix  the start of the file's path, in whole parts (/src is no prefix of /srcother/x.c);
+ *                the rest of the path is {path}
+ *   build_id     of the binary, may contain * and ?; empty: any
+ *   label        key=value of the profile's samples; empty: any
+ *   url          "https://example.com/shop/blob/{revision}/{path}#L{line}": https only, and
+ *                nothing is filled in before the path, so that no profile chooses the site
+ *   revision     the text for {revision}
+ *   audience     team: links are shown to the team only; everyone: also to others who may see a
+ *                share
  *
- * Of several rules that fit, one with a build id comes before one with a label and that before one
- * with neither, then the longest prefix counts, then the newest rule.
+ * If several rules match, one with a build id precedes one with a label and that precedes one with
+ * neither, then the longest prefix, then the newest rule.
  *
- *   GET, POST /api/v1/source-links     read by SCOPE_READ, written by SCOPE_ADMIN
+ *   GET, POST /api/v1/source-links     read with SCOPE_READ, written with SCOPE_ADMIN
  *   DELETE /api/v1/source-links/{id}
- *   GET /api/v1/shares/{id}/source-links   those that fit the share, for who may see it: with
- *                revisions filled in, and the binaries that build ids chose
+ *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for whoever may see it:
+ * with revisions filled in, and the binaries selected by build ids
  *
- * The page fills in what it shows, with each part of a path escaped (web/src/model/source_link.ts).
+ * The page fills in the other parts and escapes each part of a path (web/src/model/source_link.ts).
  * Threads: any.
  */
 #ifndef API_SHARE_SOURCE_LINKS_H
@@ -29,11 +29,11 @@
 
 extern const struct route_table source_link_routes;
 
-/* Is it a url of a rule? Handles: ERR_INVALID, which says what is wrong. */
+/* Whether url is valid in a rule. Handles: ERR_INVALID, which states what is wrong. */
 enum err_code source_links_check_url(const char *url, struct err *err) MUST_USE;
 
-/* Does text, all of it, match a pattern in which * stands for any text and ? for one byte? Takes
- * the product of both lengths at the worst. */
+/* Whether all of text matches a pattern in which * stands for any text and ? for one byte. Takes at
+ * most the product of both lengths. */
 bool source_links_match(struct span pattern, struct span text);
 
 #endif

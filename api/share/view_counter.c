@@ -20,7 +20,7 @@ struct seen {
 struct view_counter {
     pthread_mutex_t mutex;
     struct seen *seen;
-    uint8_t salt[16]; /* so that nobody can choose addresses that collide */
+    uint8_t salt[16]; /* so that nobody can choose colliding addresses */
     struct arena *arena;
     struct map_bytes index;
     struct view_count *pending;

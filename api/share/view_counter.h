@@ -1,10 +1,9 @@
 /*
- * share_views: counts views in memory, so that looking at a share writes nothing.
+ * view_counter: counts views in memory, so that viewing a share writes nothing.
  *
- * One address counts once per share and VIEW_COUNTER_AGAIN_S; to remember that, a table of fixed
- * size keeps hashes, whose collisions lose a view now and then. The jobs thread takes what has
- * gathered and adds it to the database; what is not yet written when the process dies is lost.
- * Threads: any.
+ * One address counts once per share and VIEW_COUNTER_AGAIN_S; for that, a table of fixed size
+ * contains hashes, whose collisions lose a view now and then. The jobs thread adds the counts to
+ * the database; counts that are not yet written when the process dies are lost. Threads: any.
  */
 #ifndef API_SHARE_VIEW_COUNTER_H
 #define API_SHARE_VIEW_COUNTER_H
@@ -22,7 +21,7 @@ struct view_counter *view_counter_create(void);
 /* NULL is a no-op. */
 void view_counter_destroy(struct view_counter *views);
 
-/* now_ns is monotonic. Beyond VIEW_COUNTER_PENDING shares since the last take nothing is counted.
+/* now_ns is monotonic. Beyond VIEW_COUNTER_PENDING shares since the last take, nothing is counted.
  */
 void view_counter_count(struct view_counter *views, struct span share_id, const char *address,
                         int64_t now_ns);
@@ -32,10 +31,10 @@ struct view_count {
     int64_t count;
 };
 
-/* Takes all that has gathered, into arena; returns how many shares. */
+/* Takes all counts, into arena; returns the number of shares. */
 uint32_t view_counter_take(struct view_counter *views, struct arena *arena,
                            const struct view_count **ret_counts);
-/* Puts counts back that could not be written down. */
+/* Returns counts that could not be written. */
 void view_counter_give(struct view_counter *views, const struct view_count *counts, uint32_t count);
 
 #endif

@@ -9,7 +9,7 @@ static enum err_code refuse(struct err *err)
                    "without scheme and host");
 }
 
-/* A "%" needs two digits, and must not hide a control character. */
+/* A "%" needs two digits, and must not encode a control character. */
 static bool is_escape(struct span rest)
 {
     uint8_t byte;
@@ -36,7 +36,7 @@ enum err_code viewer_path_check_query(const char *name, struct span query, struc
     return ERR_NONE;
 }
 
-/* Cuts an id off *rest. */
+/* Removes an id from *rest. */
 static bool take_id(struct span *rest, struct span *ret_id)
 {
     if (rest->size < DIGEST_ID_LENGTH)

@@ -1,11 +1,11 @@
 /*
  * viewer_path: the address of a view on this server: "/p/<id>?…" of a share, "/d/<a>..<b>?…" of two
- * compared. For what is stored from outside and later sent as an address.
+ * compared. For paths from clients that are stored and later sent as an address.
  *
- * A path is taken in one form only: no scheme and no host, "/" stands where it belongs and nowhere
- * else, ids have 22 letters and digits, there is no "#", and the query is printable ASCII without
- * what a browser would encode, its "%" followed by two digits that stand for no control character.
- * So it can neither lead to another server nor end a header line. Threads: any.
+ * A path is accepted in one form only: no scheme and no host, "/" only where it belongs, ids of 22
+ * letters and digits, no "#", and a query of printable ASCII without characters that a browser
+ * would encode, each "%" followed by two digits that stand for no control character. So it can
+ * neither lead to another server nor end a header line. Threads: any.
  */
 #ifndef API_SHARE_VIEWER_PATH_H
 #define API_SHARE_VIEWER_PATH_H
@@ -14,16 +14,17 @@
 #include "lib/base/err.h"
 
 struct viewer_path {
-    struct span ids[2]; /* of a share; of a comparison the base, then what is compared with it */
+    struct span
+        ids[2]; /* of a share; or of a comparison: the base, then what is compared with it */
     size_t id_count;
     struct span query; /* without its "?"; may be empty */
 };
 
-/* The spans stand in text. Handles: ERR_INVALID. */
+/* The spans point into text. Handles: ERR_INVALID. */
 enum err_code viewer_path_parse(struct span text, struct viewer_path *ret_path,
                                 struct err *err) MUST_USE;
 
-/* Is query, without its "?", such a query? name is the field that an error names. Handles:
+/* Whether query, without its "?", is such a query; name is the field that an error names. Handles:
  * ERR_INVALID. */
 enum err_code viewer_path_check_query(const char *name, struct span query,
                                       struct err *err) MUST_USE;

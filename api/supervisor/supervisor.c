@@ -25,12 +25,12 @@
 enum {
     FIRST_RESTART_MS = 100,
     LAST_RESTART_MS = 10000,
-    CALM_S = 60, /* a server that ran this long starts again at once */
+    CALM_S = 60, /* after a server ran this long, the shortest pause is used again */
     CERTIFICATE_CHECK_S = 3600,
-    STOP_GRACE_MS = 10000, /* past shutdown-timeout: the last round of background work */
+    STOP_GRACE_MS = 10000, /* beyond shutdown-timeout: for the last round of background work */
     SAME_STOP_MS = 1000,
     DATABASE_LOG_MAX_BYTES = 16 << 20,
-    EXTRA_CONNECTIONS = 16, /* background work, the watch, backup, psql, those for superusers */
+    EXTRA_CONNECTIONS = 16, /* background work, the watch, backup, psql, and those for superusers */
 };
 
 static int64_t after_ms(int64_t duration_ms)
@@ -58,7 +58,7 @@ enum err_code supervisor_start_self(const struct supervisor *supervisor,
 {
     struct child_process_options options = *base;
     options.environment = (const char *const *)supervisor->environment;
-    options.death_signal = SIGKILL; /* what is acknowledged is durable: nothing is lost */
+    options.death_signal = SIGKILL; /* what is acknowledged is durable, so nothing is lost */
     return child_process_start(&options, ret_pid, err);
 }
 static void make_absolute(char **path)
@@ -100,7 +100,7 @@ static enum err_code start_server(struct supervisor *supervisor, int ready_fd, s
     return code;
 }
 
-/* The first start is waited for, so that what is printed is true. */
+/* Waits for the first start, so that the printed addresses work. */
 static enum err_code start_first_server(struct supervisor *supervisor, struct err *err)
 {
     int ready[2];
@@ -122,7 +122,7 @@ static enum err_code start_first_server(struct supervisor *supervisor, struct er
 
 /* ---- preparing ---- */
 
-/* PostgreSQL's own log, begun anew when it has grown large; our standard error if that fails. */
+/* PostgreSQL's own log, restarted when it has grown large; our standard error if that fails. */
 static int open_database_log(const struct data_folder *folder)
 {
     struct stat status;
@@ -133,10 +133,8 @@ static int open_database_log(const struct data_folder *folder)
                   O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/*
- * PostgreSQL goes on writing where it began, so its log is copied and emptied in place: each write
- * goes to what is the end then. A line that comes between the two is lost.
- */
+/* PostgreSQL keeps its file open, so its log is copied and emptied in place: each write appends at
+ * the present end. A line written between the two is lost. */
 static void bound_database_log(struct supervisor *supervisor)
 {
     const struct data_folder *folder = &supervisor->folder;
@@ -147,12 +145,12 @@ static void bound_database_log(struct supervisor *supervisor)
     fd_auto from = openat(folder->fd, "postgres.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     fd_auto to = openat(folder->fd, "postgres.log.old",
                         O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    /* The newest part, should it have grown by much more since the last look. */
+    /* The newest part, in case it has grown by much more since the last check. */
     off_t offset = status.st_size - DATABASE_LOG_MAX_BYTES;
     ssize_t copied = 1;
     while (from >= 0 && to >= 0 && copied > 0)
         copied = sendfile(to, from, &offset, DATABASE_LOG_MAX_BYTES);
-    /* What could not be copied stays, up to a limit of its own: the disk may be full. */
+    /* A log that could not be copied stays, up to a larger limit: the disk may be full. */
     bool is_kept = from >= 0 && to >= 0 && copied == 0;
     if (!is_kept && status.st_size <= 4 * (off_t)DATABASE_LOG_MAX_BYTES)
         return;
@@ -205,7 +203,7 @@ static void make_room(const struct data_folder *folder)
     disk_make_room_to_start(path);
 }
 
-/* Children read settings from here, with paths as they see them. */
+/* Children read settings from here, with paths that they can use. */
 static void prepare_environment(struct supervisor *supervisor)
 {
     struct settings *settings = supervisor->settings;
@@ -216,7 +214,7 @@ static void prepare_environment(struct supervisor *supervisor)
     settings_set_text(&settings->tls_cert, path);
     snprintf(path, sizeof(path), "%s/tls/%s.key", supervisor->folder.child_path, name);
     settings_set_text(&settings->tls_key, path);
-    /* Root's home is closed to them, and libpq gives up when it may not look for files there. */
+    /* Root's home is inaccessible to them, and libpq fails if it may not look for files there. */
     if (geteuid() == 0)
         setenv("HOME", "/nonexistent", 1);
     supervisor->environment = settings_to_environment(settings);
@@ -263,7 +261,7 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     return code;
 }
 
-/* The program of that name beside ours, or the bare name. */
+/* The program with that name beside this one, or the bare name. */
 static void find_beside(const char *name, char *path, size_t path_bytes)
 {
     char self[PATH_MAX];
@@ -277,7 +275,7 @@ static void find_beside(const char *name, char *path, size_t path_bytes)
         snprintf(path, path_bytes, "%s", name);
 }
 
-/* What those compare who fetch the CA from another machine. */
+/* The fingerprint, for comparison by users who download the CA on another host. */
 static void print_local_ca(const char *folder)
 {
     char path[PATH_MAX + 8], fingerprint[TLS_FINGERPRINT_BYTES];
@@ -408,7 +406,7 @@ static void close_listeners(struct supervisor *supervisor)
     supervisor->listener_count = 0;
 }
 
-/* One wish to stop may arrive twice: from the terminal or the process group, and from make. */
+/* One request to stop may arrive twice: from the terminal or the process group, and from make. */
 static void forget_stops(void)
 {
     const struct timespec now = {0};
@@ -420,7 +418,7 @@ static void forget_stops(void)
         ;
 }
 
-/* A second Ctrl-C cuts off what is in flight. */
+/* A second Ctrl-C aborts requests in flight. */
 static void stop_server(struct supervisor *supervisor)
 {
     struct err err;
@@ -428,7 +426,7 @@ static void stop_server(struct supervisor *supervisor)
     int64_t deadline_ns = after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
     if (supervisor->server_pid <= 0)
         return;
-    /* The server closes its copies: who comes now is refused instead of waiting for nobody. */
+    /* The server closes its copies: new clients are refused instead of waiting in vain. */
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
     int64_t patience_ns = after_ms(SAME_STOP_MS);
@@ -444,7 +442,7 @@ static void stop_server(struct supervisor *supervisor)
 static void tear_down(struct supervisor *supervisor)
 {
     postgres_stop(&supervisor->postgres);
-    /* Made again at each start; outside of D it would otherwise stay for ever. */
+    /* Created again at each start; outside of D it would otherwise stay for ever. */
     if (*supervisor->postgres.socket_dir)
         rmdir(supervisor->postgres.socket_dir);
     if (supervisor->postgres.log_fd > 0)
@@ -466,8 +464,8 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    /* A shell's background jobs start with SIGINT ignored, nohup's with SIGHUP: what is ignored
-     * does not even become pending. */
+    /* A shell's background jobs start with SIGINT ignored, nohup's with SIGHUP: ignored signals do
+     * not even become pending. */
     signal(SIGINT, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
@@ -481,7 +479,7 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     stop_server(&supervisor);
     tear_down(&supervisor);
     if (code == ERR_CANCELLED)
-        code = ERR_NONE; /* asked to stop before everything ran */
+        code = ERR_NONE; /* stopped before everything ran */
     if (code)
         return code;
     log_event(LOG_INFO, "stopped, the data folder is at rest", "pid=%d", (int)getpid());

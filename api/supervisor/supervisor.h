@@ -5,15 +5,15 @@
  * The data folder D:
  *   pg/           the private cluster                         PostgreSQL's user, 0700
  *   objects/      uploaded bytes                              the server's user, 0700
- *   tls/          see tls_files.h                             ours, 0755
- *   admin.token   operator's token of tenant default          SUDO_UID's or ours, 0600
+ *   tls/          see tls_files.h                             the supervisor's user, 0755
+ *   admin.token   operator's token of tenant default          SUDO_UID's or the supervisor's, 0600
  *   run/          the database's socket, if D's path is short enough and reachable
- *   postgres.log  what PostgreSQL reports; begun anew at 16 MiB, the last of it is postgres.log.old
- *   lock          held by the supervisor and the server; names the supervisor's pid
+ *   postgres.log  PostgreSQL's messages; restarted at 16 MiB, the last part is in postgres.log.old
+ *   lock          held by the supervisor and the server; contains the supervisor's pid
  *
- * One thread. What must happen as another user or with a library that makes threads happens in a
- * child: this executable again, with a subcommand that ends in "-child" and settings in the
- * environment. A child dies with the supervisor.
+ * One thread. What must run as another user or with a library that creates threads runs in a child:
+ * this executable again, with a subcommand that ends in "-child" and settings in the environment. A
+ * child dies with the supervisor.
  */
 #ifndef API_SUPERVISOR_SUPERVISOR_H
 #define API_SUPERVISOR_SUPERVISOR_H
@@ -26,8 +26,8 @@ struct settings;
 enum err_code supervisor_run(struct settings *settings, struct err *err) MUST_USE;
 
 /*
- * The children's main functions, called by main with what follows the subcommand:
- *   serve-child SOCKET_DIR READY_FD FD,FD,…      ("" and -1 where there is none)
+ * The children's main functions, called by main with the arguments after the subcommand:
+ *   serve-child SOCKET_DIR READY_FD FD,FD,…      ("" and -1 if there is none)
  *   migrate-child SOCKET_DIR                     (known token on stdin; token and code to stdout)
  */
 enum err_code supervisor_serve_child(const struct settings *settings, int argument_count,

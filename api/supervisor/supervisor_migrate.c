@@ -27,7 +27,7 @@ static void read_admin_token(struct supervisor *supervisor)
                  SPAN_PRINT(token));
 }
 
-/* Whoever typed sudo shall be able to read it. */
+/* Makes it readable for the user who typed sudo. */
 static enum err_code give_to_sudo_user(int fd, struct err *err)
 {
     const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
@@ -56,8 +56,7 @@ static enum err_code write_admin_token(const struct supervisor *supervisor, stru
     return code;
 }
 
-/* The database may keep the child waiting for long: a signal to stop ends it, and nothing is lost.
- */
+/* The database may delay the child for long: a signal to stop ends it, and nothing is lost. */
 static void wait_for_child(pid_t pid, int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
@@ -69,7 +68,7 @@ static void wait_for_child(pid_t pid, int fd)
     }
 }
 
-/* Two lines: the token that D/admin.token shall hold, and the one-time sign-in code. */
+/* Reads two lines: the token for D/admin.token, and the one-time sign-in code. */
 static enum err_code take_bootstrap(struct supervisor *supervisor, pid_t pid, int fd,
                                     struct err *err)
 {

@@ -77,7 +77,7 @@ enum err_code supervisor_open_listeners(struct supervisor *supervisor, struct er
     return ERR_NONE;
 }
 
-/* With an operator's certificate nobody meets the local CA's. */
+/* With an operator's certificate no client sees the local CA's. */
 static void warn_of_change(const struct supervisor *supervisor, enum tls_files_change change,
                            const char *folder)
 {

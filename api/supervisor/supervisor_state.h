@@ -1,5 +1,5 @@
 /*
- * supervisor_state: what the parts of the supervisor share; see supervisor.h.
+ * supervisor_state: the state that the supervisor's files share; see supervisor.h.
  *
  * For supervisor.c, supervisor_network.c and supervisor_migrate.c only. One thread.
  */
@@ -24,7 +24,7 @@ struct settings;
 
 struct supervisor {
     struct settings *settings;
-    char *custom_cert; /* what --tls-cert and --tls-key said; settings name our copies */
+    char *custom_cert; /* the values of --tls-cert and --tls-key; settings name our copies */
     char *custom_key;
     struct data_folder folder;
     struct postgres postgres;
@@ -33,12 +33,12 @@ struct supervisor {
     int listener_count;
     char hosts[TLS_MAX_NAMES][LISTENER_HOST_BYTES]; /* names for the certificate */
     size_t host_count;
-    char **environment; /* of children */
+    char **environment; /* for children */
     char admin_token[DIGEST_TOKEN_BYTES];
     char login_code[DIGEST_SECRET_BYTES];
     pid_t server_pid; /* 0: not running */
     int64_t server_start_ns;
-    int64_t restart_at_ns; /* of the server, when it is not running */
+    int64_t restart_at_ns; /* for the server, if it is not running */
     int64_t restart_ms;    /* the next pause */
     int64_t next_certificate_check_ns;
 };
@@ -46,15 +46,16 @@ struct supervisor {
 /* Binds all --listen, completes public_url, and collects the names that certificates need. */
 enum err_code supervisor_open_listeners(struct supervisor *supervisor, struct err *err) MUST_USE;
 
-/* Makes, renews or copies certificates; *ret_is_new: the server has to read its own again. */
+/* Creates, renews or copies certificates; *ret_is_new: the server has to load its own again. */
 enum err_code supervisor_refresh_certificates(struct supervisor *supervisor, bool *ret_is_new,
                                               struct err *err) MUST_USE;
 
-/* Makes the access log's file for the server's user, who may create nothing where logs lie. */
+/* Creates the access log's file for the server's user, who may not create files in the folder of
+ * logs. */
 enum err_code supervisor_prepare_access_log(const struct supervisor *supervisor,
                                             struct err *err) MUST_USE;
 
-/* Runs migrate-child; takes the admin's token and the sign-in code from it, writes D/admin.token.
+/* Runs migrate-child; reads the admin's token and the sign-in code from it, writes D/admin.token.
  */
 enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err) MUST_USE;
 
@@ -62,7 +63,8 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
 enum err_code supervisor_start_self(const struct supervisor *supervisor,
                                     const struct child_process_options *base, pid_t *ret_pid,
                                     struct err *err) MUST_USE;
-/* Appends the descriptor that is a child's way to D, where it needs one; returns the new count. */
+/* Appends the descriptor through which a child reaches D, if it needs one; returns the new count.
+ */
 int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int count);
 
 #endif

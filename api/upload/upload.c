@@ -18,7 +18,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A part's object: "part/<upload>.<number>.<random>"; a part that is put again is a new object. */
+/* The key of a part's object: "part/<upload>.<number>.<random>"; a part that is put again is a new
+ * object. */
 enum { PART_KEY_BYTES = 96 };
 
 static int64_t part_size(const struct upload *upload, int64_t part)
@@ -27,10 +28,8 @@ static int64_t part_size(const struct upload *upload, int64_t part)
     return is_last ? upload->size_bytes - part * upload->part_bytes : upload->part_bytes;
 }
 
-/*
- * When an upload ends that nobody goes on with. An announcement reserves quota, which all anonymous
- * people share: there it must not last long without bytes that follow.
- */
+/* When an abandoned upload expires. An announcement reserves quota, which all anonymous clients
+ * share, so theirs expire sooner. */
 static int64_t next_expiry_ms(const struct settings *settings, int64_t tenant_id)
 {
     int64_t lifetime_s = tenant_id == TENANT_ANONYMOUS
@@ -160,7 +159,7 @@ static enum err_code find_upload(struct request *request, struct span id, struct
     return ERR_NONE;
 }
 
-/* The upload's id and token are random, or those of the request's key. */
+/* The upload's id and token are random, or derived from the request's idempotency key. */
 static enum err_code make_upload(struct request *request, struct upload *upload, struct span sha256,
                                  struct idempotency *idempotency, struct err *err)
 {
@@ -218,7 +217,7 @@ static enum err_code begin_upload(struct request *request, struct response *resp
     return ERR_NONE;
 }
 
-/* Its tenant's members may go on with it, and whoever holds its token. */
+/* The members of its tenant may continue it, and the holder of its token. */
 static enum err_code check_rights(struct request *request, const struct upload *upload,
                                   struct err *err)
 {
@@ -285,7 +284,7 @@ static enum err_code insert_part(struct request *request, const struct upload *u
     return pg_commit(connection, err);
 }
 
-/* What cannot be deleted now is swept later. */
+/* An object that cannot be deleted now is swept later. */
 static void discard(struct object_store *objects, const char *key)
 {
     struct err ignored;
@@ -293,8 +292,8 @@ static void discard(struct object_store *objects, const char *key)
         return;
 }
 
-/* An object that no row names is counted by nobody: it goes at once, unless the row may be there in
- * spite of the error. */
+/* An object without a row is not charged to anyone, so it is deleted at once, unless the row may
+ * exist in spite of the error. */
 static enum err_code store_part_row(struct request *request, const struct upload *upload,
                                     int64_t part, const char *key, struct err *err)
 {
@@ -430,8 +429,8 @@ static const struct route routes[] = {
      delete_upload},
     {HTTP_PUT, "/api/v1/uploads/{id}/parts/{n}", ACCESS_ANONYMOUS, SCOPE_SHARE,
      ROUTE_LIMIT_404 | ROUTE_STORES, UPLOAD_PART_BYTES, put_part},
-    /* The same for debug files, by those who may send no shares; api/debuginfo/routes.h completes
-       them. */
+    /* The same for debug files, for tokens that may not create shares; api/debuginfo/routes.h
+     * completes them. */
     {HTTP_POST, UPLOAD_DEBUGINFO_PATH, ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES, 16384,
      begin_upload},
     {HTTP_GET, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_upload},

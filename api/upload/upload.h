@@ -1,12 +1,12 @@
 /*
- * upload: large files in parts: begin, put parts in any order, look what is there, complete.
+ * upload: large files in parts: begin, put parts in any order, query the state, complete.
  *
- * POST /api/v1/uploads gives an id, a token for those without an account, and the part size
- * (UPLOAD_PART_BYTES). Each part is durable when its PUT is answered, and putting it again replaces
- * it, so that a broken upload goes on where it stopped, for settings->upload_lifetime_s after the
- * last part (anonymous_upload_lifetime_s without an account). api/share/share_upload.h completes
- * uploads of profiles. Debug files come the same way, below UPLOAD_DEBUGINFO_PATH, with the scope
- * debuginfo; api/debuginfo/routes.h completes them. Threads: any.
+ * POST /api/v1/uploads returns an id, a token for clients without an account, and the part size
+ * (UPLOAD_PART_BYTES). Each part is durable when its PUT is acknowledged, and putting it again
+ * replaces it, so that an interrupted upload can continue, for settings->upload_lifetime_s after
+ * the last part (anonymous_upload_lifetime_s without an account). api/share/share_upload.h
+ * completes uploads of profiles. Debug files are sent in the same way, below UPLOAD_DEBUGINFO_PATH,
+ * with the scope debuginfo; api/debuginfo/routes.h completes them. Threads: any.
  */
 #ifndef API_UPLOAD_UPLOAD_H
 #define API_UPLOAD_UPLOAD_H

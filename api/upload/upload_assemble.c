@@ -68,8 +68,8 @@ static enum err_code read_all_parts(struct request *request, const struct upload
                    missing_count > SHOWN ? ", …" : "");
 }
 
-/* The claim ends by itself, in case this process dies while it holds it; should two ever hold it,
- * the transaction that names the share lets only one through. */
+/* The claim expires by itself if the process dies; if two requests ever hold it, the transaction
+ * that names the share lets only one of them commit. */
 static enum err_code set_claim(struct request *request, const struct upload *upload, bool is_claim,
                                struct err *err)
 {
@@ -121,14 +121,15 @@ static enum err_code copy_part(struct request *request, const struct integrity_o
     return code ? code : integrity_stream_finish(check, err);
 }
 
-/* Is it the stored part that cannot be used, and not the object that is written? */
+/* Whether the stored part is unusable, and not the object that is being written. */
 static bool is_of_part(const struct err *err)
 {
     return err->code == ERR_CORRUPT || err->code == ERR_LOST ||
            (err->code == ERR_IO && err->is_unreadable);
 }
 
-/* Could not be read, but can be now? Then the disk failed for a moment, and the part stays. */
+/* Whether a part that could not be read is readable now: then the disk failed for a moment, and the
+ * part stays. */
 static bool is_readable_now(struct request *request, const struct integrity_object *object,
                             struct err *err)
 {
@@ -140,11 +141,9 @@ static bool is_readable_now(struct request *request, const struct integrity_obje
     return true;
 }
 
-/*
- * Deletes the row of a part that cannot be used, so that the part counts as missing and the client
- * sends it again. With the row goes the problem that integrity_report listed for operators, since
- * the upload is no longer damaged. The role of background jobs may change both tables.
- */
+/* Deletes the row of an unusable part, so that the part counts as missing and the client sends it
+ * again. The problem that integrity_report listed for operators is deleted with the row, since the
+ * upload is no longer damaged. The role of background jobs may change both tables. */
 static enum err_code drop_part(struct request *request, const struct integrity_object *object,
                                struct err *err)
 {
@@ -166,8 +165,8 @@ static enum err_code drop_part(struct request *request, const struct integrity_o
                                   PG_TEXT(object->key));
 }
 
-/* Copies all parts. Those behind a dropped one are read, too, so that one answer names all that
- * have to be sent again. */
+/* Copies all parts. Parts after a dropped one are read, too, so that one response names all parts
+ * that have to be sent again. */
 static enum err_code copy_parts(struct request *request, const struct upload *upload,
                                 struct upload_parts *parts, struct object_writer *writer,
                                 struct digest_stream *digest, struct err *err)
@@ -229,15 +228,15 @@ void upload_unclaim(struct request *request, const struct upload *upload)
 {
     struct err ignored;
     if (set_claim(request, upload, false, &ignored))
-        return; /* the claim ends by itself */
+        return; /* the claim expires by itself */
 }
 
 enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
                           uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
 {
     struct upload_parts parts;
-    /* Without a claim first: whoever asks too early keeps nobody from putting parts, nor from being
-     * told which are missing. */
+    /* First without a claim: a request that comes too early neither blocks the upload of parts nor
+     * the report of missing parts. */
     enum err_code code = read_all_parts(request, upload, &parts, err);
     if (code)
         return code;

@@ -1,5 +1,5 @@
 /*
- * upload_assemble: the parts of an upload, and how they become one object.
+ * upload_assemble: the parts of an upload, and joining them into one object.
  */
 #ifndef API_UPLOAD_UPLOAD_ASSEMBLE_H
 #define API_UPLOAD_UPLOAD_ASSEMBLE_H
@@ -18,17 +18,18 @@ struct upload {
     int64_t part_bytes;
     int64_t part_count;
     const char *filename;
-    struct span sha256;   /* empty when the client did not say */
+    struct span sha256;   /* empty if the client sent none */
     const char *share_id; /* "" until it is complete */
     int64_t expires_ms;   /* since 1970 */
 };
 
-/* objects[n] is part n, its key is NULL while it is missing; part_count entries. */
+/* objects[n] is part n, its key is NULL if it is missing; part_count entries. */
 struct upload_parts {
     struct integrity_object *objects;
 };
 
-/* The upload of an id that the request's principal may go on with. Handles: ERR_NOT_FOUND. */
+/* Finds the upload with that id, if the request's principal may continue it. Handles:
+ * ERR_NOT_FOUND. */
 enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
                                struct err *err) MUST_USE;
 
@@ -37,18 +38,18 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
 
 /*
  * Claims the upload, streams its parts into the object of that key (1 MiB of memory at a time) and
- * checks the SHA-256 if the client gave one. The claim lasts for two minutes, in which the caller
- * deletes the upload's row or gives the claim back (upload_unclaim). After a failure neither claim
- * nor object is left, and the parts are as they were, except for stored parts that are damaged,
- * lost or unreadable: they are logged, counted and dropped, so that they are missing from then on
- * and the client sends them again. Handles: ERR_CONFLICT (parts are missing or were dropped, or
- * another request completes it), ERR_INVALID (SHA-256 differs).
+ * checks the SHA-256 if the client sent one. The claim lasts for two minutes, in which the caller
+ * deletes the upload's row or releases the claim (upload_unclaim). After a failure neither claim
+ * nor object is left, and the parts are unchanged, except for stored parts that are damaged, lost
+ * or unreadable: they are logged, counted and dropped, so that they are missing from then on and
+ * the client sends them again. Handles: ERR_CONFLICT (parts are missing or were dropped, or another
+ * request completes it), ERR_INVALID (the SHA-256 differs).
  */
 enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
                           uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
 
-/* Opens the object that upload_join has just made. One that is not there is ERR_BUSY: the client
- * has nothing to do with it, and its parts are still stored. Handles: as object_open. */
+/* Opens the object that upload_join has just created. If it does not exist, that is ERR_BUSY: it is
+ * not the client's fault, and the parts are still stored. Handles: as object_open. */
 enum err_code upload_open_joined(struct request *request, const char *key, int *ret_fd,
                                  uint64_t *ret_size, struct err *err) MUST_USE;
 void upload_unclaim(struct request *request, const struct upload *upload);
