@@ -85,7 +85,7 @@ static bool is_full(const struct disk *disk, uint64_t free_bytes, uint64_t reser
 }
 
 /* If the file system cannot allocate without writing, nothing is held. */
-static void hold(struct disk *disk, uint64_t reserve_bytes)
+static void hold_reserve(struct disk *disk, uint64_t reserve_bytes)
 {
     const uint64_t share = reserve_bytes / HELD_SHARE;
     const uint64_t bytes = share < HELD_MOST ? share : HELD_MOST;
@@ -99,20 +99,20 @@ static void hold(struct disk *disk, uint64_t reserve_bytes)
         os_unlinkat(AT_FDCWD, disk->held_path);
 }
 
-static void give_up_held(struct disk *disk)
+static void release_reserve(struct disk *disk)
 {
     os_unlinkat(AT_FDCWD, disk->held_path);
     atomic_store(&disk->held_bytes, 0);
 }
 
 /* Holds the file only while there is plenty of room, so holding it never makes the disk full. */
-static void hold_or_give_up(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
+static void hold_or_release_reserve(struct disk *disk, uint64_t free_bytes, uint64_t reserve_bytes)
 {
     const bool is_held = atomic_load(&disk->held_bytes) > 0;
     if (is_held && free_bytes < reserve_bytes / GIVE_UP_SHARE)
-        give_up_held(disk);
+        release_reserve(disk);
     else if (!is_held && free_bytes > 2 * reserve_bytes)
-        hold(disk, reserve_bytes);
+        hold_reserve(disk, reserve_bytes);
 }
 
 /* The size of the file that an earlier server left behind. A server that was killed while it
@@ -149,7 +149,7 @@ static enum disk_state find_state(struct disk *disk)
     const bool full = is_full(disk, free_bytes, reserve_bytes);
     atomic_store(&disk->free_bytes, free_bytes);
     atomic_store(&disk->reserve_bytes, reserve_bytes);
-    hold_or_give_up(disk, free_bytes, reserve_bytes);
+    hold_or_release_reserve(disk, free_bytes, reserve_bytes);
     if (can_write(disk))
         return full ? DISK_FULL : DISK_USABLE;
     return errno == ENOSPC || errno == EDQUOT ? DISK_FULL : DISK_UNWRITABLE;
@@ -171,7 +171,7 @@ static void log_change(const struct disk *disk, enum disk_state state, int error
                   "err=%s", strerrordesc_np(error));
 }
 
-static void look(struct disk *disk)
+static void check_now(struct disk *disk)
 {
     const enum disk_state state = find_state(disk);
     const int error = errno;
@@ -180,7 +180,7 @@ static void look(struct disk *disk)
     atomic_store(&disk->looked_ns, clock_monotonic_ns());
 }
 
-static bool wait_for_look(struct disk *disk)
+static bool wait_for_check(struct disk *disk)
 {
     const int64_t until_ns = clock_monotonic_ns() + LOOK_MS * CLOCK_NS_PER_MS;
     const struct timespec until = {.tv_sec = until_ns / CLOCK_NS_PER_S,
@@ -197,8 +197,8 @@ static bool wait_for_look(struct disk *disk)
 static void *disk_main(void *context)
 {
     struct disk *disk = context;
-    while (wait_for_look(disk))
-        look(disk);
+    while (wait_for_check(disk))
+        check_now(disk);
     return NULL;
 }
 
@@ -217,7 +217,7 @@ enum err_code disk_create(const char *folder, uint64_t min_free_bytes, struct di
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&disk->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    look(disk);
+    check_now(disk);
     if (pthread_create(&disk->thread, NULL, disk_main, disk) != 0) {
         mem_free(disk->held_path);
         mem_free(disk->folder);
@@ -244,7 +244,7 @@ void disk_destroy(struct disk *disk)
     mem_free(disk);
 }
 
-static enum err_code refuse(struct err *err, const char *what)
+static enum err_code refuse_storing(struct err *err, const char *what)
 {
     err_set(err, ERR_BUSY, "%s; nothing can be stored now, try again later", what);
     err->retry_after_s = RETRY_S;
@@ -255,16 +255,16 @@ enum err_code disk_check(const struct disk *disk, struct err *err)
 {
     const int64_t age_ns = clock_monotonic_ns() - atomic_load(&disk->looked_ns);
     if (age_ns > (int64_t)STALE_MS * CLOCK_NS_PER_MS)
-        return refuse(err, "the server's disk does not respond");
+        return refuse_storing(err, "the server's disk does not respond");
     switch (atomic_load(&disk->state)) {
     case DISK_USABLE:
         return ERR_NONE;
     case DISK_FULL:
-        return refuse(err, "the server's disk is full");
+        return refuse_storing(err, "the server's disk is full");
     case DISK_UNWRITABLE:
         break;
     }
-    return refuse(err, "the server's disk cannot be written");
+    return refuse_storing(err, "the server's disk cannot be written");
 }
 
 uint64_t disk_free_bytes(const struct disk *disk)

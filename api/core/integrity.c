@@ -251,8 +251,8 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
 
 /* ---- digests ---- */
 
-static enum err_code compare(struct server *server, const struct integrity_object *object,
-                             const uint8_t sha256[DIGEST_BYTES], struct err *err)
+static enum err_code compare_digest(struct server *server, const struct integrity_object *object,
+                                    const uint8_t sha256[DIGEST_BYTES], struct err *err)
 {
     if (object->sha256.size == 0 || digest_equal(object->sha256, span_of(sha256, DIGEST_BYTES)))
         return ERR_NONE;
@@ -311,7 +311,7 @@ enum err_code integrity_verify(struct server *server, const struct integrity_obj
     enum err_code code = hash_file(object->key, fd, object->bytes, NULL, NULL, sha256, err);
     if (code == ERR_CORRUPT)
         integrity_report(server, object, err);
-    return code ? code : compare(server, object, sha256, err);
+    return code ? code : compare_digest(server, object, sha256, err);
 }
 
 enum err_code integrity_verify_bytes(struct server *server, const struct integrity_object *object,
@@ -321,7 +321,7 @@ enum err_code integrity_verify_bytes(struct server *server, const struct integri
     if (object->sha256.size == 0)
         return ERR_NONE;
     digest_sha256(bytes, sha256);
-    return compare(server, object, sha256, err);
+    return compare_digest(server, object, sha256, err);
 }
 
 /* ---- verified once ---- */
@@ -421,5 +421,5 @@ enum err_code integrity_stream_finish(struct integrity_stream *stream, struct er
 {
     uint8_t sha256[DIGEST_BYTES];
     digest_stream_finish(stream->digest, sha256);
-    return compare(stream->server, &stream->object, sha256, err);
+    return compare_digest(stream->server, &stream->object, sha256, err);
 }

@@ -73,7 +73,7 @@ static bool has_room(const struct memory_gate *gate, uint64_t bytes)
 }
 
 /* Called with the lock held. */
-static bool wait_for_turn(struct memory_gate *gate, uint64_t bytes)
+static bool wait_for_room(struct memory_gate *gate, uint64_t bytes)
 {
     struct waiter self = {0};
     struct waiter **place = &gate->first;
@@ -110,7 +110,7 @@ enum err_code memory_gate_enter(struct memory_gate *gate, uint64_t bytes, const 
     pthread_mutex_lock(&gate->mutex);
     bool is_in = !gate->first && has_room(gate, bytes);
     if (!is_in && gate->waiting_count < MEMORY_GATE_WAITERS)
-        is_in = wait_for_turn(gate, bytes);
+        is_in = wait_for_room(gate, bytes);
     if (is_in)
         gate->used_bytes += bytes;
     pthread_mutex_unlock(&gate->mutex);
@@ -133,7 +133,7 @@ void memory_gate_leave(struct memory_gate *gate, uint64_t bytes)
     pthread_mutex_unlock(&gate->mutex);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_bytes(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -148,18 +148,19 @@ struct attempt {
 /* The limits for a number of expanded bytes, never beyond those of the server and what the budget
  * can hold. Uncompressed input needs no memory of its own: it is in memory already. A JSON tree
  * takes about twelve times its text, and is freed before the profile is full. */
-static struct attempt plan(const struct memory_gate *gate, const struct profile_limits *most,
-                           bool is_compressed, uint64_t raw_bytes)
+static struct attempt plan_attempt(const struct memory_gate *gate,
+                                   const struct profile_limits *most, bool is_compressed,
+                                   uint64_t raw_bytes)
 {
     uint64_t budget = gate->max_bytes;
-    uint64_t raw_most = least(most->raw_bytes, is_compressed ? budget / 2 : UINT64_MAX);
-    uint64_t raw = least(raw_bytes, raw_most);
-    uint64_t memory_most = least(most->memory_bytes, budget - (is_compressed ? raw_most : 0));
-    uint64_t memory = least(raw_bytes * MEMORY_GATE_MEMORY_FACTOR, memory_most);
+    uint64_t raw_most = min_bytes(most->raw_bytes, is_compressed ? budget / 2 : UINT64_MAX);
+    uint64_t raw = min_bytes(raw_bytes, raw_most);
+    uint64_t memory_most = min_bytes(most->memory_bytes, budget - (is_compressed ? raw_most : 0));
+    uint64_t memory = min_bytes(raw_bytes * MEMORY_GATE_MEMORY_FACTOR, memory_most);
     struct attempt attempt = {.limits = *most, .place = memory + (is_compressed ? raw : 0)};
     attempt.limits.raw_bytes = (size_t)raw;
     attempt.limits.memory_bytes = memory;
-    attempt.limits.json_bytes = (size_t)least(most->json_bytes, memory / 12);
+    attempt.limits.json_bytes = (size_t)min_bytes(most->json_bytes, memory / 12);
     attempt.is_last = raw == raw_most && memory == memory_most;
     return attempt;
 }
@@ -168,7 +169,7 @@ static struct attempt plan(const struct memory_gate *gate, const struct profile_
 static void shrink_place(struct memory_gate *gate, uint64_t place, const struct profile *profile,
                          struct memory_gate_slot *ret_place)
 {
-    uint64_t kept = least(place, arena_bytes(profile->arena));
+    uint64_t kept = min_bytes(place, arena_bytes(profile->arena));
     memory_gate_leave(gate, place - kept);
     ret_place->held_bytes = kept;
 }
@@ -184,7 +185,7 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
     uint64_t least_raw = is_compressed ? (uint64_t)bytes.size * 3 : bytes.size;
     uint64_t raw = MEMORY_GATE_LIGHT_BYTES;
     for (;; raw *= MEMORY_GATE_MEMORY_FACTOR) {
-        struct attempt attempt = plan(gate, &most, is_compressed, raw);
+        struct attempt attempt = plan_attempt(gate, &most, is_compressed, raw);
         if (raw < least_raw && !attempt.is_last)
             continue;
         uint64_t place = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;

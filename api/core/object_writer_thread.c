@@ -2,7 +2,7 @@
 
 #include "lib/io/object.h"
 
-static void run(struct worker_job *job)
+static void write_object(struct worker_job *job)
 {
     struct object_writer_thread *task = (struct object_writer_thread *)job;
     task->code = object_put(task->objects, task->key, task->bytes, &task->err);
@@ -15,11 +15,11 @@ void object_writer_thread_start(struct object_writer_thread *task, struct worker
 {
     /* The request already counts these bytes. */
     *task = (struct object_writer_thread){
-        .job = {.run = run, .bytes = 0}, .objects = objects, .key = key, .bytes = bytes};
+        .job = {.run = write_object, .bytes = 0}, .objects = objects, .key = key, .bytes = bytes};
     sem_init(&task->is_done, 0, 0);
     struct err busy;
     if (worker_submit(pool, &task->job, &busy))
-        run(&task->job);
+        write_object(&task->job);
 }
 
 enum err_code object_writer_thread_finish(struct object_writer_thread *task, struct err *err)

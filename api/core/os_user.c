@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void fill(const struct passwd *entry, struct os_user *account)
+static void fill_user(const struct passwd *entry, struct os_user *account)
 {
     account->uid = entry->pw_uid;
     account->gid = entry->pw_gid;
@@ -27,7 +27,7 @@ enum err_code os_user_find(const char *name, struct os_user *ret_account, struct
                        name, name);
     if (entry.pw_uid == 0)
         return err_set(err, ERR_NOT_FOUND, "the user \"%s\" is root by another name", name);
-    fill(&entry, ret_account);
+    fill_user(&entry, ret_account);
     return ERR_NONE;
 }
 
@@ -40,7 +40,7 @@ enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err 
         return err_set(err, ERR_NOT_FOUND,
                        "the user id %u has no name; PostgreSQL wants to know users by name",
                        (unsigned)uid);
-    fill(&entry, ret_account);
+    fill_user(&entry, ret_account);
     return ERR_NONE;
 }
 

@@ -191,7 +191,7 @@ static bool take_what_is_free(const struct query_memory_slot *place, size_t need
 
 /* ---- called by the store ---- */
 
-static size_t grow(void *context, size_t bytes)
+static size_t grow_slot(void *context, size_t bytes)
 {
     struct query_memory_slot *place = context;
     struct query_memory *memory = place->memory;
@@ -209,7 +209,7 @@ static size_t grow(void *context, size_t bytes)
     return (size_t)held_bytes;
 }
 
-static enum err_code refuse_for_good(const struct query_memory *memory, struct err *err)
+static enum err_code refuse_too_large(const struct query_memory *memory, struct err *err)
 {
     return err_set(err, ERR_LIMIT,
                    "this question needs more memory than this server has for questions (%" PRIu64
@@ -217,12 +217,12 @@ static enum err_code refuse_for_good(const struct query_memory *memory, struct e
                    memory->max_bytes / MIB);
 }
 
-static enum err_code wait_whole(void *context, size_t needed, size_t most, struct err *err)
+static enum err_code wait_for_whole(void *context, size_t needed, size_t most, struct err *err)
 {
     struct query_memory_slot *place = context;
     struct query_memory *memory = place->memory;
     if (needed > memory->max_bytes)
-        return refuse_for_good(memory, err);
+        return refuse_too_large(memory, err);
     uint64_t wanted = 2 * (uint64_t)needed < most ? 2 * (uint64_t)needed : most;
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
     pthread_mutex_lock(&memory->mutex);
@@ -239,7 +239,7 @@ static enum err_code wait_whole(void *context, size_t needed, size_t most, struc
     if (is_in)
         return ERR_NONE;
     if (is_too_much)
-        return refuse_for_good(memory, err);
+        return refuse_too_large(memory, err);
     if (wait_limit_is_cancelled(&place->wait_limit))
         return err_set(err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     err_set(err, ERR_BUSY,
@@ -259,7 +259,8 @@ void query_memory_enter(struct query_memory *memory, struct arena *arena,
     place->beside = *places;
     place->tenant_id = query->tenant_id;
     place->wait_limit = query->wait_limit;
-    place->calls = (struct store_memory){.grow = grow, .wait = wait_whole, .context = place};
+    place->calls =
+        (struct store_memory){.grow = grow_slot, .wait = wait_for_whole, .context = place};
     query->memory = &place->calls;
     *places = place;
 }

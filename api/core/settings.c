@@ -674,7 +674,7 @@ void settings_free_environment(char **environment)
     mem_free(environment);
 }
 
-bool settings_asks_debuginfod(const struct settings *settings)
+bool settings_uses_debuginfod(const struct settings *settings)
 {
     return strcmp(settings->debuginfod_urls, "off") != 0 && settings->debuginfod_urls[0];
 }

@@ -120,7 +120,7 @@ static inline int64_t settings_anonymous_upload_lifetime_s(const struct settings
 }
 
 /* Whether the server contacts debuginfod servers at all. */
-bool settings_asks_debuginfod(const struct settings *settings);
+bool settings_uses_debuginfod(const struct settings *settings);
 
 /* All settings as NAME=value texts for the environment of a child process, so that it need not read
  * file or flags again; a NULL-terminated array, freed with settings_free_environment. Variables of

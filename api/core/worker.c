@@ -96,7 +96,7 @@ void worker_pool_destroy(struct worker_pool *pool)
     mem_free(pool);
 }
 
-static void append(struct worker_pool *pool, struct worker_job *job)
+static void append_job(struct worker_pool *pool, struct worker_job *job)
 {
     job->next = NULL;
     *pool->tail = job;
@@ -114,7 +114,7 @@ enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job, st
                    (pool->bytes > 0 && job->bytes > pool->max_bytes - pool->bytes) ||
                    pool->bytes > pool->max_bytes;
     if (!is_full)
-        append(pool, job);
+        append_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
     if (!is_full)
         return ERR_NONE;
@@ -126,7 +126,7 @@ enum err_code worker_submit(struct worker_pool *pool, struct worker_job *job, st
 void worker_submit_admitted(struct worker_pool *pool, struct worker_job *job)
 {
     pthread_mutex_lock(&pool->lock);
-    append(pool, job);
+    append_job(pool, job);
     pthread_mutex_unlock(&pool->lock);
 }
 

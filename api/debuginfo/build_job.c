@@ -28,9 +28,9 @@ static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
 }
 
 /* Begins a transaction of the team that ends the job, unless another server has the job by now. */
-static enum err_code begin(struct server *server, const struct debuginfo_job *job,
-                           struct pg_connection **ret_connection, struct arena *arena,
-                           struct err *err)
+static enum err_code begin_job_end(struct server *server, const struct debuginfo_job *job,
+                                   struct pg_connection **ret_connection, struct arena *arena,
+                                   struct err *err)
 {
     enum err_code code = pg_take(server->database, ret_connection, err);
     if (code)
@@ -41,12 +41,12 @@ static enum err_code begin(struct server *server, const struct debuginfo_job *jo
     return debuginfo_lease_end(*ret_connection, job->tenant_id, &job->lease, arena, err);
 }
 
-static enum err_code store(struct server *server, const struct debuginfo_job *job,
-                           const struct debuginfo_table *table, bool *ret_is_stored,
-                           struct arena *arena, struct err *err)
+static enum err_code store_table(struct server *server, const struct debuginfo_job *job,
+                                 const struct debuginfo_table *table, bool *ret_is_stored,
+                                 struct arena *arena, struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = begin(server, job, &connection, arena, err);
+    enum err_code code = begin_job_end(server, job, &connection, arena, err);
     if (code)
         return code;
     code = pg_queue_values(connection, job->tenant_id,
@@ -88,17 +88,18 @@ struct publisher {
     bool is_first_names;
 };
 
-static enum err_code keep(void *context, const struct debuginfo_table *table, bool *ret_is_stored,
-                          struct err *err)
+static enum err_code keep_table(void *context, const struct debuginfo_table *table,
+                                bool *ret_is_stored, struct err *err)
 {
     const struct publisher *publisher = context;
     return publisher->is_first_names ? store_first_names(publisher->server, publisher->job, table,
                                                          ret_is_stored, publisher->arena, err)
-                                     : store(publisher->server, publisher->job, table,
-                                             ret_is_stored, publisher->arena, err);
+                                     : store_table(publisher->server, publisher->job, table,
+                                                   ret_is_stored, publisher->arena, err);
 }
 
-static enum err_code publish(void *context, const struct debuginfo_built *built, struct err *err)
+static enum err_code publish_table(void *context, const struct debuginfo_built *built,
+                                   struct err *err)
 {
     struct publisher *publisher = context;
     const struct debuginfo_job *job = publisher->job;
@@ -110,19 +111,20 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
                                     .bytes = built->bytes,
                                     .is_short_lived = built->is_first_names};
     publisher->is_first_names = built->is_first_names;
-    enum err_code code = debuginfo_table_publish(publisher->server, &table, keep, publisher, err);
+    enum err_code code =
+        debuginfo_table_publish(publisher->server, &table, keep_table, publisher, err);
     symbol_tables_forget(publisher->server, job->tenant_id);
     return code;
 }
 
-static enum err_code build(struct server *server, const struct debuginfo_job *job,
-                           const struct wait_limit *wait_limit, struct arena *arena,
-                           struct symbol_builder_report *ret_report, struct err *err)
+static enum err_code build_tables(struct server *server, const struct debuginfo_job *job,
+                                  const struct wait_limit *wait_limit, struct arena *arena,
+                                  struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input = -1;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
     /* No server is contacted here: that is done for the need (api/debuginfo/fetch_job.c). */
-    const struct debuginfo_reader reader = {.publish = publish, .context = &publisher};
+    const struct debuginfo_reader reader = {.publish = publish_table, .context = &publisher};
     enum err_code code = integrity_open_within(server, &job->object, wait_limit, &input, err);
     if (code)
         return code;
@@ -137,7 +139,7 @@ static enum err_code keep_executable(struct server *server, const struct debugin
                                      const char *reason, struct arena *arena, struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = begin(server, job, &connection, arena, err);
+    enum err_code code = begin_job_end(server, job, &connection, arena, err);
     if (code)
         return code;
     code = pg_queue_values(connection, job->tenant_id,
@@ -153,12 +155,13 @@ static enum err_code keep_executable(struct server *server, const struct debugin
 
 /* Keeps the reason and deletes the bytes, which are of no use. A file that was damaged or lost in
  * the store gets version 0, so that the same file is accepted when it is uploaded again. */
-static enum err_code fail(struct server *server, const struct debuginfo_job *job,
-                          const char *reason, bool is_damaged, struct arena *arena, struct err *err)
+static enum err_code fail_job(struct server *server, const struct debuginfo_job *job,
+                              const char *reason, bool is_damaged, struct arena *arena,
+                              struct err *err)
 {
     pg_auto connection = NULL;
     struct pg_result *rows;
-    enum err_code code = begin(server, job, &connection, arena, err);
+    enum err_code code = begin_job_end(server, job, &connection, arena, err);
     if (code)
         return code;
     code = pg_query_values(connection, job->tenant_id,
@@ -188,10 +191,10 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
     *ret_is_built = false;
     /* It was claimed too often without an end: each time the process died. */
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
-        return fail(server, job, "the server stopped each time while it built the symbol table",
-                    false, arena, err);
+        return fail_job(server, job, "the server stopped each time while it built the symbol table",
+                        false, arena, err);
     struct symbol_builder_report report = {0};
-    enum err_code code = build(server, job, wait_limit, arena, &report, err);
+    enum err_code code = build_tables(server, job, wait_limit, arena, &report, err);
     *ret_is_built = !code;
     if (!code || !is_of_the_file(job, code))
         return code;
@@ -204,5 +207,5 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
     if (job->is_executable && code != ERR_QUOTA && !is_damaged &&
         strcmp(report.id, job->build_id) == 0)
         return keep_executable(server, job, reason, arena, err);
-    return fail(server, job, reason, is_damaged, arena, err);
+    return fail_job(server, job, reason, is_damaged, arena, err);
 }

@@ -68,9 +68,10 @@ static enum err_code build_with_shared(int input, const struct wait_limit *wait_
     return ERR_NONE;
 }
 
-static enum err_code build(int input, bool is_first_names, const struct wait_limit *wait_limit,
-                           const struct debuginfo_reader *reader,
-                           struct symbol_builder_report *ret_report, struct err *err)
+static enum err_code build_without_shared(int input, bool is_first_names,
+                                          const struct wait_limit *wait_limit,
+                                          const struct debuginfo_reader *reader,
+                                          struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto output = -1;
     enum err_code code =
@@ -93,10 +94,10 @@ enum err_code debuginfo_builder_run(struct server *server, int input,
 {
     struct stat status;
     if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
-        !build(input, true, wait_limit, reader, ret_report, err))
+        !build_without_shared(input, true, wait_limit, reader, ret_report, err))
         metric_add(metrics_counter(server->metrics, "perfolio_symbol_first_names_total", "",
                                    "Symbol tables of names alone that were published while the "
                                    "whole ones were built."),
                    1);
-    return build(input, false, wait_limit, reader, ret_report, err);
+    return build_without_shared(input, false, wait_limit, reader, ret_report, err);
 }

@@ -37,7 +37,7 @@ struct debuginfo_jobs {
     atomic_bool should_stop;
 };
 
-static void report(const char *what, const struct err *err)
+static void log_failure(const char *what, const struct err *err)
 {
     char text[ERR_MESSAGE_BYTES + 16];
     log_event(LOG_ERROR, "background work failed", "job=\"%s\" code=%s error=%s", what,
@@ -63,8 +63,8 @@ static bool wait_for(struct debuginfo_jobs *jobs, int64_t duration_ms, bool ends
 
 /* ---- building ---- */
 
-static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
-                           struct debuginfo_job *ret_job, struct err *err)
+static enum err_code claim_job(struct debuginfo_jobs *jobs, struct arena *arena,
+                               struct debuginfo_job *ret_job, struct err *err)
 {
     struct pg_result *rows;
     pg_auto connection = NULL;
@@ -106,7 +106,8 @@ static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
 }
 
 /* For a retry later or, when this server stops, for another one at once. */
-static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *job, bool is_given_up)
+static void release_job(struct debuginfo_jobs *jobs, const struct debuginfo_job *job,
+                        bool is_given_up)
 {
     arena_auto arena = arena_create();
     struct err err;
@@ -123,7 +124,7 @@ static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *jo
                                arena, NULL, &err, PG_I64(job->lease.job_id),
                                PG_I64(job->lease.fence), PG_I64(pause_s), PG_BOOL(is_given_up));
     if (code)
-        report("putting back a symbol table", &err); /* the lease expires by itself */
+        log_failure("putting back a symbol table", &err); /* the lease expires by itself */
 }
 
 static void set_running(struct debuginfo_jobs *jobs, const struct debuginfo_job *job)
@@ -147,9 +148,9 @@ static bool run_one(struct debuginfo_jobs *jobs)
     struct err err;
     arena_auto arena = arena_create();
     const struct wait_limit wait_limit = {.is_cancelled = &jobs->should_stop};
-    enum err_code code = claim(jobs, arena, &job, &err);
+    enum err_code code = claim_job(jobs, arena, &job, &err);
     if (code)
-        report("claiming a symbol table", &err);
+        log_failure("claiming a symbol table", &err);
     if (code || !job.lease.job_id)
         return false;
     set_running(jobs, &job);
@@ -162,8 +163,8 @@ static bool run_one(struct debuginfo_jobs *jobs)
     if (code == ERR_CONFLICT || code == ERR_NONE)
         return true;
     if (code != ERR_CANCELLED)
-        report("building a symbol table", &err);
-    put_back(jobs, &job, code == ERR_CANCELLED);
+        log_failure("building a symbol table", &err);
+    release_job(jobs, &job, code == ERR_CANCELLED);
     return true;
 }
 
@@ -191,11 +192,11 @@ static void renew_if_due(struct debuginfo_jobs *jobs)
         jobs->renewed_ns = now_ns;
     pthread_mutex_unlock(&jobs->mutex);
     if (is_due && debuginfo_lease_renew(jobs->server, &lease, LEASE_S, &is_ours, &err))
-        report("renewing the lease of a symbol table", &err);
+        log_failure("renewing the lease of a symbol table", &err);
 }
 
 /* Deletes needs that are no longer requested, and old failures. */
-static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
+static enum err_code expire_needs(struct debuginfo_jobs *jobs, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -231,8 +232,8 @@ static void expire_if_due(struct debuginfo_jobs *jobs)
     if (jobs->expired_ns && now_ns - jobs->expired_ns < EXPIRE_S * CLOCK_NS_PER_S)
         return;
     jobs->expired_ns = now_ns;
-    if (expire(jobs, &err))
-        report("expiring symbol needs", &err);
+    if (expire_needs(jobs, &err))
+        log_failure("expiring symbol needs", &err);
 }
 
 static void *keeper_main(void *context)
@@ -243,7 +244,7 @@ static void *keeper_main(void *context)
         renew_if_due(jobs);
         expire_if_due(jobs);
         if (symbol_tables_write_needs(jobs->server, &err))
-            report("symbol needs", &err);
+            log_failure("symbol needs", &err);
     } while (wait_for(jobs, KEEPER_MS, false));
     return NULL;
 }
@@ -260,7 +261,7 @@ void debuginfo_jobs_wake(struct debuginfo_jobs *jobs)
     pthread_mutex_unlock(&jobs->mutex);
 }
 
-static void stop(struct debuginfo_jobs *jobs)
+static void stop_threads(struct debuginfo_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->mutex);
     jobs->should_stop = true;
@@ -268,7 +269,7 @@ static void stop(struct debuginfo_jobs *jobs)
     pthread_mutex_unlock(&jobs->mutex);
 }
 
-static void destroy(struct debuginfo_jobs *jobs)
+static void destroy_jobs(struct debuginfo_jobs *jobs)
 {
     pthread_cond_destroy(&jobs->wake);
     pthread_mutex_destroy(&jobs->mutex);
@@ -291,10 +292,10 @@ enum err_code debuginfo_jobs_start(struct server *server, struct debuginfo_jobs 
         *ret_jobs = jobs;
         return ERR_NONE;
     }
-    stop(jobs);
+    stop_threads(jobs);
     if (has_keeper)
         pthread_join(jobs->keeper, NULL);
-    destroy(jobs);
+    destroy_jobs(jobs);
     return err_set(err, ERR_INTERNAL, "cannot start the threads that build symbol tables");
 }
 
@@ -302,8 +303,8 @@ void debuginfo_jobs_stop(struct debuginfo_jobs *jobs)
 {
     if (!jobs)
         return;
-    stop(jobs);
+    stop_threads(jobs);
     pthread_join(jobs->builder, NULL);
     pthread_join(jobs->keeper, NULL);
-    destroy(jobs);
+    destroy_jobs(jobs);
 }

@@ -79,8 +79,8 @@ static void copy_file(struct span file, char ret_file[FILE_BYTES + 1])
 }
 
 /* Called with the lock held. */
-static void note(struct missing_symbols *needs, int64_t tenant_id, const char *id, struct span file,
-                 int64_t now_ns)
+static void note_binary(struct missing_symbols *needs, int64_t tenant_id, const char *id,
+                        struct span file, int64_t now_ns)
 {
     const uint64_t hash = hash_of(tenant_id, id);
     struct noted *slot = &needs->noted[hash % NOTED_SLOTS];
@@ -103,7 +103,7 @@ void symbol_tables_need(struct server *server, int64_t tenant_id,
     pthread_mutex_lock(&needs->mutex);
     for (uint32_t i = 0; i < count; i++)
         if (symbol_tables_id(binaries[i].build_id, id))
-            note(needs, tenant_id, id, binaries[i].file, now_ns);
+            note_binary(needs, tenant_id, id, binaries[i].file, now_ns);
     pthread_mutex_unlock(&needs->mutex);
 }
 

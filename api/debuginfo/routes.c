@@ -50,38 +50,39 @@ static const char list_select[] =
     "   GROUP BY build_id ORDER BY build_id LIMIT $3) AS f USING (build_id)"
     " ORDER BY build_id LIMIT $3";
 
-static void write_table(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_table(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_cell_text(answer, "source", rows, row, 4);
-    debuginfo_write_quality(answer, (uint32_t)pg_get_i64(rows, row, 1));
-    json_response_cell_i64(answer, "quality_rank", rows, row, 10);
-    json_response_cell_i64(answer, "functions", rows, row, 2);
-    json_response_cell_i64(answer, "bytes", rows, row, 3);
-    json_response_cell_text(answer, "file", rows, row, 5);
-    json_response_cell_text(answer, "problem", rows, row, 6);
-    json_response_cell_i64(answer, "broken_units", rows, row, 7);
-    json_response_cell_i64(answer, "builder_version", rows, row, 8);
-    json_response_cell_text(answer, "created_at", rows, row, 9);
-    json_response_bool(answer, "is_damaged", pg_get_bool(rows, row, 11));
+    json_response_cell_text(json, "source", rows, row, 4);
+    debuginfo_write_quality(json, (uint32_t)pg_get_i64(rows, row, 1));
+    json_response_cell_i64(json, "quality_rank", rows, row, 10);
+    json_response_cell_i64(json, "functions", rows, row, 2);
+    json_response_cell_i64(json, "bytes", rows, row, 3);
+    json_response_cell_text(json, "file", rows, row, 5);
+    json_response_cell_text(json, "problem", rows, row, 6);
+    json_response_cell_i64(json, "broken_units", rows, row, 7);
+    json_response_cell_i64(json, "builder_version", rows, row, 8);
+    json_response_cell_text(json, "created_at", rows, row, 9);
+    json_response_bool(json, "is_damaged", pg_get_bool(rows, row, 11));
 }
 
-static void write_binary(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_binary(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_text(answer, "build_id", rows, row, 0);
+    json_response_open(json, NULL, '{');
+    json_response_cell_text(json, "build_id", rows, row, 0);
     if (pg_is_null(rows, row, 12)) {
-        json_response_null(answer, "table");
+        json_response_null(json, "table");
     } else {
-        json_response_open(answer, "table", '{');
-        write_table(answer, rows, row);
-        json_response_close(answer, '}');
+        json_response_open(json, "table", '{');
+        write_table(json, rows, row);
+        json_response_close(json, '}');
     }
-    json_response_cell_i64(answer, "files", rows, row, 13);
-    json_response_cell_i64(answer, "file_bytes", rows, row, 14);
-    json_response_close(answer, '}');
+    json_response_cell_i64(json, "files", rows, row, 13);
+    json_response_cell_i64(json, "file_bytes", rows, row, 14);
+    json_response_close(json, '}');
 }
 
-static enum err_code list(struct request *request, struct response *response, struct err *err)
+static enum err_code list_binaries(struct request *request, struct response *response,
+                                   struct err *err)
 {
     static const char *const known[] = {"limit", "after", NULL};
     struct span after = SPAN_LITERAL("");
@@ -104,34 +105,34 @@ static enum err_code list(struct request *request, struct response *response, st
         return code;
     const int count = pg_row_count(rows);
     const bool has_more = count > limit;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "binaries", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "binaries", '[');
     for (int row = 0; row < count - has_more; row++)
-        write_binary(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_binary(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_text(&json, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
-static void write_files(struct json_response *answer, const struct pg_result *rows)
+static void write_files(struct json_response *json, const struct pg_result *rows)
 {
-    json_response_open(answer, "files", '[');
+    json_response_open(json, "files", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        json_response_open(answer, NULL, '{');
-        json_response_cell_text(answer, "kind", rows, row, 0);
-        json_response_cell_text(answer, "state", rows, row, 1);
-        json_response_cell_text(answer, "reason", rows, row, 2);
-        json_response_cell_i64(answer, "bytes", rows, row, 3);
-        json_response_cell_text(answer, "sha256", rows, row, 4);
-        json_response_cell_text(answer, "file", rows, row, 5);
-        json_response_cell_text(answer, "created_at", rows, row, 6);
-        json_response_bool(answer, "is_damaged", pg_get_bool(rows, row, 7));
-        json_response_close(answer, '}');
+        json_response_open(json, NULL, '{');
+        json_response_cell_text(json, "kind", rows, row, 0);
+        json_response_cell_text(json, "state", rows, row, 1);
+        json_response_cell_text(json, "reason", rows, row, 2);
+        json_response_cell_i64(json, "bytes", rows, row, 3);
+        json_response_cell_text(json, "sha256", rows, row, 4);
+        json_response_cell_text(json, "file", rows, row, 5);
+        json_response_cell_text(json, "created_at", rows, row, 6);
+        json_response_bool(json, "is_damaged", pg_get_bool(rows, row, 7));
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
+    json_response_close(json, ']');
 }
 
 static const char *state_name(enum symbol_tables_state state)
@@ -178,7 +179,8 @@ static enum err_code read_state(struct request *request, const char *id,
 }
 
 /* 200 for any build id: an unknown one only has a state. */
-static enum err_code show(struct request *request, struct response *response, struct err *err)
+static enum err_code show_binary(struct request *request, struct response *response,
+                                 struct err *err)
 {
     char id[SYMBOL_TABLES_ID_BYTES];
     struct pg_result *table, *files;
@@ -193,27 +195,27 @@ static enum err_code show(struct request *request, struct response *response, st
     if (code)
         return code;
     char retry[CLOCK_TEXT_BYTES];
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_text(&answer, "build_id", id);
-    json_response_text(&answer, "state", state_name(states->state));
-    json_response_text(&answer, "reason",
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_text(&json, "build_id", id);
+    json_response_text(&json, "state", state_name(states->state));
+    json_response_text(&json, "reason",
                        states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
-    json_response_text(&answer, "next_retry",
+    json_response_text(&json, "next_retry",
                        states->next_retry_ms
                            ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
                            : NULL);
     if (pg_row_count(table)) {
-        json_response_open(&answer, "table", '{');
-        write_table(&answer, table, 0);
-        json_response_close(&answer, '}');
+        json_response_open(&json, "table", '{');
+        write_table(&json, table, 0);
+        json_response_close(&json, '}');
     } else {
-        json_response_null(&answer, "table");
+        json_response_null(&json, "table");
     }
-    write_files(&answer, files);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    write_files(&json, files);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* ---- deleting ---- */
@@ -239,7 +241,8 @@ static enum err_code delete_rows(struct request *request, struct pg_connection *
     return quota_give_back(connection, tenant_id, pg_get_i64(rows, 0, 1), request->arena, err);
 }
 
-static enum err_code delete_all(struct request *request, struct response *response, struct err *err)
+static enum err_code delete_binary(struct request *request, struct response *response,
+                                   struct err *err)
 {
     char id[SYMBOL_TABLES_ID_BYTES];
     pg_auto connection = NULL;
@@ -318,8 +321,8 @@ static enum err_code check_response(struct request *request, struct response *re
     return ERR_NONE;
 }
 
-static enum err_code serve(struct request *request, const char *kind, struct response *response,
-                           struct err *err)
+static enum err_code serve_file(struct request *request, const char *kind,
+                                struct response *response, struct err *err)
 {
     char id[SYMBOL_TABLES_ID_BYTES];
     struct served file = {0};
@@ -345,27 +348,27 @@ static enum err_code serve(struct request *request, const char *kind, struct res
 static enum err_code serve_debuginfo(struct request *request, struct response *response,
                                      struct err *err)
 {
-    return serve(request, "debuginfo", response, err);
+    return serve_file(request, "debuginfo", response, err);
 }
 
 static enum err_code serve_executable(struct request *request, struct response *response,
                                       struct err *err)
 {
-    return serve(request, "executable", response, err);
+    return serve_file(request, "executable", response, err);
 }
 
 #define DEBUGINFO "/api/v1/debuginfo"
 
 static const struct route routes[] = {
-    {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list},
+    {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list_binaries},
     {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
      HTTP_MAX_BODY_BYTES, debuginfo_post_table},
     {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
      HTTP_MAX_BODY_BYTES, debuginfo_post_debuginfo},
     {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, ROUTE_STORES,
      HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
-    {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show},
-    {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_all},
+    {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_binary},
+    {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_binary},
     {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_debuginfo},
     {HTTP_GET, "/buildid/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_executable},
 };

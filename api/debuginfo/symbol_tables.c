@@ -50,7 +50,7 @@ struct opened {
 struct generation {
     int64_t tenant_id; /* 0: free */
     uint64_t number;
-    int64_t asked_ns; /* monotonic; 0: query again */
+    int64_t queried_ns; /* monotonic; 0: query again */
 };
 
 struct symbol_tables {
@@ -133,8 +133,8 @@ bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES])
 
 /* ---- generations ---- */
 
-static enum err_code ask_generation(struct server *server, int64_t tenant_id, uint64_t *ret_number,
-                                    struct err *err)
+static enum err_code query_generation(struct server *server, int64_t tenant_id,
+                                      uint64_t *ret_number, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -168,16 +168,16 @@ uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
     pthread_mutex_lock(&tables->mutex);
     if (slot->tenant_id == tenant_id)
         number = slot->number;
-    const bool is_fresh =
-        slot->tenant_id == tenant_id && slot->asked_ns && now_ns - slot->asked_ns < CLOCK_NS_PER_S;
+    const bool is_fresh = slot->tenant_id == tenant_id && slot->queried_ns &&
+                          now_ns - slot->queried_ns < CLOCK_NS_PER_S;
     if (!is_fresh && slot->tenant_id == tenant_id)
-        slot->asked_ns = now_ns; /* one thread queries, others continue with the known number */
+        slot->queried_ns = now_ns; /* one thread queries, others continue with the known number */
     pthread_mutex_unlock(&tables->mutex);
-    if (is_fresh || ask_generation(server, tenant_id, &number, &ignored))
+    if (is_fresh || query_generation(server, tenant_id, &number, &ignored))
         return number;
     pthread_mutex_lock(&tables->mutex);
     if (slot->tenant_id != tenant_id)
-        *slot = (struct generation){.tenant_id = tenant_id, .number = number, .asked_ns = now_ns};
+        *slot = (struct generation){.tenant_id = tenant_id, .number = number, .queried_ns = now_ns};
     else if (slot->number < number)
         slot->number = number;
     number = slot->number;
@@ -203,7 +203,7 @@ void symbol_tables_forget(struct server *server, int64_t tenant_id)
     struct generation *slot = generation_of(tables, tenant_id);
     pthread_mutex_lock(&tables->mutex);
     if (slot->tenant_id == tenant_id)
-        slot->asked_ns = 0;
+        slot->queried_ns = 0;
     pthread_mutex_unlock(&tables->mutex);
 }
 
@@ -278,8 +278,8 @@ struct opening {
 
 /* One large table at a time. The memory gate is not used: a caller that needs names may hold a part
  * of it, and two of them could wait for each other. The unpacking thread waits for nothing. */
-static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd, int table_fd,
-                                    struct err *err)
+static enum err_code unpack_large(const struct opening *opening, int packed_fd, int table_fd,
+                                  struct err *err)
 {
     struct symbol_tables *tables = opening->server->symbol_tables;
     const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
@@ -294,14 +294,14 @@ static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd
 
 /* Unpacks a stored table into an unnamed file of this server, so that pages which are not read need
  * no memory. */
-static enum err_code unpack(const struct opening *opening, int *fd, struct err *err)
+static enum err_code unpack_object(const struct opening *opening, int *fd, struct err *err)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%s/objects", opening->server->settings->data_dir);
     fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
     if (table_fd < 0)
         return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
-    const enum err_code code = unpack_in_turn(opening, *fd, table_fd, err);
+    const enum err_code code = unpack_large(opening, *fd, table_fd, err);
     if (code)
         return code;
     os_close(*fd);
@@ -328,7 +328,7 @@ static enum err_code read_table(const struct opening *opening, struct symbol_tab
     if (code)
         return code;
     if (is_packed(fd))
-        code = unpack(opening, &fd, err);
+        code = unpack_object(opening, &fd, err);
     if (!code)
         code = symbol_table_open_fd(fd, ret_table, err);
     if (!code || code == ERR_IO)

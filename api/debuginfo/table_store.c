@@ -43,13 +43,13 @@ static enum err_code read_sound(struct debuginfo_table *table, struct span bytes
 }
 
 /* The amount that each thread may use at any time needs no slot. */
-static uint64_t place_of(uint64_t bytes)
+static uint64_t memory_to_read(uint64_t bytes)
 {
     return bytes > MEMORY_GATE_LIGHT_PEAK ? bytes : 0;
 }
 
 /* A table that unpacks is valid, so only its facts are checked. */
-static enum err_code unpack(struct debuginfo_table *table, struct err *err)
+static enum err_code unpack_table(struct debuginfo_table *table, struct err *err)
 {
     struct symbol_table *opened;
     buf_auto unpacked;
@@ -70,7 +70,7 @@ static enum err_code read_packed(struct server *server, struct debuginfo_table *
                                  struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
-    const uint64_t place = place_of(symbol_unpack_bytes(table->bytes));
+    const uint64_t place = memory_to_read(symbol_unpack_bytes(table->bytes));
     enum err_code code = memory_gate_enter(gate, place, "this symbol table", err);
     if (code == ERR_TOO_LARGE)
         return err_set(err, ERR_TOO_LARGE,
@@ -79,7 +79,7 @@ static enum err_code read_packed(struct server *server, struct debuginfo_table *
                        (place >> 20) + 1, memory_gate_max_bytes(gate) >> 20);
     if (code)
         return code;
-    code = unpack(table, err);
+    code = unpack_table(table, err);
     memory_gate_leave(gate, place);
     return code;
 }
@@ -94,7 +94,8 @@ enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table
     return code ? code : check_id(table, err);
 }
 
-static enum err_code pack(const struct debuginfo_table *table, struct buf *packed, struct err *err)
+static enum err_code pack_table(const struct debuginfo_table *table, struct buf *packed,
+                                struct err *err)
 {
     struct symbol_table *opened;
     enum err_code code = symbol_table_open(table->bytes, &opened, err);
@@ -111,13 +112,13 @@ static enum err_code choose_form(struct server *server, const struct debuginfo_t
                                  struct buf *packed, struct span *ret_bytes, struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
-    const uint64_t place = place_of(PACK_FACTOR * (uint64_t)table->bytes.size);
+    const uint64_t place = memory_to_read(PACK_FACTOR * (uint64_t)table->bytes.size);
     struct err ignored;
     *ret_bytes = table->bytes;
     if (table->is_short_lived || symbol_pack_is(table->bytes) ||
         memory_gate_enter(gate, place, "packing this symbol table", &ignored))
         return ERR_NONE;
-    const enum err_code code = pack(table, packed, err);
+    const enum err_code code = pack_table(table, packed, err);
     memory_gate_leave(gate, place);
     if (!code)
         *ret_bytes = buf_span(packed);
@@ -231,9 +232,9 @@ static enum err_code write_row(struct pg_connection *connection,
                     values, TABLE_VALUE_COUNT + 1, arena, err);
 }
 
-static enum err_code charge(struct server *server, struct pg_connection *connection,
-                            const struct debuginfo_table *table, int64_t delta, struct arena *arena,
-                            struct err *err)
+static enum err_code charge_tenant(struct server *server, struct pg_connection *connection,
+                                   const struct debuginfo_table *table, int64_t delta,
+                                   struct arena *arena, struct err *err)
 {
     if (table->tenant_id == DEBUGINFO_PUBLIC || delta == 0)
         return ERR_NONE;
@@ -255,8 +256,9 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
         return ERR_NONE;
     code = write_row(connection, table, arena, err);
     if (!code)
-        code = charge(server, connection, table,
-                      table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
+        code =
+            charge_tenant(server, connection, table,
+                          table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
     if (!code && table->tenant_id != DEBUGINFO_PUBLIC &&
         symbol_tables_is_good(table->facts.quality))
         code = pg_queue_values(connection, table->tenant_id,
@@ -283,7 +285,7 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
     return code;
 }
 
-void debuginfo_write_quality(struct json_response *answer, uint32_t quality)
+void debuginfo_write_quality(struct json_response *json, uint32_t quality)
 {
     static const struct {
         uint32_t bit;
@@ -294,9 +296,9 @@ void debuginfo_write_quality(struct json_response *answer, uint32_t quality)
         {SYMBOL_HAS_SYMTAB, "symtab"},   {SYMBOL_HAS_MINI, "mini"},
         {SYMBOL_HAS_DYNSYM, "dynsym"},   {SYMBOL_IS_PARTIAL, "partial"},
     };
-    json_response_open(answer, "quality", '[');
+    json_response_open(json, "quality", '[');
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (quality & names[i].bit)
-            json_response_text(answer, NULL, names[i].name);
-    json_response_close(answer, ']');
+            json_response_text(json, NULL, names[i].name);
+    json_response_close(json, ']');
 }

@@ -77,6 +77,6 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
 void debuginfo_discard(struct server *server, const char *object_key);
 
 /* Writes "quality": ["dwarf", "lines", …] for the bits of enum symbol_quality. */
-void debuginfo_write_quality(struct json_response *answer, uint32_t quality);
+void debuginfo_write_quality(struct json_response *json, uint32_t quality);
 
 #endif

@@ -90,7 +90,7 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
 }
 
 /* It may have failed before anything was put. */
-static void give_up(struct request *request, const struct incoming *incoming)
+static void discard_incoming(struct request *request, const struct incoming *incoming)
 {
     if (incoming->object_key[0])
         debuginfo_discard(request->server, incoming->object_key);
@@ -121,8 +121,8 @@ static enum err_code end_upload(struct request *request, struct pg_connection *c
     return code;
 }
 
-static enum err_code begin(struct request *request, struct pg_connection **ret_connection,
-                           struct err *err)
+static enum err_code begin_transaction(struct request *request,
+                                       struct pg_connection **ret_connection, struct err *err)
 {
     enum err_code code = pg_take(request->server->database, ret_connection, err);
     return code ? code
@@ -136,7 +136,7 @@ static enum err_code store_table(struct request *request, const struct incoming 
                                  struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = begin(request, &connection, err);
+    enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
         code = end_upload(request, connection, incoming, false, err);
     if (!code)
@@ -147,20 +147,20 @@ static enum err_code store_table(struct request *request, const struct incoming 
     return quota_refuse(request, code ? code : pg_commit(connection, err), err);
 }
 
-static enum err_code answer_table(struct request *request, const struct incoming *incoming,
-                                  const struct debuginfo_table *table, bool is_stored,
-                                  struct response *response, struct err *err)
+static enum err_code respond_table(struct request *request, const struct incoming *incoming,
+                                   const struct debuginfo_table *table, bool is_stored,
+                                   struct response *response, struct err *err)
 {
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_text(&answer, "build_id", incoming->id);
-    json_response_bool(&answer, "is_stored", is_stored); /* false: the existing one is not worse */
-    debuginfo_write_quality(&answer, table->facts.quality);
-    json_response_i64(&answer, "functions", table->functions);
-    json_response_i64(&answer, "bytes", table->stored_bytes);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, is_stored ? 201 : 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_text(&json, "build_id", incoming->id);
+    json_response_bool(&json, "is_stored", is_stored); /* false: the existing one is not worse */
+    debuginfo_write_quality(&json, table->facts.quality);
+    json_response_i64(&json, "functions", table->functions);
+    json_response_i64(&json, "bytes", table->stored_bytes);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, is_stored ? 201 : 200, err);
 }
 
 /* Joined parts are an object already, which is kept if it is packed; everything else is written as
@@ -199,13 +199,13 @@ static enum err_code take_table(struct request *request, struct incoming *incomi
     if (!code)
         code = store_table(request, incoming, &table, &is_stored, err);
     if (code && code != ERR_DATABASE)
-        give_up(request, incoming);
+        discard_incoming(request, incoming);
     if (code)
         return code;
     if (!is_stored)
         debuginfo_discard(request->server, incoming->object_key);
     symbol_tables_forget(request->server, table.tenant_id);
-    return answer_table(request, incoming, &table, is_stored, response, err);
+    return respond_table(request, incoming, &table, is_stored, response, err);
 }
 
 static enum err_code take_parts(struct request *request, struct incoming *incoming,
@@ -219,7 +219,7 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
     if (!code && memory == MAP_FAILED)
         code = err_set_errno(err, ERR_IO, "mapping the joined parts");
     if (code) {
-        give_up(request, incoming);
+        discard_incoming(request, incoming);
         return code;
     }
     code = take_table(request, incoming, span_of(memory, (size_t)size), response, err);
@@ -299,7 +299,7 @@ static enum err_code store_file(struct request *request, const struct incoming *
                                 bool *ret_is_known, const char **ret_state, struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = begin(request, &connection, err);
+    enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
         code = find_same(request, connection, incoming, ret_is_known, ret_state, err);
     if (!code)
@@ -326,7 +326,7 @@ static enum err_code post_file(struct request *request, const char *kind, struct
         return code;
     code = store_file(request, &incoming, &is_known, &state, err);
     if (code && code != ERR_DATABASE)
-        give_up(request, &incoming);
+        discard_incoming(request, &incoming);
     if (code)
         return code;
     if (is_known)
@@ -334,16 +334,16 @@ static enum err_code post_file(struct request *request, const char *kind, struct
     else
         debuginfo_jobs_wake(request->server->debuginfo_jobs);
     digest_hex(span_of(incoming.sha256, DIGEST_BYTES), hex);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_text(&answer, "build_id", incoming.id);
-    json_response_text(&answer, "kind", kind);
-    json_response_text(&answer, "state", is_known ? state : "waiting");
-    json_response_text(&answer, "sha256", hex);
-    json_response_i64(&answer, "bytes", incoming.bytes);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, is_known ? 200 : 202, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_text(&json, "build_id", incoming.id);
+    json_response_text(&json, "kind", kind);
+    json_response_text(&json, "state", is_known ? state : "waiting");
+    json_response_text(&json, "sha256", hex);
+    json_response_i64(&json, "bytes", incoming.bytes);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, is_known ? 200 : 202, err);
 }
 
 enum err_code debuginfo_post_debuginfo(struct request *request, struct response *response,

@@ -44,7 +44,7 @@ static enum err_code check_urls(const struct settings *settings,
     arena_auto arena = arena_create();
     const char *urls[DEBUGINFOD_MAX_URLS + 1];
     size_t count =
-        !settings_asks_debuginfod(settings)
+        !settings_uses_debuginfod(settings)
             ? 0
             : split_words(arena, settings->debuginfod_urls, urls, DEBUGINFOD_MAX_URLS + 1);
     if (count > DEBUGINFOD_MAX_URLS)
@@ -76,7 +76,7 @@ enum err_code debuginfo_upstreams_open(const struct settings *settings,
     };
     struct debuginfod_client *client = NULL;
     *ret_client = NULL;
-    if (!settings_asks_debuginfod(settings))
+    if (!settings_uses_debuginfod(settings))
         return ERR_NONE;
     enum err_code code = debuginfod_client_create(&client_settings, &client, err);
     if (!code)
@@ -107,7 +107,7 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
 {
     struct pg_result *rows;
     *ret_upstreams = (struct debuginfo_upstreams){0};
-    if (!settings_asks_debuginfod(server->settings))
+    if (!settings_uses_debuginfod(server->settings))
         return ERR_NONE;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
@@ -136,30 +136,30 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
 
 /* ---- reading ---- */
 
-static void write_urls(struct json_response *answer, const struct pg_result *rows)
+static void write_urls(struct json_response *json, const struct pg_result *rows)
 {
-    json_response_open(answer, "upstreams", '[');
+    json_response_open(json, "upstreams", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        json_response_open(answer, NULL, '{');
-        json_response_cell_text(answer, "url", rows, row, 0);
-        json_response_bool(answer, "has_auth", pg_get_bool(rows, row, 1));
-        json_response_close(answer, '}');
+        json_response_open(json, NULL, '{');
+        json_response_cell_text(json, "url", rows, row, 0);
+        json_response_bool(json, "has_auth", pg_get_bool(rows, row, 1));
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
+    json_response_close(json, ']');
 }
 
-static void write_public(struct json_response *answer, const struct request *request)
+static void write_public(struct json_response *json, const struct request *request)
 {
     const char *urls[DEBUGINFOD_MAX_URLS];
     const struct settings *settings = request->server->settings;
     size_t count =
-        !settings_asks_debuginfod(settings)
+        !settings_uses_debuginfod(settings)
             ? 0
             : split_words(request->arena, settings->debuginfod_urls, urls, DEBUGINFOD_MAX_URLS);
-    json_response_open(answer, "public", '[');
+    json_response_open(json, "public", '[');
     for (size_t i = 0; i < count; i++)
-        json_response_text(answer, NULL, urls[i]);
-    json_response_close(answer, ']');
+        json_response_text(json, NULL, urls[i]);
+    json_response_close(json, ']');
 }
 
 /* Also ends the transaction. */
@@ -184,16 +184,16 @@ static enum err_code send_policy(struct pg_connection *connection, struct reques
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_cell_text(&answer, "mode", policy, 0, 0);
-    json_response_bool(&answer, "is_available",
-                       !!settings_asks_debuginfod(request->server->settings));
-    write_urls(&answer, rows);
-    write_public(&answer, request);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_cell_text(&json, "mode", policy, 0, 0);
+    json_response_bool(&json, "is_available",
+                       !!settings_uses_debuginfod(request->server->settings));
+    write_urls(&json, rows);
+    write_public(&json, request);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 static enum err_code get_upstreams(struct request *request, struct response *response,
@@ -215,20 +215,20 @@ static enum err_code get_upstreams(struct request *request, struct response *res
 
 /* ---- changing ---- */
 
-struct wish_upstream {
+struct upstream_input {
     const char *url;
     const char *auth;
     bool keeps_auth; /* keep the stored one of the same URL */
 };
 
-struct wish {
+struct input {
     const char *mode;
-    struct wish_upstream upstreams[DEBUGINFOD_MAX_URLS];
+    struct upstream_input upstreams[DEBUGINFOD_MAX_URLS];
     size_t count;
 };
 
 static enum err_code read_upstream(const struct request *request, const struct json_body *item,
-                                   struct wish_upstream *ret_upstream, struct err *err)
+                                   struct upstream_input *ret_upstream, struct err *err)
 {
     const struct server *server = request->server;
     ret_upstream->keeps_auth = !json_body_has(item, "auth");
@@ -246,60 +246,60 @@ static enum err_code read_upstream(const struct request *request, const struct j
     return code ? err_add(err, "The server %.200s", ret_upstream->url) : ERR_NONE;
 }
 
-static enum err_code check_distinct(const struct wish *wish, struct err *err)
+static enum err_code check_distinct(const struct input *input, struct err *err)
 {
-    for (size_t i = 0; i < wish->count; i++)
+    for (size_t i = 0; i < input->count; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcmp(wish->upstreams[i].url, wish->upstreams[j].url) == 0)
+            if (strcmp(input->upstreams[i].url, input->upstreams[j].url) == 0)
                 return err_set(err, ERR_INVALID, "The server %.200s is there twice",
-                               wish->upstreams[i].url);
+                               input->upstreams[i].url);
     return ERR_NONE;
 }
 
-static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+static enum err_code read_input(struct request *request, struct input *input, struct err *err)
 {
     static const char *const known[] = {"mode", "upstreams", NULL};
     static const char *const known_of_item[] = {"url", "auth", NULL};
     struct json_body *body = NULL;
     struct json_body *const *items = NULL;
-    *wish = (struct wish){0};
+    *input = (struct input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    code = json_body_text(body, "mode", 1, MODE_MAX_BYTES, &wish->mode, err);
+    code = json_body_text(body, "mode", 1, MODE_MAX_BYTES, &input->mode, err);
     if (code)
         return code;
-    if (strcmp(wish->mode, "public") != 0 && strcmp(wish->mode, "custom") != 0 &&
-        strcmp(wish->mode, "off") != 0)
+    if (strcmp(input->mode, "public") != 0 && strcmp(input->mode, "custom") != 0 &&
+        strcmp(input->mode, "off") != 0)
         code = err_set(err, ERR_INVALID, "The field \"mode\" is public, custom or off");
     if (code)
         return code;
     code = json_body_objects(body, "upstreams", DEBUGINFOD_MAX_URLS, known_of_item, &items,
-                             &wish->count, err);
+                             &input->count, err);
     if (code)
         return code;
-    for (size_t i = 0; !code && i < wish->count; i++)
-        code = read_upstream(request, items[i], &wish->upstreams[i], err);
+    for (size_t i = 0; !code && i < input->count; i++)
+        code = read_upstream(request, items[i], &input->upstreams[i], err);
     if (code)
         return code;
-    if ((strcmp(wish->mode, "custom") == 0) != (wish->count > 0))
+    if ((strcmp(input->mode, "custom") == 0) != (input->count > 0))
         code = err_set(err, ERR_INVALID, "Servers go with the mode custom, and it needs one");
     if (code)
         return code;
-    return check_distinct(wish, err);
+    return check_distinct(input, err);
 }
 
 /* Deletes the servers that are no longer listed, with their headers; of the others a header is kept
  * unless it is replaced. */
 static enum err_code put_upstreams(struct pg_connection *connection, struct request *request,
-                                   const struct wish *wish, struct err *err)
+                                   const struct input *input, struct err *err)
 {
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_queue_values(
         connection, tenant_id, "UPDATE debuginfo_upstream SET position = -1 WHERE tenant_id = $1",
         request->arena, err, PG_I64(tenant_id));
-    for (size_t i = 0; !code && i < wish->count; i++) {
-        const struct wish_upstream *upstream = &wish->upstreams[i];
+    for (size_t i = 0; !code && i < input->count; i++) {
+        const struct upstream_input *upstream = &input->upstreams[i];
         code = pg_queue_values(connection, tenant_id,
                                "INSERT INTO debuginfo_upstream (tenant_id, url, position)"
                                " VALUES ($1, $2, $3) ON CONFLICT (tenant_id, url)"
@@ -322,8 +322,8 @@ static enum err_code put_upstreams(struct pg_connection *connection, struct requ
 }
 
 /* The new servers may have what the old ones did not. */
-static enum err_code ask_again(struct pg_connection *connection, struct request *request,
-                               const char *build_id, struct pg_result **ret_rows, struct err *err)
+static enum err_code retry_needs(struct pg_connection *connection, struct request *request,
+                                 const char *build_id, struct pg_result **ret_rows, struct err *err)
 {
     int64_t tenant_id = request->principal.tenant_id;
     return pg_query_values(connection, tenant_id,
@@ -333,17 +333,17 @@ static enum err_code ask_again(struct pg_connection *connection, struct request 
                            request->arena, ret_rows, err, PG_I64(tenant_id), PG_TEXT(build_id));
 }
 
-static const char *audit_text(struct request *request, const struct wish *wish)
+static const char *audit_text(struct request *request, const struct input *input)
 {
-    const char *text = wish->mode;
-    for (size_t i = 0; i < wish->count; i++)
-        text = arena_printf(request->arena, "%s %s%s", text, wish->upstreams[i].url,
-                            wish->upstreams[i].auth ? " (new header)" : "");
+    const char *text = input->mode;
+    for (size_t i = 0; i < input->count; i++)
+        text = arena_printf(request->arena, "%s %s%s", text, input->upstreams[i].url,
+                            input->upstreams[i].auth ? " (new header)" : "");
     return arena_printf(request->arena, "%.*s", AUDIT_BYTES, text);
 }
 
 static enum err_code put_policy(struct pg_connection *connection, struct request *request,
-                                const struct wish *wish, struct err *err)
+                                const struct input *input, struct err *err)
 {
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_queue_values(
@@ -356,19 +356,19 @@ static enum err_code put_policy(struct pg_connection *connection, struct request
                            "INSERT INTO debuginfo_policy (tenant_id, mode) VALUES ($1, $2)"
                            " ON CONFLICT (tenant_id) DO UPDATE"
                            " SET mode = excluded.mode, changed_at = now()",
-                           request->arena, err, PG_I64(tenant_id), PG_TEXT(wish->mode));
+                           request->arena, err, PG_I64(tenant_id), PG_TEXT(input->mode));
     if (code)
         return code;
-    return put_upstreams(connection, request, wish, err);
+    return put_upstreams(connection, request, input, err);
 }
 
 static enum err_code put_upstreams_route(struct request *request, struct response *response,
                                          struct err *err)
 {
-    struct wish wish;
+    struct input input;
     struct pg_result *needs;
     pg_auto connection = NULL;
-    enum err_code code = read_wish(request, &wish, err);
+    enum err_code code = read_input(request, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->database, &connection, err);
@@ -377,14 +377,14 @@ static enum err_code put_upstreams_route(struct request *request, struct respons
     code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = put_policy(connection, request, &wish, err);
+    code = put_policy(connection, request, &input, err);
     if (code)
         return code;
-    code = ask_again(connection, request, "", &needs, err);
+    code = retry_needs(connection, request, "", &needs, err);
     if (code)
         return code;
     code =
-        audit_record(connection, request, "debuginfo.upstreams", audit_text(request, &wish), err);
+        audit_record(connection, request, "debuginfo.upstreams", audit_text(request, &input), err);
     if (code)
         return code;
     return send_policy(connection, request, response, err);
@@ -392,7 +392,8 @@ static enum err_code put_upstreams_route(struct request *request, struct respons
 
 /* ---- retrying now ---- */
 
-static enum err_code retry(struct request *request, struct response *response, struct err *err)
+static enum err_code retry_missing(struct request *request, struct response *response,
+                                   struct err *err)
 {
     static const char *const known[] = {"build_id", NULL};
     char id[SYMBOL_TABLES_ID_BYTES] = "";
@@ -416,7 +417,7 @@ static enum err_code retry(struct request *request, struct response *response, s
     code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = ask_again(connection, request, id, &needs, err);
+    code = retry_needs(connection, request, id, &needs, err);
     if (code)
         return code;
     code = pg_commit(connection, err);
@@ -424,19 +425,20 @@ static enum err_code retry(struct request *request, struct response *response, s
         return code;
     if (text && pg_row_count(needs) == 0)
         return err_set(err, ERR_NOT_FOUND, "Nobody waits for names of the build id %.80s", text);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_i64(&answer, "count", pg_row_count(needs));
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 202, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_i64(&json, "count", pg_row_count(needs));
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 202, err);
 }
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/debuginfo/upstreams", ACCESS_SCOPES, SCOPE_ADMIN, 0, 0, get_upstreams},
     {HTTP_PUT, "/api/v1/debuginfo/upstreams", ACCESS_SCOPES, SCOPE_ADMIN, 0, BODY_MAX_BYTES,
      put_upstreams_route},
-    {HTTP_POST, "/api/v1/debuginfo/retry", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 4 << 10, retry},
+    {HTTP_POST, "/api/v1/debuginfo/retry", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 4 << 10,
+     retry_missing},
 };
 
 const struct route_table debuginfo_upstream_routes = {routes, sizeof(routes) / sizeof(*routes)};

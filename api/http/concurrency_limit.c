@@ -60,7 +60,8 @@ static bool is_free(const struct concurrency_limit *concurrency,
            count < (wanted->most ? wanted->most : concurrency->max_held_of_one);
 }
 
-static void hold(struct concurrency_limit *concurrency, struct concurrency_slot *concurrency_slot)
+static void hold_slot(struct concurrency_limit *concurrency,
+                      struct concurrency_slot *concurrency_slot)
 {
     concurrency_slot->is_held = true;
     concurrency_slot->next = concurrency->held;
@@ -74,7 +75,7 @@ bool concurrency_limit_take(struct concurrency_limit *concurrency,
     pthread_mutex_lock(&concurrency->mutex);
     /* A free place while others wait is not for them: they wait for another key. */
     if (!concurrency_slot->is_held && is_free(concurrency, concurrency_slot))
-        hold(concurrency, concurrency_slot);
+        hold_slot(concurrency, concurrency_slot);
     bool is_held = concurrency_slot->is_held;
     pthread_mutex_unlock(&concurrency->mutex);
     return is_held;
@@ -101,7 +102,7 @@ concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
     enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
     pthread_mutex_lock(&concurrency->mutex);
     if (is_free(concurrency, concurrency_slot)) {
-        hold(concurrency, concurrency_slot);
+        hold_slot(concurrency, concurrency_slot);
         outcome = CONCURRENCY_LIMIT_TAKEN;
     } else if (concurrency->waiting_count < concurrency->max_waiting &&
                !is_crowded(concurrency, concurrency_slot)) {
@@ -146,7 +147,7 @@ bool concurrency_limit_leave(struct concurrency_limit *concurrency,
 }
 
 /* Passes a free place to the first waiting slot that may have it; NULL if there is none. */
-static struct concurrency_slot *hand_on(struct concurrency_limit *concurrency)
+static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
     pthread_mutex_lock(&concurrency->mutex);
@@ -155,7 +156,7 @@ static struct concurrency_slot *hand_on(struct concurrency_limit *concurrency)
         place = &(*place)->next;
     if (*place) {
         woken = unlink_waiting(concurrency, place);
-        hold(concurrency, woken);
+        hold_slot(concurrency, woken);
     }
     pthread_mutex_unlock(&concurrency->mutex);
     return woken;
@@ -173,7 +174,7 @@ void concurrency_limit_give(struct concurrency_limit *concurrency,
     concurrency->held_count--;
     pthread_mutex_unlock(&concurrency->mutex);
     /* One slot may have waited for the key and another for the source. */
-    for (struct concurrency_slot *woken; (woken = hand_on(concurrency));)
+    for (struct concurrency_slot *woken; (woken = pass_on(concurrency));)
         woken->wake(woken);
 }
 

@@ -24,28 +24,28 @@ struct json_response {
     bool needs_comma;
 };
 
-void json_response_init(struct json_response *answer);
-void json_response_fini(struct json_response *answer);
+void json_response_init(struct json_response *writer);
+void json_response_fini(struct json_response *writer);
 #define json_response_auto __attribute__((cleanup(json_response_fini))) struct json_response
 
 /* bracket is '{' or '['; name is NULL inside an array and at the top. */
-void json_response_open(struct json_response *answer, const char *name, char bracket);
-void json_response_close(struct json_response *answer, char bracket);
+void json_response_open(struct json_response *writer, const char *name, char bracket);
+void json_response_close(struct json_response *writer, char bracket);
 /* text NULL is null. */
-void json_response_text(struct json_response *answer, const char *name, const char *text);
-void json_response_i64(struct json_response *answer, const char *name, int64_t number);
-void json_response_bool(struct json_response *answer, const char *name, bool value);
-void json_response_null(struct json_response *answer, const char *name);
+void json_response_text(struct json_response *writer, const char *name, const char *text);
+void json_response_i64(struct json_response *writer, const char *name, int64_t number);
+void json_response_bool(struct json_response *writer, const char *name, bool value);
+void json_response_null(struct json_response *writer, const char *name);
 /* The names of scopes as an array. */
-void json_response_scopes(struct json_response *answer, const char *name, unsigned scopes);
+void json_response_scopes(struct json_response *writer, const char *name, unsigned scopes);
 /* A cell of a row; NULL is null. */
-void json_response_cell_text(struct json_response *answer, const char *name,
+void json_response_cell_text(struct json_response *writer, const char *name,
                              const struct pg_result *result, int row, int column);
-void json_response_cell_i64(struct json_response *answer, const char *name,
+void json_response_cell_i64(struct json_response *writer, const char *name,
                             const struct pg_result *result, int row, int column);
 
 /* Sends the JSON, with Cache-Control: no-store, since it belongs to one user or team. */
-enum err_code json_response_send(struct json_response *answer, struct request *request,
+enum err_code json_response_send(struct json_response *writer, struct request *request,
                                  struct response *response, int status, struct err *err) MUST_USE;
 /* Responds with 204. */
 enum err_code json_response_nothing(struct request *request, struct response *response);

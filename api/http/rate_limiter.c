@@ -211,7 +211,7 @@ static struct entry *find_or_add_entry(const struct place *place, bool *ret_is_n
     return entry;
 }
 
-static enum err_code refuse(enum limit_kind kind, int64_t wait_ns, struct err *err)
+static enum err_code refuse_for(enum limit_kind kind, int64_t wait_ns, struct err *err)
 {
     int wait_s = (int)((wait_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S);
     if (wait_s < 1)
@@ -231,7 +231,7 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
                                 struct span key, double per_minute, double burst, struct err *err)
 {
     if (per_minute <= 0)
-        return refuse(kind, 60 * CLOCK_NS_PER_S, err);
+        return refuse_for(kind, 60 * CLOCK_NS_PER_S, err);
     double size = burst >= 1 ? burst : 1;
     struct place place = place_of(rate_limiter, kind, key);
     pthread_mutex_lock(place.lock);
@@ -249,7 +249,7 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
     pthread_mutex_unlock(place.lock);
     if (is_allowed)
         return ERR_NONE;
-    return refuse(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
+    return refuse_for(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
 }
 
 static void forget_if_old(struct entry *entry, enum limit_kind kind, int64_t now_ns)
@@ -287,7 +287,7 @@ enum err_code rate_limiter_check(struct rate_limiter *rate_limiter, enum limit_k
     const struct entry *entry = find_entry(&place);
     int64_t wait_ns = entry ? entry->blocked_ns - rate_limiter->now_ns() : 0;
     pthread_mutex_unlock(place.lock);
-    return wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
+    return wait_ns > 0 ? refuse_for(kind, wait_ns, err) : ERR_NONE;
 }
 
 void rate_limiter_fail(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)
@@ -311,7 +311,7 @@ enum err_code rate_limiter_attempt(struct rate_limiter *rate_limiter, enum limit
     if (is_new || wait_ns <= 0)
         count_failure(entry, kind, now_ns);
     pthread_mutex_unlock(place.lock);
-    return !is_new && wait_ns > 0 ? refuse(kind, wait_ns, err) : ERR_NONE;
+    return !is_new && wait_ns > 0 ? refuse_for(kind, wait_ns, err) : ERR_NONE;
 }
 
 void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key)

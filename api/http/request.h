@@ -78,7 +78,7 @@ struct request {
      * returns ERR_BUSY at once: a GET is then put aside, and handled again from the start when a
      * slot is free. */
     struct concurrency_slot concurrency_slot;
-    struct query_memory_slot *questions; /* memory of the request's queries
+    struct query_memory_slot *query_slots; /* memory of the request's queries
                                             (api/core/query_memory.h), until it has been handled */
 };
 

@@ -8,9 +8,9 @@
 
 #include <inttypes.h>
 
-static enum err_code sign(struct request *request, int64_t begun_s, struct span id,
-                          const char *account, char ret_signature[DIGEST_HEX_BYTES],
-                          struct err *err)
+static enum err_code sign_cookie(struct request *request, int64_t begun_s, struct span id,
+                                 const char *account, char ret_signature[DIGEST_HEX_BYTES],
+                                 struct err *err)
 {
     const char *message = arena_printf(request->arena, "device %" PRId64 " %.*s %s", begun_s,
                                        SPAN_PRINT(id), account);
@@ -28,7 +28,7 @@ enum err_code device_cookie_add(struct request *request, struct response *respon
     char id[DIGEST_SECRET_BYTES], signature[DIGEST_HEX_BYTES];
     int64_t now_s = clock_wall_ns() / CLOCK_NS_PER_S;
     digest_random_secret(id);
-    enum err_code code = sign(request, now_s, span_text(id), account, signature, err);
+    enum err_code code = sign_cookie(request, now_s, span_text(id), account, signature, err);
     if (code)
         return code;
     response_add(request, response, "set-cookie",
@@ -53,7 +53,7 @@ enum err_code device_cookie_find(struct request *request, const char *account, s
     int64_t now_s = clock_wall_ns() / CLOCK_NS_PER_S;
     if (begun_s > now_s || begun_s < now_s - DEVICE_COOKIE_LIFETIME_S)
         return ERR_NONE;
-    enum err_code code = sign(request, begun_s, id, account, signature, err);
+    enum err_code code = sign_cookie(request, begun_s, id, account, signature, err);
     if (!code && digest_equal(shown, span_text(signature)))
         *ret_id = id;
     return code;

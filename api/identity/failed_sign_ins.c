@@ -17,8 +17,8 @@
     " WHERE " condition " ORDER BY id DESC OFFSET $2 LIMIT 1)"                                     \
     " FOR UPDATE SKIP LOCKED)"
 
-static enum err_code record(const struct request *request, int64_t tenant_id, int64_t user_id,
-                            struct err *err)
+static enum err_code record_failure(const struct request *request, int64_t tenant_id,
+                                    int64_t user_id, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
@@ -41,31 +41,31 @@ void failed_sign_ins_record(const struct request *request, int64_t tenant_id, in
 {
     struct err err;
     char text[ERR_MESSAGE_BYTES + 16];
-    if (record(request, tenant_id, user_id, &err))
+    if (record_failure(request, tenant_id, user_id, &err))
         log_event(LOG_ERROR, "a failed sign-in is not recorded", "user_id=%lld error=%s",
                   (long long)user_id, log_quote(err.message, text, sizeof(text)));
 }
 
-static void write_failures(struct json_response *answer, const struct pg_result *rows)
+static void write_failures(struct json_response *json, const struct pg_result *rows)
 {
     int64_t count = 0;
-    json_response_open(answer, NULL, '{');
-    json_response_cell_text(answer, "since", rows, 0, 0);
-    json_response_open(answer, "addresses", '[');
+    json_response_open(json, NULL, '{');
+    json_response_cell_text(json, "since", rows, 0, 0);
+    json_response_open(json, "addresses", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
         if (pg_is_null(rows, row, 1))
             continue;
         count += pg_get_i64(rows, row, 2);
-        json_response_open(answer, NULL, '{');
-        json_response_cell_text(answer, "address", rows, row, 1);
-        json_response_cell_i64(answer, "count", rows, row, 2);
-        json_response_cell_text(answer, "last_at", rows, row, 3);
-        json_response_close(answer, '}');
+        json_response_open(json, NULL, '{');
+        json_response_cell_text(json, "address", rows, row, 1);
+        json_response_cell_i64(json, "count", rows, row, 2);
+        json_response_cell_text(json, "last_at", rows, row, 3);
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
-    json_response_i64(answer, "count", count);
-    json_response_bool(answer, "is_complete", count < FAILED_SIGN_INS_KEPT);
-    json_response_close(answer, '}');
+    json_response_close(json, ']');
+    json_response_i64(json, "count", count);
+    json_response_bool(json, "is_complete", count < FAILED_SIGN_INS_KEPT);
+    json_response_close(json, '}');
 }
 
 enum err_code failed_sign_ins_get(struct request *request, struct response *response,
@@ -97,8 +97,8 @@ enum err_code failed_sign_ins_get(struct request *request, struct response *resp
         return code;
     if (pg_row_count(rows) == 0)
         return err_set(err, ERR_UNAUTHENTICATED, "Your session has ended; sign in again");
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_failures(&answer, rows);
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_failures(&json, rows);
+    return json_response_send(&json, request, response, 200, err);
 }

@@ -29,7 +29,7 @@ enum err_code invitation_list(struct request *request, struct response *response
     if (code)
         return code;
     code =
-        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_INVITATIONS, err);
+        team_etag_add(request, response, connection, tenant_id, tenant_id, TEAM_INVITATIONS, err);
     if (code)
         return code;
     code = pg_query_values(
@@ -40,23 +40,23 @@ enum err_code invitation_list(struct request *request, struct response *response
         request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "invitations", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "invitations", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        json_response_open(&answer, NULL, '{');
-        json_response_cell_i64(&answer, "id", rows, row, 0);
-        json_response_cell_text(&answer, "email", rows, row, 1);
-        json_response_cell_text(&answer, "role", rows, row, 2);
-        json_response_cell_text(&answer, "created_by", rows, row, 3);
-        json_response_cell_text(&answer, "created_at", rows, row, 4);
-        json_response_cell_text(&answer, "expires_at", rows, row, 5);
-        json_response_close(&answer, '}');
+        json_response_open(&json, NULL, '{');
+        json_response_cell_i64(&json, "id", rows, row, 0);
+        json_response_cell_text(&json, "email", rows, row, 1);
+        json_response_cell_text(&json, "role", rows, row, 2);
+        json_response_cell_text(&json, "created_by", rows, row, 3);
+        json_response_cell_text(&json, "created_at", rows, row, 4);
+        json_response_cell_text(&json, "expires_at", rows, row, 5);
+        json_response_close(&json, '}');
     }
-    json_response_close(&answer, ']');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_close(&json, ']');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* Locks the tenant for invitations until the transaction ends: an e-mail has one invitation. */
@@ -101,9 +101,9 @@ static enum err_code withdraw_earlier(struct request *request, struct pg_connect
     return code;
 }
 
-static enum err_code create(struct request *request, struct response *response,
-                            struct pg_connection *connection, const char *email, enum role role,
-                            struct err *err)
+static enum err_code create_invitation(struct request *request, struct response *response,
+                                       struct pg_connection *connection, const char *email,
+                                       enum role role, struct err *err)
 {
     char secret[DIGEST_SECRET_BYTES];
     uint8_t hash[DIGEST_BYTES];
@@ -137,20 +137,20 @@ static enum err_code create(struct request *request, struct response *response,
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_cell_i64(&answer, "id", row, 0, 0);
-    json_response_text(&answer, "email", email);
-    json_response_text(&answer, "role", auth_role_name(role));
-    json_response_cell_text(&answer, "expires_at", row, 0, 1);
-    json_response_text(&answer, "url",
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_cell_i64(&json, "id", row, 0, 0);
+    json_response_text(&json, "email", email);
+    json_response_text(&json, "role", auth_role_name(role));
+    json_response_cell_text(&json, "expires_at", row, 0, 1);
+    json_response_text(&json, "url",
                        arena_printf(request->arena, "%s/invite#%s",
                                     request->server->settings->public_url, secret));
-    json_response_close(&answer, '}');
+    json_response_close(&json, '}');
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/invitations/%s", pg_get_text(row, 0, 0)));
-    return json_response_send(&answer, request, response, 201, err);
+    return json_response_send(&json, request, response, 201, err);
 }
 
 enum err_code invitation_post(struct request *request, struct response *response, struct err *err)
@@ -184,7 +184,7 @@ enum err_code invitation_post(struct request *request, struct response *response
     code = withdraw_earlier(request, connection, email, err);
     if (code)
         return code;
-    return create(request, response, connection, email, role, err);
+    return create_invitation(request, response, connection, email, role, err);
 }
 
 enum err_code invitation_delete(struct request *request, struct response *response, struct err *err)
@@ -230,8 +230,8 @@ struct found_invitation {
     enum role role;
 };
 
-static enum err_code find(struct request *request, const char *secret,
-                          struct found_invitation *ret_found, struct err *err)
+static enum err_code find_invitation(struct request *request, const char *secret,
+                                     struct found_invitation *ret_found, struct err *err)
 {
     uint8_t hash[DIGEST_BYTES];
     struct pg_result *row;
@@ -259,13 +259,13 @@ static enum err_code find(struct request *request, const char *secret,
 }
 
 /* Whether the team's build ids are sent to the operator's list of debuginfod servers. */
-static enum err_code asks_public_debuginfod(const struct request *request, int64_t tenant_id,
+static enum err_code uses_public_debuginfod(const struct request *request, int64_t tenant_id,
                                             bool *ret_does, struct err *err)
 {
     struct pg_result *rows;
     pg_auto connection = NULL;
     *ret_does = false;
-    if (!settings_asks_debuginfod(request->server->settings))
+    if (!settings_uses_debuginfod(request->server->settings))
         return ERR_NONE;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (code)
@@ -292,27 +292,27 @@ enum err_code invitation_look(struct request *request, struct response *response
     code = json_body_text(body, "token", 1, 200, &token, err);
     if (code)
         return code;
-    code = find(request, token, &found, err);
-    bool is_asked_publicly = false;
+    code = find_invitation(request, token, &found, err);
+    bool is_public_debuginfod = false;
     if (code)
         return code;
-    code = asks_public_debuginfod(request, found.tenant_id, &is_asked_publicly, err);
+    code = uses_public_debuginfod(request, found.tenant_id, &is_public_debuginfod, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_text(&answer, "email", found.email);
-    json_response_text(&answer, "role", auth_role_name(found.role));
-    json_response_bool(&answer, "asks_public_debuginfod", is_asked_publicly);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_text(&json, "email", found.email);
+    json_response_text(&json, "role", auth_role_name(found.role));
+    json_response_bool(&json, "asks_public_debuginfod", is_public_debuginfod);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* The invitation is deleted first: if two people use one link, the second finds none. */
-static enum err_code join(struct request *request, struct pg_connection *connection,
-                          const struct found_invitation *found, const char *name,
-                          const char *password, const char **ret_secret, struct err *err)
+static enum err_code join_team(struct request *request, struct pg_connection *connection,
+                               const struct found_invitation *found, const char *name,
+                               const char *password, const char **ret_secret, struct err *err)
 {
     struct pg_result *row;
     int64_t user_id = 0;
@@ -339,13 +339,14 @@ static enum err_code join(struct request *request, struct pg_connection *connect
     return pg_commit(connection, err);
 }
 
-static enum err_code accept(struct request *request, struct response *response, const char *token,
-                            const char *password, const char *name, struct err *err)
+static enum err_code accept_invitation(struct request *request, struct response *response,
+                                       const char *token, const char *password, const char *name,
+                                       struct err *err)
 {
     char hash[DIGEST_PASSWORD_BYTES];
     struct found_invitation found = {0};
     const char *secret = NULL;
-    enum err_code code = find(request, token, &found, err);
+    enum err_code code = find_invitation(request, token, &found, err);
     if (code)
         return code;
     code = password_hash(request->server->rate_limiter, span_text(password), hash, err);
@@ -358,10 +359,10 @@ static enum err_code accept(struct request *request, struct response *response, 
     code = tenant_begin(connection, found.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = join(request, connection, &found, name, hash, &secret, err);
+    code = join_team(request, connection, &found, name, hash, &secret, err);
     if (code)
         return code;
-    return session_answer(request, response, connection, 201, secret, err);
+    return session_respond(request, response, connection, 201, secret, err);
 }
 
 enum err_code invitation_accept(struct request *request, struct response *response, struct err *err)
@@ -384,5 +385,5 @@ enum err_code invitation_accept(struct request *request, struct response *respon
     code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &name, err);
     if (code)
         return code;
-    return accept(request, response, token, password, name, err);
+    return accept_invitation(request, response, token, password, name, err);
 }

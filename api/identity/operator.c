@@ -28,26 +28,26 @@
     " t.profile_retention_s, t.limits::text, t.sample_labels"                                      \
     " FROM tenant t"
 
-static void write_tenant(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_tenant(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", rows, row, 0);
-    json_response_cell_text(answer, "name", rows, row, 1);
-    json_response_cell_text(answer, "created_at", rows, row, 2);
-    json_response_cell_text(answer, "sample_labels", rows, row, 11);
-    json_response_open(answer, "quotas", '{');
-    json_response_cell_i64(answer, "max_bytes_stored", rows, row, 3);
-    json_response_cell_i64(answer, "uploads_per_minute", rows, row, 4);
-    json_response_cell_i64(answer, "max_upload_bytes", rows, row, 5);
-    json_response_cell_i64(answer, "profile_retention_s", rows, row, 9);
-    tenant_limits_write_own(answer, pg_get_text(rows, row, 10));
-    json_response_close(answer, '}');
-    json_response_open(answer, "usage", '{');
-    json_response_cell_i64(answer, "users", rows, row, 6);
-    json_response_cell_i64(answer, "tokens", rows, row, 7);
-    json_response_cell_i64(answer, "bytes_stored", rows, row, 8);
-    json_response_close(answer, '}');
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", rows, row, 0);
+    json_response_cell_text(json, "name", rows, row, 1);
+    json_response_cell_text(json, "created_at", rows, row, 2);
+    json_response_cell_text(json, "sample_labels", rows, row, 11);
+    json_response_open(json, "quotas", '{');
+    json_response_cell_i64(json, "max_bytes_stored", rows, row, 3);
+    json_response_cell_i64(json, "uploads_per_minute", rows, row, 4);
+    json_response_cell_i64(json, "max_upload_bytes", rows, row, 5);
+    json_response_cell_i64(json, "profile_retention_s", rows, row, 9);
+    tenant_limits_write_own(json, pg_get_text(rows, row, 10));
+    json_response_close(json, '}');
+    json_response_open(json, "usage", '{');
+    json_response_cell_i64(json, "users", rows, row, 6);
+    json_response_cell_i64(json, "tokens", rows, row, 7);
+    json_response_cell_i64(json, "bytes_stored", rows, row, 8);
+    json_response_close(json, '}');
+    json_response_close(json, '}');
 }
 
 static enum err_code refuse_unknown_tenant(int64_t id, struct err *err)
@@ -56,9 +56,9 @@ static enum err_code refuse_unknown_tenant(int64_t id, struct err *err)
                    "There is no tenant %" PRId64 ": the list of tenants shows their ids", id);
 }
 
-static enum err_code answer_tenant(struct request *request, struct response *response,
-                                   struct pg_connection *connection, int64_t id, int status,
-                                   struct err *err)
+static enum err_code respond_tenant(struct request *request, struct response *response,
+                                    struct pg_connection *connection, int64_t id, int status,
+                                    struct err *err)
 {
     struct pg_result *rows;
     enum err_code code = pg_query_values(connection, PG_NO_TENANT, TENANT_SELECT " WHERE t.id = $1",
@@ -67,10 +67,10 @@ static enum err_code answer_tenant(struct request *request, struct response *res
         return code;
     if (pg_row_count(rows) == 0)
         return refuse_unknown_tenant(id, err);
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_tenant(&answer, rows, 0);
-    return json_response_send(&answer, request, response, status, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_tenant(&json, rows, 0);
+    return json_response_send(&json, request, response, status, err);
 }
 
 /* ---- list and get ---- */
@@ -104,16 +104,16 @@ enum err_code operator_list_tenants(struct request *request, struct response *re
         return code;
     bool has_more = pg_row_count(rows) > limit;
     int count = has_more ? (int)limit : pg_row_count(rows);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "tenants", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "tenants", '[');
     for (int row = 0; row < count; row++)
-        write_tenant(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_tenant(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_text(&json, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 enum err_code operator_get_tenant(struct request *request, struct response *response,
@@ -127,7 +127,7 @@ enum err_code operator_get_tenant(struct request *request, struct response *resp
     code = pg_take(request->server->jobs_database, &connection, err);
     if (code)
         return code;
-    return answer_tenant(request, response, connection, id, 200, err);
+    return respond_tenant(request, response, connection, id, 200, err);
 }
 
 /* ---- create and change ---- */
@@ -142,7 +142,7 @@ static const char *const tenant_fields[] = {"name",
 
 #define RETENTION_MAX_S INT64_C(3153600000) /* a hundred years */
 
-struct tenant_wish {
+struct tenant_input {
     const char *name; /* NULL: unchanged */
     int64_t max_bytes_stored;
     int64_t uploads_per_minute;
@@ -153,34 +153,34 @@ struct tenant_wish {
 };
 
 /* A quota that is absent or null reads as -1; json_body_has distinguishes the two. */
-static enum err_code read_tenant_wish(const struct json_body *body, size_t min_name_bytes,
-                                      struct arena *arena, struct tenant_wish *wish,
-                                      struct err *err)
+static enum err_code read_tenant_input(const struct json_body *body, size_t min_name_bytes,
+                                       struct arena *arena, struct tenant_input *input,
+                                       struct err *err)
 {
     enum err_code code =
-        json_body_text(body, "name", min_name_bytes, TENANT_MAX_NAME_BYTES, &wish->name, err);
+        json_body_text(body, "name", min_name_bytes, TENANT_MAX_NAME_BYTES, &input->name, err);
     if (code)
         return code;
-    if (wish->name && wish->name[0] == '\0')
+    if (input->name && input->name[0] == '\0')
         return err_set(err, ERR_INVALID, "The field \"name\" is empty");
-    code = json_body_i64(body, "max_bytes_stored", 0, INT64_MAX, -1, &wish->max_bytes_stored, err);
+    code = json_body_i64(body, "max_bytes_stored", 0, INT64_MAX, -1, &input->max_bytes_stored, err);
     if (code)
         return code;
     code =
-        json_body_i64(body, "uploads_per_minute", 0, 1000000, -1, &wish->uploads_per_minute, err);
+        json_body_i64(body, "uploads_per_minute", 0, 1000000, -1, &input->uploads_per_minute, err);
     if (code)
         return code;
-    code = json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &wish->max_upload_bytes, err);
+    code = json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &input->max_upload_bytes, err);
     if (code)
         return code;
     code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
-                         &wish->profile_retention_s, err);
+                         &input->profile_retention_s, err);
     if (code)
         return code;
-    code = tenant_read_labels(body, arena, &wish->sample_labels, err);
+    code = tenant_read_labels(body, arena, &input->sample_labels, err);
     if (code)
         return code;
-    return tenant_limits_read_wish(body, arena, &wish->limits, err);
+    return tenant_limits_read_input(body, arena, &input->limits, err);
 }
 
 static enum err_code refuse_taken_name(const char *name, struct err *err)
@@ -190,7 +190,8 @@ static enum err_code refuse_taken_name(const char *name, struct err *err)
 }
 
 static enum err_code insert_tenant(struct request *request, struct pg_connection *connection,
-                                   const struct tenant_wish *wish, int64_t *ret_id, struct err *err)
+                                   const struct tenant_input *input, int64_t *ret_id,
+                                   struct err *err)
 {
     struct pg_result *row;
     enum err_code code = pg_query_values(
@@ -200,31 +201,31 @@ static enum err_code insert_tenant(struct request *request, struct pg_connection
         "nullif($3::bigint, -1),"
         " nullif($4::bigint, -1), nullif($5::bigint, -1), jsonb_strip_nulls($6::text::jsonb), $7)"
         " RETURNING id",
-        request->arena, &row, err, PG_TEXT(wish->name), PG_I64(wish->max_bytes_stored),
-        PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes),
-        PG_I64(wish->profile_retention_s), PG_TEXT(wish->limits),
-        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
+        request->arena, &row, err, PG_TEXT(input->name), PG_I64(input->max_bytes_stored),
+        PG_I64(input->uploads_per_minute), PG_I64(input->max_upload_bytes),
+        PG_I64(input->profile_retention_s), PG_TEXT(input->limits),
+        input->sample_labels ? PG_TEXT(input->sample_labels) : PG_NULL);
     if (code == ERR_CONFLICT)
-        return refuse_taken_name(wish->name, err);
+        return refuse_taken_name(input->name, err);
     if (code)
         return code;
     *ret_id = pg_get_i64(row, 0, 0);
     return audit_record(connection, request, "tenant.create",
-                        arena_printf(request->arena, "%" PRId64 " %s", *ret_id, wish->name), err);
+                        arena_printf(request->arena, "%" PRId64 " %s", *ret_id, input->name), err);
 }
 
 enum err_code operator_post_tenant(struct request *request, struct response *response,
                                    struct err *err)
 {
     int64_t id = 0;
-    struct tenant_wish wish = {0};
+    struct tenant_input input = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code =
         json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
     if (code)
         return code;
-    code = read_tenant_wish(body, 1, request->arena, &wish, err);
+    code = read_tenant_input(body, 1, request->arena, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->jobs_database, &connection, err);
@@ -233,7 +234,7 @@ enum err_code operator_post_tenant(struct request *request, struct response *res
     code = pg_begin(connection, PG_NO_TENANT, err);
     if (code)
         return code;
-    code = insert_tenant(request, connection, &wish, &id, err);
+    code = insert_tenant(request, connection, &input, &id, err);
     if (code)
         return code;
     code = pg_commit(connection, err);
@@ -241,12 +242,12 @@ enum err_code operator_post_tenant(struct request *request, struct response *res
         return code;
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/admin/tenants/%" PRId64, id));
-    return answer_tenant(request, response, connection, id, 201, err);
+    return respond_tenant(request, response, connection, id, 201, err);
 }
 
 static enum err_code update_tenant(struct request *request, struct pg_connection *connection,
                                    int64_t id, const struct json_body *body,
-                                   const struct tenant_wish *wish, struct err *err)
+                                   const struct tenant_input *input, struct err *err)
 {
     struct pg_result *row;
     enum err_code code = pg_query_values(
@@ -261,15 +262,15 @@ static enum err_code update_tenant(struct request *request, struct pg_connection
         " limits = jsonb_strip_nulls(limits || $11::text::jsonb),"
         " sample_labels = CASE WHEN $12 THEN $13 ELSE sample_labels END"
         " WHERE id = $1 RETURNING name",
-        request->arena, &row, err, PG_I64(id), wish->name ? PG_TEXT(wish->name) : PG_NULL,
-        PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(wish->max_bytes_stored),
-        PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(wish->uploads_per_minute),
-        PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes),
-        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s),
-        PG_TEXT(wish->limits), PG_BOOL(json_body_has(body, "sample_labels")),
-        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
+        request->arena, &row, err, PG_I64(id), input->name ? PG_TEXT(input->name) : PG_NULL,
+        PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(input->max_bytes_stored),
+        PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(input->uploads_per_minute),
+        PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(input->max_upload_bytes),
+        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(input->profile_retention_s),
+        PG_TEXT(input->limits), PG_BOOL(json_body_has(body, "sample_labels")),
+        input->sample_labels ? PG_TEXT(input->sample_labels) : PG_NULL);
     if (code == ERR_CONFLICT)
-        return refuse_taken_name(wish->name ? wish->name : "", err);
+        return refuse_taken_name(input->name ? input->name : "", err);
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -283,7 +284,7 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
                                     struct err *err)
 {
     int64_t id = 0;
-    struct tenant_wish wish = {0};
+    struct tenant_input input = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &id, err);
@@ -292,7 +293,7 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
     if (code)
         return code;
-    code = read_tenant_wish(body, 0, request->arena, &wish, err);
+    code = read_tenant_input(body, 0, request->arena, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->jobs_database, &connection, err);
@@ -301,14 +302,14 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     code = pg_begin(connection, PG_NO_TENANT, err);
     if (code)
         return code;
-    code = update_tenant(request, connection, id, body, &wish, err);
+    code = update_tenant(request, connection, id, body, &input, err);
     if (code)
         return code;
     code = pg_commit(connection, err);
     if (code)
         return code;
     tenant_limits_forget(request->server->tenant_limits, id);
-    return answer_tenant(request, response, connection, id, 200, err);
+    return respond_tenant(request, response, connection, id, 200, err);
 }
 
 /* ---- delete: rows go by cascade, and triggers hand the objects to the background work ---- */
@@ -404,45 +405,45 @@ static enum err_code make_login_url(struct request *request, struct pg_connectio
     return ERR_NONE;
 }
 
-struct user_wish {
+struct user_input {
     const char *email;
     const char *name;
     const char *password; /* NULL: the response has a sign-in link instead */
     enum role role;
 };
 
-static enum err_code read_user_wish(const struct request *request, const struct json_body *body,
-                                    struct user_wish *wish, struct err *err)
+static enum err_code read_user_input(const struct request *request, const struct json_body *body,
+                                     struct user_input *input, struct err *err)
 {
-    enum err_code code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &wish->email, err);
+    enum err_code code = json_body_text(body, "email", 1, USER_MAX_EMAIL_BYTES, &input->email, err);
     if (code)
         return code;
-    code = user_check_email(wish->email, err);
+    code = user_check_email(input->email, err);
     if (code)
         return code;
-    code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &wish->name, err);
+    code = json_body_text(body, "name", 0, USER_MAX_NAME_BYTES, &input->name, err);
     if (code)
         return code;
-    code = json_body_text(body, "password", 0, PASSWORD_MAX_BYTES, &wish->password, err);
+    code = json_body_text(body, "password", 0, PASSWORD_MAX_BYTES, &input->password, err);
     if (code)
         return code;
-    if (wish->password)
-        code = password_check(span_text(wish->password), err);
+    if (input->password)
+        code = password_check(span_text(input->password), err);
     if (code)
         return code;
-    return user_read_role(request, body, &wish->role, err);
+    return user_read_role(request, body, &input->role, err);
 }
 
 static enum err_code create_user(struct request *request, struct response *response,
                                  struct pg_connection *connection, int64_t tenant_id,
-                                 const struct user_wish *wish, const char *hash, struct err *err)
+                                 const struct user_input *input, const char *hash, struct err *err)
 {
     int64_t user_id = 0;
     const char *url = NULL, *expires_at = NULL;
     enum err_code code = find_tenant(request, connection, tenant_id, err);
     if (code)
         return code;
-    code = user_add(request, connection, tenant_id, wish->email, wish->name, wish->role, hash,
+    code = user_add(request, connection, tenant_id, input->email, input->name, input->role, hash,
                     &user_id, err);
     if (code)
         return code;
@@ -450,23 +451,23 @@ static enum err_code create_user(struct request *request, struct response *respo
         code = make_login_url(request, connection, user_id, &url, &expires_at, err);
     if (code)
         return code;
-    code = audit_record_for(connection, request, tenant_id, "user.create", wish->email, err);
+    code = audit_record_for(connection, request, tenant_id, "user.create", input->email, err);
     if (code)
         return code;
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_i64(&answer, "id", user_id);
-    json_response_i64(&answer, "tenant_id", tenant_id);
-    json_response_text(&answer, "email", wish->email);
-    json_response_text(&answer, "name", wish->name ? wish->name : "");
-    json_response_text(&answer, "role", auth_role_name(wish->role));
-    json_response_text(&answer, "login_url", url);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 201, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_i64(&json, "id", user_id);
+    json_response_i64(&json, "tenant_id", tenant_id);
+    json_response_text(&json, "email", input->email);
+    json_response_text(&json, "name", input->name ? input->name : "");
+    json_response_text(&json, "role", auth_role_name(input->role));
+    json_response_text(&json, "login_url", url);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 201, err);
 }
 
 enum err_code operator_post_user(struct request *request, struct response *response,
@@ -474,7 +475,7 @@ enum err_code operator_post_user(struct request *request, struct response *respo
 {
     static const char *const known[] = {"email", "name", "role", "password", NULL};
     int64_t tenant_id = 0;
-    struct user_wish wish = {0};
+    struct user_input input = {0};
     char hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body = NULL;
     enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
@@ -483,11 +484,11 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    code = read_user_wish(request, body, &wish, err);
+    code = read_user_input(request, body, &input, err);
     if (code)
         return code;
-    if (wish.password)
-        code = password_hash(request->server->rate_limiter, span_text(wish.password), hash, err);
+    if (input.password)
+        code = password_hash(request->server->rate_limiter, span_text(input.password), hash, err);
     if (code)
         return code;
     pg_auto connection = NULL;
@@ -497,15 +498,15 @@ enum err_code operator_post_user(struct request *request, struct response *respo
     code = pg_begin(connection, PG_NO_TENANT, err);
     if (code)
         return code;
-    return create_user(request, response, connection, tenant_id, &wish, wish.password ? hash : NULL,
-                       err);
+    return create_user(request, response, connection, tenant_id, &input,
+                       input.password ? hash : NULL, err);
 }
 
 enum err_code operator_post_token(struct request *request, struct response *response,
                                   struct err *err)
 {
     int64_t tenant_id = 0;
-    struct token_wish wish = {0};
+    struct token_input input = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
     enum err_code code = json_response_path_id(request, 0, &tenant_id, err);
@@ -514,7 +515,7 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     code = json_body_parse(request, token_fields, &body, err);
     if (code)
         return code;
-    code = token_read_wish(body, request->principal.scopes, &wish, err);
+    code = token_read_input(body, request->principal.scopes, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->jobs_database, &connection, err);
@@ -526,7 +527,7 @@ enum err_code operator_post_token(struct request *request, struct response *resp
     code = find_tenant(request, connection, tenant_id, err);
     if (code)
         return code;
-    code = token_create(request, response, connection, tenant_id, &wish, err);
+    code = token_create(request, response, connection, tenant_id, &input, err);
     if (code)
         return code;
     return pg_commit(connection, err);
@@ -568,14 +569,14 @@ static enum err_code create_login_code(struct request *request, struct response 
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_cell_text(&answer, "email", user, 0, 1);
-    json_response_text(&answer, "url", url);
-    json_response_text(&answer, "expires_at", expires_at);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 201, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_cell_text(&json, "email", user, 0, 1);
+    json_response_text(&json, "url", url);
+    json_response_text(&json, "expires_at", expires_at);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 201, err);
 }
 
 enum err_code operator_post_login_code(struct request *request, struct response *response,

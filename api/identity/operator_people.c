@@ -46,7 +46,7 @@ enum err_code operator_list_users(struct request *request, struct response *resp
     int64_t tenant_id = 0;
     pg_auto connection = NULL;
     enum err_code code = open_tenant(request, &tenant_id, &connection, err);
-    return code ? code : user_answer_list(request, response, connection, tenant_id, err);
+    return code ? code : user_respond_list(request, response, connection, tenant_id, err);
 }
 
 enum err_code operator_list_tokens(struct request *request, struct response *response,
@@ -55,7 +55,7 @@ enum err_code operator_list_tokens(struct request *request, struct response *res
     int64_t tenant_id = 0;
     pg_auto connection = NULL;
     enum err_code code = open_tenant(request, &tenant_id, &connection, err);
-    return code ? code : token_answer_list(request, response, connection, tenant_id, 0, err);
+    return code ? code : token_respond_list(request, response, connection, tenant_id, 0, err);
 }
 
 /* Removes the user or token in the path from its tenant, in one transaction. */

@@ -31,7 +31,7 @@ struct hashing {
     struct err *err;
 };
 
-static void hash(void *context)
+static void run_scrypt(void *context)
 {
     struct hashing *hashing = context;
     if (hashing->stored)
@@ -48,7 +48,7 @@ enum err_code password_hash(struct rate_limiter *rate_limiter, struct span passw
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
-    low_priority_call(LOW_PRIORITY_NICE, hash, &hashing);
+    low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
     rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
     return hashing.code;
 }
@@ -68,7 +68,7 @@ enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot
     struct hashing hashing = {
         .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
     low_priority_call(slot == SLOT_PASSWORD_DEVICE ? LOW_PRIORITY_NICE_KNOWN : LOW_PRIORITY_NICE,
-                      hash, &hashing);
+                      run_scrypt, &hashing);
     rate_limiter_leave(rate_limiter, slot);
     if (!hashing.code)
         *ret_matches = hashing.matches && has_hash;

@@ -27,9 +27,9 @@ static struct span pair_of(const struct password_attempt *attempt, char text[PAI
 }
 
 /* Counts the failure before the result is known: parallel attempts cannot all pass the check. */
-static enum err_code begin(struct rate_limiter *rate_limiter,
-                           const struct password_attempt *attempt, struct span pair,
-                           struct err *err)
+static enum err_code begin_attempt(struct rate_limiter *rate_limiter,
+                                   const struct password_attempt *attempt, struct span pair,
+                                   struct err *err)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     if (attempt->device.size)
@@ -50,8 +50,9 @@ static enum err_code begin(struct rate_limiter *rate_limiter,
     return code;
 }
 
-static void forgive(struct rate_limiter *rate_limiter, const struct password_attempt *attempt,
-                    struct span pair, bool has_matched)
+static void forgive_attempt(struct rate_limiter *rate_limiter,
+                            const struct password_attempt *attempt, struct span pair,
+                            bool has_matched)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
@@ -72,12 +73,12 @@ enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
     struct span pair = pair_of(attempt, text);
     enum limit_slot slot = attempt->device.size ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD;
     bool matches = false;
-    enum err_code code = begin(rate_limiter, attempt, pair, err);
+    enum err_code code = begin_attempt(rate_limiter, attempt, pair, err);
     if (code)
         return code;
     code = password_verify(rate_limiter, slot, password, stored, &matches, err);
     if (code || matches)
-        forgive(rate_limiter, attempt, pair, !code);
+        forgive_attempt(rate_limiter, attempt, pair, !code);
     if (code)
         return code;
     *ret_matches = matches;

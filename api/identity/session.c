@@ -54,7 +54,7 @@ static const char *const kind_names[] = {
 };
 
 static enum err_code write_tenant(struct request *request, struct pg_connection *connection,
-                                  struct json_response *answer, struct err *err)
+                                  struct json_response *json, struct err *err)
 {
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
@@ -66,16 +66,16 @@ static enum err_code write_tenant(struct request *request, struct pg_connection 
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "Your tenant has been deleted: ask the operator of this server");
-    json_response_open(answer, "tenant", '{');
-    json_response_cell_i64(answer, "id", row, 0, 0);
-    json_response_cell_text(answer, "name", row, 0, 1);
-    json_response_close(answer, '}');
+    json_response_open(json, "tenant", '{');
+    json_response_cell_i64(json, "id", row, 0, 0);
+    json_response_cell_text(json, "name", row, 0, 1);
+    json_response_close(json, '}');
     return ERR_NONE;
 }
 
 /* response: of a sign-in, which marks the browser as known to the account; otherwise NULL. */
 static enum err_code write_user(struct request *request, struct response *response,
-                                struct pg_connection *connection, struct json_response *answer,
+                                struct pg_connection *connection, struct json_response *json,
                                 struct err *err)
 {
     struct pg_result *row;
@@ -90,18 +90,18 @@ static enum err_code write_user(struct request *request, struct response *respon
         return err_set(
             err, ERR_UNAUTHENTICATED,
             "Your account has been removed: ask an owner of your team for an invitation");
-    json_response_open(answer, "user", '{');
-    json_response_cell_i64(answer, "id", row, 0, 0);
-    json_response_cell_text(answer, "email", row, 0, 1);
-    json_response_cell_text(answer, "name", row, 0, 2);
-    json_response_cell_text(answer, "role", row, 0, 3);
-    json_response_bool(answer, "has_password", pg_get_bool(row, 0, 4));
-    json_response_close(answer, '}');
+    json_response_open(json, "user", '{');
+    json_response_cell_i64(json, "id", row, 0, 0);
+    json_response_cell_text(json, "email", row, 0, 1);
+    json_response_cell_text(json, "name", row, 0, 2);
+    json_response_cell_text(json, "role", row, 0, 3);
+    json_response_bool(json, "has_password", pg_get_bool(row, 0, 4));
+    json_response_close(json, '}');
     return response ? device_cookie_add(request, response, pg_get_text(row, 0, 5), err) : ERR_NONE;
 }
 
 static enum err_code write_token(struct request *request, struct pg_connection *connection,
-                                 struct json_response *answer, struct err *err)
+                                 struct json_response *json, struct err *err)
 {
     struct pg_result *row;
     enum err_code code =
@@ -113,30 +113,30 @@ static enum err_code write_token(struct request *request, struct pg_connection *
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "The token has been revoked: make a new one under Settings");
-    json_response_open(answer, "token", '{');
-    json_response_cell_i64(answer, "id", row, 0, 0);
-    json_response_cell_text(answer, "name", row, 0, 1);
-    json_response_cell_text(answer, "expires_at", row, 0, 2);
-    json_response_close(answer, '}');
+    json_response_open(json, "token", '{');
+    json_response_cell_i64(json, "id", row, 0, 0);
+    json_response_cell_text(json, "name", row, 0, 1);
+    json_response_cell_text(json, "expires_at", row, 0, 2);
+    json_response_close(json, '}');
     return ERR_NONE;
 }
 
 static enum err_code write_principal(struct request *request, struct response *response,
-                                     struct pg_connection *connection, struct json_response *answer,
+                                     struct pg_connection *connection, struct json_response *json,
                                      struct err *err)
 {
-    json_response_text(answer, "kind", kind_names[request->principal.kind]);
+    json_response_text(json, "kind", kind_names[request->principal.kind]);
     switch (request->principal.kind) {
     case PRINCIPAL_ANONYMOUS:
-        json_response_null(answer, "tenant");
+        json_response_null(json, "tenant");
         return ERR_NONE;
     case PRINCIPAL_TOKEN: {
-        enum err_code code = write_token(request, connection, answer, err);
-        return code ? code : write_tenant(request, connection, answer, err);
+        enum err_code code = write_token(request, connection, json, err);
+        return code ? code : write_tenant(request, connection, json, err);
     }
     case PRINCIPAL_USER: {
-        enum err_code code = write_user(request, response, connection, answer, err);
-        return code ? code : write_tenant(request, connection, answer, err);
+        enum err_code code = write_user(request, response, connection, json, err);
+        return code ? code : write_tenant(request, connection, json, err);
     }
     }
     return ERR_NONE;
@@ -144,43 +144,42 @@ static enum err_code write_principal(struct request *request, struct response *r
 
 /* The CSRF token of the session in the request or its response; null without a session. */
 static void write_csrf_token(const struct request *request, const char *secret,
-                             struct json_response *answer)
+                             struct json_response *json)
 {
     char token[DIGEST_HEX_BYTES];
     struct span session = secret ? span_text(secret) : request_cookie(request, AUTH_COOKIE);
     if (request->principal.kind == PRINCIPAL_USER)
         auth_csrf_token(session, token);
-    json_response_text(answer, "csrf_token",
+    json_response_text(json, "csrf_token",
                        request->principal.kind == PRINCIPAL_USER ? token : NULL);
 }
 
-enum err_code session_answer(struct request *request, struct response *response,
-                             struct pg_connection *connection, int status, const char *secret,
-                             struct err *err)
+enum err_code session_respond(struct request *request, struct response *response,
+                              struct pg_connection *connection, int status, const char *secret,
+                              struct err *err)
 {
     struct quota quota;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
     if (secret)
         set_cookie(request, response, secret, request->server->settings->session_lifetime_s);
-    enum err_code code =
-        write_principal(request, secret ? response : NULL, connection, &answer, err);
+    enum err_code code = write_principal(request, secret ? response : NULL, connection, &json, err);
     if (!code)
         code = quota_read(request->server, connection, request->principal.tenant_id, request->arena,
                           &quota, err);
     if (code)
         return code;
-    json_response_text(&answer, "role", auth_role_name(request->principal.role));
-    json_response_scopes(&answer, "scopes", request->principal.scopes);
-    write_csrf_token(request, secret, &answer);
-    json_response_bool(&answer, "anonymous_sharing", request->server->settings->anonymous_sharing);
-    json_response_bool(&answer, "has_local_ca", local_ca_is_used(request->server->settings));
-    json_response_open(&answer, "limits", '{');
-    json_response_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
-    json_response_close(&answer, '}');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, status, err);
+    json_response_text(&json, "role", auth_role_name(request->principal.role));
+    json_response_scopes(&json, "scopes", request->principal.scopes);
+    write_csrf_token(request, secret, &json);
+    json_response_bool(&json, "anonymous_sharing", request->server->settings->anonymous_sharing);
+    json_response_bool(&json, "has_local_ca", local_ca_is_used(request->server->settings));
+    json_response_open(&json, "limits", '{');
+    json_response_i64(&json, "max_upload_bytes", quota.max_upload_bytes);
+    json_response_close(&json, '}');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, status, err);
 }
 
 enum err_code session_get(struct request *request, struct response *response, struct err *err)
@@ -193,7 +192,7 @@ enum err_code session_get(struct request *request, struct response *response, st
                      request_cookie(request, AUTH_COOKIE).size > 0;
     if (has_ended)
         clear_cookie(request, response);
-    return session_answer(request, response, connection, 200, NULL, err);
+    return session_respond(request, response, connection, 200, NULL, err);
 }
 
 /* ---- signing in ---- */
@@ -266,7 +265,7 @@ static enum err_code finish_sign_in(struct request *request, struct response *re
     code = pg_commit(connection, err);
     if (code)
         return code;
-    return session_answer(request, response, connection, 200, secret, err);
+    return session_respond(request, response, connection, 200, secret, err);
 }
 
 static enum err_code sign_in_by_code(struct request *request, struct response *response,
@@ -294,7 +293,7 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
                           pg_get_i64(row, 0, 0), "one-time code", err);
 }
 
-struct os_user {
+struct account {
     int64_t user_id; /* 0: no account has that e-mail */
     int64_t tenant_id;
     const char *password_hash; /* "" for none */
@@ -303,7 +302,7 @@ struct os_user {
 
 /* The connection is returned before scrypt runs: a slow check must not hold it. */
 static enum err_code find_account(struct request *request, const char *email,
-                                  struct os_user *ret_account, struct err *err)
+                                  struct account *ret_account, struct err *err)
 {
     struct pg_result *row;
     pg_auto connection = NULL;
@@ -317,7 +316,7 @@ static enum err_code find_account(struct request *request, const char *email,
     if (code)
         return code;
     bool is_found = !pg_is_null(row, 0, 0);
-    *ret_account = (struct os_user){
+    *ret_account = (struct account){
         .user_id = is_found ? pg_get_i64(row, 0, 0) : 0,
         .tenant_id = is_found ? pg_get_i64(row, 0, 1) : 0,
         .password_hash = is_found ? pg_get_text(row, 0, 2) : "",
@@ -327,7 +326,7 @@ static enum err_code find_account(struct request *request, const char *email,
 }
 
 /* On ERR_UNAUTHENTICATED the failure is recorded for the owner of the account, if there is one. */
-static enum err_code verify_attempt(struct request *request, const struct os_user *account,
+static enum err_code verify_attempt(struct request *request, const struct account *account,
                                     struct span password, struct err *err)
 {
     struct password_attempt attempt = {
@@ -353,7 +352,7 @@ static enum err_code verify_attempt(struct request *request, const struct os_use
 static enum err_code sign_in_by_password(struct request *request, struct response *response,
                                          const char *email, const char *password, struct err *err)
 {
-    struct os_user account = {0};
+    struct account account = {0};
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
         code = verify_attempt(request, &account, span_text(password), err);
@@ -426,7 +425,7 @@ enum err_code session_delete(struct request *request, struct response *response,
 
 /* ---- changing the password ---- */
 
-static enum err_code find_own_account(struct request *request, struct os_user *ret_account,
+static enum err_code find_own_account(struct request *request, struct account *ret_account,
                                       struct err *err)
 {
     struct pg_result *row;
@@ -443,7 +442,7 @@ static enum err_code find_own_account(struct request *request, struct os_user *r
         return err_set(
             err, ERR_UNAUTHENTICATED,
             "Your account has been removed: ask an owner of your team for an invitation");
-    *ret_account = (struct os_user){
+    *ret_account = (struct account){
         .user_id = request->principal.user_id,
         .tenant_id = request->principal.tenant_id,
         .password_hash = pg_get_text(row, 0, 1),
@@ -493,7 +492,7 @@ enum err_code session_post_password(struct request *request, struct response *re
 {
     static const char *const known[] = {"old", "new", NULL};
     const char *old_password = NULL, *new_password = "";
-    struct os_user account = {.password_hash = ""};
+    struct account account = {.password_hash = ""};
     char new_hash[DIGEST_PASSWORD_BYTES];
     struct json_body *body;
     if (request->principal.kind != PRINCIPAL_USER)

@@ -24,14 +24,14 @@ enum err_code session_post_password(struct request *request, struct response *re
 
 /* Starts a session of a user inside the caller's transaction for that tenant and records it; from
  * then on the request's principal is that user. The caller commits and then responds with
- * session_answer. */
+ * session_respond. */
 enum err_code session_start(struct request *request, struct pg_connection *connection,
                             int64_t tenant_id, int64_t user_id, const char *how,
                             const char **ret_secret, struct err *err) MUST_USE;
 /* Responds with the request's principal as JSON; with secret, also with the cookie of a new session
  * and a new device cookie. */
-enum err_code session_answer(struct request *request, struct response *response,
-                             struct pg_connection *connection, int status, const char *secret,
-                             struct err *err) MUST_USE;
+enum err_code session_respond(struct request *request, struct response *response,
+                              struct pg_connection *connection, int status, const char *secret,
+                              struct err *err) MUST_USE;
 
 #endif

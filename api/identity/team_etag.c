@@ -38,9 +38,9 @@ static enum err_code read_version(struct request *request, struct pg_connection 
     return ERR_NONE;
 }
 
-enum err_code team_etag_tell(struct request *request, struct response *response,
-                             struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
-                             enum team_part part, struct err *err)
+enum err_code team_etag_add(struct request *request, struct response *response,
+                            struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
+                            enum team_part part, struct err *err)
 {
     const char *etag;
     enum err_code code = read_version(request, connection, pg_tenant, team_id, part, &etag, err);

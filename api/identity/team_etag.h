@@ -30,9 +30,9 @@ enum team_part {
 
 /* Adds the ETag. Call it before reading what is shown, so that the ETag is never newer than that.
  */
-enum err_code team_etag_tell(struct request *request, struct response *response,
-                             struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
-                             enum team_part part, struct err *err) MUST_USE;
+enum err_code team_etag_add(struct request *request, struct response *response,
+                            struct pg_connection *connection, int64_t pg_tenant, int64_t team_id,
+                            enum team_part part, struct err *err) MUST_USE;
 
 /* In the transaction of a change, before it: nobody else can change any part until the transaction
  * ends. Handles: ERR_STALE. */

@@ -29,7 +29,7 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code =
-        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+        team_etag_add(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
     if (code)
         return code;
     code = pg_query_values(
@@ -42,28 +42,28 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_cell_i64(&answer, "id", row, 0, 0);
-    json_response_cell_text(&answer, "name", row, 0, 1);
-    json_response_cell_text(&answer, "created_at", row, 0, 2);
-    json_response_text(&answer, "sample_labels",
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_cell_i64(&json, "id", row, 0, 0);
+    json_response_cell_text(&json, "name", row, 0, 1);
+    json_response_cell_text(&json, "created_at", row, 0, 2);
+    json_response_text(&json, "sample_labels",
                        pg_is_null(row, 0, 4)
                            ? tenant_limits_default_labels(request->server->tenant_limits)
                            : pg_get_text(row, 0, 4));
-    json_response_open(&answer, "usage", '{');
-    json_response_i64(&answer, "bytes_stored", quota.bytes_stored);
-    json_response_close(&answer, '}');
-    json_response_open(&answer, "quotas", '{');
-    json_response_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
-    json_response_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
-    json_response_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
-    json_response_i64(&answer, "profile_retention_s", quota.profile_retention_s);
-    tenant_limits_write(&answer, request->server->settings, pg_get_text(row, 0, 3));
-    json_response_close(&answer, '}');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_open(&json, "usage", '{');
+    json_response_i64(&json, "bytes_stored", quota.bytes_stored);
+    json_response_close(&json, '}');
+    json_response_open(&json, "quotas", '{');
+    json_response_i64(&json, "max_bytes_stored", quota.max_bytes_stored);
+    json_response_i64(&json, "uploads_per_minute", quota.uploads_per_minute);
+    json_response_i64(&json, "max_upload_bytes", quota.max_upload_bytes);
+    json_response_i64(&json, "profile_retention_s", quota.profile_retention_s);
+    tenant_limits_write(&json, request->server->settings, pg_get_text(row, 0, 3));
+    json_response_close(&json, '}');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 enum err_code tenant_get(struct request *request, struct response *response, struct err *err)
@@ -113,27 +113,27 @@ enum err_code tenant_read_labels(const struct json_body *body, struct arena *are
     return ERR_NONE;
 }
 
-struct wish {
+struct input {
     const char *name; /* NULL: unchanged */
     bool has_labels;
     const char *labels; /* in stored form; NULL: the server's default */
 };
 
-static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+static enum err_code read_input(struct request *request, struct input *input, struct err *err)
 {
     static const char *const known[] = {"name", "sample_labels", NULL};
     struct json_body *body = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    wish->has_labels = json_body_has(body, "sample_labels");
-    if (!wish->has_labels || json_body_has(body, "name"))
-        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &wish->name, err);
-    return code ? code : tenant_read_labels(body, request->arena, &wish->labels, err);
+    input->has_labels = json_body_has(body, "sample_labels");
+    if (!input->has_labels || json_body_has(body, "name"))
+        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &input->name, err);
+    return code ? code : tenant_read_labels(body, request->arena, &input->labels, err);
 }
 
 static enum err_code change_tenant(struct request *request, struct pg_connection *connection,
-                                   const struct wish *wish, struct err *err)
+                                   const struct input *input, struct err *err)
 {
     const int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
@@ -142,12 +142,12 @@ static enum err_code change_tenant(struct request *request, struct pg_connection
     code = team_etag_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
     if (code)
         return code;
-    if (wish->name)
-        code = rename_tenant(request, connection, wish->name, err);
+    if (input->name)
+        code = rename_tenant(request, connection, input->name, err);
     if (code)
         return code;
-    if (wish->has_labels)
-        code = set_sample_labels(request, connection, wish->labels, err);
+    if (input->has_labels)
+        code = set_sample_labels(request, connection, input->labels, err);
     if (code)
         return code;
     return pg_commit(connection, err);
@@ -155,15 +155,15 @@ static enum err_code change_tenant(struct request *request, struct pg_connection
 
 enum err_code tenant_patch(struct request *request, struct response *response, struct err *err)
 {
-    struct wish wish = {0};
+    struct input input = {0};
     pg_auto connection = NULL;
-    enum err_code code = read_wish(request, &wish, err);
+    enum err_code code = read_input(request, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
-    code = change_tenant(request, connection, &wish, err);
+    code = change_tenant(request, connection, &input, err);
     if (code)
         return code;
     tenant_limits_forget(request->server->tenant_limits, request->principal.tenant_id);
@@ -174,20 +174,20 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
 
 enum { AUDIT_DEFAULT_LIMIT = 100, AUDIT_MAX_LIMIT = 1000 };
 
-static void write_entry(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_entry(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", rows, row, 0);
-    json_response_cell_text(answer, "at", rows, row, 1);
-    json_response_cell_text(answer, "actor_kind", rows, row, 2);
-    json_response_cell_text(answer, "actor", rows, row, 3);
-    json_response_cell_i64(answer, "user_id", rows, row, 4);
-    json_response_cell_i64(answer, "token_id", rows, row, 5);
-    json_response_cell_text(answer, "action", rows, row, 6);
-    json_response_cell_text(answer, "target", rows, row, 7);
-    json_response_cell_text(answer, "address", rows, row, 8);
-    json_response_cell_text(answer, "request_id", rows, row, 9);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", rows, row, 0);
+    json_response_cell_text(json, "at", rows, row, 1);
+    json_response_cell_text(json, "actor_kind", rows, row, 2);
+    json_response_cell_text(json, "actor", rows, row, 3);
+    json_response_cell_i64(json, "user_id", rows, row, 4);
+    json_response_cell_i64(json, "token_id", rows, row, 5);
+    json_response_cell_text(json, "action", rows, row, 6);
+    json_response_cell_text(json, "target", rows, row, 7);
+    json_response_cell_text(json, "address", rows, row, 8);
+    json_response_cell_text(json, "request_id", rows, row, 9);
+    json_response_close(json, '}');
 }
 
 enum err_code tenant_get_audit(struct request *request, struct response *response, struct err *err)
@@ -220,14 +220,14 @@ enum err_code tenant_get_audit(struct request *request, struct response *respons
         return code;
     bool has_more = pg_row_count(rows) > limit;
     int count = has_more ? (int)limit : pg_row_count(rows);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "entries", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "entries", '[');
     for (int row = 0; row < count; row++)
-        write_entry(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_entry(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_text(&json, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { SET_COUNT = 1024, WAYS = 4, WISH_MAX_BYTES = 4096 };
+enum { SET_COUNT = 1024, WAYS = 4, INPUT_MAX_BYTES = 4096 };
 
 struct limit_kind {
     const char *name;    /* in the API and the column */
@@ -61,8 +61,8 @@ static bool find_own(const json_t *own, enum tenant_limit limit, int64_t *ret_va
     return true;
 }
 
-static void resolve(const struct settings *settings, const char *json,
-                    struct tenant_limits *ret_limits)
+static void resolve_limits(const struct settings *settings, const char *json,
+                           struct tenant_limits *ret_limits)
 {
     json_t *own = json_loads(json, 0, NULL);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++) {
@@ -119,7 +119,8 @@ static struct known *find_known(struct tenant_limits_memory *memory, int64_t ten
 }
 
 /* Replaces the oldest entry of its set. */
-static void keep(struct tenant_limits_memory *memory, const struct known *read, uint64_t version)
+static void cache_limits(struct tenant_limits_memory *memory, const struct known *read,
+                         uint64_t version)
 {
     pthread_mutex_lock(&memory->mutex);
     struct known *place = find_known(memory, read->tenant_id);
@@ -163,8 +164,8 @@ static bool find_fresh(struct tenant_limits_memory *memory, int64_t tenant_id,
     return is_fresh;
 }
 
-static enum err_code read_again(const struct request *request, struct tenant_limits *ret_limits,
-                                struct err *err)
+static enum err_code refresh_limits(const struct request *request, struct tenant_limits *ret_limits,
+                                    struct err *err)
 {
     const struct server *server = request->server;
     const int64_t tenant_id = request->principal.tenant_id;
@@ -181,7 +182,7 @@ static enum err_code read_again(const struct request *request, struct tenant_lim
     if (code)
         return code;
     const bool has_row = pg_row_count(row) > 0;
-    resolve(server->settings, has_row ? pg_get_text(row, 0, 0) : "{}", ret_limits);
+    resolve_limits(server->settings, has_row ? pg_get_text(row, 0, 0) : "{}", ret_limits);
     const char *labels = has_row && !pg_is_null(row, 0, 1)
                              ? pg_get_text(row, 0, 1)
                              : tenant_limits_default_labels(server->tenant_limits);
@@ -202,19 +203,19 @@ enum err_code tenant_limits_get(const struct request *request, struct tenant_lim
         return ERR_NONE;
     }
     struct tenant_limits fresh;
-    enum err_code code = read_again(request, &fresh, err);
+    enum err_code code = refresh_limits(request, &fresh, err);
     if (code && !has_any)
         return code;
     if (!code) {
         read.limits = fresh;
-        keep(server->tenant_limits, &read, version);
+        cache_limits(server->tenant_limits, &read, version);
     }
     *ret_limits = read.limits;
     return ERR_NONE;
 }
 
-void tenant_limits_tell(const struct tenant_limits *limits, enum tenant_limit limit,
-                        char ret_text[TENANT_LIMITS_TEXT_BYTES])
+void tenant_limits_describe(const struct tenant_limits *limits, enum tenant_limit limit,
+                            char ret_text[TENANT_LIMITS_TEXT_BYTES])
 {
     snprintf(ret_text, TENANT_LIMITS_TEXT_BYTES, "%s is %" PRId64 ", %s%s", kinds[limit].name,
              limits->values[limit], limits->is_own[limit] ? "set for this team" : "by the setting ",
@@ -223,11 +224,11 @@ void tenant_limits_tell(const struct tenant_limits *limits, enum tenant_limit li
 
 /* ---- for operators ---- */
 
-enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena *arena,
-                                      const char **ret_json, struct err *err)
+enum err_code tenant_limits_read_input(const struct json_body *body, struct arena *arena,
+                                       const char **ret_json, struct err *err)
 {
     buf_auto json;
-    buf_init(&json, WISH_MAX_BYTES);
+    buf_init(&json, INPUT_MAX_BYTES);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++) {
         const struct limit_kind *kind = &kinds[limit];
         int64_t value;
@@ -248,26 +249,26 @@ enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena
     return ERR_NONE;
 }
 
-void tenant_limits_write_own(struct json_response *answer, const char *json)
+void tenant_limits_write_own(struct json_response *writer, const char *json)
 {
     json_t *own = json_loads(json, 0, NULL);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++) {
         int64_t value;
         if (find_own(own, limit, &value))
-            json_response_i64(answer, kinds[limit].name, value);
+            json_response_i64(writer, kinds[limit].name, value);
         else
-            json_response_null(answer, kinds[limit].name);
+            json_response_null(writer, kinds[limit].name);
     }
     json_decref(own);
 }
 
-void tenant_limits_write(struct json_response *answer, const struct settings *settings,
+void tenant_limits_write(struct json_response *writer, const struct settings *settings,
                          const char *json)
 {
     struct tenant_limits limits;
-    resolve(settings, json, &limits);
+    resolve_limits(settings, json, &limits);
     for (enum tenant_limit limit = 0; limit < TENANT_LIMIT_COUNT; limit++)
-        json_response_i64(answer, kinds[limit].name, limits.values[limit]);
+        json_response_i64(writer, kinds[limit].name, limits.values[limit]);
 }
 
 const char *const *tenant_limits_names(struct arena *arena, const char *const *more)

@@ -46,19 +46,19 @@ const char *tenant_limits_default_labels(const struct tenant_limits_memory *memo
 void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id);
 
 /* "samples_per_second is 1000, by the setting tenant-samples-per-second": for refusals. */
-void tenant_limits_tell(const struct tenant_limits *limits, enum tenant_limit limit,
-                        char ret_text[TENANT_LIMITS_TEXT_BYTES]);
+void tenant_limits_describe(const struct tenant_limits *limits, enum tenant_limit limit,
+                            char ret_text[TENANT_LIMITS_TEXT_BYTES]);
 
 /* ---- for operators ---- */
 
 /* Reads the limits in the body as a JSON object in the column's form: null removes one, so that the
  * setting applies. Handles: ERR_INVALID. */
-enum err_code tenant_limits_read_wish(const struct json_body *body, struct arena *arena,
-                                      const char **ret_json, struct err *err) MUST_USE;
+enum err_code tenant_limits_read_input(const struct json_body *body, struct arena *arena,
+                                       const char **ret_json, struct err *err) MUST_USE;
 /* Writes the members of an object: the values in the column's text, null where there is none. */
-void tenant_limits_write_own(struct json_response *answer, const char *json);
+void tenant_limits_write_own(struct json_response *writer, const char *json);
 /* Writes the effective values. */
-void tenant_limits_write(struct json_response *answer, const struct settings *settings,
+void tenant_limits_write(struct json_response *writer, const struct settings *settings,
                          const char *json);
 /* The field names of a body, after those of more; NULL-terminated, in arena. */
 const char *const *tenant_limits_names(struct arena *arena, const char *const *more);

@@ -71,29 +71,29 @@ static enum err_code parse_scopes(const char *const *names, size_t count, unsign
     return ERR_NONE;
 }
 
-enum err_code token_read_wish(const struct json_body *body, unsigned allowed_scopes,
-                              struct token_wish *ret_wish, struct err *err)
+enum err_code token_read_input(const struct json_body *body, unsigned allowed_scopes,
+                               struct token_input *ret_input, struct err *err)
 {
-    struct token_wish wish = {0};
+    struct token_input input = {0};
     const char *expires = NULL;
     const char *const *names = NULL;
     size_t count = 0;
-    enum err_code code = json_body_text(body, "name", 1, MAX_NAME_BYTES, &wish.name, err);
+    enum err_code code = json_body_text(body, "name", 1, MAX_NAME_BYTES, &input.name, err);
     if (code)
         return code;
     code = json_body_texts(body, "scopes", 20, &names, &count, err);
     if (code)
         return code;
-    code = parse_scopes(names, count, allowed_scopes, &wish.scopes, err);
+    code = parse_scopes(names, count, allowed_scopes, &input.scopes, err);
     if (code)
         return code;
     code = json_body_text(body, "expires", 0, 20, &expires, err);
     if (code)
         return code;
-    code = parse_lifetime(expires, &wish.lifetime_s, err);
+    code = parse_lifetime(expires, &input.lifetime_s, err);
     if (code)
         return code;
-    *ret_wish = wish;
+    *ret_input = input;
     return ERR_NONE;
 }
 
@@ -108,7 +108,7 @@ static const char insert_sql[] =
 
 enum err_code token_create(struct request *request, struct response *response,
                            struct pg_connection *connection, int64_t tenant_id,
-                           const struct token_wish *wish, struct err *err)
+                           const struct token_input *input, struct err *err)
 {
     char token[DIGEST_TOKEN_BYTES];
     uint8_t hash[DIGEST_BYTES];
@@ -118,8 +118,8 @@ enum err_code token_create(struct request *request, struct response *response,
     enum err_code code = pg_query_values(
         connection, tenant_id, insert_sql, request->arena, &row, err, PG_I64(tenant_id),
         PG_I64(request->principal.user_id), PG_I64(request->principal.token_id),
-        PG_TEXT(wish->name), PG_BYTES(span_of(hash, sizeof(hash))), PG_I64(wish->scopes),
-        PG_I64(wish->lifetime_s), PG_I64(TOKEN_MAX_PER_TENANT));
+        PG_TEXT(input->name), PG_BYTES(span_of(hash, sizeof(hash))), PG_I64(input->scopes),
+        PG_I64(input->lifetime_s), PG_I64(TOKEN_MAX_PER_TENANT));
     if (code)
         return code;
     if (pg_row_count(row) == 0)
@@ -127,21 +127,21 @@ enum err_code token_create(struct request *request, struct response *response,
                        TOKEN_MAX_PER_TENANT);
     const char *id = pg_get_text(row, 0, 0);
     code = audit_record_for(connection, request, tenant_id, "token.create",
-                            arena_printf(request->arena, "%s %s", id, wish->name), err);
+                            arena_printf(request->arena, "%s %s", id, input->name), err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_cell_i64(&answer, "id", row, 0, 0);
-    json_response_text(&answer, "token", token);
-    json_response_text(&answer, "name", wish->name);
-    json_response_scopes(&answer, "scopes", wish->scopes);
-    json_response_cell_text(&answer, "expires_at", row, 0, 1);
-    json_response_close(&answer, '}');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_cell_i64(&json, "id", row, 0, 0);
+    json_response_text(&json, "token", token);
+    json_response_text(&json, "name", input->name);
+    json_response_scopes(&json, "scopes", input->scopes);
+    json_response_cell_text(&json, "expires_at", row, 0, 1);
+    json_response_close(&json, '}');
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/tokens/%s", id));
-    return json_response_send(&answer, request, response, 201, err);
+    return json_response_send(&json, request, response, 201, err);
 }
 
 /* A token needs the scope admin to manage tokens. */
@@ -156,7 +156,7 @@ static enum err_code check_manager(const struct request *request, struct err *er
 enum err_code token_post(struct request *request, struct response *response, struct err *err)
 {
     struct json_body *body = NULL;
-    struct token_wish wish;
+    struct token_input input;
     pg_auto connection = NULL;
     enum err_code code = check_manager(request, err);
     if (code)
@@ -164,7 +164,7 @@ enum err_code token_post(struct request *request, struct response *response, str
     code = json_body_parse(request, token_fields, &body, err);
     if (code)
         return code;
-    code = token_read_wish(body, request->principal.scopes, &wish, err);
+    code = token_read_input(body, request->principal.scopes, &input, err);
     if (code)
         return code;
     code = pg_take(request->server->database, &connection, err);
@@ -173,31 +173,31 @@ enum err_code token_post(struct request *request, struct response *response, str
     code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = token_create(request, response, connection, request->principal.tenant_id, &wish, err);
+    code = token_create(request, response, connection, request->principal.tenant_id, &input, err);
     if (code)
         return code;
     return pg_commit(connection, err);
 }
 
-static void write_token(const struct request *request, struct json_response *answer,
+static void write_token(const struct request *request, struct json_response *json,
                         const struct pg_result *result, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", result, row, 0);
-    json_response_cell_text(answer, "name", result, row, 1);
-    json_response_scopes(answer, "scopes", (unsigned)pg_get_i64(result, row, 2));
-    json_response_cell_text(answer, "created_by", result, row, 3);
-    json_response_cell_text(answer, "created_at", result, row, 4);
-    json_response_cell_text(answer, "expires_at", result, row, 5);
-    json_response_cell_text(answer, "last_used_at", result, row, 6);
-    json_response_bool(answer, "is_current",
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", result, row, 0);
+    json_response_cell_text(json, "name", result, row, 1);
+    json_response_scopes(json, "scopes", (unsigned)pg_get_i64(result, row, 2));
+    json_response_cell_text(json, "created_by", result, row, 3);
+    json_response_cell_text(json, "created_at", result, row, 4);
+    json_response_cell_text(json, "expires_at", result, row, 5);
+    json_response_cell_text(json, "last_used_at", result, row, 6);
+    json_response_bool(json, "is_current",
                        pg_get_i64(result, row, 0) == request->principal.token_id);
-    json_response_close(answer, '}');
+    json_response_close(json, '}');
 }
 
-enum err_code token_answer_list(struct request *request, struct response *response,
-                                struct pg_connection *connection, int64_t tenant_id,
-                                int64_t user_id, struct err *err)
+enum err_code token_respond_list(struct request *request, struct response *response,
+                                 struct pg_connection *connection, int64_t tenant_id,
+                                 int64_t user_id, struct err *err)
 {
     struct pg_result *rows;
     enum err_code code = pg_query_values(
@@ -208,15 +208,15 @@ enum err_code token_answer_list(struct request *request, struct response *respon
         request->arena, &rows, err, PG_I64(tenant_id), PG_I64(user_id));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "tokens", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "tokens", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_token(request, &answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_token(request, &json, rows, row);
+    json_response_close(&json, ']');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 enum err_code token_list(struct request *request, struct response *response, struct err *err)
@@ -234,8 +234,8 @@ enum err_code token_list(struct request *request, struct response *response, str
     if (code)
         return code;
     /* check_manager accepts users and principals with the scope admin: a user's number is not 0. */
-    return token_answer_list(request, response, connection, who->tenant_id,
-                             principal_has(who, SCOPE_ADMIN) ? 0 : who->user_id, err);
+    return token_respond_list(request, response, connection, who->tenant_id,
+                              principal_has(who, SCOPE_ADMIN) ? 0 : who->user_id, err);
 }
 
 static enum err_code record_revoke(struct request *request, struct pg_connection *connection,

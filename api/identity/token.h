@@ -21,16 +21,16 @@ enum err_code token_post(struct request *request, struct response *response, str
 enum err_code token_delete(struct request *request, struct response *response, struct err *err);
 
 /* Responds with the list of a tenant's tokens: those that one user created, or all (user_id 0). */
-enum err_code token_answer_list(struct request *request, struct response *response,
-                                struct pg_connection *connection, int64_t tenant_id,
-                                int64_t user_id, struct err *err) MUST_USE;
+enum err_code token_respond_list(struct request *request, struct response *response,
+                                 struct pg_connection *connection, int64_t tenant_id,
+                                 int64_t user_id, struct err *err) MUST_USE;
 /* Revokes any token of the tenant in the caller's transaction; after the commit the caller calls
  * auth_forget_token. Handles: ERR_NOT_FOUND. */
 enum err_code token_revoke(struct request *request, struct pg_connection *connection,
                            int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
 
 /* The fields of a new token: name, scopes, expires. */
-struct token_wish {
+struct token_input {
     const char *name;
     unsigned scopes;
     int64_t lifetime_s; /* 0: for ever */
@@ -39,11 +39,11 @@ extern const char *const token_fields[];
 
 /* Reads and checks the fields; scopes that are not in allowed_scopes are refused. Handles:
  * ERR_INVALID, ERR_FORBIDDEN. */
-enum err_code token_read_wish(const struct json_body *body, unsigned allowed_scopes,
-                              struct token_wish *ret_wish, struct err *err) MUST_USE;
+enum err_code token_read_input(const struct json_body *body, unsigned allowed_scopes,
+                               struct token_input *ret_input, struct err *err) MUST_USE;
 /* Creates the token in the caller's transaction and writes the 201 response; the caller commits. */
 enum err_code token_create(struct request *request, struct response *response,
                            struct pg_connection *connection, int64_t tenant_id,
-                           const struct token_wish *wish, struct err *err) MUST_USE;
+                           const struct token_input *input, struct err *err) MUST_USE;
 
 #endif

@@ -64,28 +64,29 @@ enum err_code user_add(struct request *request, struct pg_connection *connection
     return ERR_NONE;
 }
 
-static void write_user(const struct request *request, struct json_response *answer,
+static void write_user(const struct request *request, struct json_response *json,
                        const struct pg_result *result, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", result, row, 0);
-    json_response_cell_text(answer, "email", result, row, 1);
-    json_response_cell_text(answer, "name", result, row, 2);
-    json_response_cell_text(answer, "role", result, row, 3);
-    json_response_cell_text(answer, "created_at", result, row, 4);
-    json_response_cell_text(answer, "last_sign_in_at", result, row, 5);
-    json_response_bool(answer, "is_me", pg_get_i64(result, row, 0) == request->principal.user_id);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", result, row, 0);
+    json_response_cell_text(json, "email", result, row, 1);
+    json_response_cell_text(json, "name", result, row, 2);
+    json_response_cell_text(json, "role", result, row, 3);
+    json_response_cell_text(json, "created_at", result, row, 4);
+    json_response_cell_text(json, "last_sign_in_at", result, row, 5);
+    json_response_bool(json, "is_me", pg_get_i64(result, row, 0) == request->principal.user_id);
+    json_response_close(json, '}');
 }
 
 #define USER_COLUMNS "id, email, name, role, rfc3339(created_at), rfc3339(last_sign_in_at)"
 
-enum err_code user_answer_list(struct request *request, struct response *response,
-                               struct pg_connection *connection, int64_t tenant_id, struct err *err)
+enum err_code user_respond_list(struct request *request, struct response *response,
+                                struct pg_connection *connection, int64_t tenant_id,
+                                struct err *err)
 {
     struct pg_result *rows;
     enum err_code code =
-        team_etag_tell(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
+        team_etag_add(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
     if (code)
         return code;
     code = pg_query_values(connection, tenant_id,
@@ -93,15 +94,15 @@ enum err_code user_answer_list(struct request *request, struct response *respons
                            request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "users", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "users", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_user(request, &answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_user(request, &json, rows, row);
+    json_response_close(&json, ']');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 enum err_code user_list(struct request *request, struct response *response, struct err *err)
@@ -114,7 +115,7 @@ enum err_code user_list(struct request *request, struct response *response, stru
     code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
-    return user_answer_list(request, response, connection, request->principal.tenant_id, err);
+    return user_respond_list(request, response, connection, request->principal.tenant_id, err);
 }
 
 /* Locks the list until the transaction ends, so that two owners cannot step down at once. */
@@ -175,10 +176,10 @@ static enum err_code change_role(struct request *request, struct response *respo
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_user(request, &answer, row, 0);
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_user(request, &json, row, 0);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 enum err_code user_patch(struct request *request, struct response *response, struct err *err)

@@ -16,9 +16,9 @@ enum err_code user_patch(struct request *request, struct response *response, str
 enum err_code user_delete(struct request *request, struct response *response, struct err *err);
 
 /* Responds with the list of a tenant's users; of any tenant on a connection of the jobs' pool. */
-enum err_code user_answer_list(struct request *request, struct response *response,
-                               struct pg_connection *connection, int64_t tenant_id,
-                               struct err *err) MUST_USE;
+enum err_code user_respond_list(struct request *request, struct response *response,
+                                struct pg_connection *connection, int64_t tenant_id,
+                                struct err *err) MUST_USE;
 /* Removes a user with sessions and tokens in the caller's transaction. Handles: ERR_NOT_FOUND,
  * ERR_CONFLICT (the tenant's last owner). */
 enum err_code user_remove(struct request *request, struct pg_connection *connection,

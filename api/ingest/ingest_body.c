@@ -56,7 +56,7 @@ enum err_code ingest_body_check_encoding(const struct request *request, struct e
                          "Content-Encoding must be one of identity, gzip and zstd");
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_bytes(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -68,16 +68,16 @@ struct attempt {
     bool is_last;
 };
 
-static struct attempt plan(const struct memory_gate *gate, uint64_t place)
+static struct attempt plan_attempt(const struct memory_gate *gate, uint64_t place)
 {
-    const uint64_t most = least(place_most, memory_gate_max_bytes(gate));
-    struct attempt attempt = {.place = least(place, most), .is_last = place >= most};
+    const uint64_t most = min_bytes(place_most, memory_gate_max_bytes(gate));
+    struct attempt attempt = {.place = min_bytes(place, most), .is_last = place >= most};
     attempt.expanded_bytes =
-        (size_t)least(INGEST_BODY_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
+        (size_t)min_bytes(INGEST_BODY_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
     const uint64_t memory = attempt.place - 2 * attempt.expanded_bytes;
     attempt.limits.raw_bytes = attempt.expanded_bytes;
     attempt.limits.memory_bytes = memory;
-    attempt.limits.json_bytes = (size_t)least(attempt.expanded_bytes, memory / JSON_FACTOR);
+    attempt.limits.json_bytes = (size_t)min_bytes(attempt.expanded_bytes, memory / JSON_FACTOR);
     return attempt;
 }
 
@@ -113,7 +113,7 @@ enum err_code ingest_body_read(struct request *request, struct ingest_limits *in
     if (!find_method(request, &method))
         return ingest_body_check_encoding(request, err);
     for (uint64_t place = MEMORY_GATE_LIGHT_PEAK;; place *= MEMORY_GATE_MEMORY_FACTOR) {
-        struct attempt attempt = plan(gate, place);
+        struct attempt attempt = plan_attempt(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
         ingest_limits_limit_profile(ingest_limits, &attempt.limits);
         const uint64_t taken = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
@@ -162,7 +162,7 @@ void ingest_body_add_warning(struct request *request, struct response *response)
 
 /* Adds to the list of what was dropped, over all profiles of the request: each text once, as far as
  * it fits. */
-static void tell_left_out(struct request *request, struct span what)
+static void add_dropped(struct request *request, struct span what)
 {
     const char *told = request->partial_error;
     if (!what.size || (told && memmem(told, strlen(told), what.data, what.size)))
@@ -193,7 +193,7 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     };
     if (source->time_ns == 0)
         source->time_ns = begin_of(source);
-    tell_left_out(request, profile_string(source->profile, source->profile->warning));
+    add_dropped(request, profile_string(source->profile, source->profile->warning));
     enum err_code code =
         ingest_limits_check_labels(ingest_limits, source->labels, source->label_count, err);
     if (!code)
@@ -205,7 +205,7 @@ enum err_code ingest_body_put(struct request *request, const struct ingest_body_
     }
     source->profile = NULL;
     if (batch->notice)
-        tell_left_out(request, span_text(batch->notice));
+        add_dropped(request, span_text(batch->notice));
     code = put_batch(request, profile, batch, ingest_limits, err);
     batch_destroy(batch);
     return code;

@@ -147,7 +147,7 @@ static enum err_code refuse_samples(const struct ingest_limits *ingest_limits, u
     char limit[TENANT_LIMITS_TEXT_BYTES];
     const int64_t per_s = ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
     double wait_s = per_s > 0 ? ((double)wanted - there) / (double)per_s : 3600;
-    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
+    tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
     err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than it may: %s", limit);
     err->retry_after_s = wait_s < 1 ? 1 : wait_s < 3600 ? (int)wait_s + 1 : 3600;
     return ERR_RATE_LIMITED;
@@ -160,7 +160,7 @@ static enum err_code take_samples(const struct ingest_limits *ingest_limits, uin
     const int64_t burst = ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_BURST];
     if (count > (uint64_t)burst) {
         char limit[TENANT_LIMITS_TEXT_BYTES];
-        tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
+        tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
         return err_set(err, ERR_TOO_LARGE,
                        "%" PRIu64 " samples are more than may ever come at once: %s", count, limit);
     }
@@ -175,7 +175,7 @@ static enum err_code take_samples(const struct ingest_limits *ingest_limits, uin
     return is_enough ? ERR_NONE : refuse_samples(ingest_limits, count, there, err);
 }
 
-static void give_samples_back(const struct ingest_limits *ingest_limits)
+static void return_samples(const struct ingest_limits *ingest_limits)
 {
     struct ingest_limits_memory *memory = ingest_limits->memory;
     pthread_mutex_lock(&memory->mutex);
@@ -219,7 +219,7 @@ void ingest_limits_restart(struct ingest_limits *ingest_limits)
     request->partial_error = NULL;
 }
 
-enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
+enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
                                  struct err *err)
 {
     struct tenant_limits limits;
@@ -237,9 +237,9 @@ enum err_code ingest_limits_open(struct request *request, struct ingest_limits *
         return code;
     }
     ingest_limits->sample_count = 1;
-    give_samples_back(ingest_limits);
+    return_samples(ingest_limits);
     ingest_limits_restart(ingest_limits);
-    *ret_admission = ingest_limits;
+    *ret_ingest_limits = ingest_limits;
     return ERR_NONE;
 }
 
@@ -276,7 +276,7 @@ enum err_code ingest_limits_explain(const struct ingest_limits *ingest_limits,
     if (code != ERR_TOO_LARGE || err->is_final ||
         limits->raw_bytes != (size_t)ingest_limits->limits.values[TENANT_LIMIT_PROFILE_BYTES])
         return code;
-    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
+    tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
     return err_add(err, "%s", limit);
 }
 
@@ -288,7 +288,7 @@ static enum err_code refuse_label(const struct ingest_limits *ingest_limits,
 {
     enum { SHOWN = 60 };
     char text[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(&ingest_limits->limits, limit, text);
+    tenant_limits_describe(&ingest_limits->limits, limit, text);
     return err_set(err, ERR_INVALID, "the %s of label '%.*s%s' has %zu bytes: %s", what,
                    (int)(name.size < SHOWN ? name.size : SHOWN), (const char *)name.data,
                    name.size > SHOWN ? "…" : "", size, text);
@@ -301,7 +301,7 @@ enum err_code ingest_limits_check_labels(const struct ingest_limits *ingest_limi
     const int64_t *values = ingest_limits->limits.values;
     if (count > (size_t)values[TENANT_LIMIT_SERIES_LABELS]) {
         char limit[TENANT_LIMITS_TEXT_BYTES];
-        tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_SERIES_LABELS, limit);
+        tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_SERIES_LABELS, limit);
         return err_set(err, ERR_INVALID, "a series has %zu labels: %s", count, limit);
     }
     for (size_t i = 0; i < count; i++) {
@@ -393,7 +393,7 @@ static enum err_code check_time(const struct ingest_limits *ingest_limits,
         return ERR_NONE;
     char skew[32], limit[TENANT_LIMITS_TEXT_BYTES];
     format_skew(skew_ns, skew, sizeof(skew));
-    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_FUTURE_S, limit);
+    tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_FUTURE_S, limit);
     return err_set(err, ERR_INVALID,
                    "the profile's time is %s ahead of this server's clock, more than the limit "
                    "allows (%s): check the clock of the sender, and whether it sends nanoseconds "
@@ -416,7 +416,7 @@ static enum err_code check_times(const struct ingest_limits *ingest_limits,
 static enum err_code refuse_series(const struct ingest_limits *ingest_limits, struct err *err)
 {
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(&ingest_limits->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
+    tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
     err_set(err, ERR_QUOTA,
             "Your team has as many series with profiles in the last hour as it may: %s", limit);
     err->retry_after_s = SERIES_RETRY_S;
@@ -541,8 +541,8 @@ static enum err_code check_days(struct ingest_limits *ingest_limits, const struc
     return ERR_NONE;
 }
 
-static enum err_code put(struct ingest_limits *ingest_limits, const struct batch *batch,
-                         const uint8_t *batch_id, struct err *err)
+static enum err_code put_batch(struct ingest_limits *ingest_limits, const struct batch *batch,
+                               const uint8_t *batch_id, struct err *err)
 {
     if (batch->profile_count == 0)
         return ERR_NONE;
@@ -573,11 +573,11 @@ enum err_code ingest_limits_put(struct ingest_limits *ingest_limits, const struc
         return code;
     find_room(ingest_limits, batch, arena, &refused_count);
     return refused_count ? refuse_series(ingest_limits, err)
-                         : put(ingest_limits, batch, batch_id, err);
+                         : put_batch(ingest_limits, batch, batch_id, err);
 }
 
 /* Reports the first reason, after those of the decoder. */
-static void tell_rejected(struct otlp_result *result, uint32_t count, const struct err *err)
+static void report_rejected(struct otlp_result *result, uint32_t count, const struct err *err)
 {
     const size_t used = strlen(result->message);
     result->profile_count -= count;
@@ -608,7 +608,7 @@ static struct batch *drop_future(struct ingest_limits *ingest_limits, struct bat
     }
     if (!dropped_count)
         return batch;
-    tell_rejected(result, dropped_count, &first);
+    report_rejected(result, dropped_count, &first);
     return batch_subset(batch, keeps);
 }
 
@@ -648,7 +648,7 @@ enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, str
     batch = drop_future(ingest_limits, batch, arena, result);
     if (!find_allowed(ingest_limits, batch, arena, is_allowed, &why)) {
         note_services(ingest_limits, batch, batch->profile_count);
-        return put(ingest_limits, batch, batch_id, err);
+        return put_batch(ingest_limits, batch, batch_id, err);
     }
     bool *keeps = arena_new(arena, bool, batch->profile_count);
     uint32_t dropped_count = 0;
@@ -661,13 +661,13 @@ enum err_code ingest_limits_put_allowed(struct ingest_limits *ingest_limits, str
                                  why.message);
     }
     if (dropped_count)
-        tell_rejected(result, dropped_count, &why);
+        report_rejected(result, dropped_count, &why);
     const struct batch *kept = batch_subset(batch, keeps);
     if (kept->profile_count)
         note_services(ingest_limits, kept, kept->profile_count);
     else
         note_services(ingest_limits, batch, 0);
-    return put(ingest_limits, kept, batch_id, err);
+    return put_batch(ingest_limits, kept, batch_id, err);
 }
 
 static void count_cut_strings(const struct ingest_limits *ingest_limits)
@@ -695,7 +695,7 @@ enum err_code ingest_limits_commit(struct ingest_limits *ingest_limits,
     code = store_addition_commit(ingest_limits->addition,
                                  commit_deadline_ns(ingest_limits->request), ret_receipt, err);
     if (code)
-        give_samples_back(ingest_limits);
+        return_samples(ingest_limits);
     settle_series(ingest_limits, !code);
     if (!code && ingest_limits->cut_string_count && !ret_receipt->is_duplicate)
         count_cut_strings(ingest_limits);

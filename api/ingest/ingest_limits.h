@@ -37,7 +37,7 @@ struct ingest_limits_memory *ingest_limits_memory_create(int64_t (*now_ns)(void)
 void ingest_limits_memory_destroy(struct ingest_limits_memory *memory); /* NULL is a no-op */
 
 /* Handles: ERR_RATE_LIMITED (the rate is exceeded), ERR_DATABASE, ERR_BUSY. */
-enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_admission,
+enum err_code ingest_limits_open(struct request *request, struct ingest_limits **ret_ingest_limits,
                                  struct err *err) MUST_USE;
 /* Drops what was not committed. NULL is a no-op. */
 void ingest_limits_close(struct ingest_limits *ingest_limits);

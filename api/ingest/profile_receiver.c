@@ -79,8 +79,8 @@ void profile_receiver_write_receipt(const struct store_receipt *receipt, struct 
                receipt->row_count, receipt->bytes, receipt->is_duplicate ? "true" : "false");
 }
 
-static enum err_code decode(const struct request *request, struct incoming *incoming,
-                            struct err *err)
+static enum err_code decode_profile(const struct request *request, struct incoming *incoming,
+                                    struct err *err)
 {
     struct memory_gate *gate = request->server->memory_gate;
     struct profile_limits limits = memory_gate_profile_limits(gate, request->server->settings);
@@ -104,7 +104,7 @@ static enum err_code post_profile(struct request *request, struct response *resp
     if (!code)
         code = ingest_limits_open(request, &incoming->ingest_limits, err);
     if (!code)
-        code = decode(request, incoming, err);
+        code = decode_profile(request, incoming, err);
     if (!code)
         code = append_profile(request, incoming, &receipt, err);
     ingest_limits_close(incoming->ingest_limits);

@@ -21,7 +21,7 @@ static struct series_slot *find_slot(const struct series_set *set, uint64_t hash
 }
 
 /* Rebuilds the table with the given capacity, with the series seen since kept_since_s. */
-static void rebuild(struct series_set *set, uint32_t capacity, int64_t kept_since_s)
+static void rebuild_set(struct series_set *set, uint32_t capacity, int64_t kept_since_s)
 {
     struct series_slot *old = set->slots;
     const uint32_t old_capacity = set->capacity;
@@ -43,17 +43,17 @@ static void make_room(struct series_set *set, int64_t now_s, int64_t kept_since_
     if (set->count >= most && now_s - set->purged_s >= SERIES_SET_PURGE_S) {
         set->purged_s = now_s;
         if (set->capacity)
-            rebuild(set, set->capacity, kept_since_s);
+            rebuild_set(set, set->capacity, kept_since_s);
     }
     if (set->used < set->capacity / 2)
         return;
     /* Entries that do not count may have filled it. */
     const bool is_filled = set->count >= set->capacity / 4;
-    rebuild(set,
-            !set->capacity ? CAPACITY_LEAST
-            : is_filled    ? set->capacity * 2
-                           : set->capacity,
-            kept_since_s);
+    rebuild_set(set,
+                !set->capacity ? CAPACITY_LEAST
+                : is_filled    ? set->capacity * 2
+                               : set->capacity,
+                kept_since_s);
 }
 
 bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_t kept_since_s,

@@ -175,7 +175,7 @@ static struct sender *find_oldest(struct team *team, bool is_written)
 
 /* NULL if there are too many. Senders that are not written yet stay until there are far too many.
  */
-static struct sender *take_place(struct sources *sources, struct team *team)
+static struct sender *take_sender(struct sources *sources, struct team *team)
 {
     struct sender *oldest = NULL;
     if (team->count >= SOURCES_TENANT_MAX)
@@ -197,7 +197,7 @@ static struct sender *add_sender(struct sources *sources, struct team *team,
                                  const struct identity *identity, const uint8_t key[KEY_BYTES],
                                  int64_t now_ns)
 {
-    struct sender *sender = take_place(sources, team);
+    struct sender *sender = take_sender(sources, team);
     if (!sender)
         return NULL;
     *sender = (struct sender){.identity = *identity, .first_seen_ns = now_ns};
@@ -220,7 +220,7 @@ static const char *protocol_of(const struct request *request)
 }
 
 /* In a form that can be stored: UTF-8 without control characters, at most `most` bytes. */
-static const char *clean(struct arena *arena, struct span text, size_t most)
+static const char *clean_text(struct arena *arena, struct span text, size_t most)
 {
     if (text.size > most) {
         text.size = most;
@@ -340,31 +340,31 @@ void sources_note(const struct request *request, enum err_code code, const struc
         .identity = {.token_id = request->principal.token_id,
                      .user_id = request->principal.user_id,
                      .service = "",
-                     .agent = clean(arena, request_field(request, "user-agent"), AGENT_BYTES),
+                     .agent = clean_text(arena, request_field(request, "user-agent"), AGENT_BYTES),
                      .protocol = protocol_of(request),
                      .address = request->address},
         .counts = {.batches = !code, .errors = error != NULL},
-        .error = error ? clean(arena, span_text(error), ERROR_BYTES) : NULL,
+        .error = error ? clean_text(arena, span_text(error), ERROR_BYTES) : NULL,
         .now_ns = clock_wall_ns(),
     };
     pthread_mutex_lock(&sources->mutex);
     struct team *team = find_team(sources, request->principal.tenant_id, true);
     for (size_t i = 0; i < request->service_count; i++) {
         const struct sources_service *service = &request->services[i];
-        note.identity.service = clean(arena, service->name, SERVICE_BYTES);
+        note.identity.service = clean_text(arena, service->name, SERVICE_BYTES);
         note.counts.profiles = code ? 0 : service->profile_count;
         note.counts.samples = code ? 0 : service->sample_count;
         note.counts.cut_strings = code ? 0 : service->cut_string_count;
         if (!code) {
             const char *own = error_of(request, service, error);
             note.counts.errors = own != NULL;
-            note.error = own ? clean(arena, span_text(own), ERROR_BYTES) : NULL;
+            note.error = own ? clean_text(arena, span_text(own), ERROR_BYTES) : NULL;
         }
         note_one(sources, team, &note);
     }
     /* An empty request that succeeds is recorded for nobody. */
     if (request->service_count == 0 && error) {
-        note.identity.service = clean(arena, request->named_service, SERVICE_BYTES);
+        note.identity.service = clean_text(arena, request->named_service, SERVICE_BYTES);
         note_one(sources, team, &note);
     }
     pthread_mutex_unlock(&sources->mutex);
@@ -444,7 +444,7 @@ static void collect_team(struct writing *writing, const struct team *team)
     }
 }
 
-static void collect(struct sources *sources, int64_t tenant_id, struct writing *writing)
+static void collect_changes(struct sources *sources, int64_t tenant_id, struct writing *writing)
 {
     writing->count = 0;
     buf_clear(&writing->json);
@@ -462,7 +462,7 @@ static void collect(struct sources *sources, int64_t tenant_id, struct writing *
     buf_append_text(&writing->json, "]");
 }
 
-static void subtract(uint64_t *count, uint64_t written)
+static void subtract_counts(uint64_t *count, uint64_t written)
 {
     *count -= *count < written ? *count : written;
 }
@@ -475,11 +475,11 @@ static void settle_row(struct sources *sources, const struct written *row)
     struct sender *sender = team ? find_sender(team, row->key) : NULL;
     if (!sender || sender->first_seen_ns != row->first_seen_ns)
         return;
-    subtract(&sender->counts.batches, row->counts.batches);
-    subtract(&sender->counts.profiles, row->counts.profiles);
-    subtract(&sender->counts.samples, row->counts.samples);
-    subtract(&sender->counts.cut_strings, row->counts.cut_strings);
-    subtract(&sender->counts.errors, row->counts.errors);
+    subtract_counts(&sender->counts.batches, row->counts.batches);
+    subtract_counts(&sender->counts.profiles, row->counts.profiles);
+    subtract_counts(&sender->counts.samples, row->counts.samples);
+    subtract_counts(&sender->counts.cut_strings, row->counts.cut_strings);
+    subtract_counts(&sender->counts.errors, row->counts.errors);
     sender->is_dirty = sender->last_seen_ns != row->last_seen_ns;
     if (sender->last_error_ns != row->last_error_ns)
         return;
@@ -488,7 +488,7 @@ static void settle_row(struct sources *sources, const struct written *row)
     sender->last_error_ns = 0;
 }
 
-static void settle(struct sources *sources, const struct writing *writing)
+static void settle_written(struct sources *sources, const struct writing *writing)
 {
     pthread_mutex_lock(&sources->mutex);
     for (uint32_t i = 0; i < writing->count; i++)
@@ -542,11 +542,11 @@ enum err_code sources_write(struct server *server, int64_t tenant_id, struct err
     buf_init(&writing->json, WRITE_MAX_BYTES);
     pthread_mutex_lock(&sources->write_mutex);
     do {
-        collect(sources, tenant_id, writing);
+        collect_changes(sources, tenant_id, writing);
         if (writing->count)
             code = write_some(server, writing, err);
         if (!code)
-            settle(sources, writing);
+            settle_written(sources, writing);
     } while (!code && writing->count == WRITE_AT_ONCE && ++rounds < WRITE_ROUNDS_MAX);
     pthread_mutex_unlock(&sources->write_mutex);
     buf_fini(&writing->json);
@@ -590,7 +590,7 @@ static void drop_idle(struct sources *sources)
     pthread_mutex_unlock(&sources->mutex);
 }
 
-static enum err_code prune(struct server *server, struct err *err)
+static enum err_code prune_table(struct server *server, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -614,5 +614,5 @@ enum err_code sources_jobs_run(struct server *server, struct err *err)
         return code;
     sources->pruned_ns = now_ns;
     drop_idle(sources);
-    return prune(server, err);
+    return prune_table(server, err);
 }

@@ -15,28 +15,28 @@ static const char *version_of(struct arena *arena, const char *agent)
     return arena_strndup(arena, version.data, version.size);
 }
 
-static void write_sender(struct request *request, struct json_response *answer,
+static void write_sender(struct request *request, struct json_response *json,
                          const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_text(answer, "service", rows, row, 0);
-    json_response_cell_i64(answer, "token_id", rows, row, 1);
-    json_response_cell_text(answer, "token_name", rows, row, 2);
-    json_response_cell_text(answer, "user", rows, row, 3);
-    json_response_cell_text(answer, "agent", rows, row, 4);
-    json_response_text(answer, "version", version_of(request->arena, pg_get_text(rows, row, 4)));
-    json_response_cell_text(answer, "protocol", rows, row, 5);
-    json_response_cell_text(answer, "address", rows, row, 6);
-    json_response_cell_text(answer, "first_seen_at", rows, row, 7);
-    json_response_cell_text(answer, "last_seen_at", rows, row, 8);
-    json_response_cell_i64(answer, "batches", rows, row, 9);
-    json_response_cell_i64(answer, "profiles", rows, row, 10);
-    json_response_cell_i64(answer, "samples", rows, row, 11);
-    json_response_cell_i64(answer, "cut_strings", rows, row, 12);
-    json_response_cell_i64(answer, "errors", rows, row, 13);
-    json_response_cell_text(answer, "last_error", rows, row, 14);
-    json_response_cell_text(answer, "last_error_at", rows, row, 15);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_text(json, "service", rows, row, 0);
+    json_response_cell_i64(json, "token_id", rows, row, 1);
+    json_response_cell_text(json, "token_name", rows, row, 2);
+    json_response_cell_text(json, "user", rows, row, 3);
+    json_response_cell_text(json, "agent", rows, row, 4);
+    json_response_text(json, "version", version_of(request->arena, pg_get_text(rows, row, 4)));
+    json_response_cell_text(json, "protocol", rows, row, 5);
+    json_response_cell_text(json, "address", rows, row, 6);
+    json_response_cell_text(json, "first_seen_at", rows, row, 7);
+    json_response_cell_text(json, "last_seen_at", rows, row, 8);
+    json_response_cell_i64(json, "batches", rows, row, 9);
+    json_response_cell_i64(json, "profiles", rows, row, 10);
+    json_response_cell_i64(json, "samples", rows, row, 11);
+    json_response_cell_i64(json, "cut_strings", rows, row, 12);
+    json_response_cell_i64(json, "errors", rows, row, 13);
+    json_response_cell_text(json, "last_error", rows, row, 14);
+    json_response_cell_text(json, "last_error_at", rows, row, 15);
+    json_response_close(json, '}');
 }
 
 static enum err_code read_senders(struct request *request, struct pg_result **ret_rows,
@@ -71,15 +71,15 @@ static enum err_code get_senders(struct request *request, struct response *respo
     code = read_senders(request, &rows, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "senders", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "senders", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_sender(request, &answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_sender(request, &json, rows, row);
+    json_response_close(&json, ']');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 static const struct route routes[] = {

@@ -84,32 +84,32 @@ static enum err_code read_stored(const struct request *request, struct pg_connec
                     NULL, 0, request->arena, ret_row, err);
 }
 
-static void write_sums(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_sums(struct json_response *json, const struct pg_result *rows, int row)
 {
     static const char *const names[] = {"batches", "profiles", "samples", "bytes", "cut_strings"};
     for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
-        json_response_i64(answer, names[i], pg_get_i64(rows, row, i + 1));
+        json_response_i64(json, names[i], pg_get_i64(rows, row, i + 1));
 }
 
-static void write_usage(struct json_response *answer, const struct pg_result *rows,
+static void write_usage(struct json_response *json, const struct pg_result *rows,
                         const struct pg_result *stored)
 {
     const int days = pg_row_count(rows) - 1;
-    json_response_open(answer, NULL, '{');
-    json_response_open(answer, "days", '[');
+    json_response_open(json, NULL, '{');
+    json_response_open(json, "days", '[');
     for (int row = 0; row < days; row++) {
-        json_response_open(answer, NULL, '{');
-        json_response_cell_text(answer, "day", rows, row, 0);
-        write_sums(answer, rows, row);
-        json_response_cell_i64(answer, "series", rows, row, 6);
-        json_response_close(answer, '}');
+        json_response_open(json, NULL, '{');
+        json_response_cell_text(json, "day", rows, row, 0);
+        write_sums(json, rows, row);
+        json_response_cell_i64(json, "series", rows, row, 6);
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
-    json_response_open(answer, "total", '{');
-    write_sums(answer, rows, days);
-    json_response_close(answer, '}');
-    json_response_cell_i64(answer, "bytes_stored", stored, 0, 0);
-    json_response_close(answer, '}');
+    json_response_close(json, ']');
+    json_response_open(json, "total", '{');
+    write_sums(json, rows, days);
+    json_response_close(json, '}');
+    json_response_cell_i64(json, "bytes_stored", stored, 0, 0);
+    json_response_close(json, '}');
 }
 
 static enum err_code get_usage(struct request *request, struct response *response, struct err *err)
@@ -129,10 +129,10 @@ static enum err_code get_usage(struct request *request, struct response *respons
     code = read_stored(request, connection, &stored, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_usage(&answer, rows, stored);
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_usage(&json, rows, stored);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 static const struct route routes[] = {

@@ -75,7 +75,8 @@ static enum err_code check_sweep_is_held(struct pg_connection *connection, struc
                    "profiles may be missing from this backup: run it again");
 }
 
-static enum err_code dump(const struct backup_source *source, int target_fd, struct err *err)
+static enum err_code dump_database(const struct backup_source *source, int target_fd,
+                                   struct err *err)
 {
     /* A restore creates an id of its own: api/ops/storage_identity.h. */
     const char *arguments[8] = {NULL, "--format=custom", "--no-password",
@@ -158,7 +159,7 @@ static enum err_code fill_backup(const struct backup_source *source, int target_
     if (!code)
         code = hold_sweep(connection, err);
     if (!code)
-        code = dump(source, target_fd, err);
+        code = dump_database(source, target_fd, err);
     if (!code)
         code = manifest_add(manifest, target_fd, "database.dump", err);
     if (!code)
@@ -197,7 +198,7 @@ static enum err_code name_partial(const char *path, char *target, char *partial,
     return ERR_NONE;
 }
 
-static enum err_code publish(const char *partial, const char *target, struct err *err)
+static enum err_code publish_backup(const char *partial, const char *target, struct err *err)
 {
     if (os_renameat(AT_FDCWD, partial, AT_FDCWD, target) != 0)
         return err_set_errno(err, ERR_IO, "cannot name %s", target);
@@ -271,7 +272,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
         code = fill_backup(&source, fd, options, &manifest, err);
     backup_source_close(&source);
     if (!code)
-        code = publish(partial, name, err);
+        code = publish_backup(partial, name, err);
     if (code)
         remove_folder(partial);
     else
@@ -456,7 +457,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
         code = restore_into(&source, backup_fd, options, file_count, err);
     backup_source_close(&source);
     if (!code)
-        code = publish(partial, name, err);
+        code = publish_backup(partial, name, err);
     if (code)
         remove_folder(partial);
     else

@@ -135,8 +135,8 @@ enum err_code backup_take_objects(struct object_store *objects, const struct os_
 
 /* ---- into the bucket ---- */
 
-static enum err_code refuse(void *context, const char *key, uint64_t size, int64_t modified_ns,
-                            struct err *err)
+static enum err_code refuse_existing(void *context, const char *key, uint64_t size,
+                                     int64_t modified_ns, struct err *err)
 {
     (void)context, (void)size, (void)modified_ns;
     return err_set(err, ERR_CONFLICT,
@@ -215,10 +215,10 @@ enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
                                     uint64_t *ret_count, struct err *err)
 {
     uint64_t count = 0;
-    enum err_code code = list_all(objects, refuse, NULL, err);
+    enum err_code code = list_all(objects, refuse_existing, NULL, err);
     if (code)
         return code;
-    code = object_list(objects, "database-id", refuse, NULL, err);
+    code = object_list(objects, "database-id", refuse_existing, NULL, err);
     fd_auto fd = os_openat(source_fd, "objects", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (code)
         return code;
@@ -249,8 +249,8 @@ static enum err_code clear_gathered(struct clearing *clearing, struct err *err)
     return count ? object_delete_many(clearing->objects, clearing->keys, count, err) : ERR_NONE;
 }
 
-static enum err_code gather(void *context, const char *key, uint64_t size, int64_t modified_ns,
-                            struct err *err)
+static enum err_code gather_key(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                                struct err *err)
 {
     struct clearing *clearing = context;
     (void)size, (void)modified_ns;
@@ -262,6 +262,6 @@ enum err_code backup_clear_bucket(struct object_store *objects, struct err *err)
 {
     arena_auto arena = arena_create();
     struct clearing clearing = {.objects = objects, .arena = arena};
-    enum err_code code = list_all(objects, gather, &clearing, err);
+    enum err_code code = list_all(objects, gather_key, &clearing, err);
     return code ? code : clear_gathered(&clearing, err);
 }

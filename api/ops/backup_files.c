@@ -66,7 +66,8 @@ static void add_line(struct manifest *manifest, const char *hex, uint64_t bytes,
     manifest->byte_count += bytes;
 }
 
-static enum err_code give(int fd, const struct os_user *owner, const char *path, struct err *err)
+static enum err_code give_to_owner(int fd, const struct os_user *owner, const char *path,
+                                   struct err *err)
 {
     if (owner && geteuid() == 0 && fchown(fd, owner->uid, owner->gid) != 0)
         return err_set_errno(err, ERR_IO, "cannot give %s to the user %s", path, owner->name);
@@ -90,7 +91,7 @@ static enum err_code copy_file(int from_folder_fd, int to_folder_fd, const char 
     enum err_code code = hash_and_copy(from_fd, to_fd, path, &bytes, hex, err);
     if (code)
         return code;
-    code = give(to_fd, owner, path, err);
+    code = give_to_owner(to_fd, owner, path, err);
     if (code)
         return code;
     if (os_fsync(to_fd) != 0)
@@ -123,7 +124,7 @@ static enum err_code copy_folder(const struct copying *copying, int from_parent_
     fd_auto to_fd = os_openat(to_parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (to_fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open %s", path);
-    enum err_code code = give(to_fd, copying->owner, path, err);
+    enum err_code code = give_to_owner(to_fd, copying->owner, path, err);
     if (code)
         return code;
     code = copy_entries(copying, from_fd, to_fd, path, depth, err);

@@ -16,8 +16,8 @@ struct findings {
 };
 
 /* Finds out why the copy lacks the object. */
-static struct object_problem explain(struct object_store *source,
-                                     const struct object_problem *problem, struct err *why)
+static struct object_problem explain_problem(struct object_store *source,
+                                             const struct object_problem *problem, struct err *why)
 {
     struct object_problem known = *problem;
     uint64_t size;
@@ -30,20 +30,20 @@ static struct object_problem explain(struct object_store *source,
     return known;
 }
 
-static void note(void *context, const struct object_problem *problem)
+static void note_problem(void *context, const struct object_problem *problem)
 {
     struct findings *findings = context;
     struct object_problem known = *problem;
     struct err why = {0};
     if (findings->source && problem->problem == STORE_PROBLEM_MISSING)
-        known = explain(findings->source, problem, &why);
+        known = explain_problem(findings->source, problem, &why);
     if (findings->count++ == 0)
         snprintf(findings->first, sizeof(findings->first), "%s", problem->key);
     object_problem_print(stderr, &known);
 }
 
-static enum err_code conclude(const struct findings *findings, const struct backup_options *options,
-                              struct err *err)
+static enum err_code conclude_comparison(const struct findings *findings,
+                                         const struct backup_options *options, struct err *err)
 {
     if (findings->count == 0)
         return ERR_NONE;
@@ -67,7 +67,7 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
     char path[PATH_MAX];
     struct findings findings = {.source = source};
     struct object_verify_result result = {0};
-    struct object_verify verify = {.found = note, .context = &findings};
+    struct object_verify verify = {.found = note_problem, .context = &findings};
     /* It is absent if the data folder has no objects. */
     if (os_mkdirat(target_fd, "objects", 0700) != 0 && errno != EEXIST)
         return err_set_errno(err, ERR_IO, "cannot create objects");
@@ -77,7 +77,7 @@ enum err_code backup_verify_copy(const struct object_snapshot *snapshot,
         return code;
     code = object_snapshot_verify(snapshot, &verify, &result, err);
     object_store_close(verify.objects);
-    return code ? code : conclude(&findings, options, err);
+    return code ? code : conclude_comparison(&findings, options, err);
 }
 
 enum err_code backup_verify_live(struct pg_pool *database, struct object_store *objects,
@@ -86,11 +86,11 @@ enum err_code backup_verify_live(struct pg_pool *database, struct object_store *
     struct findings findings = {0};
     struct object_verify_result result = {0};
     const struct object_verify verify = {
-        .database = database, .objects = objects, .found = note, .context = &findings};
+        .database = database, .objects = objects, .found = note_problem, .context = &findings};
     enum err_code code = object_verify_all(&verify, &result, err);
     if (code)
         return code;
-    code = conclude(&findings, options, err);
+    code = conclude_comparison(&findings, options, err);
     if (code)
         return code;
     printf("%" PRIu64 " objects, %" PRIu64 " bytes compared with the database\n",

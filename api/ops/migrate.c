@@ -39,8 +39,8 @@ static bool read_migration(const struct asset *asset, struct migration *ret_migr
     return true;
 }
 
-static enum err_code apply(struct pg_connection *connection, const struct migration *migration,
-                           struct err *err)
+static enum err_code apply_migration(struct pg_connection *connection,
+                                     const struct migration *migration, struct err *err)
 {
     buf_auto script;
     buf_init(&script, SCRIPT_MAX_BYTES);
@@ -93,7 +93,7 @@ static enum err_code apply_missing(struct pg_connection *connection,
         newest = migration.version > newest ? migration.version : newest;
         enum err_code code = find_applied(applied, &migration, &is_applied, err);
         if (!code && !is_applied) {
-            code = apply(connection, &migration, err);
+            code = apply_migration(connection, &migration, err);
             *ret_applied_count += 1;
         }
         if (code)

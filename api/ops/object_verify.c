@@ -117,9 +117,9 @@ static enum err_code read_page(struct pg_pool *database, enum integrity_kind kin
 
 /* ---- objects with digests ---- */
 
-static void report(const struct object_verify *verify, struct object_verify_result *result,
-                   const struct integrity_object *object, enum store_problem problem,
-                   const char *detail)
+static void report_problem(const struct object_verify *verify, struct object_verify_result *result,
+                           const struct integrity_object *object, enum store_problem problem,
+                           const char *detail)
 {
     const struct object_problem found = {.kind = object->kind,
                                          .problem = problem,
@@ -142,7 +142,7 @@ static enum err_code report_if_named(const struct object_verify *verify,
     const enum err_code code =
         is_copy ? ERR_NONE : integrity_row_exists(verify->database, object, &exists, err);
     if (!code && exists)
-        report(verify, result, object, problem, detail);
+        report_problem(verify, result, object, problem, detail);
     return code;
 }
 
@@ -224,7 +224,7 @@ static void note_problem(void *context, enum store_problem problem, const char *
     const struct store_scan *scan = context;
     const struct integrity_object object = {
         .kind = kind_of(object_key), .tenant_id = tenant_id, .key = object_key};
-    report(scan->verify, scan->result, &object, problem, detail);
+    report_problem(scan->verify, scan->result, &object, problem, detail);
 }
 
 static void note_progress(void *context, uint32_t done, uint32_t count, uint64_t byte_count)

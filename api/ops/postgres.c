@@ -431,7 +431,7 @@ static void write_wal_limit(const struct postgres *postgres, char *text, size_t 
     snprintf(text, size, "max_wal_size=%dMB", (int)mib);
 }
 
-static enum err_code launch(struct postgres *postgres, struct err *err)
+static enum err_code launch_server(struct postgres *postgres, struct err *err)
 {
     char program[PATH_MAX], connections[64], wal_limit[64];
     write_wal_limit(postgres, wal_limit, sizeof(wal_limit));
@@ -527,7 +527,7 @@ enum err_code postgres_start(struct postgres *postgres, struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + 20 * CLOCK_NS_PER_S;
     for (;;) {
-        enum err_code code = launch(postgres, err);
+        enum err_code code = launch_server(postgres, err);
         if (!code)
             code = wait_ready(postgres, err);
         if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns ||

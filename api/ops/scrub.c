@@ -84,8 +84,8 @@ static bool wait_ns(struct scrub *scrub, int64_t duration_ns)
 
 /* ---- the row ---- */
 
-static enum err_code query(struct scrub *scrub, const char *sql, struct arena *arena,
-                           struct pg_result **ret_rows, struct err *err)
+static enum err_code query_row(struct scrub *scrub, const char *sql, struct arena *arena,
+                               struct pg_result **ret_rows, struct err *err)
 {
     const double period_s = (double)scrub->server->settings->scrub_period_s;
     pg_auto connection = NULL;
@@ -100,12 +100,12 @@ static enum err_code renew_lease(struct scrub *scrub, struct arena *arena,
                                  struct pg_result **ret_rows, struct err *err)
 {
     const enum err_code code =
-        query(scrub,
-              "UPDATE scrub SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
-              " WHERE NOT is_paused AND (leased_by = $1 OR leased_until < now())"
-              " AND (started_at IS NOT NULL OR next_pass_at <= now()) AND $3 > 0"
-              " RETURNING started_at IS NOT NULL, kind, cursor, total_bytes",
-              arena, ret_rows, err);
+        query_row(scrub,
+                  "UPDATE scrub SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+                  " WHERE NOT is_paused AND (leased_by = $1 OR leased_until < now())"
+                  " AND (started_at IS NOT NULL OR next_pass_at <= now()) AND $3 > 0"
+                  " RETURNING started_at IS NOT NULL, kind, cursor, total_bytes",
+                  arena, ret_rows, err);
     scrub->has_lease = !code && pg_row_count(*ret_rows) == 1;
     scrub->renewed_ns = clock_monotonic_ns();
     return code;
@@ -114,7 +114,7 @@ static enum err_code renew_lease(struct scrub *scrub, struct arena *arena,
 static enum err_code begin_pass(struct scrub *scrub, struct arena *arena,
                                 struct pg_result **ret_rows, struct err *err)
 {
-    return query(
+    return query_row(
         scrub,
         "UPDATE scrub SET started_at = now(), kind = '', cursor = '', objects = 0, bytes = 0,"
         " total_bytes = (SELECT coalesce(sum(bytes), 0)::bigint FROM ("
@@ -208,19 +208,19 @@ static enum err_code end_pass(struct scrub *scrub, struct err *err)
 {
     arena_auto arena = arena_create();
     struct pg_result *rows;
-    enum err_code code =
-        query(scrub,
-              "WITH pass AS (SELECT started_at FROM scrub WHERE leased_by = $1 AND started_at IS "
-              "NOT NULL),"
-              " solved AS (DELETE FROM object_problem USING pass WHERE seen_at < started_at)"
-              " UPDATE scrub SET last_started_at = scrub.started_at, last_ended_at = now(),"
-              " last_objects = objects, last_bytes = bytes, last_problems ="
-              "  (SELECT count(*) FROM object_problem WHERE seen_at >= scrub.started_at),"
-              " next_pass_at = greatest(scrub.started_at + $3 * interval '0.5 s', now()),"
-              " started_at = NULL, kind = '', cursor = '', leased_until = '-infinity' FROM pass"
-              " WHERE $2 > 0 RETURNING last_objects, last_bytes, last_problems,"
-              " extract(epoch FROM last_ended_at - last_started_at)::bigint",
-              arena, &rows, err);
+    enum err_code code = query_row(
+        scrub,
+        "WITH pass AS (SELECT started_at FROM scrub WHERE leased_by = $1 AND started_at IS "
+        "NOT NULL),"
+        " solved AS (DELETE FROM object_problem USING pass WHERE seen_at < started_at)"
+        " UPDATE scrub SET last_started_at = scrub.started_at, last_ended_at = now(),"
+        " last_objects = objects, last_bytes = bytes, last_problems ="
+        "  (SELECT count(*) FROM object_problem WHERE seen_at >= scrub.started_at),"
+        " next_pass_at = greatest(scrub.started_at + $3 * interval '0.5 s', now()),"
+        " started_at = NULL, kind = '', cursor = '', leased_until = '-infinity' FROM pass"
+        " WHERE $2 > 0 RETURNING last_objects, last_bytes, last_problems,"
+        " extract(epoch FROM last_ended_at - last_started_at)::bigint",
+        arena, &rows, err);
     if (!code && pg_row_count(rows))
         log_pass(rows);
     return code;
@@ -290,7 +290,7 @@ static bool keep_lease(struct scrub *scrub)
 }
 
 /* Called after each piece that was read: waits until the bytes are within the rate. */
-static bool pace(void *context, uint64_t bytes)
+static bool pace_reading(void *context, uint64_t bytes)
 {
     struct scrub *scrub = context;
     const int64_t now_ns = clock_monotonic_ns();
@@ -332,7 +332,7 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
     const struct object_verify verify = {.database = scrub->server->jobs_database,
                                          .objects = scrub->server->objects,
                                          .found = note_problem,
-                                         .pace = pace,
+                                         .pace = pace_reading,
                                          .ends_page = ends_page,
                                          .context = scrub};
     scrub->problem_code = ERR_NONE;
@@ -361,7 +361,7 @@ static enum err_code refresh_gauges(struct scrub *scrub, struct err *err)
 {
     arena_auto arena = arena_create();
     struct pg_result *rows;
-    enum err_code code = query(
+    enum err_code code = query_row(
         scrub,
         "SELECT is_paused, coalesce(extract(epoch FROM last_ended_at), 0)::bigint,"
         " (SELECT count(*) FROM object_problem WHERE problem = 'broken'),"
@@ -424,7 +424,7 @@ static void register_metrics(struct scrub *scrub)
 /* ---- the thread ---- */
 
 /* A store or database that is away fails each poll: the same failure is logged once a minute. */
-static void report(struct scrub *scrub, const struct err *err)
+static void log_failure(struct scrub *scrub, const struct err *err)
 {
     char text[ERR_MESSAGE_BYTES + 16];
     const int64_t now_ns = clock_monotonic_ns();
@@ -460,7 +460,7 @@ static void *scrub_main(void *context)
         if (!code)
             code = refresh_gauges(scrub, &err);
         if (code && code != ERR_CANCELLED)
-            report(scrub, &err);
+            log_failure(scrub, &err);
     } while (wait_ns(scrub, POLL_S * CLOCK_NS_PER_S));
     return NULL;
 }
@@ -470,10 +470,10 @@ static void give_lease_back(struct scrub *scrub)
     arena_auto arena = arena_create();
     struct pg_result *rows;
     struct err ignored;
-    if (query(scrub,
-              "UPDATE scrub SET leased_until = '-infinity'"
-              " WHERE leased_by = $1 AND $2 > 0 AND $3 > 0",
-              arena, &rows, &ignored))
+    if (query_row(scrub,
+                  "UPDATE scrub SET leased_until = '-infinity'"
+                  " WHERE leased_by = $1 AND $2 > 0 AND $3 > 0",
+                  arena, &rows, &ignored))
         return; /* the lease expires by itself */
 }
 
@@ -516,57 +516,57 @@ void scrub_stop(struct scrub *scrub)
 
 /* ---- for operators ---- */
 
-static void write_pass(struct json_response *answer, const struct pg_result *rows)
+static void write_pass(struct json_response *json, const struct pg_result *rows)
 {
-    json_response_text(answer, "state",
+    json_response_text(json, "state",
                        pg_get_bool(rows, 0, 0)  ? "paused"
                        : pg_is_null(rows, 0, 1) ? "waiting"
                                                 : "running");
-    json_response_cell_text(answer, "next_pass_at", rows, 0, 2);
+    json_response_cell_text(json, "next_pass_at", rows, 0, 2);
     if (pg_is_null(rows, 0, 1)) {
-        json_response_null(answer, "pass");
+        json_response_null(json, "pass");
     } else {
-        json_response_open(answer, "pass", '{');
-        json_response_cell_text(answer, "started_at", rows, 0, 1);
-        json_response_cell_text(answer, "kind", rows, 0, 3);
-        json_response_cell_i64(answer, "objects", rows, 0, 4);
-        json_response_cell_i64(answer, "bytes", rows, 0, 5);
-        json_response_cell_i64(answer, "total_bytes", rows, 0, 6);
-        json_response_close(answer, '}');
+        json_response_open(json, "pass", '{');
+        json_response_cell_text(json, "started_at", rows, 0, 1);
+        json_response_cell_text(json, "kind", rows, 0, 3);
+        json_response_cell_i64(json, "objects", rows, 0, 4);
+        json_response_cell_i64(json, "bytes", rows, 0, 5);
+        json_response_cell_i64(json, "total_bytes", rows, 0, 6);
+        json_response_close(json, '}');
     }
     if (pg_is_null(rows, 0, 8)) {
-        json_response_null(answer, "last_pass");
+        json_response_null(json, "last_pass");
     } else {
-        json_response_open(answer, "last_pass", '{');
-        json_response_cell_text(answer, "started_at", rows, 0, 7);
-        json_response_cell_text(answer, "ended_at", rows, 0, 8);
-        json_response_cell_i64(answer, "objects", rows, 0, 9);
-        json_response_cell_i64(answer, "bytes", rows, 0, 10);
-        json_response_cell_i64(answer, "problems", rows, 0, 11);
-        json_response_close(answer, '}');
+        json_response_open(json, "last_pass", '{');
+        json_response_cell_text(json, "started_at", rows, 0, 7);
+        json_response_cell_text(json, "ended_at", rows, 0, 8);
+        json_response_cell_i64(json, "objects", rows, 0, 9);
+        json_response_cell_i64(json, "bytes", rows, 0, 10);
+        json_response_cell_i64(json, "problems", rows, 0, 11);
+        json_response_close(json, '}');
     }
-    json_response_cell_i64(answer, "problem_count", rows, 0, 12);
+    json_response_cell_i64(json, "problem_count", rows, 0, 12);
 }
 
-static void write_problems(struct json_response *answer, const struct pg_result *rows)
+static void write_problems(struct json_response *json, const struct pg_result *rows)
 {
-    json_response_open(answer, "problems", '[');
+    json_response_open(json, "problems", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
-        json_response_open(answer, NULL, '{');
-        json_response_cell_text(answer, "problem", rows, row, 0);
-        json_response_cell_text(answer, "kind", rows, row, 1);
-        json_response_cell_text(answer, "object", rows, row, 2);
-        json_response_cell_i64(answer, "tenant_id", rows, row, 3);
-        json_response_cell_text(answer, "detail", rows, row, 4);
-        json_response_cell_text(answer, "found_at", rows, row, 5);
-        json_response_cell_text(answer, "seen_at", rows, row, 6);
-        json_response_close(answer, '}');
+        json_response_open(json, NULL, '{');
+        json_response_cell_text(json, "problem", rows, row, 0);
+        json_response_cell_text(json, "kind", rows, row, 1);
+        json_response_cell_text(json, "object", rows, row, 2);
+        json_response_cell_i64(json, "tenant_id", rows, row, 3);
+        json_response_cell_text(json, "detail", rows, row, 4);
+        json_response_cell_text(json, "found_at", rows, row, 5);
+        json_response_cell_text(json, "seen_at", rows, row, 6);
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
+    json_response_close(json, ']');
 }
 
-static enum err_code answer_scrub(struct request *request, struct response *response,
-                                  struct pg_connection *connection, struct err *err)
+static enum err_code respond_scrub(struct request *request, struct response *response,
+                                   struct pg_connection *connection, struct err *err)
 {
     struct pg_result *state, *problems;
     enum err_code code = pg_query(
@@ -584,17 +584,17 @@ static enum err_code answer_scrub(struct request *request, struct response *resp
                            request->arena, &problems, err, PG_I64(SHOWN_PROBLEMS));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    write_pass(&answer, state);
-    json_response_i64(&answer, "period_s", request->server->settings->scrub_period_s);
-    write_problems(&answer, problems);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    write_pass(&json, state);
+    json_response_i64(&json, "period_s", request->server->settings->scrub_period_s);
+    write_problems(&json, problems);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
-static enum err_code show(struct request *request, struct response *response, struct err *err)
+static enum err_code show_scrub(struct request *request, struct response *response, struct err *err)
 {
     static const char *const known[] = {NULL};
     pg_auto connection = NULL;
@@ -604,7 +604,7 @@ static enum err_code show(struct request *request, struct response *response, st
     code = pg_take(request->server->jobs_database, &connection, err);
     if (code)
         return code;
-    return answer_scrub(request, response, connection, err);
+    return respond_scrub(request, response, connection, err);
 }
 
 /* Taking the lease away makes its server stop at its next page. */
@@ -629,7 +629,8 @@ static enum err_code find_action(struct request *request, const struct action **
     return err_set(err, ERR_NOT_FOUND, "the scrub has no such action: send start, pause or resume");
 }
 
-static enum err_code act(struct request *request, struct response *response, struct err *err)
+static enum err_code control_scrub(struct request *request, struct response *response,
+                                   struct err *err)
 {
     const struct action *action = NULL;
     struct pg_result *rows;
@@ -649,12 +650,13 @@ static enum err_code act(struct request *request, struct response *response, str
     code = pg_query(connection, PG_NO_TENANT, action->sql, NULL, 0, request->arena, &rows, err);
     if (code)
         return code;
-    return answer_scrub(request, response, connection, err);
+    return respond_scrub(request, response, connection, err);
 }
 
 static const struct route routes[] = {
-    {HTTP_GET, "/api/v1/admin/scrub", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0, show},
-    {HTTP_POST, "/api/v1/admin/scrub/{action}", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 4096, act},
+    {HTTP_GET, "/api/v1/admin/scrub", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 0, show_scrub},
+    {HTTP_POST, "/api/v1/admin/scrub/{action}", ACCESS_SCOPES, SCOPE_OPERATOR, 0, 4096,
+     control_scrub},
 };
 
 const struct route_table scrub_routes = {routes, sizeof(routes) / sizeof(*routes)};

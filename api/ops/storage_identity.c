@@ -150,8 +150,8 @@ static enum err_code check_kinship(const struct pair *pair, struct pg_connection
 }
 
 /* *ret_is_new: they may become a pair. */
-static enum err_code compare(struct pair *pair, struct pg_connection *connection, bool *ret_is_new,
-                             struct arena *arena, struct err *err)
+static enum err_code compare_ids(struct pair *pair, struct pg_connection *connection,
+                                 bool *ret_is_new, struct arena *arena, struct err *err)
 {
     *ret_is_new = false;
     enum err_code code = storage_identity_file_read_id(&pair->place, pair->in_place, err);
@@ -174,7 +174,7 @@ static enum err_code compare_and_write(struct pair *pair, struct pg_connection *
 {
     bool is_new;
     struct pg_result *result;
-    enum err_code code = compare(pair, connection, &is_new, arena, err);
+    enum err_code code = compare_ids(pair, connection, &is_new, arena, err);
     if (code)
         return code;
     if (is_new)
@@ -256,7 +256,7 @@ enum err_code storage_identity_verify(struct pg_connection *connection,
         return check_private(connection, err);
     code = storage_identity_file_open(settings, &pair.place, err);
     if (!code)
-        code = compare(&pair, connection, &is_new, arena, err);
+        code = compare_ids(&pair, connection, &is_new, arena, err);
     storage_identity_file_close(&pair.place);
     return code;
 }

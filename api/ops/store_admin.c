@@ -185,7 +185,7 @@ static void write_measure(struct json_response *json, const struct store_measure
     json_response_close(json, '}');
 }
 
-static void write_moment(int64_t time_ns, char text[20])
+static void write_time(int64_t time_ns, char text[20])
 {
     const time_t seconds = (time_t)(time_ns / 1000000000);
     struct tm parts;
@@ -197,8 +197,8 @@ static void print_measure(const struct store_measure *measure)
 {
     char oldest[20] = "-", newest[20] = "-";
     if (measure->block_count) {
-        write_moment(measure->begin_ns, oldest);
-        write_moment(measure->end_ns, newest);
+        write_time(measure->begin_ns, oldest);
+        write_time(measure->end_ns, newest);
     }
     printf("%6" PRId64 " %5" PRIu32 " %8" PRIu64 " %14" PRIu64 " %14" PRIu64 " %7.2f %-16s %-16s "
            "%6" PRIu64 " %7" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s\n",
@@ -235,8 +235,8 @@ static enum err_code run_stats(struct pg_pool *pool, struct json_response *json,
 
 /* ---- both ---- */
 
-static enum err_code run(struct settings *settings, struct backup_source *source, bool is_verify,
-                         struct json_response *json, struct err *err)
+static enum err_code run_command(struct settings *settings, struct backup_source *source,
+                                 bool is_verify, struct json_response *json, struct err *err)
 {
     struct object_store *own = NULL;
     struct pg_pool *pool =
@@ -263,18 +263,18 @@ enum err_code store_admin_run(struct settings *settings, const char *verb, bool 
     if (!is_verify && strcmp(verb, "stats") != 0)
         return err_set(err, ERR_INVALID, "store wants verify or stats");
     struct backup_source source;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
+    json_response_auto output;
+    json_response_init(&output);
+    json_response_open(&output, NULL, '{');
     enum err_code code = backup_source_open(settings, &source, err);
     if (!code)
-        code = run(settings, &source, is_verify, is_json ? &answer : NULL, err);
+        code = run_command(settings, &source, is_verify, is_json ? &output : NULL, err);
     backup_source_close(&source);
-    json_response_close(&answer, '}');
-    if (is_json && buf_failed(&answer.json))
+    json_response_close(&output, '}');
+    if (is_json && buf_failed(&output.json))
         return err_set(err, ERR_TOO_LARGE, "there is more to say than fits: ask without --json");
     if (is_json && (!code || code == ERR_CORRUPT))
-        printf("%.*s\n", (int)answer.json.size, (const char *)answer.json.data);
+        printf("%.*s\n", (int)output.json.size, (const char *)output.json.data);
     if (!code && (fflush(stdout) != 0 || ferror(stdout)))
         return err_set_errno(err, ERR_IO, "cannot write to standard output");
     return code;

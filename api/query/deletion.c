@@ -14,14 +14,14 @@
 
 enum { LIST_DEFAULT_LIMIT = 100, LIST_MAX_LIMIT = 1000, DELETE_TRIES = 5 };
 
-struct wish {
+struct input {
     struct span selector;
     int64_t start_ns;
     int64_t end_ns;
 };
 
-static enum err_code read_moment(const struct request *request, const char *name, int64_t *time_ns,
-                                 struct err *err)
+static enum err_code read_time(const struct request *request, const char *name, int64_t *time_ns,
+                               struct err *err)
 {
     struct span text;
     if (!request_query(request, name, &text) || !text.size)
@@ -31,26 +31,26 @@ static enum err_code read_moment(const struct request *request, const char *name
 }
 
 /* Without start it begins with the first profile, without end it includes the last. */
-static enum err_code read_wish(const struct request *request, struct wish *wish, struct err *err)
+static enum err_code read_input(const struct request *request, struct input *input, struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", NULL};
-    *wish = (struct wish){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
+    *input = (struct input){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
     enum err_code code = request_check_query(request, known, err);
     if (code)
         return code;
-    if (!request_query(request, "query", &wish->selector) || !wish->selector.size)
+    if (!request_query(request, "query", &input->selector) || !input->selector.size)
         code = err_set(err, ERR_INVALID,
                        "query is missing: a profile type and labels, as in "
                        "{service_name=\"api\"}; {__profile_type__=~\".*\"} finds all");
     if (code)
         return code;
-    code = read_moment(request, "start", &wish->start_ns, err);
+    code = read_time(request, "start", &input->start_ns, err);
     if (code)
         return code;
-    code = read_moment(request, "end", &wish->end_ns, err);
+    code = read_time(request, "end", &input->end_ns, err);
     if (code)
         return code;
-    if (wish->start_ns >= wish->end_ns)
+    if (input->start_ns >= input->end_ns)
         code = err_set(err, ERR_INVALID, "start must be before end");
     return code;
 }
@@ -60,26 +60,26 @@ static enum err_code read_wish(const struct request *request, struct wish *wish,
     " nullif(end_ns, 9223372036854775807), rfc3339(requested_at), rfc3339(done_at)"                \
     " FROM store_deletion"
 
-static void write_deletion(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_deletion(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", rows, row, 0);
-    json_response_cell_text(answer, "query", rows, row, 1);
-    json_response_cell_i64(answer, "start_ns", rows, row, 2);
-    json_response_cell_i64(answer, "end_ns", rows, row, 3);
-    json_response_cell_text(answer, "requested_at", rows, row, 4);
-    json_response_cell_text(answer, "done_at", rows, row, 5);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", rows, row, 0);
+    json_response_cell_text(json, "query", rows, row, 1);
+    json_response_cell_i64(json, "start_ns", rows, row, 2);
+    json_response_cell_i64(json, "end_ns", rows, row, 3);
+    json_response_cell_text(json, "requested_at", rows, row, 4);
+    json_response_cell_text(json, "done_at", rows, row, 5);
+    json_response_close(json, '}');
 }
 
-static const char *describe(struct request *request, const struct wish *wish)
+static const char *describe_deletion(struct request *request, const struct input *input)
 {
     return arena_printf(request->arena, "%.*s from %" PRId64 " to %" PRId64,
-                        (int)(wish->selector.size < 500 ? wish->selector.size : 500),
-                        (const char *)wish->selector.data, wish->start_ns, wish->end_ns);
+                        (int)(input->selector.size < 500 ? input->selector.size : 500),
+                        (const char *)input->selector.data, input->start_ns, input->end_ns);
 }
 
-static enum err_code add_deletion(struct request *request, const struct wish *wish,
+static enum err_code add_deletion(struct request *request, const struct input *input,
                                   struct pg_result **ret_row, struct err *err)
 {
     int64_t id = 0;
@@ -91,11 +91,12 @@ static enum err_code add_deletion(struct request *request, const struct wish *wi
     code = tenant_begin(connection, tenant_id, request->arena, err);
     if (code)
         return code;
-    code = store_delete(connection, request->arena, tenant_id, wish->selector, wish->start_ns,
-                        wish->end_ns, &id, err);
+    code = store_delete(connection, request->arena, tenant_id, input->selector, input->start_ns,
+                        input->end_ns, &id, err);
     if (code)
         return code;
-    code = audit_record(connection, request, "profiles.delete", describe(request, wish), err);
+    code = audit_record(connection, request, "profiles.delete", describe_deletion(request, input),
+                        err);
     if (code)
         return code;
     code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1", request->arena,
@@ -110,19 +111,19 @@ static enum err_code add_deletion(struct request *request, const struct wish *wi
 static enum err_code delete_profiles(struct request *request, struct response *response,
                                      struct err *err)
 {
-    struct wish wish;
+    struct input input;
     struct pg_result *row;
-    enum err_code code = read_wish(request, &wish, err);
+    enum err_code code = read_input(request, &input, err);
     if (!code)
-        code = add_deletion(request, &wish, &row, err);
+        code = add_deletion(request, &input, &row, err);
     for (int i = 1; i < DELETE_TRIES && code && err->is_rolled_back; i++)
-        code = add_deletion(request, &wish, &row, err);
+        code = add_deletion(request, &input, &row, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_deletion(&answer, row, 0);
-    return json_response_send(&answer, request, response, 202, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_deletion(&json, row, 0);
+    return json_response_send(&json, request, response, 202, err);
 }
 
 static enum err_code list_deletions(struct request *request, struct response *response,
@@ -151,16 +152,16 @@ static enum err_code list_deletions(struct request *request, struct response *re
         return code;
     const bool has_more = pg_row_count(rows) > limit;
     const int count = has_more ? (int)limit : pg_row_count(rows);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "deletions", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "deletions", '[');
     for (int row = 0; row < count; row++)
-        write_deletion(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_deletion(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_text(&json, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 static const struct route routes[] = {

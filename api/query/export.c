@@ -38,7 +38,7 @@ static enum err_code check_disk(struct spool *spool, struct err *err)
     return ERR_NONE;
 }
 
-static enum err_code append(void *context, struct span bytes, struct err *err)
+static enum err_code append_bytes(void *context, struct span bytes, struct err *err)
 {
     struct spool *spool = context;
     if (spool->bytes + bytes.size > EXPORT_MAX_BYTES)
@@ -53,7 +53,7 @@ static enum err_code append(void *context, struct span bytes, struct err *err)
     return code;
 }
 
-static enum err_code begin(void *context, struct err *err)
+static enum err_code begin_attempt(void *context, struct err *err)
 {
     struct spool *spool = context;
     if (ftruncate(spool->fd, 0) != 0 || lseek(spool->fd, 0, SEEK_SET) != 0)
@@ -74,8 +74,8 @@ static enum err_code open_spool(const struct request *request, struct spool *ret
     return ERR_NONE;
 }
 
-static enum err_code read_question(struct request *request, struct store_query *query,
-                                   struct err *err)
+static enum err_code read_request(struct request *request, struct store_query *query,
+                                  struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", "format", NULL};
     static const char *const repeatable[] = {"label", "span_selector", "trace_id_selector", NULL};
@@ -96,13 +96,14 @@ static enum err_code get_export(struct request *request, struct response *respon
     struct store_query query;
     struct store_statistics statistics;
     struct spool spool;
-    enum err_code code = read_question(request, &query, err);
+    enum err_code code = read_request(request, &query, err);
     if (code)
         return code;
     code = open_spool(request, &spool, err);
     if (code)
         return code;
-    const struct store_export_sink sink = {.begin = begin, .append = append, .context = &spool};
+    const struct store_export_sink sink = {
+        .begin = begin_attempt, .append = append_bytes, .context = &spool};
     code = store_export(request->server->store, request->arena, &query, &sink, &statistics, err);
     if (code) {
         os_close(spool.fd);

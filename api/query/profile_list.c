@@ -23,8 +23,8 @@ static enum err_code read_after(const struct request *request, struct store_prof
     return ERR_NONE;
 }
 
-static enum err_code read_question(struct request *request, struct store_profile_query *query,
-                                   struct err *err)
+static enum err_code read_request(struct request *request, struct store_profile_query *query,
+                                  struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", "limit", "after", NULL};
     int64_t limit = ROWS_DEFAULT;
@@ -83,7 +83,7 @@ static enum err_code get_profiles(struct request *request, struct response *resp
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_profile_query query = {0};
     struct store_profile_list list;
-    enum err_code code = read_question(request, &query, err);
+    enum err_code code = read_request(request, &query, err);
     if (code)
         return code;
     code = store_list_profiles(request->server->store, request->arena, &query, &list, err);

@@ -78,8 +78,8 @@ static enum err_code find_report(const struct request *request, const struct nam
                    "pprof and svg");
 }
 
-static enum err_code read_moment(const struct request *request, const char *name, int64_t now_ns,
-                                 int64_t fallback_ns, int64_t *ret_ns, struct err *err)
+static enum err_code read_time(const struct request *request, const char *name, int64_t now_ns,
+                               int64_t fallback_ns, int64_t *ret_ns, struct err *err)
 {
     struct span text;
     *ret_ns = fallback_ns;
@@ -105,11 +105,11 @@ static enum err_code read_window(const struct request *request, const struct que
                                  struct store_query *query, struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
-    enum err_code code = read_moment(request, names->end, now_ns, now_ns, &query->end_ns, err);
+    enum err_code code = read_time(request, names->end, now_ns, now_ns, &query->end_ns, err);
     if (code)
         return code;
-    code = read_moment(request, names->start, now_ns, hour_before(query->end_ns), &query->start_ns,
-                       err);
+    code =
+        read_time(request, names->start, now_ns, hour_before(query->end_ns), &query->start_ns, err);
     if (code)
         return code;
     if (query->start_ns >= query->end_ns)
@@ -121,18 +121,18 @@ static enum err_code read_window(const struct request *request, const struct que
     return ERR_NONE;
 }
 
-static const char *tell_limit(const struct request *request, const struct tenant_limits *limits,
-                              enum tenant_limit limit)
+static const char *describe_limit(const struct request *request, const struct tenant_limits *limits,
+                                  enum tenant_limit limit)
 {
     char text[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(limits, limit, text);
+    tenant_limits_describe(limits, limit, text);
     return arena_strdup(request->arena, text);
 }
 
 /* Half of the workers for one tenant's queries: many of them delay each other, but neither other
  * tenants nor other requests. Unless they wait for a bucket, no more than there are processors:
  * more at once end no sooner, and each holds memory meanwhile. */
-static int most_questions(const struct settings *settings)
+static int max_queries(const struct settings *settings)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const int useful = processors > 2 ? (int)processors : 2;
@@ -143,14 +143,14 @@ static int most_questions(const struct settings *settings)
 }
 
 /* Requests other than GET are not put aside: without a slot they get 503. */
-static enum err_code take_turn(struct request *request, struct err *err)
+static enum err_code take_slot(struct request *request, struct err *err)
 {
     if (request->concurrency_slot
             .key) /* handled again, or beside a share or a list that has a slot */
-        return report_take_turn(request, request->concurrency_slot.key, err);
-    request->concurrency_slot.most = most_questions(request->server->settings);
+        return report_take_slot(request, request->concurrency_slot.key, err);
+    request->concurrency_slot.most = max_queries(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
-    return report_take_turn(request, key, err);
+    return report_take_slot(request, key, err);
 }
 
 enum err_code query_read_window(struct request *request, const struct query_names *names,
@@ -159,7 +159,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
     struct tenant_limits limits;
     *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
                                       .wait_limit.is_cancelled = request->is_cancelled};
-    enum err_code code = take_turn(request, err);
+    enum err_code code = take_slot(request, err);
     if (code)
         return code;
     code = read_window(request, names, ret_query, err);
@@ -175,11 +175,11 @@ enum err_code query_read_window(struct request *request, const struct query_name
         clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
     ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
     ret_query->max_read_bytes = (uint64_t)values[TENANT_LIMIT_QUERY_READ_BYTES];
-    ret_query->texts.cpu = tell_limit(request, &limits, TENANT_LIMIT_QUERY_CPU_S);
-    ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
-    ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
-    ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
-    query_memory_enter(request->server->query_memory, request->arena, &request->questions,
+    ret_query->texts.cpu = describe_limit(request, &limits, TENANT_LIMIT_QUERY_CPU_S);
+    ret_query->texts.time = describe_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
+    ret_query->texts.memory = describe_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
+    ret_query->texts.read = describe_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
+    query_memory_enter(request->server->query_memory, request->arena, &request->query_slots,
                        ret_query);
     return ERR_NONE;
 }
@@ -290,9 +290,9 @@ void query_want_labels(const struct request *request, const struct report *repor
 }
 
 enum err_code query_merge(const struct request *request, const struct store_query *query,
-                          struct store_result *ret_answer, struct err *err)
+                          struct store_result *ret_result, struct err *err)
 {
-    return store_merge(request->server->store, request->arena, query, ret_answer, err);
+    return store_merge(request->server->store, request->arena, query, ret_result, err);
 }
 
 static const char *describe_broken(struct arena *arena, const struct store_statistics *read)
@@ -371,15 +371,15 @@ void query_add_statistics(struct request *request, struct response *response,
 
 /* Texts from profiles are escaped. */
 void query_add_fields(struct request *request, struct response *response,
-                      const struct store_result *answer, int64_t begin_ns)
+                      const struct store_result *result, int64_t begin_ns)
 {
     buf_auto type;
     buf_init(&type, 1 << 16);
-    buf_append_url(&type, span_text(answer->type));
+    buf_append_url(&type, span_text(result->type));
     response_add(request, response, "perfolio-profile-type",
                  arena_strndup(request->arena, type.data, type.size));
-    response_add(request, response, "perfolio-rule", store_aggregation_name(answer->aggregation));
-    query_add_statistics(request, response, &answer->statistics, begin_ns);
+    response_add(request, response, "perfolio-rule", store_aggregation_name(result->aggregation));
+    query_add_statistics(request, response, &result->statistics, begin_ns);
 }
 
 void query_limit_report(const struct store_query *query, struct report *report)
@@ -413,11 +413,12 @@ static enum err_code read_report(struct request *request, const struct report_so
     return code;
 }
 
-static enum err_code respond(struct report_request *ask, struct response *response,
-                             const struct store_query *query, const struct store_result *answer,
-                             int64_t begin_ns, struct err *err)
+static enum err_code respond_report(struct report_request *ask, struct response *response,
+                                    const struct store_query *query,
+                                    const struct store_result *result, int64_t begin_ns,
+                                    struct err *err)
 {
-    enum err_code code = report_request_respond(ask, response, answer, begin_ns, err);
+    enum err_code code = report_request_respond(ask, response, result, begin_ns, err);
     return query_explain(query, code, err);
 }
 
@@ -436,33 +437,34 @@ static enum err_code read_samples(struct request *request, struct report *report
 }
 
 enum err_code query_refuse_label(struct arena *arena, const char *parameter,
-                                 const struct store_result *answer, struct err *err)
+                                 const struct store_result *result, struct err *err)
 {
-    const char *missing = query_describe_missing(arena, &answer->statistics);
-    return err_set(err, ERR_INVALID, "%s: %s%s%s", parameter, answer->absent_label,
+    const char *missing = query_describe_missing(arena, &result->statistics);
+    return err_set(err, ERR_INVALID, "%s: %s%s%s", parameter, result->absent_label,
                    missing ? "; " : "", missing ? missing : "");
 }
 
 static enum err_code merge_report(struct request *request, struct report *report,
-                                  struct store_query *query, struct report_request **ret_ask,
-                                  struct store_result *ret_answer, struct err *err)
+                                  struct store_query *query,
+                                  struct report_request **ret_report_request,
+                                  struct store_result *ret_result, struct err *err)
 {
     enum err_code code = read_samples(request, report, query, err);
     query_limit_report(query, report);
-    *ret_ask = report_request_create(request, report);
-    report_request_watch(*ret_ask, query);
+    *ret_report_request = report_request_create(request, report);
+    report_request_watch(*ret_report_request, query);
     if (code)
         return code;
-    code = query_merge(request, query, ret_answer, err);
+    code = query_merge(request, query, ret_result, err);
     if (code)
         return code;
-    report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
-    report->is_label_known = !ret_answer->absent_label;
+    report->left_out[VIEW_SIDE_B] = ret_result->left_out;
+    report->is_label_known = !ret_result->absent_label;
     if (report->is_label_known)
         return ERR_NONE;
-    query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_answer,
+    query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_result,
                        err);
-    store_result_fini(ret_answer);
+    store_result_fini(ret_result);
     return ERR_INVALID;
 }
 
@@ -487,7 +489,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     const int64_t begin_ns = clock_monotonic_ns();
     struct report *report;
     struct store_query query;
-    struct store_result answer;
+    struct store_result result;
     struct report_request *ask;
     enum err_code code = read_report(request, &window_names, &report, err);
     if (code)
@@ -495,13 +497,13 @@ static enum err_code get_query(struct request *request, struct response *respons
     code = query_read(request, &query_names, NULL, &query, err);
     if (code)
         return code;
-    code = merge_report(request, report, &query, &ask, &answer, err);
+    code = merge_report(request, report, &query, &ask, &result, err);
     if (code)
         return code;
-    code = respond(ask, response, &query, &answer, begin_ns, err);
+    code = respond_report(ask, response, &query, &result, begin_ns, err);
     if (!code)
         query_explain_labels(request, response, &query, report_request_statistics(ask));
-    store_result_fini(&answer);
+    store_result_fini(&result);
     return code;
 }
 
@@ -513,7 +515,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct report *report;
     struct store_profile_id id;
     struct store_query query;
-    struct store_result answer;
+    struct store_result result;
     struct report_request *ask;
     enum err_code code = read_report(request, &profile_names, &report, err);
     if (code)
@@ -528,14 +530,14 @@ static enum err_code get_profile(struct request *request, struct response *respo
     query.profile = &id;
     query.start_ns = id.time_ns;
     query.end_ns = id.time_ns + 1;
-    code = merge_report(request, report, &query, &ask, &answer, err);
+    code = merge_report(request, report, &query, &ask, &result, err);
     if (code)
         return code;
-    if (answer.is_known || answer.statistics.profile_count)
-        code = respond(ask, response, &query, &answer, begin_ns, err);
+    if (result.is_known || result.statistics.profile_count)
+        code = respond_report(ask, response, &query, &result, begin_ns, err);
     else
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
-    store_result_fini(&answer);
+    store_result_fini(&result);
     return code;
 }
 

@@ -54,7 +54,7 @@ void query_want_labels(const struct request *request, const struct report *repor
                        struct store_query *query);
 /* As store_merge; the caller ends with store_result_fini. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
-                          struct store_result *ret_answer, struct err *err) MUST_USE;
+                          struct store_result *ret_result, struct err *err) MUST_USE;
 
 /* Limits a report of the query's result to the rest of the query's time. */
 void query_limit_report(const struct store_query *query, struct report *report);
@@ -67,11 +67,11 @@ const char *query_describe_missing(struct arena *arena, const struct store_stati
 /* Returns ERR_INVALID: the parameter names a label that the result does not have, with possible
  * reasons. */
 enum err_code query_refuse_label(struct arena *arena, const char *parameter,
-                                 const struct store_result *answer, struct err *err);
+                                 const struct store_result *result, struct err *err);
 /* Adds the header fields that describe the result; begin_ns is the start, of the monotonic clock.
  */
 void query_add_fields(struct request *request, struct response *response,
-                      const struct store_result *answer, int64_t begin_ns);
+                      const struct store_result *result, int64_t begin_ns);
 
 /* Adds only those of any result of the store: Perfolio-Statistics, Perfolio-Warning. */
 void query_add_statistics(struct request *request, struct response *response,

@@ -35,7 +35,7 @@ static const char *const share_names[SIDES] = {"a", "b"};
 static const struct query_names side_names[SIDES] = {{"a_query", "a_start", "a_end"},
                                                      {"b_query", "b_start", "b_end"}};
 
-static bool has(const struct request *request, const char *name)
+static bool has_parameter(const struct request *request, const char *name)
 {
     struct span text;
     return request_query(request, name, &text);
@@ -49,7 +49,7 @@ static enum err_code read_share(struct request *request, size_t side, struct que
     struct span id;
     for (int i = 0; i < 2; i++) {
         const char *window = i ? names->end : names->start;
-        if (has(request, window))
+        if (has_parameter(request, window))
             return err_set(err, ERR_INVALID, "%s goes with %s: a share has no window", window,
                            names->query);
     }
@@ -91,15 +91,15 @@ static enum err_code read_query(struct request *request, size_t side, struct que
     const char *name = share_names[side];
     struct store_query *query = arena_new(request->arena, struct store_query, 1);
     const struct query_names *other = &side_names[1 - side];
-    if (has(request, name))
+    if (has_parameter(request, name))
         return err_set(err, ERR_INVALID, "%s and %s are two answers to one question: give one",
                        name, side_names[side].query);
     enum err_code code = auth_check_scopes(request, SCOPE_READ, err);
     if (!code)
-        code = query_read(request, &side_names[side], has(request, other->query) ? other : NULL,
-                          query, err);
+        code = query_read(request, &side_names[side],
+                          has_parameter(request, other->query) ? other : NULL, query, err);
     if (!code)
-        code = read_samples(request, report, !has(request, other->query), query, err);
+        code = read_samples(request, report, !has_parameter(request, other->query), query, err);
     diff->queries[side] = query;
     report->is_stored = true;
     if (code)
@@ -113,8 +113,8 @@ static enum err_code read_sides(struct request *request, struct query_diff *diff
     enum err_code code = report_read_mode(request, &diff->pair.report, err);
     diff->pair.report.side_count = SIDES;
     for (size_t i = 0; i < SIDES && !code; i++)
-        code = has(request, side_names[i].query) ? read_query(request, i, diff, err)
-                                                 : read_share(request, i, diff, err);
+        code = has_parameter(request, side_names[i].query) ? read_query(request, i, diff, err)
+                                                           : read_share(request, i, diff, err);
     if (diff->queries[0] && diff->queries[1])
         report_drop_label_rules(&diff->pair.report);
     request->has_found = code == ERR_NONE;
@@ -132,14 +132,14 @@ struct sides {
 static enum err_code merge_side(struct request *request, const struct query_diff *diff, size_t side,
                                 struct sides *sides, const char **missing, struct err *err)
 {
-    struct store_result *answer = &sides->merged[side];
-    enum err_code code = query_merge(request, diff->queries[side], answer, err);
+    struct store_result *result = &sides->merged[side];
+    enum err_code code = query_merge(request, diff->queries[side], result, err);
     if (code)
         return err_add(err, "%s", share_names[side]);
-    sides->profiles[side] = answer->profile;
-    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = answer->left_out;
-    missing[side] = query_describe_missing(request->arena, &answer->statistics);
-    if (!*answer->type)
+    sides->profiles[side] = result->profile;
+    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = result->left_out;
+    missing[side] = query_describe_missing(request->arena, &result->statistics);
+    if (!*result->type)
         return err_set(err, ERR_INVALID,
                        "%s: the query finds no profile in its window, so there is nothing to "
                        "compare: ask for other labels or another time%s%s",
@@ -226,7 +226,7 @@ static enum err_code begin_shares(struct request *request, const struct query_di
             continue;
         view_counter_count(request->server->shares->views, span_text(id), request->address,
                            request->start_ns);
-        code = report_take_turn(request, id, err);
+        code = report_take_slot(request, id, err);
     }
     return code;
 }
@@ -266,9 +266,9 @@ static enum err_code respond_with_query(struct request *request, struct response
     return response_buf(request, response, 200, report->kind->content_type, &body, err);
 }
 
-static enum err_code respond(struct request *request, struct response *response,
-                             const struct report_kind *kind, unsigned parameters,
-                             int64_t default_limit, struct err *err)
+static enum err_code respond_diff(struct request *request, struct response *response,
+                                  const struct report_kind *kind, unsigned parameters,
+                                  int64_t default_limit, struct err *err)
 {
     struct query_diff *diff = arena_new(request->arena, struct query_diff, 1);
     enum err_code code = report_read(request, kind, parameters, default_limit, &source_names,
@@ -287,20 +287,20 @@ static enum err_code get_diff(struct request *request, struct response *response
 {
     unsigned parameters;
     const struct report_kind *kind = report_choose_flame(request, response, &parameters);
-    return respond(request, response, kind, parameters, FLAME_NODES_DEFAULT, err);
+    return respond_diff(request, response, kind, parameters, FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_top(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_diff_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
-                   REPORT_TOP_ROWS_DEFAULT, err);
+    return respond_diff(request, response, &report_diff_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+                        REPORT_TOP_ROWS_DEFAULT, err);
 }
 
 static enum err_code get_labels(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_diff_labels,
-                   REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
-                   REPORT_LABEL_VALUES_DEFAULT, err);
+    return respond_diff(request, response, &report_diff_labels,
+                        REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
+                        REPORT_LABEL_VALUES_DEFAULT, err);
 }
 
 enum { READ_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS };

@@ -150,8 +150,8 @@ static enum err_code read_rate(const struct request *request, struct question *q
     return ERR_NONE;
 }
 
-static enum err_code read_question(struct request *request, struct question *question,
-                                   struct err *err)
+static enum err_code read_request(struct request *request, struct question *question,
+                                  struct err *err)
 {
     static const char *const single[] = {"query", "start",   "end",   "step", "limit",
                                          "rate",  "moments", "other", NULL};
@@ -293,23 +293,23 @@ static void append_summary(const struct question *question, const struct store_t
     append_partial(&question->range, series, json);
 }
 
-static void append_series(const struct question *question, const struct store_range *answer,
+static void append_series(const struct question *question, const struct store_range *result,
                           const struct store_range_series *series, struct buf *json)
 {
-    const bool is_other = series == answer->other;
+    const bool is_other = series == result->other;
     buf_append_text(json, "{\"labels\":{");
     if (!is_other)
         store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
     buf_append_text(json, "},");
     if (is_other)
-        buf_printf(json, "\"other_count\":%" PRIu32 ",", answer->other_count);
+        buf_printf(json, "\"other_count\":%" PRIu32 ",", result->other_count);
     buf_append_text(json, "\"points\":[");
     for (uint32_t i = 0; i < series->point_count; i++) {
         buf_append_text(json, i ? "," : "");
-        append_point(question, answer->type, &series->points[i], json);
+        append_point(question, result->type, &series->points[i], json);
     }
     buf_append_byte(json, ']');
-    append_summary(question, answer->type, series, json);
+    append_summary(question, result->type, series, json);
     buf_append_byte(json, '}');
 }
 
@@ -318,18 +318,18 @@ static void print_s(int64_t ns, struct buf *text)
     buf_printf(text, "%.9g s", (double)ns / (double)CLOCK_NS_PER_S);
 }
 
-static void print_unknown(const struct store_range *answer, struct buf *note)
+static void print_unknown(const struct store_range *result, struct buf *note)
 {
-    const bool is_one = answer->unknown_count == 1;
+    const bool is_one = result->unknown_count == 1;
     buf_printf(note,
                "%" PRIu64 " profile%s no duration and count%s for the time until the next one of "
                "the same series",
-               answer->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
-    if (answer->longest_interval_ns) {
+               result->unknown_count, is_one ? " has" : "s have", is_one ? "s" : "");
+    if (result->longest_interval_ns) {
         buf_append_text(note, ", at most for the usual interval of ");
-        if (answer->interval_ns != answer->longest_interval_ns)
+        if (result->interval_ns != result->longest_interval_ns)
             buf_append_text(note, "the series, up to ");
-        print_s(answer->longest_interval_ns, note);
+        print_s(result->longest_interval_ns, note);
     }
     buf_append_text(note, ", or for a step if there is no other one.");
 }
@@ -343,29 +343,29 @@ static void print_raised(const struct question *question, struct buf *note)
 }
 
 /* Names the series whose interval is longer than the step that fits most of them. */
-static void print_longer(const struct store_range *answer, struct buf *note)
+static void print_longer(const struct store_range *result, struct buf *note)
 {
-    const bool is_one = answer->longer_count == 1;
+    const bool is_one = result->longer_count == 1;
     buf_printf(note, "%s%" PRIu32 " series %s a longer interval than the step, up to ",
-               note->size ? " " : "", answer->longer_count, is_one ? "has" : "have");
-    print_s(answer->longest_interval_ns, note);
+               note->size ? " " : "", result->longer_count, is_one ? "has" : "have");
+    print_s(result->longest_interval_ns, note);
     buf_printf(note, ": %s values are even within it.", is_one ? "its" : "their");
 }
 
 /* What a reader of the values must know, as sentences. */
-static void append_notes(const struct question *question, const struct store_range *answer,
+static void append_notes(const struct question *question, const struct store_range *result,
                          struct buf *json)
 {
     buf_auto note;
     buf_init(&note, 1024);
-    if (answer->unknown_count)
-        print_unknown(answer, &note);
+    if (result->unknown_count)
+        print_unknown(result, &note);
     if (question->short_step_ns) {
         print_raised(question, &note);
         buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
     }
-    if (answer->longer_count)
-        print_longer(answer, &note);
+    if (result->longer_count)
+        print_longer(result, &note);
     if (!note.size)
         return;
     buf_append_text(json, ",\"notes\":[");
@@ -373,10 +373,10 @@ static void append_notes(const struct question *question, const struct store_ran
     buf_append_byte(json, ']');
 }
 
-static void append_answer(const struct question *question, const struct store_range *answer,
+static void append_result(const struct question *question, const struct store_range *result,
                           int64_t begin_ns, struct buf *json)
 {
-    const struct store_type *type = answer->type;
+    const struct store_type *type = result->type;
     buf_append_text(json, "{\"type\":");
     buf_append_json(json, span_text(type ? type->name : ""));
     buf_append_text(json, ",\"unit\":");
@@ -385,18 +385,18 @@ static void append_answer(const struct question *question, const struct store_ra
                store_aggregation_name(type ? type->aggregation : STORE_SUM));
     append_ms(question->range.step_ns, json);
     buf_append_text(json, ",\"series\":[");
-    for (uint32_t i = 0; i < answer->series_count; i++) {
+    for (uint32_t i = 0; i < result->series_count; i++) {
         buf_append_text(json, i ? "," : "");
-        append_series(question, answer, &answer->series[i], json);
+        append_series(question, result, &result->series[i], json);
     }
-    if (answer->other && question->wants_other) {
+    if (result->other && question->wants_other) {
         buf_append_text(json, ",");
-        append_series(question, answer, answer->other, json);
+        append_series(question, result, result->other, json);
     }
-    buf_printf(json, "],\"group_count\":%" PRIu32, answer->series_count + answer->other_count);
-    append_notes(question, answer, json);
+    buf_printf(json, "],\"group_count\":%" PRIu32, result->series_count + result->other_count);
+    append_notes(question, result, json);
     buf_append_text(json, ",\"statistics\":");
-    store_json_append_statistics(json, &answer->statistics, begin_ns);
+    store_json_append_statistics(json, &result->statistics, begin_ns);
     buf_append_text(json, "}\n");
 }
 
@@ -404,22 +404,22 @@ static void append_answer(const struct question *question, const struct store_ra
 
 /* Hours with totals only have no parts: if the server chose shorter steps, they become full hours.
  */
-static void ask_for_hours(struct request *request, struct question *question,
-                          struct store_range *answer)
+static void use_full_hours(struct request *request, struct question *question,
+                           struct store_range *result)
 {
     const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
     struct store_range_query *range = &question->range;
-    if (question->has_step || range->step_ns >= hour_ns || !answer->statistics.cut_count)
+    if (question->has_step || range->step_ns >= hour_ns || !result->statistics.cut_count)
         return;
     const struct store_range_query fine = *range;
     struct store_range hours;
     struct err ignored;
     set_round_step(range, hour_ns);
     if (store_range(request->server->store, request->arena, range, &hours, &ignored) ||
-        hours.statistics.cut_count >= answer->statistics.cut_count)
+        hours.statistics.cut_count >= result->statistics.cut_count)
         *range = fine;
     else
-        *answer = hours;
+        *result = hours;
 }
 
 static void set_raised_step(struct question *question, int64_t shortest_ns)
@@ -436,23 +436,23 @@ static void set_raised_step(struct question *question, int64_t shortest_ns)
 /* Without a duration nothing is known of parts of the interval. A requested step becomes a multiple
  * of itself, one that the server chose the next round one. */
 static enum err_code raise_step(struct request *request, struct question *question,
-                                struct store_range *answer, struct err *err)
+                                struct store_range *result, struct err *err)
 {
-    if (answer->interval_ns <= question->range.step_ns)
+    if (result->interval_ns <= question->range.step_ns)
         return ERR_NONE;
-    set_raised_step(question, answer->interval_ns);
-    return store_range(request->server->store, request->arena, &question->range, answer, err);
+    set_raised_step(question, result->interval_ns);
+    return store_range(request->server->store, request->arena, &question->range, result, err);
 }
 
-static enum err_code ask(struct request *request, struct question *question,
-                         struct store_range *ret_answer, struct err *err)
+static enum err_code run_range_query(struct request *request, struct question *question,
+                                     struct store_range *ret_result, struct err *err)
 {
     enum err_code code =
-        store_range(request->server->store, request->arena, &question->range, ret_answer, err);
+        store_range(request->server->store, request->arena, &question->range, ret_result, err);
     if (code)
         return code;
-    ask_for_hours(request, question, ret_answer);
-    return raise_step(request, question, ret_answer, err);
+    use_full_hours(request, question, ret_result);
+    return raise_step(request, question, ret_result, err);
 }
 
 static enum err_code get_query_range(struct request *request, struct response *response,
@@ -460,18 +460,18 @@ static enum err_code get_query_range(struct request *request, struct response *r
 {
     const int64_t begin_ns = clock_monotonic_ns();
     struct question *question = arena_new(request->arena, struct question, 1);
-    struct store_range answer;
-    enum err_code code = read_question(request, question, err);
+    struct store_range result;
+    enum err_code code = read_request(request, question, err);
     if (code)
         return code;
-    code = ask(request, question, &answer, err);
+    code = run_range_query(request, question, &result, err);
     if (code)
         return code;
     buf_auto json;
     buf_init(&json, STORE_JSON_MAX_BYTES);
-    append_answer(question, &answer, begin_ns, &json);
-    query_add_statistics(request, response, &answer.statistics, begin_ns);
-    query_explain_labels(request, response, &question->range.query, &answer.statistics);
+    append_result(question, &result, begin_ns, &json);
+    query_add_statistics(request, response, &result.statistics, begin_ns);
+    query_explain_labels(request, response, &question->range.query, &result.statistics);
     return store_json_respond(request, response, &json, err);
 }
 

@@ -27,7 +27,7 @@ static const char *describe_window(struct arena *arena, const struct store_query
 
 /* For people who download the profile: its origin. */
 static void add_comments(struct arena *arena, const struct store_query *query,
-                         const struct store_result *answer)
+                         const struct store_result *result)
 {
     uint32_t count = 0;
     struct span comments[COMMENTS_MAX];
@@ -35,17 +35,18 @@ static void add_comments(struct arena *arena, const struct store_query *query,
         arena_printf(arena, "query: %.*s", SPAN_PRINT(query->selectors[0])),
         arena_printf(arena, "window: %s (%" PRId64 " <= time_nanos < %" PRId64 ")",
                      describe_window(arena, query), query->start_ns, query->end_ns),
-        arena_printf(arena, "profile type: %s", answer->type),
-        arena_printf(arena, "rule: %s", store_aggregation_name(answer->aggregation)),
-        query_describe_missing(arena, &answer->statistics),
+        arena_printf(arena, "profile type: %s", result->type),
+        arena_printf(arena, "rule: %s", store_aggregation_name(result->aggregation)),
+        query_describe_missing(arena, &result->statistics),
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (texts[i])
             comments[count++] = span_text(texts[i]);
-    profile_add_comments(answer->own_profile, comments, count);
+    profile_add_comments(result->own_profile, comments, count);
 }
 
-static enum err_code pack(const struct profile *profile, struct buf *packed, struct err *err)
+static enum err_code pack_profile(const struct profile *profile, struct buf *packed,
+                                  struct err *err)
 {
     buf_auto message;
     buf_init(&message, BYTES_MAX);
@@ -82,33 +83,33 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
 {
     const int64_t begin_ns = clock_monotonic_ns();
     struct store_query query;
-    struct store_result answer;
+    struct store_result result;
     enum err_code code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
         code = read_kept_labels(request, &query, err);
     query.wants_own_profile = true;
     if (code)
         return code;
-    code = query_merge(request, &query, &answer, err);
+    code = query_merge(request, &query, &result, err);
     if (code)
         return code;
-    if (answer.absent_label) {
-        code = query_refuse_label(request->arena, "keep_label", &answer, err);
-    } else if (answer.profile->sample_count) {
-        add_comments(request->arena, &query, &answer);
-        query_add_fields(request, response, &answer, begin_ns);
-        *ret_title = query_title(request->arena, span_text(answer.type), query.selectors[0],
+    if (result.absent_label) {
+        code = query_refuse_label(request->arena, "keep_label", &result, err);
+    } else if (result.profile->sample_count) {
+        add_comments(request->arena, &query, &result);
+        query_add_fields(request, response, &result, begin_ns);
+        *ret_title = query_title(request->arena, span_text(result.type), query.selectors[0],
                                  query.start_ns, query.end_ns);
-        code = pack(answer.profile, packed, err);
+        code = pack_profile(result.profile, packed, err);
     } else {
-        const char *missing = query_describe_missing(request->arena, &answer.statistics);
+        const char *missing = query_describe_missing(request->arena, &result.statistics);
         code = err_set(err, ERR_INVALID,
                        "query: it finds no sample from %s, so there is nothing to share: ask for "
                        "other labels or another time%s%s",
                        describe_window(request->arena, &query), missing ? "; " : "",
                        missing ? missing : "");
     }
-    store_result_fini(&answer);
+    store_result_fini(&result);
     return code;
 }
 
@@ -152,8 +153,8 @@ static enum err_code share_query(struct request *request, struct response *respo
     if (code)
         return code;
     if (idempotency.is_known)
-        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
-                                         err);
+        return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
+                                          err);
     return make_share(request, &settings, &idempotency, response, err);
 }
 

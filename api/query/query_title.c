@@ -32,7 +32,7 @@ static const struct {
 };
 
 /* At most max_bytes, cut between characters. */
-static const char *cut(struct arena *arena, struct span text, size_t max_bytes)
+static const char *cut_text(struct arena *arena, struct span text, size_t max_bytes)
 {
     size_t size = text.size;
     if (size <= max_bytes)
@@ -54,7 +54,7 @@ static const char *type_text(struct arena *arena, struct span type)
     for (size_t i = 0; i < sizeof(type_words) / sizeof(*type_words); i++)
         if (span_equal_text(part, type_words[i].sample_type))
             return type_words[i].word;
-    return cut(arena, part, TYPE_MAX_BYTES);
+    return cut_text(arena, part, TYPE_MAX_BYTES);
 }
 
 /* ---- labels ---- */
@@ -151,21 +151,21 @@ static const char *labels_text(struct arena *arena, struct span selector)
     buf_auto text;
     buf_init(&text, TEXT_MAX_BYTES);
     append_labels(&text, span_text(canonical + 1));
-    return text.size ? cut(arena, buf_span(&text), LABELS_MAX_BYTES) : "all services";
+    return text.size ? cut_text(arena, buf_span(&text), LABELS_MAX_BYTES) : "all services";
 }
 
 /* ---- the window ---- */
 
-enum { MOMENT_BYTES = 64 };
+enum { TIME_BYTES = 64 };
 
-static void split(int64_t wall_ns, struct tm *ret_parts)
+static void split_time(int64_t wall_ns, struct tm *ret_parts)
 {
     const time_t seconds = (time_t)(wall_ns / CLOCK_NS_PER_S);
     if (!gmtime_r(&seconds, ret_parts))
         *ret_parts = (struct tm){.tm_mday = 1};
 }
 
-static void append_moment(struct buf *buf, const struct tm *parts, bool has_date, bool has_seconds)
+static void append_time(struct buf *buf, const struct tm *parts, bool has_date, bool has_seconds)
 {
     static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -180,15 +180,15 @@ static void append_moment(struct buf *buf, const struct tm *parts, bool has_date
 static void append_window(struct buf *buf, int64_t start_ns, int64_t end_ns)
 {
     struct tm start, end;
-    split(start_ns, &start);
-    split(end_ns, &end);
+    split_time(start_ns, &start);
+    split_time(end_ns, &end);
     int64_t length_ns;
     const bool is_short =
         !__builtin_sub_overflow(end_ns, start_ns, &length_ns) && length_ns < 120 * CLOCK_NS_PER_S;
     const bool is_one_day = start.tm_year == end.tm_year && start.tm_yday == end.tm_yday;
-    append_moment(buf, &start, true, is_short);
+    append_time(buf, &start, true, is_short);
     buf_append_text(buf, "–");
-    append_moment(buf, &end, !is_one_day, is_short);
+    append_time(buf, &end, !is_one_day, is_short);
     buf_append_text(buf, " UTC");
 }
 
@@ -197,7 +197,7 @@ const char *query_title(struct arena *arena, struct span type, struct span selec
 {
     struct err ignored;
     buf_auto window;
-    buf_init(&window, 2 * (size_t)MOMENT_BYTES);
+    buf_init(&window, 2 * (size_t)TIME_BYTES);
     append_window(&window, start_ns, end_ns);
     const char *labels = labels_text(arena, selector), *name = type_text(arena, type);
     const char *title = arena_printf(arena, "%s%s%s, %.*s", name, *labels ? ", " : "", labels,

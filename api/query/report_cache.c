@@ -22,7 +22,7 @@ struct report_cache {
 struct finished {
     struct buf body;
     bool is_zstd;
-    struct store_result answer; /* without a profile */
+    struct store_result result; /* without a profile */
     char *type;                 /* answer.type */
     int64_t made_ns;
     _Atomic uint32_t reader_count;
@@ -32,7 +32,7 @@ struct report_request {
     struct request *request;
     const struct report *report;
     bool is_zstd;
-    const struct store_result *answer; /* that the report is computed from */
+    const struct store_result *result; /* that the report is computed from */
     bool has_begun;             /* the report is being computed; other requests may do the same */
     struct flight_entry *entry; /* of the cached report */
 };
@@ -47,99 +47,100 @@ static void destroy_finished(void *value)
 
 struct report_cache *report_cache_create(size_t max_bytes)
 {
-    struct report_cache *answers = mem_new(struct report_cache, 1);
-    answers->cache = flight_cache_create(max_bytes, destroy_finished);
-    return answers;
+    struct report_cache *report_cache = mem_new(struct report_cache, 1);
+    report_cache->cache = flight_cache_create(max_bytes, destroy_finished);
+    return report_cache;
 }
 
-void report_cache_destroy(struct report_cache *answers)
+void report_cache_destroy(struct report_cache *report_cache)
 {
-    if (!answers)
+    if (!report_cache)
         return;
-    flight_cache_destroy(answers->cache);
-    mem_free(answers);
+    flight_cache_destroy(report_cache->cache);
+    mem_free(report_cache);
 }
 
-size_t report_cache_bytes(struct report_cache *answers)
+size_t report_cache_bytes(struct report_cache *report_cache)
 {
-    return flight_cache_bytes(answers->cache);
+    return flight_cache_bytes(report_cache->cache);
 }
 
-static struct flight_cache *cache_of(const struct report_request *ask)
+static struct flight_cache *cache_of(const struct report_request *wanted)
 {
-    return ask->request->server->report_cache->cache;
+    return wanted->request->server->report_cache->cache;
 }
 
-static void unref(void *entry)
+static void unref_entry(void *entry)
 {
     flight_cache_unref(entry);
 }
 
 struct report_request *report_request_create(struct request *request, const struct report *report)
 {
-    struct report_request *ask = arena_new(request->arena, struct report_request, 1);
-    ask->request = request;
-    ask->report = report;
-    ask->is_zstd = report->kind->compresses && request_accepts_encoding(request, "zstd");
-    return ask;
+    struct report_request *wanted = arena_new(request->arena, struct report_request, 1);
+    wanted->request = request;
+    wanted->report = report;
+    wanted->is_zstd = report->kind->compresses && request_accepts_encoding(request, "zstd");
+    return wanted;
 }
 
-static const char *key_of(const struct report_request *ask, const char *identity)
+static const char *key_of(const struct report_request *wanted, const char *identity)
 {
     buf_auto key;
     buf_init(&key, KEY_MAX_BYTES);
-    buf_printf(&key, "%s%s", identity, ask->is_zstd ? " zstd" : " plain");
-    report_append_question(ask->report, &key);
-    return buf_failed(&key) ? NULL : arena_strndup(ask->request->arena, key.data, key.size);
+    buf_printf(&key, "%s%s", identity, wanted->is_zstd ? " zstd" : " plain");
+    report_append_parameters(wanted->report, &key);
+    return buf_failed(&key) ? NULL : arena_strndup(wanted->request->arena, key.data, key.size);
 }
 
 static bool is_outdated(const struct finished *finished)
 {
-    return finished->answer.statistics.names.unknown_count &&
+    return finished->result.statistics.names.unknown_count &&
            clock_monotonic_ns() - finished->made_ns > status_age_ns;
 }
 
 static bool has_finished(void *context, const char *identity)
 {
-    struct report_request *ask = context;
-    const char *key = key_of(ask, identity);
-    ask->entry = key ? flight_cache_try(cache_of(ask), key) : NULL;
-    if (ask->entry && is_outdated(flight_cache_get(ask->entry))) {
-        flight_cache_unref(ask->entry);
-        flight_cache_forget(cache_of(ask), key);
-        ask->entry = NULL;
+    struct report_request *wanted = context;
+    const char *key = key_of(wanted, identity);
+    wanted->entry = key ? flight_cache_try(cache_of(wanted), key) : NULL;
+    if (wanted->entry && is_outdated(flight_cache_get(wanted->entry))) {
+        flight_cache_unref(wanted->entry);
+        flight_cache_forget(cache_of(wanted), key);
+        wanted->entry = NULL;
     }
-    if (ask->entry)
-        arena_on_destroy(ask->request->arena, unref, ask->entry);
-    return ask->entry != NULL;
+    if (wanted->entry)
+        arena_on_destroy(wanted->request->arena, unref_entry, wanted->entry);
+    return wanted->entry != NULL;
 }
 
-void report_request_watch(struct report_request *ask, struct store_query *query)
+void report_request_watch(struct report_request *wanted, struct store_query *query)
 {
     query->has_result = has_finished;
-    query->has_result_context = ask;
+    query->has_result_context = wanted;
 }
 
 /* ---- computing ---- */
 
 /* The names that the result still lacks; NULL if that cannot be determined now. */
-static const char *describe_names(const struct report_request *ask)
+static const char *describe_names(const struct report_request *wanted)
 {
-    struct request *request = ask->request;
+    struct request *request = wanted->request;
     struct symbolization_status status = {0};
     struct err ignored;
     if (symbolization_status_add_profile(request, request->principal.tenant_id,
-                                         ask->answer->profile, &status, &ignored))
+                                         wanted->result->profile, &status, &ignored))
         return NULL;
     return symbolization_status_write(request, &status);
 }
 
-static enum err_code write_body(const struct report_request *ask, struct buf *body, struct err *err)
+static enum err_code write_body(const struct report_request *wanted, struct buf *body,
+                                struct err *err)
 {
-    const struct profile *const profiles[2] = {ask->answer->profile, NULL};
-    struct report report = *ask->report;
-    report.symbolization = describe_names(ask);
-    if (!ask->is_zstd)
+    const struct profile *const profiles[2] = {wanted->result->profile, NULL};
+    struct report report = *wanted->report;
+    report.symbolization = describe_names(wanted);
+    if (!wanted->is_zstd)
         return report_write_profiles(&report, profiles, body, err);
     buf_auto plain;
     buf_init(&plain, report.max_bytes);
@@ -159,77 +160,80 @@ static struct buf copy_exactly(const struct buf *body)
 static enum err_code make_finished(void *context, void **ret_value, size_t *ret_bytes,
                                    struct err *err)
 {
-    struct report_request *ask = context;
-    ask->has_begun = true;
+    struct report_request *wanted = context;
+    wanted->has_begun = true;
     buf_auto body;
-    buf_init(&body, ask->report->max_bytes);
-    enum err_code code = write_body(ask, &body, err);
+    buf_init(&body, wanted->report->max_bytes);
+    enum err_code code = write_body(wanted, &body, err);
     if (code)
         return code;
     struct finished *finished = mem_new(struct finished, 1);
     finished->body = copy_exactly(&body);
-    finished->is_zstd = ask->is_zstd;
+    finished->is_zstd = wanted->is_zstd;
     finished->made_ns = clock_monotonic_ns();
-    finished->type = mem_strdup(ask->answer->type);
-    finished->answer = (struct store_result){.aggregation = ask->answer->aggregation,
+    finished->type = mem_strdup(wanted->result->type);
+    finished->result = (struct store_result){.aggregation = wanted->result->aggregation,
                                              .type = finished->type,
-                                             .statistics = ask->answer->statistics};
+                                             .statistics = wanted->result->statistics};
     *ret_value = finished;
     *ret_bytes = sizeof(*finished) + finished->body.capacity;
     return ERR_NONE;
 }
 
-static void send_bytes(struct report_request *ask, struct response *response, struct span body)
+static void send_bytes(struct report_request *wanted, struct response *response, struct span body)
 {
-    if (ask->is_zstd) {
-        response_add(ask->request, response, "content-encoding", "zstd");
-        response_add(ask->request, response, "vary", "accept-encoding");
+    if (wanted->is_zstd) {
+        response_add(wanted->request, response, "content-encoding", "zstd");
+        response_add(wanted->request, response, "vary", "accept-encoding");
     }
-    response_add(ask->request, response, "cache-control", "private, no-cache");
-    response->may_compress = ask->report->kind->compresses && !ask->is_zstd;
-    response_bytes(response, 200, ask->report->kind->content_type, body);
+    response_add(wanted->request, response, "cache-control", "private, no-cache");
+    response->may_compress = wanted->report->kind->compresses && !wanted->is_zstd;
+    response_bytes(response, 200, wanted->report->kind->content_type, body);
 }
 
-static enum err_code respond_once(struct report_request *ask, struct response *response,
-                                  const struct store_result *answer, int64_t begin_ns,
+static enum err_code respond_once(struct report_request *wanted, struct response *response,
+                                  const struct store_result *result, int64_t begin_ns,
                                   struct err *err)
 {
     buf_auto body;
-    buf_init(&body, ask->report->max_bytes);
-    query_add_fields(ask->request, response, answer, begin_ns);
-    enum err_code code = write_body(ask, &body, err);
+    buf_init(&body, wanted->report->max_bytes);
+    query_add_fields(wanted->request, response, result, begin_ns);
+    enum err_code code = write_body(wanted, &body, err);
     if (code)
         return code;
-    send_bytes(ask, response, (struct span){0});
-    return response_buf(ask->request, response, 200, ask->report->kind->content_type, &body, err);
+    send_bytes(wanted, response, (struct span){0});
+    return response_buf(wanted->request, response, 200, wanted->report->kind->content_type, &body,
+                        err);
 }
 
-const struct store_statistics *report_request_statistics(const struct report_request *ask)
+const struct store_statistics *report_request_statistics(const struct report_request *wanted)
 {
-    const struct finished *finished = ask->entry ? flight_cache_get(ask->entry) : NULL;
-    return finished ? &finished->answer.statistics : &ask->answer->statistics;
+    const struct finished *finished = wanted->entry ? flight_cache_get(wanted->entry) : NULL;
+    return finished ? &finished->result.statistics : &wanted->result->statistics;
 }
 
-enum err_code report_request_respond(struct report_request *ask, struct response *response,
-                                     const struct store_result *answer, int64_t begin_ns,
+enum err_code report_request_respond(struct report_request *wanted, struct response *response,
+                                     const struct store_result *result, int64_t begin_ns,
                                      struct err *err)
 {
-    ask->answer = answer;
-    const char *key = *answer->identity ? key_of(ask, answer->identity) : NULL;
-    if (!ask->entry && key) {
-        enum err_code code = flight_cache_ref_within(cache_of(ask), key, &ask->report->wait_limit,
-                                                     make_finished, ask, &ask->entry, err);
-        if (code && ask->has_begun)
+    wanted->result = result;
+    const char *key = *result->identity ? key_of(wanted, result->identity) : NULL;
+    if (!wanted->entry && key) {
+        enum err_code code =
+            flight_cache_ref_within(cache_of(wanted), key, &wanted->report->wait_limit,
+                                    make_finished, wanted, &wanted->entry, err);
+        if (code && wanted->has_begun)
             return code;
         if (!code)
-            arena_on_destroy(ask->request->arena, unref, ask->entry);
+            arena_on_destroy(wanted->request->arena, unref_entry, wanted->entry);
     }
-    if (!ask->entry) /* its result has no key, or the other request stopped for a reason of its own
-                      */
-        return respond_once(ask, response, answer, begin_ns, err);
-    struct finished *finished = flight_cache_get(ask->entry);
-    query_add_fields(ask->request, response, &finished->answer, begin_ns);
-    send_bytes(ask, response, buf_span(&finished->body));
+    if (!wanted
+             ->entry) /* its result has no key, or the other request stopped for a reason of its own
+                       */
+        return respond_once(wanted, response, result, begin_ns, err);
+    struct finished *finished = flight_cache_get(wanted->entry);
+    query_add_fields(wanted->request, response, &finished->result, begin_ns);
+    send_bytes(wanted, response, buf_span(&finished->body));
     response->reader_count = &finished->reader_count;
     return ERR_NONE;
 }

@@ -14,22 +14,22 @@
 struct report_cache;
 
 struct report_cache *report_cache_create(size_t max_bytes);
-void report_cache_destroy(struct report_cache *answers); /* NULL is a no-op */
-size_t report_cache_bytes(struct report_cache *answers);
+void report_cache_destroy(struct report_cache *report_cache); /* NULL is a no-op */
+size_t report_cache_bytes(struct report_cache *report_cache);
 
 /* One requested report; lives in the request's arena. */
 struct report_request;
 struct report_request *report_request_create(struct request *request, const struct report *report);
 /* Ends the query as soon as it is known that the report is cached. */
-void report_request_watch(struct report_request *ask, struct store_query *query);
+void report_request_watch(struct report_request *wanted, struct store_query *query);
 
 /* Responds with the cached report, or computes it from the result's profile; adds the fields that
  * describe the result. Handles: what report_write_profiles does. */
-enum err_code report_request_respond(struct report_request *ask, struct response *response,
-                                     const struct store_result *answer, int64_t begin_ns,
+enum err_code report_request_respond(struct report_request *wanted, struct response *response,
+                                     const struct store_result *result, int64_t begin_ns,
                                      struct err *err) MUST_USE;
 
 /* What was read for the result that report_request_respond sent, which may be a cached one. */
-const struct store_statistics *report_request_statistics(const struct report_request *ask);
+const struct store_statistics *report_request_statistics(const struct report_request *wanted);
 
 #endif

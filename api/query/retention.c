@@ -100,16 +100,16 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
     " rfc3339(created_at), totals_s"                                                               \
     " FROM retention_rule WHERE tenant_id = $1"
 
-static void write_rule(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_rule(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", rows, row, 0);
-    json_response_cell_i64(answer, "position", rows, row, 1);
-    json_response_cell_text(answer, "query", rows, row, 2);
-    json_response_cell_i64(answer, "keep_s", rows, row, 3);
-    json_response_cell_i64(answer, "totals_s", rows, row, 5);
-    json_response_cell_text(answer, "created_at", rows, row, 4);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", rows, row, 0);
+    json_response_cell_i64(json, "position", rows, row, 1);
+    json_response_cell_text(json, "query", rows, row, 2);
+    json_response_cell_i64(json, "keep_s", rows, row, 3);
+    json_response_cell_i64(json, "totals_s", rows, row, 5);
+    json_response_cell_text(json, "created_at", rows, row, 4);
+    json_response_close(json, '}');
 }
 
 static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
@@ -123,8 +123,8 @@ static enum err_code list_rules(struct request *request, struct response *respon
     code = owner_begin(request, false, &owner, err);
     if (code)
         return code;
-    code = team_etag_tell(request, response, owner.connection, owner.pg_tenant, owner.tenant_id,
-                          TEAM_RETENTION, err);
+    code = team_etag_add(request, response, owner.connection, owner.pg_tenant, owner.tenant_id,
+                         TEAM_RETENTION, err);
     if (code)
         return code;
     code = pg_query_values(owner.connection, owner.pg_tenant,
@@ -140,21 +140,21 @@ static enum err_code list_rules(struct request *request, struct response *respon
     code = pg_commit(owner.connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "rules", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "rules", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_rule(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_cell_i64(&answer, "default_keep_s", team, 0, 0);
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_rule(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_cell_i64(&json, "default_keep_s", team, 0, 0);
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* ---- changing ---- */
 
-struct wish {
+struct input {
     const char *selector;
     const char *canonical; /* the same for all selectors with the same meaning */
     const char *keep;      /* as written */
@@ -184,46 +184,46 @@ static enum err_code read_duration(const char *name, const char *text, int64_t *
                          name);
 }
 
-static enum err_code read_totals(struct wish *wish, struct err *err)
+static enum err_code read_totals(struct input *input, struct err *err)
 {
-    enum err_code code = read_duration("totals", wish->totals, &wish->totals_s, err);
-    if (code || (wish->keep_s && wish->totals_s > wish->keep_s))
+    enum err_code code = read_duration("totals", input->totals, &input->totals_s, err);
+    if (code || (input->keep_s && input->totals_s > input->keep_s))
         return code;
     return err_set(err, ERR_INVALID,
                    "totals is how old they become, which is more than keep, and not forever");
 }
 
-static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+static enum err_code read_input(struct request *request, struct input *input, struct err *err)
 {
     static const char *const known[] = {"query", "keep", "totals", "position", "replace", NULL};
     struct json_body *body = NULL;
-    *wish = (struct wish){0};
+    *input = (struct input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &wish->selector, err);
+    code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &input->selector, err);
     if (code)
         return code;
-    code = store_check_selector(request->arena, span_text(wish->selector), &wish->canonical, err);
+    code = store_check_selector(request->arena, span_text(input->selector), &input->canonical, err);
     if (code)
         return code;
-    code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
+    code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &input->keep, err);
     if (code)
         return code;
-    code = read_duration("keep", wish->keep, &wish->keep_s, err);
+    code = read_duration("keep", input->keep, &input->keep_s, err);
     if (code)
         return code;
-    code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &wish->totals, err);
+    code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &input->totals, err);
     if (code)
         return code;
-    if (wish->totals)
-        code = read_totals(wish, err);
+    if (input->totals)
+        code = read_totals(input, err);
     if (code)
         return code;
-    code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
+    code = json_body_i64(body, "position", 1, RULES_MAX, 0, &input->position, err);
     if (code)
         return code;
-    return json_body_bool(body, "replace", true, &wish->may_replace, err);
+    return json_body_bool(body, "replace", true, &input->may_replace, err);
 }
 
 static enum err_code check_count(struct request *request, const struct owner *owner,
@@ -266,7 +266,7 @@ struct known_rule {
 /* The rule whose selector equals the requested one literally; otherwise the first with the same
  * meaning: selectors are stored as typed, possibly by a version that distinguished such. */
 static enum err_code find_rule(struct request *request, const struct owner *owner,
-                               const struct wish *wish, struct known_rule *ret_rule,
+                               const struct input *input, struct known_rule *ret_rule,
                                struct err *err)
 {
     struct pg_result *rows;
@@ -276,14 +276,14 @@ static enum err_code find_rule(struct request *request, const struct owner *owne
         "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"
         " coalesce(totals_s, 0) FROM retention_rule WHERE tenant_id = $1 ORDER BY selector <> $2, "
         "2",
-        request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector));
+        request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(input->selector));
     for (int row = 0; !code && row < pg_row_count(rows) && !ret_rule->id; row++) {
         const char *selector = pg_get_text(rows, row, 2), *canonical;
         struct err unreadable; /* a stored selector that cannot be parsed any more is another one */
-        const bool is_same = strcmp(selector, wish->selector) == 0 ||
+        const bool is_same = strcmp(selector, input->selector) == 0 ||
                              (store_check_selector(request->arena, span_text(selector), &canonical,
                                                    &unreadable) == ERR_NONE &&
-                              strcmp(canonical, wish->canonical) == 0);
+                              strcmp(canonical, input->canonical) == 0);
         if (is_same)
             *ret_rule = (struct known_rule){.id = pg_get_i64(rows, row, 0),
                                             .position = pg_get_i64(rows, row, 1),
@@ -294,10 +294,10 @@ static enum err_code find_rule(struct request *request, const struct owner *owne
     return code;
 }
 
-static enum err_code check_is_new(const struct wish *wish, const struct known_rule *known,
+static enum err_code check_is_new(const struct input *input, const struct known_rule *known,
                                   struct err *err)
 {
-    if (wish->may_replace || !known->id)
+    if (input->may_replace || !known->id)
         return ERR_NONE;
     return err_set(err, ERR_CONFLICT,
                    "Rule %" PRId64 ", %.*s%s, finds the same already: change that rule, or remove "
@@ -308,23 +308,23 @@ static enum err_code check_is_new(const struct wish *wish, const struct known_ru
 
 /* Limits what a team sets itself; the team may still move a rule that an operator set beyond that.
  */
-static enum err_code check_length(const struct wish *wish, const struct known_rule *known,
+static enum err_code check_length(const struct input *input, const struct known_rule *known,
                                   const struct tenant_limits *limits, struct err *err)
 {
     const int64_t most_s = limits->values[TENANT_LIMIT_RULE_KEEP_S];
-    const int64_t wanted_s = wish->totals_s ? wish->totals_s : wish->keep_s;
+    const int64_t wanted_s = input->totals_s ? input->totals_s : input->keep_s;
     const bool is_kept =
-        known->id && known->keep_s == wish->keep_s && known->totals_s == wish->totals_s;
+        known->id && known->keep_s == input->keep_s && known->totals_s == input->totals_s;
     if (most_s == 0 || (wanted_s && wanted_s <= most_s) || is_kept)
         return ERR_NONE;
     char limit[TENANT_LIMITS_TEXT_BYTES];
-    tenant_limits_tell(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
+    tenant_limits_describe(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
     return err_set(err, ERR_INVALID, "%s is longer than your team's rules may keep: %s",
-                   wish->totals_s ? "totals" : "keep", limit);
+                   input->totals_s ? "totals" : "keep", limit);
 }
 
 static enum err_code add_rule(struct request *request, const struct owner *owner,
-                              const struct wish *wish, int64_t *ret_id, struct err *err)
+                              const struct input *input, int64_t *ret_id, struct err *err)
 {
     struct pg_result *row;
     enum err_code code = pg_query_values(
@@ -332,8 +332,8 @@ static enum err_code add_rule(struct request *request, const struct owner *owner
         "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s)"
         " SELECT $1, coalesce(max(position), 0) + 1, $2, $3, nullif($4::bigint, 0) FROM "
         "retention_rule WHERE tenant_id = $1 RETURNING id",
-        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
-        PG_I64(wish->keep_s), PG_I64(wish->totals_s));
+        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(input->selector),
+        PG_I64(input->keep_s), PG_I64(input->totals_s));
     if (code)
         return code;
     *ret_id = pg_get_i64(row, 0, 0);
@@ -342,7 +342,7 @@ static enum err_code add_rule(struct request *request, const struct owner *owner
 
 /* A selector has one rule: setting it again changes its times, not its position. */
 static enum err_code put_rule(struct request *request, const struct owner *owner,
-                              const struct wish *wish, int64_t known_id, int64_t *ret_id,
+                              const struct input *input, int64_t known_id, int64_t *ret_id,
                               struct err *err)
 {
     *ret_id = known_id;
@@ -351,23 +351,23 @@ static enum err_code put_rule(struct request *request, const struct owner *owner
                                                "UPDATE retention_rule SET keep_s = $2,"
                                                " totals_s = nullif($3::bigint, 0) WHERE id = $1",
                                                request->arena, NULL, err, PG_I64(known_id),
-                                               PG_I64(wish->keep_s), PG_I64(wish->totals_s))
-                             : add_rule(request, owner, wish, ret_id, err);
-    if (code || !wish->position)
+                                               PG_I64(input->keep_s), PG_I64(input->totals_s))
+                             : add_rule(request, owner, input, ret_id, err);
+    if (code || !input->position)
         return code;
-    return move_rule(request, owner, *ret_id, wish->position, err);
+    return move_rule(request, owner, *ret_id, input->position, err);
 }
 
 static enum err_code set_rule(struct request *request, struct response *response, struct err *err)
 {
-    struct wish wish;
+    struct input input;
     struct pg_result *row;
     int64_t id = 0;
     struct tenant_limits limits = {0};
     struct known_rule known = {0};
     owner_auto owner = {0};
     const bool is_team = request->route->scopes != SCOPE_OPERATOR;
-    enum err_code code = read_wish(request, &wish, err);
+    enum err_code code = read_input(request, &input, err);
     if (code)
         return code;
     if (is_team) /* before a connection is held, since it may take one */
@@ -377,24 +377,24 @@ static enum err_code set_rule(struct request *request, struct response *response
     code = owner_begin(request, true, &owner, err);
     if (code)
         return code;
-    code = find_rule(request, &owner, &wish, &known, err);
+    code = find_rule(request, &owner, &input, &known, err);
     if (code)
         return code;
-    code = check_is_new(&wish, &known, err);
+    code = check_is_new(&input, &known, err);
     if (code)
         return code;
     if (is_team)
-        code = check_length(&wish, &known, &limits, err);
+        code = check_length(&input, &known, &limits, err);
     if (code)
         return code;
-    code = put_rule(request, &owner, &wish, known.id, &id, err);
+    code = put_rule(request, &owner, &input, known.id, &id, err);
     if (code)
         return code;
-    code = audit_record_for(owner.connection, request, owner.tenant_id, "retention.set",
-                            arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES,
-                                         wish.selector, wish.keep, wish.totals ? ", totals " : "",
-                                         wish.totals ? wish.totals : ""),
-                            err);
+    code = audit_record_for(
+        owner.connection, request, owner.tenant_id, "retention.set",
+        arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES, input.selector,
+                     input.keep, input.totals ? ", totals " : "", input.totals ? input.totals : ""),
+        err);
     if (code)
         return code;
     code = pg_query_values(owner.connection, owner.pg_tenant,
@@ -405,10 +405,10 @@ static enum err_code set_rule(struct request *request, struct response *response
     code = pg_commit(owner.connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_rule(&answer, row, 0);
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_rule(&json, row, 0);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* ---- deleting ---- */

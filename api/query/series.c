@@ -108,15 +108,15 @@ static void append_page(const struct request *request, const struct rows *rows, 
 
 /* A slot of its own, not one of the team's queries: completing a selector while it is typed costs
  * little and should not wait for them. */
-static void name_turn(struct request *request)
+static void name_slot(struct request *request)
 {
     if (!request->concurrency_slot.key)
         request->concurrency_slot.key =
             arena_printf(request->arena, "lists of tenant %" PRId64, request->principal.tenant_id);
 }
 
-static enum err_code answer_list(struct request *request, struct response *response, make_rows make,
-                                 struct err *err)
+static enum err_code respond_list(struct request *request, struct response *response,
+                                  make_rows make, struct err *err)
 {
     static const char *const single[] = {"start", "end", "limit", "after", NULL};
     static const char *const repeatable[] = {"match[]", NULL};
@@ -125,7 +125,7 @@ static enum err_code answer_list(struct request *request, struct response *respo
     struct store_series_list list;
     int64_t limit;
     enum err_code code = request_check_parameters(request, single, repeatable, err);
-    name_turn(request);
+    name_slot(request);
     if (code)
         return code;
     code = query_read_window(request, &query_names, &query, err);
@@ -151,23 +151,23 @@ static enum err_code answer_list(struct request *request, struct response *respo
 
 static enum err_code get_labels(struct request *request, struct response *response, struct err *err)
 {
-    return answer_list(request, response, make_names, err);
+    return respond_list(request, response, make_names, err);
 }
 
 static enum err_code get_label_values(struct request *request, struct response *response,
                                       struct err *err)
 {
-    return answer_list(request, response, make_values, err);
+    return respond_list(request, response, make_values, err);
 }
 
 static enum err_code get_series(struct request *request, struct response *response, struct err *err)
 {
-    return answer_list(request, response, make_series, err);
+    return respond_list(request, response, make_series, err);
 }
 
 static enum err_code get_types(struct request *request, struct response *response, struct err *err)
 {
-    return answer_list(request, response, make_types, err);
+    return respond_list(request, response, make_types, err);
 }
 
 static const struct route routes[] = {

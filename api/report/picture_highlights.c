@@ -35,7 +35,7 @@ static bool is_exact_name(struct span text)
     return true;
 }
 
-static bool compile(struct arena *arena, struct span search, struct regex **ret_regex)
+static bool compile_search(struct arena *arena, struct span search, struct regex **ret_regex)
 {
     struct err ignored;
     const bool is_exact =
@@ -74,8 +74,8 @@ static double share_of(const struct flame *flame, const uint8_t *matches)
     return total != 0 ? 100 * value / total : 0;
 }
 
-static struct span describe(struct arena *arena, const struct flame *flame, struct span search,
-                            const uint8_t *matches)
+static struct span describe_share(struct arena *arena, const struct flame *flame,
+                                  struct span search, const uint8_t *matches)
 {
     enum { SHOWN_BYTES = 100 };
     char share[PICTURE_VALUE_BYTES];
@@ -94,9 +94,9 @@ void picture_highlights_find(struct arena *arena, const struct flame *flame, str
     *ret_marks = (struct picture_highlights){0};
     uint8_t *matches = arena_new(arena, uint8_t, flame->frame_count);
     struct regex *regex;
-    if (compile(arena, search, &regex)) {
+    if (compile_search(arena, search, &regex)) {
         if (match_frames(flame, regex, matches)) {
-            ret_marks->text = describe(arena, flame, search, matches);
+            ret_marks->text = describe_share(arena, flame, search, matches);
             ret_marks->frames = matches;
         } else {
             memset(matches, 0, flame->frame_count);

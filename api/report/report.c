@@ -209,7 +209,7 @@ void report_drop_label_rules(struct report *report)
     report->rule_count = kept;
 }
 
-void report_append_question(const struct report *report, struct buf *key)
+void report_append_parameters(const struct report *report, struct buf *key)
 {
     buf_printf(key, " %d %s limit=%" PRId64 " depth=%" PRId64 " mode=%d st=", report_version,
                report->kind->name, report->limit, report->depth, (int)report->mode);
@@ -323,11 +323,11 @@ static enum err_code take_rules_of_functions(struct report *report, struct arena
     return ERR_NONE;
 }
 
-static enum err_code create_view(const struct report *asked, struct arena *arena,
+static enum err_code create_view(const struct report *requested, struct arena *arena,
                                  const struct profile *const profiles[2],
                                  const struct view **ret_view, struct err *err)
 {
-    struct report report = *asked;
+    struct report report = *requested;
     const struct view *view;
     enum err_code code = take_rules_of_functions(&report, arena, profiles, err);
     if (code)
@@ -357,7 +357,7 @@ enum err_code report_write_profiles(const struct report *report,
     return code == ERR_TOO_LARGE && buf_failed(body) ? report_too_large(report, err) : code;
 }
 
-enum err_code report_take_turn(struct request *request, const char *share_id, struct err *err)
+enum err_code report_take_slot(struct request *request, const char *share_id, struct err *err)
 {
     if (!request->concurrency_slot
              .key) /* other threads read it as soon as the slot is held or waited for */

@@ -145,7 +145,7 @@ enum err_code report_too_large(const struct report *report, struct err *err);
 void report_drop_label_rules(struct report *report);
 
 /* Appends everything that determines the result except the profiles, as text. */
-void report_append_question(const struct report *report, struct buf *key);
+void report_append_parameters(const struct report *report, struct buf *key);
 
 /* Computes the report of these profiles, two for a diff. Handles: ERR_INVALID (parameters that do
  * not fit the profiles), ERR_TOO_LARGE. */
@@ -155,6 +155,6 @@ enum err_code report_write_profiles(const struct report *report,
 
 /* Call it before slow work for key, which is a share's id or names a tenant
  * (api/http/concurrency_limit.h). Handles: ERR_BUSY (a GET is handled again later). */
-enum err_code report_take_turn(struct request *request, const char *key, struct err *err) MUST_USE;
+enum err_code report_take_slot(struct request *request, const char *key, struct err *err) MUST_USE;
 
 #endif

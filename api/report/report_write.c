@@ -379,7 +379,7 @@ static struct span describe_sides(const struct report *report, struct arena *are
                                   names[1][0] ? names[1] : "After"));
 }
 
-static struct span join(struct arena *arena, struct span a, struct span b)
+static struct span join_texts(struct arena *arena, struct span a, struct span b)
 {
     if (a.size == 0 || b.size == 0)
         return a.size ? a : b;
@@ -403,7 +403,7 @@ static enum err_code make_marked(const struct report *report, struct arena *aren
 static struct span describe_seen(struct arena *arena, const struct flame *flame, uint32_t node,
                                  const struct picture_highlights *marks)
 {
-    return node ? join(arena, describe_zoom(arena, flame, node), marks->text) : marks->text;
+    return node ? join_texts(arena, describe_zoom(arena, flame, node), marks->text) : marks->text;
 }
 
 enum err_code report_write_seen(const struct report *report, struct arena *arena,

@@ -137,15 +137,15 @@ static void table_names_bound(struct table_names *names)
 
 /* ---- one request ---- */
 
-struct asking {
+struct resolver_context {
     struct symbol_resolver *symbol_resolver;
     int64_t tenant_id;
     enum symbol_name_mode mode;
     bool is_placed; /* mappings are those of a process, not of files */
 };
 
-struct question {
-    const struct asking *asking;
+struct resolution {
+    const struct resolver_context *resolver_context;
     struct symbol_tables_ref ref;
     struct flight_entry *kept;
     struct symbol_names *expanded; /* NULL until a text is not cached */
@@ -155,49 +155,49 @@ struct question {
     struct symbol_cursor cursor;
 };
 
-static enum err_code read_function(struct question *question, uint32_t function, struct buf *shown,
-                                   struct text_pair *ret_text, struct err *err)
+static enum err_code read_function(struct resolution *resolution, uint32_t function,
+                                   struct buf *shown, struct text_pair *ret_text, struct err *err)
 {
     struct symbol_name name;
-    enum err_code code = symbol_names_function(question->expanded, function, &name, err);
+    enum err_code code = symbol_names_function(resolution->expanded, function, &name, err);
     if (code)
         return code;
-    symbol_name_append(&name, question->asking->mode, shown);
+    symbol_name_append(&name, resolution->resolver_context->mode, shown);
     *ret_text = (struct text_pair){.shown = buf_span(shown), .system = name.linkage};
     return ERR_NONE;
 }
 
 /* Reads a text from the cache, or from the table. Called with the lock held. */
-static enum err_code read_text(struct question *question, struct table_names *names,
+static enum err_code read_text(struct resolution *resolution, struct table_names *names,
                                bool is_function, uint32_t number, struct text_pair *ret_text,
                                struct err *err)
 {
     struct text_list *kept = is_function ? &names->functions : &names->files;
     const struct text_pair *known = text_list_find(kept, number);
     if (known) {
-        *ret_text = copy_pair(question->arena, known);
+        *ret_text = copy_pair(resolution->arena, known);
         return ERR_NONE;
     }
-    if (!question->expanded)
-        question->expanded = symbol_names_create(question->ref.table);
+    if (!resolution->expanded)
+        resolution->expanded = symbol_names_create(resolution->ref.table);
     buf_auto shown;
     buf_init(&shown, 1 << 20);
     struct text_pair text = {0};
     enum err_code code = is_function
-                             ? read_function(question, number, &shown, &text, err)
-                             : symbol_names_file(question->expanded, number, &text.shown, err);
+                             ? read_function(resolution, number, &shown, &text, err)
+                             : symbol_names_file(resolution->expanded, number, &text.shown, err);
     if (code)
         return code;
-    *ret_text = copy_pair(question->arena, &text);
+    *ret_text = copy_pair(resolution->arena, &text);
     table_names_bound(names);
     text_list_add(kept, number, copy_pair(names->arena, &text));
     return ERR_NONE;
 }
 
 /* A text that cannot be read is empty: the rest of the table may be valid. */
-static struct text_pair find_text(struct question *question, bool is_function, uint32_t number)
+static struct text_pair find_text(struct resolution *resolution, bool is_function, uint32_t number)
 {
-    struct text_list *list = is_function ? &question->functions : &question->files;
+    struct text_list *list = is_function ? &resolution->functions : &resolution->files;
     struct text_pair text = {0};
     struct err ignored;
     if (number == SYMBOL_NONE)
@@ -205,9 +205,9 @@ static struct text_pair find_text(struct question *question, bool is_function, u
     const struct text_pair *known = text_list_find(list, number);
     if (known)
         return *known;
-    struct table_names *names = flight_cache_get(question->kept);
+    struct table_names *names = flight_cache_get(resolution->kept);
     pthread_mutex_lock(&names->mutex);
-    if (read_text(question, names, is_function, number, &text, &ignored))
+    if (read_text(resolution, names, is_function, number, &text, &ignored))
         text = (struct text_pair){0};
     pthread_mutex_unlock(&names->mutex);
     text_list_add(list, number, text);
@@ -222,21 +222,22 @@ static struct span name_of_place(struct arena *arena, const struct symbolize_fra
     return span_text(arena_printf(arena, "%.*s:%" PRId64, SPAN_PRINT(frame->file), frame->line));
 }
 
-static void answer(struct question *question, uint32_t count, struct symbolize_frames *ret_frames)
+static void resolve_address(struct resolution *resolution, uint32_t count,
+                            struct symbolize_frames *ret_frames)
 {
-    struct symbolize_frame *frames = arena_new(question->arena, struct symbolize_frame, count);
+    struct symbolize_frame *frames = arena_new(resolution->arena, struct symbolize_frame, count);
     uint32_t made = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct symbol_frame *found = &question->cursor.frames[i];
-        const struct text_pair function = find_text(question, true, found->function);
+        const struct symbol_frame *found = &resolution->cursor.frames[i];
+        const struct text_pair function = find_text(resolution, true, found->function);
         struct symbolize_frame frame = {
             .function = function.shown,
             .system_name = function.system,
-            .file = find_text(question, false, found->file).shown,
+            .file = find_text(resolution, false, found->file).shown,
             .line = found->line,
         };
         if (!frame.function.size)
-            frame.function = name_of_place(question->arena, &frame);
+            frame.function = name_of_place(resolution->arena, &frame);
         if (frame.function.size)
             frames[made++] = frame;
     }
@@ -246,93 +247,96 @@ static void answer(struct question *question, uint32_t count, struct symbolize_f
 /* The address in the binary: a process's address is translated by its mapping; a stored one is an
  * offset in the file. Without a mapping it may be an address of the binary already, as for programs
  * that are not relocated. */
-static bool find_address(const struct question *question, const struct profile_mapping *mapping,
+static bool find_address(const struct resolution *resolution, const struct profile_mapping *mapping,
                          uint64_t offset, uint64_t *ret_address)
 {
-    const struct symbol_table *table = question->ref.table;
+    const struct symbol_table *table = resolution->ref.table;
     struct symbol_mapping from = {.limit = UINT64_MAX};
     const bool has_range = mapping && mapping->limit > mapping->start;
-    if (has_range && question->asking->is_placed) {
+    if (has_range && resolution->resolver_context->is_placed) {
         from = (struct symbol_mapping){
             .start = mapping->start, .limit = mapping->limit, .offset = mapping->offset};
         offset += mapping->start - mapping->offset;
     }
-    if ((has_range || !question->asking->is_placed) &&
+    if ((has_range || !resolution->resolver_context->is_placed) &&
         symbol_address_find(table, &from, offset, ret_address) != SYMBOL_ADDRESS_NONE)
         return true;
     *ret_address = offset;
     return !has_range;
 }
 
-static void answer_all(struct question *question, const struct symbolize_query *asked,
-                       struct symbolize_frames *answers)
+static void resolve_addresses(struct resolution *resolution, const struct symbolize_query *query,
+                              struct symbolize_frames *ret_frames)
 {
-    symbol_cursor_init(&question->cursor, question->ref.table);
-    for (uint32_t i = 0; i < asked->address_count; i++) {
+    symbol_cursor_init(&resolution->cursor, resolution->ref.table);
+    for (uint32_t i = 0; i < query->address_count; i++) {
         uint64_t address;
-        if (!find_address(question, asked->mapping, asked->addresses[i], &address))
+        if (!find_address(resolution, query->mapping, query->addresses[i], &address))
             continue;
-        const uint32_t count = symbol_cursor_find(&question->cursor, address);
+        const uint32_t count = symbol_cursor_find(&resolution->cursor, address);
         if (count)
-            answer(question, count, &answers[i]);
+            resolve_address(resolution, count, &ret_frames[i]);
     }
 }
 
-static enum err_code answer_from_table(struct question *question,
-                                       const struct symbolize_query *asked,
-                                       struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve_from_table(struct resolution *resolution,
+                                        const struct symbolize_query *query,
+                                        struct symbolize_frames *ret_frames, struct err *err)
 {
-    struct symbol_resolver *symbol_resolver = question->asking->symbol_resolver;
+    struct symbol_resolver *symbol_resolver = resolution->resolver_context->symbol_resolver;
     char key[SYMBOL_TABLES_KEY_BYTES + 16];
-    snprintf(key, sizeof(key), "%s %d", question->ref.key, (int)question->asking->mode);
-    enum err_code code =
-        flight_cache_ref(symbol_resolver->names, key, table_names_make, NULL, &question->kept, err);
+    snprintf(key, sizeof(key), "%s %d", resolution->ref.key,
+             (int)resolution->resolver_context->mode);
+    enum err_code code = flight_cache_ref(symbol_resolver->names, key, table_names_make, NULL,
+                                          &resolution->kept, err);
     if (code)
         return code;
-    answer_all(question, asked, answers);
-    symbol_names_destroy(question->expanded);
-    text_list_fini(&question->functions);
-    text_list_fini(&question->files);
-    flight_cache_unref(question->kept);
+    resolve_addresses(resolution, query, ret_frames);
+    symbol_names_destroy(resolution->expanded);
+    text_list_fini(&resolution->functions);
+    text_list_fini(&resolution->files);
+    flight_cache_unref(resolution->kept);
     return ERR_NONE;
 }
 
-static enum err_code resolve(void *context, const struct symbolize_query *asked,
-                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve(void *context, const struct symbolize_query *query,
+                             struct arena *arena, struct symbolize_frames *ret_frames,
+                             struct err *err)
 {
-    const struct asking *asking = context;
-    struct server *server = asking->symbol_resolver->server;
-    struct question *question = mem_new(struct question, 1);
-    question->asking = asking;
-    question->arena = arena;
+    const struct resolver_context *resolver_context = context;
+    struct server *server = resolver_context->symbol_resolver->server;
+    struct resolution *resolution = mem_new(struct resolution, 1);
+    resolution->resolver_context = resolver_context;
+    resolution->arena = arena;
     enum err_code code = ERR_NONE;
-    if (asked->build_id.size)
-        code = symbol_tables_ref(server, asking->tenant_id, asked->build_id, &question->ref, err);
+    if (query->build_id.size)
+        code = symbol_tables_ref(server, resolver_context->tenant_id, query->build_id,
+                                 &resolution->ref, err);
     /* Ignores a table that cannot be read; failures that may be over in a moment are reported. */
     if (code && code != ERR_DATABASE && code != ERR_BUSY)
         code = ERR_NONE;
-    else if (!code && question->ref.table)
-        code = answer_from_table(question, asked, answers, err);
+    else if (!code && resolution->ref.table)
+        code = resolve_from_table(resolution, query, ret_frames, err);
     else if (!code) {
-        const struct symbol_tables_binary binary = {.build_id = asked->build_id,
-                                                    .file = asked->file};
-        symbol_tables_need(server, asking->tenant_id, &binary, 1);
+        const struct symbol_tables_binary binary = {.build_id = query->build_id,
+                                                    .file = query->file};
+        symbol_tables_need(server, resolver_context->tenant_id, &binary, 1);
     }
-    symbol_tables_unref(&question->ref);
-    mem_free(question);
+    symbol_tables_unref(&resolution->ref);
+    mem_free(resolution);
     return code;
 }
 
 static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
                              struct err *err)
 {
-    const struct asking *asking = context;
-    struct symbol_tables_binary *asked = mem_new(struct symbol_tables_binary, count);
+    const struct resolver_context *resolver_context = context;
+    struct symbol_tables_binary *query = mem_new(struct symbol_tables_binary, count);
     for (uint32_t i = 0; i < count; i++)
-        asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
-    const enum err_code code = symbol_tables_prepare(asking->symbol_resolver->server,
-                                                     asking->tenant_id, asked, count, err);
-    mem_free(asked);
+        query[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
+    const enum err_code code = symbol_tables_prepare(
+        resolver_context->symbol_resolver->server, resolver_context->tenant_id, query, count, err);
+    mem_free(query);
     return code;
 }
 
@@ -349,22 +353,23 @@ static enum err_code store_prepare(void *context, int64_t tenant_id,
                                    struct err *err)
 {
     const struct named_by *by = context;
-    struct asking asking = {.symbol_resolver = by->symbol_resolver, .tenant_id = tenant_id};
-    return prepare(&asking, binaries, count, err);
+    struct resolver_context resolver_context = {.symbol_resolver = by->symbol_resolver,
+                                                .tenant_id = tenant_id};
+    return prepare(&resolver_context, binaries, count, err);
 }
 
-static enum err_code store_resolve(void *context, const struct frame_query *asked,
-                                   struct arena *arena, struct symbolize_frames *answers,
+static enum err_code store_resolve(void *context, const struct frame_query *query,
+                                   struct arena *arena, struct symbolize_frames *ret_frames,
                                    struct err *err)
 {
     const struct named_by *by = context;
-    struct asking asking = {
-        .symbol_resolver = by->symbol_resolver, .tenant_id = asked->tenant_id, .mode = by->mode};
-    const struct symbolize_query question = {.build_id = asked->build_id,
-                                             .file = asked->file,
-                                             .addresses = asked->addresses,
-                                             .address_count = asked->address_count};
-    return resolve(&asking, &question, arena, answers, err);
+    struct resolver_context resolver_context = {
+        .symbol_resolver = by->symbol_resolver, .tenant_id = query->tenant_id, .mode = by->mode};
+    const struct symbolize_query resolution = {.build_id = query->build_id,
+                                               .file = query->file,
+                                               .addresses = query->addresses,
+                                               .address_count = query->address_count};
+    return resolve(&resolver_context, &resolution, arena, ret_frames, err);
 }
 
 struct symbol_resolver *symbol_resolver_create(struct server *server, size_t max_bytes)
@@ -406,12 +411,12 @@ enum err_code symbol_resolver_profile(struct symbol_resolver *symbol_resolver, i
                                       struct arena *arena, struct profile *ret_named,
                                       struct err *err)
 {
-    struct asking asking = {.symbol_resolver = symbol_resolver,
-                            .tenant_id = tenant_id,
-                            .mode = mode,
-                            .is_placed = true};
+    struct resolver_context resolver_context = {.symbol_resolver = symbol_resolver,
+                                                .tenant_id = tenant_id,
+                                                .mode = mode,
+                                                .is_placed = true};
     const struct symbolize_resolver resolver = {
-        .context = &asking, .prepare = prepare, .resolve = resolve};
+        .context = &resolver_context, .prepare = prepare, .resolve = resolve};
     struct symbolize_counts counts = {0};
     return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
                              err);
@@ -472,9 +477,9 @@ enum err_code symbol_resolver_find_states(struct server *server, int64_t tenant_
     *ret_states = NULL;
     if (!count)
         return ERR_NONE;
-    struct symbol_tables_binary *asked = arena_new(arena, struct symbol_tables_binary, count);
+    struct symbol_tables_binary *query = arena_new(arena, struct symbol_tables_binary, count);
     for (uint32_t i = 0; i < count; i++)
-        asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
+        query[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
                                                  .file = binaries[i].file};
-    return symbol_tables_status(server, tenant_id, asked, count, arena, ret_states, err);
+    return symbol_tables_status(server, tenant_id, query, count, arena, ret_states, err);
 }

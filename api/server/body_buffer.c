@@ -152,7 +152,7 @@ static int compare_by_address(const void *left, const void *right)
     return order ? order : compare_numbers(a->age, b->age);
 }
 
-static int compare_by_turn(const void *left, const void *right)
+static int compare_by_rank(const void *left, const void *right)
 {
     const struct upload *a = left, *b = right;
     int order = compare_numbers(a->rank, b->rank);
@@ -186,7 +186,7 @@ static struct line line_up(struct http_loop *loop)
         if (upload->connection->subscriber == upload[-1].connection->subscriber)
             upload->rank = upload[-1].rank + 1;
     }
-    qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_turn);
+    qsort(line.uploads, line.count, sizeof(*line.uploads), compare_by_rank);
     return line;
 }
 
@@ -236,7 +236,8 @@ static void make_room_elsewhere(struct http_loop *loop, struct line *line)
 
 /* Asks the other loops to free memory. Free bytes are divided among the loops, so each has to free
  * as much. */
-static void ask_others(struct http_loop *loop, const struct upload *upload, size_t lacking_bytes)
+static void ask_other_loops(struct http_loop *loop, const struct upload *upload,
+                            size_t lacking_bytes)
 {
     atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
     atomic_store(&loop->wanted_bytes, lacking_bytes * (size_t)loop->http->options.loop_count);
@@ -272,7 +273,7 @@ static void share_room(struct http_loop *loop, size_t free_bytes)
         }
         free_bytes = needed < free_bytes ? free_bytes - needed : 0;
     }
-    ask_others(loop, lacking, lacking_bytes);
+    ask_other_loops(loop, lacking, lacking_bytes);
     mem_free(line.uploads);
 }
 
@@ -311,7 +312,7 @@ void http_buffers_look(struct http_loop *loop)
     if (is_pressed) {
         share_room(loop, free_bytes);
     } else {
-        ask_others(loop, NULL, 0);
+        ask_other_loops(loop, NULL, 0);
         resume_all(loop);
     }
 }

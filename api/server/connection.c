@@ -206,7 +206,7 @@ static struct http_connection *create_connection(struct http_loop *loop, h2o_soc
     return connection;
 }
 
-static void adopt(struct http_connection *connection, h2o_accept_ctx_t *accept)
+static void adopt_socket(struct http_connection *connection, h2o_accept_ctx_t *accept)
 {
     h2o_linklist_insert(&connection->loop->connections, &connection->link);
     connection->sock->on_close.cb = on_close;
@@ -248,7 +248,7 @@ static void accept_connection(struct http_loop *loop, h2o_socket_t *sock, h2o_ac
     else if (decision.verdict == CONNECTION_REFUSED_BY_TOTAL)
         refuse_connection(connection, REFUSED_CONNECTIONS);
     else
-        adopt(connection, accept);
+        adopt_socket(connection, accept);
 }
 
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
@@ -300,7 +300,7 @@ void http_connection_cut(struct http_connection *connection, enum http_refusal r
         return;
     connection->is_cut = true;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
-        if (!job_at(link)->is_answered)
+        if (!job_at(link)->has_response_head)
             http_job_cancel(job_at(link));
     if (reason != REFUSAL_COUNT)
         count_refusal(connection->loop->http, reason);
@@ -341,9 +341,9 @@ void http_connection_refuse(struct http_connection *connection)
     count_refusal(connection->loop->http, REFUSED_BUFFERS);
     http_connection_linger(connection);
     connection->refusal = arena_create();
-    struct span answer = http_response_to_refused(
+    struct span response = http_response_to_refused(
         connection->loop, span_of(sock->input->bytes, sock->input->size), connection->refusal);
-    h2o_iovec_t piece = h2o_iovec_init(answer.data, answer.size);
+    h2o_iovec_t piece = h2o_iovec_init(response.data, response.size);
     h2o_socket_write(sock, &piece, 1, on_refusal_sent);
 }
 
@@ -418,14 +418,14 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
 }
 
 /* Whether we wait for the peer, not for a worker. */
-static bool takes_large_answer(const struct http_connection *connection)
+static bool reads_large_response(const struct http_connection *connection)
 {
     if (!connection->sock->_cb.write)
         return false;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
          link = link->next) {
         const struct http_job *job = job_at(link);
-        if (job->is_answered && job->charged_bytes > 0)
+        if (job->has_response_head && job->charged_bytes > 0)
             return true;
     }
     return false;
@@ -436,10 +436,10 @@ static bool takes_large_answer(const struct http_connection *connection)
 static void check_taking(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_server *http = connection->loop->http;
-    bool is_pressed = atomic_load_explicit(&http->answer_bytes, memory_order_relaxed) >
+    bool is_pressed = atomic_load_explicit(&http->buffered_response_bytes, memory_order_relaxed) >
                       http->options.max_buffered_bytes / 2;
     int64_t passed_ns = now_ns - connection->taking_ns;
-    if (!is_pressed || !takes_large_answer(connection)) {
+    if (!is_pressed || !reads_large_response(connection)) {
         connection->taking_ns = 0;
         return;
     }
@@ -468,7 +468,7 @@ static void check_waiting(struct http_connection *connection, int64_t now_ns)
 static bool has_gone_meanwhile(struct http_connection *connection)
 {
     if (connection->is_http2 || h2o_linklist_is_empty(&connection->jobs) ||
-        job_at(connection->jobs.next)->is_answered)
+        job_at(connection->jobs.next)->has_response_head)
         return false;
     return tcp_info_has_ended(connection->fd);
 }
@@ -525,7 +525,7 @@ static void check_refused(struct http_connection *connection, int64_t now_ns)
         shutdown(connection->fd, SHUT_RDWR);
 }
 
-static void sweep(struct http_loop *loop, int64_t now_ns)
+static void sweep_connections(struct http_loop *loop, int64_t now_ns)
 {
     sweep_lingering(loop, now_ns);
     for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
@@ -554,7 +554,7 @@ void http_connection_watch(struct http_loop *loop, int64_t now_ns)
         loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
     }
     if (now_ns >= loop->next_sweep_ns) {
-        sweep(loop, now_ns);
+        sweep_connections(loop, now_ns);
         int64_t every_ms = loop->is_draining ? 50 : SWEEP_MS;
         loop->next_sweep_ns = now_ns + every_ms * CLOCK_NS_PER_MS;
     }

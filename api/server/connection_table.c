@@ -93,7 +93,7 @@ static void remove_address(struct connection_table *table, struct connection_add
     mem_free(address);
 }
 
-static void count(struct connection_table *table, struct connection_entry *entry, int change)
+static void count_entry(struct connection_table *table, struct connection_entry *entry, int change)
 {
     table->counted += change;
     entry->address->counted += change;
@@ -117,21 +117,21 @@ static void stop_waiting(struct connection_table *table, struct connection_entry
         TAILQ_REMOVE(&entry->address->waiting[entry->is_authenticated], entry, address_link);
 }
 
-static bool evict(struct connection_table *table, struct connection_entry *victim,
-                  enum connection_eviction eviction, struct connection_decision *decision)
+static bool evict_entry(struct connection_table *table, struct connection_entry *victim,
+                        enum connection_eviction eviction, struct connection_decision *decision)
 {
     if (!victim)
         return false;
     stop_waiting(table, victim);
-    count(table, victim, -1);
+    count_entry(table, victim, -1);
     decision->eviction = eviction;
     decision->evicted_owner = victim->owner;
     atomic_store_explicit(&victim->is_evicted, true, memory_order_release);
     return true;
 }
 
-static struct connection_decision decide(struct connection_table *table,
-                                         const struct connection_address *address)
+static struct connection_decision decide_admission(struct connection_table *table,
+                                                   const struct connection_address *address)
 {
     const struct connection_limits *limits = &table->limits;
     struct connection_decision decision = {.verdict = CONNECTION_ADMITTED};
@@ -139,16 +139,17 @@ static struct connection_decision decide(struct connection_table *table,
         struct connection_entry *victim = TAILQ_FIRST(&address->waiting[false]);
         if (!victim)
             victim = TAILQ_FIRST(&address->waiting[true]);
-        if (!evict(table, victim, CONNECTION_EVICTED_BY_ADDRESS, &decision))
+        if (!evict_entry(table, victim, CONNECTION_EVICTED_BY_ADDRESS, &decision))
             decision.verdict = CONNECTION_REFUSED_BY_ADDRESS;
         return decision;
     }
     if (table->counted < limits->total - limits->reserved ||
-        evict(table, TAILQ_FIRST(&table->waiting[false]), CONNECTION_EVICTED_BY_TOTAL, &decision))
+        evict_entry(table, TAILQ_FIRST(&table->waiting[false]), CONNECTION_EVICTED_BY_TOTAL,
+                    &decision))
         return decision;
     decision.verdict = CONNECTION_ON_RESERVED_PLACE;
-    if (table->counted >= limits->total &&
-        !evict(table, TAILQ_FIRST(&table->waiting[true]), CONNECTION_EVICTED_BY_TOTAL, &decision))
+    if (table->counted >= limits->total && !evict_entry(table, TAILQ_FIRST(&table->waiting[true]),
+                                                        CONNECTION_EVICTED_BY_TOTAL, &decision))
         decision.verdict = CONNECTION_REFUSED_BY_TOTAL;
     return decision;
 }
@@ -157,13 +158,13 @@ struct connection_decision connection_table_add(struct connection_table *table, 
                                                 int owner, struct connection_entry *entry)
 {
     pthread_mutex_lock(&table->mutex);
-    struct connection_decision decision = decide(table, find_address(table, subscriber));
+    struct connection_decision decision = decide_admission(table, find_address(table, subscriber));
     if (decision.verdict == CONNECTION_ADMITTED ||
         decision.verdict == CONNECTION_ON_RESERVED_PLACE) {
         *entry = (struct connection_entry){.owner = owner};
         entry->address = find_or_add_address(table, subscriber);
         entry->address->entry_count++;
-        count(table, entry, 1);
+        count_entry(table, entry, 1);
         start_waiting(table, entry);
     }
     pthread_mutex_unlock(&table->mutex);
@@ -176,7 +177,7 @@ void connection_table_remove(struct connection_table *table, struct connection_e
     struct connection_address *address = entry->address;
     stop_waiting(table, entry);
     if (!connection_is_evicted(entry))
-        count(table, entry, -1);
+        count_entry(table, entry, -1);
     if (--address->entry_count == 0)
         remove_address(table, address);
     entry->address = NULL;
@@ -190,7 +191,7 @@ void connection_table_begin(struct connection_table *table, struct connection_en
     entry->is_receiving = false;
     if (connection_is_evicted(entry)) {
         atomic_store_explicit(&entry->is_evicted, false, memory_order_relaxed);
-        count(table, entry, 1);
+        count_entry(table, entry, 1);
     }
     pthread_mutex_unlock(&table->mutex);
 }

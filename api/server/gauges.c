@@ -37,10 +37,10 @@ static double profile_bytes(void *context)
     return (double)profile_cache_bytes(gauges->server->profiles);
 }
 
-static double answer_bytes(void *context)
+static double cached_response_bytes(void *context)
 {
     const struct gauges *gauges = context;
-    return (double)flight_cache_bytes(gauges->server->shares->answers);
+    return (double)flight_cache_bytes(gauges->server->shares->responses);
 }
 
 static double kept_query_bytes(void *context)
@@ -81,7 +81,7 @@ static double query_limit_bytes(void *context)
     return (double)query_memory_max_bytes(gauges->server->query_memory);
 }
 
-static double waiting_questions(void *context)
+static double waiting_queries(void *context)
 {
     const struct gauges *gauges = context;
     return (double)query_memory_waiting_count(gauges->server->query_memory);
@@ -228,7 +228,7 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"profiles\"", "Memory that caches hold.",
                   profile_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory that caches hold.",
-                  answer_bytes, gauges);
+                  cached_response_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory that caches hold.",
                   kept_query_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"blocks\"", "Memory that caches hold.",
@@ -243,7 +243,7 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_query_memory_limit_bytes", "",
                   "What these may take together (--max-query-memory).", query_limit_bytes, gauges);
     metrics_gauge(metrics, "perfolio_questions_waiting", "", "Questions that wait for that memory.",
-                  waiting_questions, gauges);
+                  waiting_queries, gauges);
     metrics_gauge(metrics, "perfolio_reports_running", "", "Reports that workers compute.",
                   running_reports, gauges);
     metrics_gauge(metrics, "perfolio_reports_waiting", "",

@@ -230,7 +230,7 @@ static void on_request_disposed(void *shared)
     job->req = NULL;
     http_job_cancel(job);
     if (job->connection) {
-        bool is_early = !job->is_answered && job->connection->is_http2;
+        bool is_early = !job->has_response_head && job->connection->is_http2;
         /* Rapid reset: each cancelled stream is cheap for the peer and expensive for the workers.
          */
         if (is_early && ++job->connection->early_cancels > HTTP_MAX_EARLY_CANCELS)
@@ -249,7 +249,7 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     job->loop = loop;
     job->req = req;
     job->reference_count = 1;
-    job->message.kind = MESSAGE_ANSWER;
+    job->message.kind = MESSAGE_RESPONSE;
     job->response.status = 200;
     job->response.file_fd = -1;
     job->request.arena = arena;
@@ -278,14 +278,14 @@ static void run_inline(struct http_job *job)
     http_response_send(job);
 }
 
-static void refuse(struct http_job *job, int status, const struct err *err)
+static void refuse_request(struct http_job *job, int status, const struct err *err)
 {
     http_job_fail(job, status, err);
     http_response_send(job);
 }
 
 /* Handles CORS preflights, and OPTIONS in general. */
-static void answer_options(struct http_job *job)
+static void respond_options(struct http_job *job)
 {
     buf_auto allow;
     buf_init(&allow, 256);
@@ -294,7 +294,7 @@ static void answer_options(struct http_job *job)
         struct err err;
         err_set(&err, ERR_NOT_FOUND,
                 "there is nothing at this address; /api/openapi.yaml lists what there is");
-        refuse(job, 0, &err);
+        refuse_request(job, 0, &err);
         return;
     }
     buf_append_text(&allow, ", OPTIONS");
@@ -358,7 +358,7 @@ static enum err_code check_reserved_place(const struct http_job *job, struct err
     return ERR_BUSY;
 }
 
-static void dispatch(struct http_job *job)
+static void dispatch_job(struct http_job *job)
 {
     struct request *request = &job->request;
     struct err err = {0};
@@ -373,11 +373,11 @@ static void dispatch(struct http_job *job)
     if (code == ERR_NONE)
         code = check_body(request, &err);
     if (code)
-        refuse(job, 0, &err);
+        refuse_request(job, 0, &err);
     else if (request->route->flags & ROUTE_INLINE)
         run_inline(job);
     else if (http_job_submit(job, &err))
-        refuse(job, 0, &err);
+        refuse_request(job, 0, &err);
 }
 
 /* The head as received, for HTTP/1; h2o only changes names in it to lower case. */
@@ -408,7 +408,7 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
         code = err_set(&err, ERR_INVALID, "%s", malformed);
     }
     if (code) {
-        refuse(job, 0, &err);
+        refuse_request(job, 0, &err);
         return 0;
     }
     take_body(job, req);
@@ -416,11 +416,11 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
         err_set(&err, ERR_UNSUPPORTED,
                 "this server does not know that method; it takes GET, HEAD, POST, PUT, PATCH, "
                 "DELETE and OPTIONS");
-        refuse(job, 501, &err);
+        refuse_request(job, 501, &err);
     } else if (request->method == HTTP_OPTIONS) {
-        answer_options(job);
+        respond_options(job);
     } else {
-        dispatch(job);
+        dispatch_job(job);
     }
     return 0;
 }

@@ -272,7 +272,7 @@ void http_response_send(struct http_job *job)
 {
     h2o_req_t *req = job->req;
     struct response *response = &job->response;
-    job->is_answered = true;
+    job->has_response_head = true;
     req->res.status = response->status;
     req->res.reason = reason_of(response->status);
     req->res.content_length = has_no_length(response->status) ? SIZE_MAX : body_size(response);
@@ -418,19 +418,19 @@ struct span http_response_to_refused(struct http_loop *loop, struct span input, 
     http_request_new_id(loop, request.id);
     problem_respond(&request, &response, 0, &err);
     problem_log(&request, response.status, &err);
-    buf_auto answer;
-    buf_init(&answer, REFUSAL_BYTES);
-    buf_printf(&answer,
+    buf_auto text;
+    buf_init(&text, REFUSAL_BYTES);
+    buf_printf(&text,
                "HTTP/1.1 %d %s\r\nserver: perfolio\r\nconnection: close\r\ncontent-length: %zu\r\n"
                "content-type: %s\r\nx-request-id: %s\r\n",
                response.status, reason_of(response.status), response.bytes.size,
                response.content_type, request.id);
-    append_fields(&answer, fields,
+    append_fields(&text, fields,
                   list_security_fields(loop->http, response.content_type, false, fields));
-    append_fields(&answer, response.fields, response.field_count);
-    buf_append_text(&answer, "\r\n");
-    buf_append_span(&answer, response.bytes);
-    return span_of(arena_strndup(arena, answer.data, answer.size), answer.size);
+    append_fields(&text, response.fields, response.field_count);
+    buf_append_text(&text, "\r\n");
+    buf_append_span(&text, response.bytes);
+    return span_of(arena_strndup(arena, text.data, text.size), text.size);
 }
 
 void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot)
@@ -499,8 +499,8 @@ static void write_log_line(struct access_log *log, h2o_req_t *req, const struct 
     buf_auto line;
     buf_init(&line, LOG_LINE_BYTES);
     append_peer(&line, req, job);
-    buf_printf(&line, " - %s [%s] \"", job && job->is_answered && job->user[0] ? job->user : "-",
-               when);
+    buf_printf(&line, " - %s [%s] \"",
+               job && job->has_response_head && job->user[0] ? job->user : "-", when);
     append_escaped(&line, shortened(span_of(req->input.method.base, req->input.method.len)));
     buf_append_byte(&line, ' ');
     append_escaped(&line, shortened(span_of(req->input.path.base, req->input.path.len)));
@@ -521,7 +521,7 @@ void http_response_log(h2o_logger_t *self, h2o_req_t *req)
     struct http_connection *connection = http_connection_of(req);
     struct http_server *http = connection->loop->http;
     const struct http_job *job = find_job(req);
-    bool has_gone = job && (!job->is_answered ||
+    bool has_gone = job && (!job->has_response_head ||
                             atomic_load_explicit(&job->is_cancelled, memory_order_relaxed));
     int status = has_gone ? CLIENT_WENT_AWAY : req->res.status;
     int64_t duration_ns = job ? clock_monotonic_ns() - job->request.start_ns : 0;

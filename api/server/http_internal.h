@@ -31,8 +31,8 @@ enum {
     HTTP_RECEIVE_BUFFER = 128 << 10, /* the kernel doubles it; 5 MB/s at 50 ms */
     HTTP_MIN_BYTES_PER_S = 64,
     HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
-    HTTP_PRESSURE_FREE_BYTES = 64 << 10, /* connections that hold less are never paused */
-    HTTP_LARGE_ANSWER_BYTES = 64 << 10,  /* responses that hold more count against the cap */
+    HTTP_PRESSURE_FREE_BYTES = 64 << 10,  /* connections that hold less are never paused */
+    HTTP_LARGE_RESPONSE_BYTES = 64 << 10, /* responses that hold more count against the cap */
 };
 
 enum http_refusal {
@@ -84,7 +84,7 @@ struct http_loop {
 };
 
 enum http_message_kind {
-    MESSAGE_ANSWER,
+    MESSAGE_RESPONSE,
     MESSAGE_CERTIFICATE,
     MESSAGE_EVICTIONS, /* wakes the loop: has_evictions is set */
     MESSAGE_DRAIN,
@@ -137,14 +137,14 @@ struct http_connection {
 /* A request on its way. Freed on the loop when neither h2o nor a worker uses it any more. */
 struct http_job {
     struct worker_job work;      /* first: the pool's pointer is the job's */
-    struct http_message message; /* MESSAGE_ANSWER */
+    struct http_message message; /* MESSAGE_RESPONSE */
     int reference_count;         /* for the loop */
     h2o_req_t *req;              /* for the loop; NULL when h2o has dropped the request */
     struct http_loop *loop;
     struct http_connection *connection; /* for the loop; NULL when it is closed */
     h2o_linklist_t connection_link;
     atomic_bool is_cancelled;   /* nobody waits for the response any more */
-    bool is_answered;           /* for the loop: h2o has the head of the response */
+    bool has_response_head;     /* for the loop: h2o has the head of the response */
     int64_t queued_ns;          /* monotonic: when it was passed to a pool of workers */
     bool is_closing;            /* the connection ends after this response */
     h2o_buffer_t *stolen_input; /* for the loop: contains request.body */
@@ -152,7 +152,8 @@ struct http_job {
     struct response response;
     struct err err; /* the error of the handler, for the log */
     h2o_generator_t generator;
-    size_t charged_bytes; /* counted in http_server.answer_bytes; set before the response is sent */
+    size_t charged_bytes; /* counted in http_server.buffered_response_bytes; set before the response
+                             is sent */
     size_t shared_bytes;  /* bytes that this response shares with others */
     _Atomic uint32_t *reader_count; /* of the shared bytes; NULL: none */
     uint64_t sent_bytes;
@@ -167,17 +168,18 @@ struct http_server {
     struct http_options options;
     h2o_globalconf_t config;
     struct worker_pool *workers;
-    struct worker_pool *ingest_body; /* threads for routes with ROUTE_AGENT */
-    struct worker_pool *probes;      /* threads for routes with ROUTE_PROBE */
-    struct access_log *access_log;   /* NULL: none */
-    SSL_CTX *tls;                    /* NULL without TLS listeners */
+    struct worker_pool *agent_workers; /* threads for routes with ROUTE_AGENT */
+    struct worker_pool *probes;        /* threads for routes with ROUTE_PROBE */
+    struct access_log *access_log;     /* NULL: none */
+    SSL_CTX *tls;                      /* NULL without TLS listeners */
     bool sends_hsts;
     struct http_loop *loops;
     struct connection_table *connections;
     _Atomic int64_t limit_logged_ns[HTTP_LIMIT_COUNT]; /* monotonic; 0: never */
     _Atomic int connection_count; /* includes evicted ones until they are closed */
     _Atomic int job_count;        /* requests between their arrival and the end of their response */
-    _Atomic size_t answer_bytes;  /* held by large responses that are being made or sent */
+    _Atomic size_t
+        buffered_response_bytes; /* held by large responses that are being made or sent */
     struct http_readiness readiness;
     atomic_bool is_stopping;
     bool is_started;
@@ -229,7 +231,7 @@ void http_request_fill_fields(struct request *request, const h2o_req_t *req);
 void http_job_release(struct http_job *job);
 
 /* job.c: handles a request on a worker, puts it aside until it has a slot, or drops it. Its
- * response, if it was on a worker or aside, comes to the loop as MESSAGE_ANSWER. */
+ * response, if it was on a worker or aside, comes to the loop as MESSAGE_RESPONSE. */
 /* On the loop: passes the job to a worker. Handles: ERR_BUSY. */
 enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
 /* Fills the response with the problem, and logs it; status 0: that of the code. */

@@ -202,13 +202,13 @@ static double read_jobs(void *context)
 static double read_queue(void *context)
 {
     struct http_server *http = context;
-    return worker_queue_depth(http->workers) + worker_queue_depth(http->ingest_body);
+    return worker_queue_depth(http->workers) + worker_queue_depth(http->agent_workers);
 }
 
 static double read_running(void *context)
 {
     struct http_server *http = context;
-    return worker_running_count(http->workers) + worker_running_count(http->ingest_body);
+    return worker_running_count(http->workers) + worker_running_count(http->agent_workers);
 }
 
 static double read_buffered(void *context)
@@ -220,10 +220,10 @@ static double read_buffered(void *context)
     return (double)bytes;
 }
 
-static double read_answers(void *context)
+static double read_response_bytes(void *context)
 {
     struct http_server *http = context;
-    return (double)atomic_load(&http->answer_bytes);
+    return (double)atomic_load(&http->buffered_response_bytes);
 }
 
 static double read_dropped_lines(void *context)
@@ -270,7 +270,8 @@ static void register_metrics(struct http_server *http)
     metrics_gauge(metrics, "perfolio_http_buffered_bytes", "",
                   "Request bytes received and not yet handed on.", read_buffered, http);
     metrics_gauge(metrics, "perfolio_http_answer_bytes", "",
-                  "Held by large answers that their peers have not taken yet.", read_answers, http);
+                  "Held by large answers that their peers have not taken yet.", read_response_bytes,
+                  http);
     metrics_gauge(metrics, "perfolio_access_log_dropped_lines", "",
                   "Access log lines that could not be written in time.", read_dropped_lines, http);
 }
@@ -360,18 +361,18 @@ static void start_draining(struct http_loop *loop)
 static void drop_body(struct http_job *job)
 {
     const uint8_t *body = job->request.body.data;
-    const uint8_t *answer = job->response.bytes.data;
-    if (!job->stolen_input || (answer >= body && answer < body + job->request.body.size))
+    const uint8_t *response = job->response.bytes.data;
+    if (!job->stolen_input || (response >= body && response < body + job->request.body.size))
         return;
     job->request.body = (struct span){0};
     h2o_buffer_dispose(&job->stolen_input);
     job->stolen_input = NULL;
 }
 
-static void on_answer(struct http_job *job)
+static void on_response(struct http_job *job)
 {
     drop_body(job);
-    if (job->req && !job->is_answered)
+    if (job->req && !job->has_response_head)
         http_response_send(job);
     else if (job->req)
         http_response_continue(job);
@@ -381,8 +382,8 @@ static void on_answer(struct http_job *job)
 static void on_message(struct http_loop *loop, struct http_message *message)
 {
     switch (message->kind) {
-    case MESSAGE_ANSWER:
-        on_answer(H2O_STRUCT_FROM_MEMBER(struct http_job, message, message));
+    case MESSAGE_RESPONSE:
+        on_response(H2O_STRUCT_FROM_MEMBER(struct http_job, message, message));
         return; /* the message is part of the job */
     case MESSAGE_CERTIFICATE:
         SSL_CTX_free(loop->accept_tls.ssl_ctx);
@@ -483,8 +484,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
-    http->ingest_body = worker_pool_create(options->intake_count, options->max_queued_requests,
-                                           options->max_queued_bytes);
+    http->agent_workers = worker_pool_create(options->intake_count, options->max_queued_requests,
+                                             options->max_queued_bytes);
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
@@ -506,7 +507,7 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     return ERR_NONE;
 }
 
-static void tell_loops(struct http_server *http, enum http_message_kind kind, SSL_CTX *tls)
+static void send_to_loops(struct http_server *http, enum http_message_kind kind, SSL_CTX *tls)
 {
     for (int i = 0; i < http->options.loop_count; i++) {
         struct http_loop *loop = &http->loops[i];
@@ -528,7 +529,7 @@ enum err_code http_server_reload(struct http_server *http, struct err *err)
         enum err_code code = http_tls_load(&http->options, &tls, err);
         if (code)
             return code;
-        tell_loops(http, MESSAGE_CERTIFICATE, tls);
+        send_to_loops(http, MESSAGE_CERTIFICATE, tls);
         SSL_CTX_free(tls); /* the loops have their own references */
     }
     return http->access_log ? access_log_reopen(http->access_log, err) : ERR_NONE;
@@ -551,11 +552,11 @@ bool http_server_stop(struct http_server *http, int deadline_ms)
     if (!http->is_started || was_stopping)
         return !http->was_cut;
     close_listening_sockets(http);
-    tell_loops(http, MESSAGE_DRAIN, NULL);
+    send_to_loops(http, MESSAGE_DRAIN, NULL);
     if (wait_for_connections(http, deadline_ms))
         return true;
     http->was_cut = true;
-    tell_loops(http, MESSAGE_CUT, NULL);
+    send_to_loops(http, MESSAGE_CUT, NULL);
     wait_for_connections(http, END_MS);
     return false;
 }
@@ -587,9 +588,9 @@ void http_server_destroy(struct http_server *http)
         http_server_stop(http, 0);
         /* Handlers that still run need loops that still run. */
         worker_pool_destroy(http->workers);
-        worker_pool_destroy(http->ingest_body);
+        worker_pool_destroy(http->agent_workers);
         worker_pool_destroy(http->probes);
-        tell_loops(http, MESSAGE_END, NULL);
+        send_to_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)
             fini_loop(&http->loops[i]);
     } else {

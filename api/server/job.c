@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 enum {
-    MIN_COMPRESSED_BYTES = 1024,   /* below this, the gain is a part of one packet */
-    LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
-    JOB_OVERHEAD_BYTES = 16 << 10, /* the memory of a request besides its body */
-    QUEUE_MAX_WAIT_MS = 10000,     /* for a worker; clients give up soon after that */
-    INGEST_MS = 15000,             /* for the queue and all statements of a request with profiles */
+    MIN_COMPRESSED_BYTES = 1024,    /* below this, the gain is a part of one packet */
+    LARGE_RESPONSE_BYTES = 4 << 20, /* from here on gzip works at its fastest level */
+    JOB_OVERHEAD_BYTES = 16 << 10,  /* the memory of a request besides its body */
+    QUEUE_MAX_WAIT_MS = 10000,      /* for a worker; clients give up soon after that */
+    INGEST_MS = 15000, /* for the queue and all statements of a request with profiles */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
@@ -45,7 +45,7 @@ void http_job_uncharge(struct http_job *job)
     size_t bytes = job->charged_bytes;
     if (job->reader_count && atomic_fetch_sub(job->reader_count, 1) == 1)
         bytes += job->shared_bytes;
-    atomic_fetch_sub(&job->loop->http->answer_bytes, bytes);
+    atomic_fetch_sub(&job->loop->http->buffered_response_bytes, bytes);
     job->charged_bytes = job->shared_bytes = 0;
     job->reader_count = NULL;
 }
@@ -96,7 +96,7 @@ static void weaken_etag(struct request *request, struct response *response)
     }
 }
 
-static void compress_answer(struct request *request, struct response *response)
+static void compress_response(struct request *request, struct response *response)
 {
     if (!response->may_compress || response->body_kind != RESPONSE_BYTES ||
         response->bytes.size < MIN_COMPRESSED_BYTES ||
@@ -111,7 +111,7 @@ static void compress_answer(struct request *request, struct response *response)
                          1); /* a larger result is useless: the response is sent uncompressed */
     arena_on_destroy(request->arena, fini_buf, packed);
     int gzip_level =
-        response->bytes.size > LARGE_ANSWER_BYTES ? COMPRESS_GZIP_FAST : COMPRESS_GZIP_DEFAULT;
+        response->bytes.size > LARGE_RESPONSE_BYTES ? COMPRESS_GZIP_FAST : COMPRESS_GZIP_DEFAULT;
     struct err err;
     enum err_code code = is_zstd
                              ? compress_zstd(response->bytes, COMPRESS_ZSTD_DEFAULT, packed, &err)
@@ -140,7 +140,7 @@ static void name_user(struct http_job *job)
  * report that many responses read counts once. False beyond the cap; a single response always
  * passes.
  */
-static bool charge_answer(struct http_job *job, size_t plain_bytes)
+static bool charge_response(struct http_job *job, size_t plain_bytes)
 {
     const struct response *response = &job->response;
     bool is_file = response->body_kind == RESPONSE_FILE;
@@ -149,14 +149,14 @@ static bool charge_answer(struct http_job *job, size_t plain_bytes)
     size_t made = is_file ? 0 : plain_bytes; /* by the handler */
     size_t packed = is_file ? piece : body != plain_bytes ? body : 0;
     size_t held = piece + packed;
-    if (response->body_kind == RESPONSE_EMPTY || held + made <= HTTP_LARGE_ANSWER_BYTES)
+    if (response->body_kind == RESPONSE_EMPTY || held + made <= HTTP_LARGE_RESPONSE_BYTES)
         return true;
     struct http_server *http = job->loop->http;
     job->reader_count = response->reader_count;
     job->shared_bytes = response->reader_count ? made : 0;
     job->charged_bytes = held + made - job->shared_bytes;
     size_t added = job->charged_bytes + charge_shared(job);
-    size_t before = atomic_fetch_add(&http->answer_bytes, added);
+    size_t before = atomic_fetch_add(&http->buffered_response_bytes, added);
     if (before == 0 || before + added <= http->options.max_buffered_bytes)
         return true;
     http_job_uncharge(job);
@@ -217,7 +217,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
         code = disk_check(request->server->disk, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
-    query_memory_leave(&request->questions);
+    query_memory_leave(&request->query_slots);
     count_miss(job, code);
     if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)
         sources_note(request, code, err);
@@ -230,7 +230,7 @@ static bool is_cancelled(struct http_job *job)
 }
 
 /* Nothing was done for it. libh2o still wants a response for HTTP/1, which nobody will read. */
-static void answer_nobody(struct http_job *job)
+static void drop_response(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_CANCELLED, "the client has gone: ask again");
@@ -238,7 +238,7 @@ static void answer_nobody(struct http_job *job)
     problem_respond(&job->request, &job->response, 0, &err);
 }
 
-static void send_answer(struct http_job *job)
+static void send_response(struct http_job *job)
 {
     h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
 }
@@ -248,8 +248,8 @@ void http_job_cancel(struct http_job *job)
     atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
     if (!concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
         return;
-    answer_nobody(job);
-    send_answer(job);
+    drop_response(job);
+    send_response(job);
 }
 
 static void fail_stopping(struct http_job *job)
@@ -307,7 +307,7 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
         fail_stopping(job);
     else
         fail_waiting(job);
-    send_answer(job);
+    send_response(job);
 }
 
 static bool only_reads(const struct request *request)
@@ -343,8 +343,8 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     if (code)
         http_job_fail(job, 0, err);
     size_t plain_bytes = job->response.bytes.size;
-    compress_answer(&job->request, &job->response);
-    if (!charge_answer(job, plain_bytes)) {
+    compress_response(&job->request, &job->response);
+    if (!charge_response(job, plain_bytes)) {
         struct err busy;
         err_set(&busy, ERR_BUSY,
                 "the server is sending as many large answers as it can hold; try again soon");
@@ -361,7 +361,7 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
 }
 
 /* False if the request waits for its slot. */
-static bool handle_in_turn(struct http_job *job)
+static bool handle_with_slot(struct http_job *job)
 {
     struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     enum concurrency_limit_outcome outcome;
@@ -370,8 +370,8 @@ static bool handle_in_turn(struct http_job *job)
         outcome = CONCURRENCY_LIMIT_REFUSED;
         begin_response_again(job); /* it may contain what was added before it had no slot */
         enum err_code code = handle_patiently(job, &err);
-        bool lacks_turn = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
-        if (lacks_turn && only_reads(&job->request))
+        bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
+        if (lacks_slot && only_reads(&job->request))
             outcome =
                 concurrency_limit_take_or_wait(job->request.server->concurrency, concurrency_slot);
         if (outcome == CONCURRENCY_LIMIT_WAITING)
@@ -383,17 +383,17 @@ static bool handle_in_turn(struct http_job *job)
 }
 
 /* False if the request waits for its slot: another thread may have the job by now. */
-static bool run(struct http_job *job)
+static bool run_job(struct http_job *job)
 {
     struct concurrency_slot *concurrency_slot = &job->request.concurrency_slot;
     if (is_cancelled(job))
-        answer_nobody(job);
+        drop_response(job);
     else if (concurrency_slot->is_held && http_server_is_stopping(job->loop->http))
         fail_stopping(
             job); /* no more reports are started: a slot that was passed on is passed on again */
     else if (has_queued_too_long(job))
         fail_queued(job);
-    else if (!handle_in_turn(job))
+    else if (!handle_with_slot(job))
         return false;
     if (concurrency_slot->is_held)
         concurrency_limit_give(job->request.server->concurrency, concurrency_slot);
@@ -403,11 +403,11 @@ static bool run(struct http_job *job)
 static void run_on_worker(struct worker_job *work)
 {
     struct http_job *job = (struct http_job *)work;
-    if (run(job))
-        send_answer(job);
+    if (run_job(job))
+        send_response(job);
 }
 
-static void run_again(struct concurrency_slot *concurrency_slot)
+static void rerun_job(struct concurrency_slot *concurrency_slot)
 {
     struct http_job *job =
         (struct http_job *)(void *)((char *)concurrency_slot -
@@ -421,7 +421,7 @@ static struct worker_pool *pool_of(const struct http_server *http, const struct 
 {
     const unsigned flags = request->route->flags;
     return flags & ROUTE_PROBE   ? http->probes
-           : flags & ROUTE_AGENT ? http->ingest_body
+           : flags & ROUTE_AGENT ? http->agent_workers
                                  : http->workers;
 }
 
@@ -429,7 +429,7 @@ enum err_code http_job_submit(struct http_job *job, struct err *err)
 {
     struct http_server *http = job->loop->http;
     job->work.run = run_on_worker;
-    job->request.concurrency_slot.wake = run_again;
+    job->request.concurrency_slot.wake = rerun_job;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->queued_ns = clock_monotonic_ns();
     if (job->request.route->flags & ROUTE_AGENT)

@@ -75,7 +75,7 @@ static void run_job(struct jobs *jobs, const char *name,
 
 /* Work that deletes objects runs under a lock, which a backup holds while it copies them. The lock
  * belongs to the session, so the same session does the work: if it breaks, both end. */
-static enum err_code sweep(struct jobs *jobs, struct err *err)
+static enum err_code sweep_objects(struct jobs *jobs, struct err *err)
 {
     struct server *server = jobs->server;
     jobs->has_more = false;
@@ -138,7 +138,7 @@ static void *jobs_main(void *context)
     struct jobs *jobs = context;
     while (wait_for_round(jobs)) {
         run_job(jobs, "views", write_views);
-        run_job(jobs, "shares", sweep);
+        run_job(jobs, "shares", sweep_objects);
         run_job(jobs, "identity", clean_identity);
         run_job(jobs, "senders", write_senders);
         run_job(jobs, "gauges", refresh_gauges);
@@ -306,7 +306,8 @@ static enum err_code watch_database(struct server *server, const struct server_s
     return ERR_NONE;
 }
 
-static enum err_code build(struct server *server, const struct server_start *start, struct err *err)
+static enum err_code build_parts(struct server *server, const struct server_start *start,
+                                 struct err *err)
 {
     const struct settings *settings = server->settings;
     enum err_code code = open_objects(server, err);
@@ -356,7 +357,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     return create_http(server, start, err);
 }
 
-static void tear_down(struct server *server)
+static void destroy_parts(struct server *server)
 {
     http_server_destroy(server->http);
     scrub_stop(server->scrub);
@@ -437,7 +438,7 @@ enum err_code server_run(const struct settings *settings, const struct server_st
     /* Before the first thread, so that all inherit it and only sigwaitinfo below gets them. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    enum err_code code = build(&server, start, err);
+    enum err_code code = build_parts(&server, start, err);
     if (!code)
         code = http_server_start(server.http, err);
     if (!code)
@@ -455,6 +456,6 @@ enum err_code server_run(const struct settings *settings, const struct server_st
         jobs_stop(&jobs);
         log_event(LOG_INFO, "stopped", "requests_cut_off=%s", was_quiet ? "none" : "some");
     }
-    tear_down(&server);
+    destroy_parts(&server);
     return code;
 }

@@ -53,7 +53,7 @@ static void append_text(struct buf *svg, const char *text, double left, double w
     buf_append_text(svg, "</text>\n");
 }
 
-static enum err_code draw(const char *value, struct buf *svg, struct err *err)
+static enum err_code draw_badge(const char *value, struct buf *svg, struct err *err)
 {
     double label_width, value_width;
     const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
@@ -129,7 +129,7 @@ static enum err_code write_badge(const struct report *report, struct arena *aren
         return code;
     if (seen.size)
         kept = arena_printf(arena, "%s \xc2\xb7 %.*s", kept, SPAN_PRINT(seen));
-    return draw(kept, output, err);
+    return draw_badge(kept, output, err);
 }
 
 static const struct report_kind report_badge = {.name = "badge",
@@ -147,11 +147,11 @@ static bool has_to_count(const struct viewer_url_state *page)
 static enum err_code get_counted(struct request *request, struct response *response,
                                  struct err *err)
 {
-    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
+    struct share_report *share_report = arena_new(request->arena, struct share_report, 1);
     enum err_code code =
         share_report_read(request, &report_badge, REPORT_TAKES_VIEW | REPORT_TAKES_PAGE,
-                          FLAME_NODES_DEFAULT, 1, asked, err);
-    return code ? code : share_report_respond(request, response, asked, err);
+                          FLAME_NODES_DEFAULT, 1, share_report, err);
+    return code ? code : share_report_respond(request, response, share_report, err);
 }
 
 /* ---- of a share ---- */
@@ -184,7 +184,7 @@ static enum err_code get_total(struct request *request, struct response *respons
         return code == ERR_INVALID ? err_add(err, "st") : code;
     buf_auto svg;
     buf_init(&svg, BADGE_BYTES);
-    code = draw(value_text(request->arena, &total), &svg, err);
+    code = draw_badge(value_text(request->arena, &total), &svg, err);
     return code ? code : response_buf(request, response, 200, "image/svg+xml", &svg, err);
 }
 

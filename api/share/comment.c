@@ -49,31 +49,32 @@ static bool may_delete_all(const struct request *request, const struct share *sh
 
 static void append_comment(const struct request *request, const struct share *share,
                            const struct pg_result *rows, int row, const char *name,
-                           struct json_response *answer)
+                           struct json_response *json)
 {
     bool is_mine = request->principal.user_id != 0 &&
                    request->principal.user_id == pg_get_i64(rows, row, COLUMN_USER);
-    json_response_open(answer, name, '{');
-    json_response_cell_i64(answer, "n", rows, row, COLUMN_N);
-    json_response_cell_text(answer, "author", rows, row, COLUMN_AUTHOR);
-    json_response_cell_text(answer, "text", rows, row, COLUMN_TEXT);
+    json_response_open(json, name, '{');
+    json_response_cell_i64(json, "n", rows, row, COLUMN_N);
+    json_response_cell_text(json, "author", rows, row, COLUMN_AUTHOR);
+    json_response_cell_text(json, "text", rows, row, COLUMN_TEXT);
     if (pg_is_null(rows, row, COLUMN_PIN_HASH)) {
-        json_response_null(answer, "pin");
+        json_response_null(json, "pin");
     } else {
-        json_response_open(answer, "pin", '{');
-        json_response_cell_text(answer, "hash", rows, row, COLUMN_PIN_HASH);
-        json_response_cell_text(answer, "function", rows, row, COLUMN_PIN_FUNCTION);
-        json_response_close(answer, '}');
+        json_response_open(json, "pin", '{');
+        json_response_cell_text(json, "hash", rows, row, COLUMN_PIN_HASH);
+        json_response_cell_text(json, "function", rows, row, COLUMN_PIN_FUNCTION);
+        json_response_close(json, '}');
     }
-    json_response_cell_text(answer, "view", rows, row, COLUMN_VIEW);
-    json_response_cell_text(answer, "created_at", rows, row, COLUMN_CREATED);
-    json_response_cell_text(answer, "edited_at", rows, row, COLUMN_EDITED);
-    json_response_bool(answer, "mine", is_mine);
-    json_response_bool(answer, "can_delete", is_mine || may_delete_all(request, share));
-    json_response_close(answer, '}');
+    json_response_cell_text(json, "view", rows, row, COLUMN_VIEW);
+    json_response_cell_text(json, "created_at", rows, row, COLUMN_CREATED);
+    json_response_cell_text(json, "edited_at", rows, row, COLUMN_EDITED);
+    json_response_bool(json, "mine", is_mine);
+    json_response_bool(json, "can_delete", is_mine || may_delete_all(request, share));
+    json_response_close(json, '}');
 }
 
-static enum err_code list(struct request *request, struct response *response, struct err *err)
+static enum err_code list_comments(struct request *request, struct response *response,
+                                   struct err *err)
 {
     static const char *const known[] = {"cursor", "limit", NULL};
     struct share share;
@@ -102,21 +103,21 @@ static enum err_code list(struct request *request, struct response *response, st
                            PG_I64(limit));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "comments", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "comments", '[');
     int count = pg_row_count(rows);
     for (int row = 0; row < count; row++)
-        append_comment(request, &share, rows, row, NULL, &answer);
-    json_response_close(&answer, ']');
+        append_comment(request, &share, rows, row, NULL, &json);
+    json_response_close(&json, ']');
     if (count == limit)
-        json_response_cell_text(&answer, "next_cursor", rows, count - 1, COLUMN_N);
+        json_response_cell_text(&json, "next_cursor", rows, count - 1, COLUMN_N);
     else
-        json_response_null(&answer, "next_cursor");
-    json_response_close(&answer, '}');
+        json_response_null(&json, "next_cursor");
+    json_response_close(&json, '}');
     response->may_compress = true;
-    return json_response_send(&answer, request, response, 200, err);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 /* The share of the path, if the request may comment on it now. */
@@ -197,9 +198,9 @@ static enum err_code read_comment(struct request *request, struct comment *comme
     return code;
 }
 
-static enum err_code record(struct request *request, struct pg_connection *connection,
-                            const struct share *share, const char *action, const char *n,
-                            struct err *err)
+static enum err_code record_change(struct request *request, struct pg_connection *connection,
+                                   const struct share *share, const char *action, const char *n,
+                                   struct err *err)
 {
     const char *target = arena_printf(request->arena, "%s/%s", share->id, n);
     return audit_record_for(connection, request, share->tenant_id, action, target, err);
@@ -207,9 +208,9 @@ static enum err_code record(struct request *request, struct pg_connection *conne
 
 /* Incrementing the share's comment number locks its row, so that comments of one share are inserted
  * one after the other and none is added to a share that is being deleted. */
-static enum err_code insert(struct request *request, struct pg_connection *connection,
-                            const struct share *share, const struct comment *comment,
-                            struct pg_result **ret_row, struct err *err)
+static enum err_code insert_comment(struct request *request, struct pg_connection *connection,
+                                    const struct share *share, const struct comment *comment,
+                                    struct pg_result **ret_row, struct err *err)
 {
     struct pg_result *number;
     enum err_code code = pg_query_values(
@@ -254,17 +255,18 @@ static enum err_code find_author_name(struct request *request, struct pg_connect
     return ERR_NONE;
 }
 
-static enum err_code answer_comment(struct request *request, struct response *response, int status,
-                                    const struct share *share, const struct pg_result *row,
-                                    struct err *err)
+static enum err_code respond_comment(struct request *request, struct response *response, int status,
+                                     const struct share *share, const struct pg_result *row,
+                                     struct err *err)
 {
-    json_response_auto answer;
-    json_response_init(&answer);
-    append_comment(request, share, row, 0, NULL, &answer);
-    return json_response_send(&answer, request, response, status, err);
+    json_response_auto json;
+    json_response_init(&json);
+    append_comment(request, share, row, 0, NULL, &json);
+    return json_response_send(&json, request, response, status, err);
 }
 
-static enum err_code create(struct request *request, struct response *response, struct err *err)
+static enum err_code create_comment(struct request *request, struct response *response,
+                                    struct err *err)
 {
     struct share share;
     struct comment comment = {0};
@@ -285,11 +287,11 @@ static enum err_code create(struct request *request, struct response *response, 
     code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = insert(request, connection, &share, &comment, &row, err);
+    code = insert_comment(request, connection, &share, &comment, &row, err);
     if (code)
         return code;
-    code =
-        record(request, connection, &share, "comment.create", pg_get_text(row, 0, COLUMN_N), err);
+    code = record_change(request, connection, &share, "comment.create",
+                         pg_get_text(row, 0, COLUMN_N), err);
     if (code)
         return code;
     code = pg_commit(connection, err);
@@ -298,10 +300,10 @@ static enum err_code create(struct request *request, struct response *response, 
     response_add(request, response, "location",
                  arena_printf(request->arena, "/api/v1/shares/%s/comments/%s", share.id,
                               pg_get_text(row, 0, COLUMN_N)));
-    return answer_comment(request, response, 201, &share, row, err);
+    return respond_comment(request, response, 201, &share, row, err);
 }
 
-static enum err_code not_found(const struct share *share, int64_t n, struct err *err)
+static enum err_code refuse_unknown_comment(const struct share *share, int64_t n, struct err *err)
 {
     return err_set(err, ERR_NOT_FOUND,
                    "the share %s has no comment %" PRId64 ": the list shows those that there are",
@@ -323,14 +325,14 @@ static enum err_code find_author(struct request *request, struct pg_connection *
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return not_found(share, n, err);
+        return refuse_unknown_comment(share, n, err);
     *ret_user_id = pg_get_i64(row, 0, 0);
     return ERR_NONE;
 }
 
-static enum err_code update(struct request *request, struct pg_connection *connection,
-                            const struct share *share, int64_t n, const char *text,
-                            struct pg_result **ret_row, struct err *err)
+static enum err_code update_comment(struct request *request, struct pg_connection *connection,
+                                    const struct share *share, int64_t n, const char *text,
+                                    struct pg_result **ret_row, struct err *err)
 {
     int64_t author;
     enum err_code code = find_author(request, connection, share, n, &author, err);
@@ -345,7 +347,8 @@ static enum err_code update(struct request *request, struct pg_connection *conne
                            PG_TEXT(text));
 }
 
-static enum err_code edit(struct request *request, struct response *response, struct err *err)
+static enum err_code edit_comment(struct request *request, struct response *response,
+                                  struct err *err)
 {
     static const char *const known[] = {"text", NULL};
     struct share share;
@@ -372,16 +375,17 @@ static enum err_code edit(struct request *request, struct response *response, st
     code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (code)
         return code;
-    code = update(request, connection, &share, n, comment.text, &row, err);
+    code = update_comment(request, connection, &share, n, comment.text, &row, err);
     if (code)
         return code;
-    code = record(request, connection, &share, "comment.edit", pg_get_text(row, 0, COLUMN_N), err);
+    code = record_change(request, connection, &share, "comment.edit", pg_get_text(row, 0, COLUMN_N),
+                         err);
     if (code)
         return code;
     code = pg_commit(connection, err);
     if (code)
         return code;
-    return answer_comment(request, response, 200, &share, row, err);
+    return respond_comment(request, response, 200, &share, row, err);
 }
 
 /* A client that presents a delete token is checked by it alone, as when a share is deleted. */
@@ -430,8 +434,8 @@ static enum err_code remove_comment(struct request *request, struct response *re
                            request->arena, &result, err, PG_TEXT(share.id), PG_I64(n));
     if (code)
         return code;
-    code = record(request, connection, &share, "comment.delete",
-                  arena_printf(request->arena, "%" PRId64, n), err);
+    code = record_change(request, connection, &share, "comment.delete",
+                         arena_printf(request->arena, "%" PRId64, n), err);
     if (code)
         return code;
     code = pg_commit(connection, err);
@@ -444,9 +448,10 @@ static enum err_code remove_comment(struct request *request, struct response *re
 enum { COMMENT_BODY_BYTES = 128 << 10 }; /* JSON may escape each byte */
 
 static const struct route routes[] = {
-    {HTTP_GET, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_CORS, 0, list},
-    {HTTP_POST, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, create},
-    {HTTP_PATCH, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, edit},
+    {HTTP_GET, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_CORS, 0, list_comments},
+    {HTTP_POST, COMMENTS, ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES, create_comment},
+    {HTTP_PATCH, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, COMMENT_BODY_BYTES,
+     edit_comment},
     {HTTP_DELETE, COMMENTS "/{n}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, remove_comment},
 };
 

@@ -18,7 +18,7 @@ struct embed {
     bool has_room_for_thumbnail;
 };
 
-static enum err_code not_found(struct err *err)
+static enum err_code refuse_url(struct err *err)
 {
     return err_set(
         err, ERR_NOT_FOUND,
@@ -52,7 +52,7 @@ static enum err_code read_path(struct request *request, struct span url, struct 
     struct span path, rest, fragment;
     const char *target;
     if (!cut_prefix(&url, request->server->settings->public_url))
-        return not_found(err);
+        return refuse_url(err);
     if (!span_split(url, '#', &path, &fragment))
         path = url;
     *ret_path = rest = path;
@@ -91,7 +91,7 @@ static enum err_code find_share(struct request *request, struct embed *embed, st
     if (code)
         return code;
     if (viewer_path_parse(path, &embed->path, &malformed))
-        return not_found(err);
+        return refuse_url(err);
     for (size_t i = 0; i < embed->path.id_count && !code; i++)
         code = find_metadata(request, embed->path.ids[i], &embed->metadata[i], err);
     return code;
@@ -152,23 +152,23 @@ static const char *frame_html(struct request *request, const struct embed *embed
 }
 
 static void append_members(struct request *request, const struct embed *embed,
-                           struct json_response *answer)
+                           struct json_response *oembed)
 {
-    json_response_text(answer, "version", "1.0");
-    json_response_text(answer, "type", "rich");
-    json_response_text(answer, "provider_name", "Perfolio");
-    json_response_text(answer, "provider_url", request->server->settings->public_url);
-    json_response_text(answer, "title", title_of(request, embed));
-    json_response_i64(answer, "cache_age", 3600);
-    json_response_i64(answer, "width", embed->width);
-    json_response_i64(answer, "height", embed->height);
-    json_response_text(answer, "html", frame_html(request, embed));
+    json_response_text(oembed, "version", "1.0");
+    json_response_text(oembed, "type", "rich");
+    json_response_text(oembed, "provider_name", "Perfolio");
+    json_response_text(oembed, "provider_url", request->server->settings->public_url);
+    json_response_text(oembed, "title", title_of(request, embed));
+    json_response_i64(oembed, "cache_age", 3600);
+    json_response_i64(oembed, "width", embed->width);
+    json_response_i64(oembed, "height", embed->height);
+    json_response_text(oembed, "html", frame_html(request, embed));
     if (!embed->has_room_for_thumbnail)
         return;
-    json_response_text(answer, "thumbnail_url",
+    json_response_text(oembed, "thumbnail_url",
                        address_of(request, embed, is_comparison(embed) ? "/d/" : "/p/", "/og.png"));
-    json_response_i64(answer, "thumbnail_width", PICTURE_PNG_WIDTH);
-    json_response_i64(answer, "thumbnail_height", PICTURE_PNG_HEIGHT);
+    json_response_i64(oembed, "thumbnail_width", PICTURE_PNG_WIDTH);
+    json_response_i64(oembed, "thumbnail_height", PICTURE_PNG_HEIGHT);
 }
 
 /* Whether format is "json" or absent. */
@@ -196,13 +196,13 @@ static enum err_code get_oembed(struct request *request, struct response *respon
     code = find_share(request, embed, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    append_members(request, embed, &answer);
-    json_response_close(&answer, '}');
+    json_response_auto oembed;
+    json_response_init(&oembed);
+    json_response_open(&oembed, NULL, '{');
+    append_members(request, embed, &oembed);
+    json_response_close(&oembed, '}');
     response_add(request, response, "cache-control", "public, no-cache");
-    return response_buf(request, response, 200, "application/json", &answer.json, err);
+    return response_buf(request, response, 200, "application/json", &oembed.json, err);
 }
 
 static const struct route routes[] = {

@@ -118,9 +118,9 @@ enum err_code share_handle_create(struct request *request, struct response *resp
                                   struct err *err) MUST_USE;
 
 /* Repeats the response of an earlier request, whose response was lost. Handles: ERR_GONE. */
-enum err_code share_create_answer_again(struct request *request, const char *id,
-                                        const char *delete_token, struct response *response,
-                                        struct err *err) MUST_USE;
+enum err_code share_create_respond_again(struct request *request, const char *id,
+                                         const char *delete_token, struct response *response,
+                                         struct err *err) MUST_USE;
 
 /* Appends the share in the form of GET /api/v1/shares/{id} and of the list. */
 void share_append_json(const struct request *request, const struct share *share, bool is_editor,

@@ -187,7 +187,7 @@ static enum err_code commit_row(struct request *request, const struct share_sett
 }
 
 /* Deletes an object that no row will name; if that fails, it is swept later. */
-static void discard(struct object_store *objects, const char *key)
+static void discard_object(struct object_store *objects, const char *key)
 {
     struct err ignored;
     if (object_delete(objects, key, &ignored))
@@ -212,7 +212,7 @@ static enum err_code take_bytes(struct request *request, const struct share_sett
         put_code = object_writer_thread_finish(&task, &put_err);
     memcpy(share->raw_sha256, source->is_stored ? source->sha256 : task.sha256, DIGEST_BYTES);
     if (code && !put_code)
-        discard(request->server->objects, share->object_key);
+        discard_object(request->server->objects, share->object_key);
     if (code)
         return code;
     if (put_code)
@@ -220,9 +220,9 @@ static enum err_code take_bytes(struct request *request, const struct share_sett
     return put_code;
 }
 
-static enum err_code store(struct request *request, const struct share_settings *settings,
-                           const struct share_source *source, struct new_share *share,
-                           struct err *err)
+static enum err_code store_share(struct request *request, const struct share_settings *settings,
+                                 const struct share_source *source, struct new_share *share,
+                                 struct err *err)
 {
     bool is_unknown;
     enum err_code code = take_bytes(request, settings, source, share, err);
@@ -230,7 +230,7 @@ static enum err_code store(struct request *request, const struct share_settings 
         return code;
     code = commit_row(request, settings, source, share, &is_unknown, err);
     if (code && !is_unknown)
-        discard(request->server->objects, share->object_key);
+        discard_object(request->server->objects, share->object_key);
     return code;
 }
 
@@ -254,9 +254,9 @@ static void append_member(struct buf *json, const char *name, struct span text)
     buf_append_json(json, text);
 }
 
-static enum err_code answer(struct request *request, const char *id, const char *delete_token,
-                            const char *title, bool may_preview, int64_t expires_ms,
-                            struct response *response, struct err *err)
+static enum err_code respond_created(struct request *request, const char *id,
+                                     const char *delete_token, const char *title, bool may_preview,
+                                     int64_t expires_ms, struct response *response, struct err *err)
 {
     struct arena *arena = request->arena;
     char expires[CLOCK_TEXT_BYTES];
@@ -284,17 +284,17 @@ static enum err_code answer(struct request *request, const char *id, const char 
     return response_buf(request, response, 201, "application/json", &json, err);
 }
 
-enum err_code share_create_answer_again(struct request *request, const char *id,
-                                        const char *delete_token, struct response *response,
-                                        struct err *err)
+enum err_code share_create_respond_again(struct request *request, const char *id,
+                                         const char *delete_token, struct response *response,
+                                         struct err *err)
 {
     struct share share;
     enum err_code code = share_find(request->server, span_text(id), request->arena, &share, err);
     if (code)
         return code;
     bool may_preview = share.visibility == SHARE_PUBLIC || share.visibility == SHARE_UNLISTED;
-    return answer(request, id, delete_token, share.title, may_preview, share.expires_ms, response,
-                  err);
+    return respond_created(request, id, delete_token, share.title, may_preview, share.expires_ms,
+                           response, err);
 }
 
 static void count_created(struct request *request, enum format format, size_t bytes)
@@ -319,7 +319,7 @@ enum err_code share_create(struct request *request, const struct share_settings 
     struct new_share share = {0};
     buf_init(&share.summary, SHARE_SUMMARY_BYTES);
     name_share(source, &share);
-    enum err_code code = store(request, settings, source, &share, err);
+    enum err_code code = store_share(request, settings, source, &share, err);
     if (!code)
         keep_profile(request, &share);
     drop_profile(request->server, &share);
@@ -328,8 +328,8 @@ enum err_code share_create(struct request *request, const struct share_settings 
     count_created(request, share.format, source->bytes.size);
     bool may_preview =
         settings->visibility == SHARE_PUBLIC || settings->visibility == SHARE_UNLISTED;
-    return answer(request, share.id, share.delete_token, settings->title, may_preview,
-                  share.expires_ms, response, err);
+    return respond_created(request, share.id, share.delete_token, settings->title, may_preview,
+                           share.expires_ms, response, err);
 }
 
 enum err_code share_create_once(struct request *request, const struct share_settings *settings,
@@ -346,6 +346,6 @@ enum err_code share_create_once(struct request *request, const struct share_sett
         return ERR_NONE;
     code = idempotency_find_winner(request, code, idempotency, err);
     return code ? code
-                : share_create_answer_again(request, idempotency->id, idempotency->secret, response,
-                                            err);
+                : share_create_respond_again(request, idempotency->id, idempotency->secret,
+                                             response, err);
 }

@@ -99,7 +99,7 @@ static enum err_code flush_views(struct job *job, struct err *err)
     return ERR_NONE;
 }
 
-static enum err_code expire(struct job *job, struct err *err)
+static enum err_code expire_shares(struct job *job, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
@@ -134,8 +134,9 @@ static enum err_code hold_tenants(struct job *job, const char *sql, struct span 
 }
 
 /* Makes the row a tombstone and gives the bytes back to its tenant, one of those held. */
-static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, int64_t raw_bytes,
-                          struct span held, int *count, struct err *err)
+static enum err_code make_tombstone(struct job *job, const char *id, int64_t tenant_id,
+                                    int64_t raw_bytes, struct span held, int *count,
+                                    struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
@@ -167,7 +168,7 @@ static bool *delete_objects(struct job *job, const struct pg_result *rows, struc
     return is_deleted;
 }
 
-static enum err_code delete_bytes(struct job *job, struct err *err)
+static enum err_code delete_share_objects(struct job *job, struct err *err)
 {
     struct pg_result *rows;
     enum err_code code =
@@ -189,8 +190,8 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
                             &held, err);
     for (int row = 0; !code && row < pg_row_count(rows); row++)
         if (is_deleted[row])
-            code = bury(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
-                        pg_get_i64(rows, row, 2), held, &buried_count, err);
+            code = make_tombstone(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
+                                  pg_get_i64(rows, row, 2), held, &buried_count, err);
     if (!code)
         code = pg_commit(job->connection, err);
     else
@@ -384,7 +385,8 @@ enum err_code share_jobs_run(struct server *server, struct pg_connection *connec
                              bool *ret_has_more, struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
-        expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
+        expire_shares, delete_share_objects, expire_uploads,
+        forget_keys,   empty_trash,          sweep_orphans};
     enum err_code first = ERR_NONE;
     *ret_has_more = false;
     /* A failing step does not prevent the others. */

@@ -23,7 +23,7 @@ struct merge_input {
     size_t share_count;
 };
 
-static void release(struct merge_input *input)
+static void release_inputs(struct merge_input *input)
 {
     for (size_t i = 0; i < input->count; i++)
         profile_cache_unref(input->entries[i]);
@@ -82,7 +82,7 @@ static enum err_code merge_borrowed(struct request *request, struct merge_input 
         code = pprof_encode(merged, message, err);
         profile_destroy(merged);
     }
-    release(input);
+    release_inputs(input);
     return code;
 }
 
@@ -158,7 +158,7 @@ enum err_code share_merge_handle(struct request *request, struct response *respo
     if (code)
         return code;
     if (idempotency.is_known)
-        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
-                                         err);
+        return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
+                                          err);
     return merge_and_share(request, &settings, &idempotency, response, err);
 }

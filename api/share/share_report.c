@@ -33,51 +33,52 @@ enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200, LABEL_COST = 176, DECO
 static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a label takes");
 
 enum err_code share_report_read_side(struct request *request, struct span id, size_t side,
-                                     struct share_report *asked, struct err *err)
+                                     struct share_report *share_report, struct err *err)
 {
-    struct share *share = &asked->shares[side];
+    struct share *share = &share_report->shares[side];
     enum err_code code = share_access_find(request, id, share, err);
     if (code)
         return code;
-    asked->report.sides[side] =
+    share_report->report.sides[side] =
         (struct report_side){.title = share->title, .filename = share->filename};
     return ERR_NONE;
 }
 
 enum err_code share_report_read(struct request *request, const struct report_kind *kind,
                                 unsigned parameters, int64_t default_limit, size_t share_count,
-                                struct share_report *ret_asked, struct err *err)
+                                struct share_report *ret_share_report, struct err *err)
 {
     enum err_code code =
-        report_read(request, kind, parameters, default_limit, NULL, &ret_asked->report, err);
+        report_read(request, kind, parameters, default_limit, NULL, &ret_share_report->report, err);
     if (code)
         return code;
-    ret_asked->report.side_count = share_count;
+    ret_share_report->report.side_count = share_count;
     for (size_t i = 0; i < share_count && !code; i++)
-        code = share_report_read_side(request, request->path_params[i], i, ret_asked, err);
+        code = share_report_read_side(request, request->path_params[i], i, ret_share_report, err);
     request->has_found = code == ERR_NONE;
     return code;
 }
 
-static const char *report_key(struct arena *arena, const struct share_report *asked, bool is_zstd)
+static const char *report_key(struct arena *arena, const struct share_report *share_report,
+                              bool is_zstd)
 {
     buf_auto key;
     buf_init(&key, 1 << 20);
-    for (size_t i = 0; i < asked->report.side_count; i++)
-        buf_printf(&key, "%s%s", i ? ".." : "", asked->shares[i].id);
+    for (size_t i = 0; i < share_report->report.side_count; i++)
+        buf_printf(&key, "%s%s", i ? ".." : "", share_report->shares[i].id);
     buf_append_text(&key, is_zstd ? " zstd" : " plain");
-    report_append_question(&asked->report, &key);
+    report_append_parameters(&share_report->report, &key);
     return arena_strndup(arena, key.data, key.size);
 }
 
 /* Weak: the same response may be sent with several content codings. */
-static const char *report_etag(struct arena *arena, const struct share_report *asked)
+static const char *report_etag(struct arena *arena, const struct share_report *share_report)
 {
     buf_auto text;
     buf_init(&text, 1 << 20);
-    for (size_t i = 0; i < asked->report.side_count; i++)
-        buf_append_span(&text, asked->shares[i].raw_sha256);
-    report_append_question(&asked->report, &text);
+    for (size_t i = 0; i < share_report->report.side_count; i++)
+        buf_append_span(&text, share_report->shares[i].raw_sha256);
+    report_append_parameters(&share_report->report, &text);
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
     digest_sha256(buf_span(&text), hash);
@@ -115,19 +116,19 @@ uint64_t share_report_memory(const struct report *report, const struct share *co
     return decodes_lightly && bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : bytes;
 }
 
-static enum err_code write_from_cache(const struct share_report *asked, struct buf *body,
+static enum err_code write_from_cache(const struct share_report *share_report, struct buf *body,
                                       struct err *err)
 {
-    const struct report *report = &asked->report;
+    const struct report *report = &share_report->report;
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
-    enum err_code code =
-        profile_cache_ref_named(report->server, &asked->shares[0], report->names, &first, err);
+    enum err_code code = profile_cache_ref_named(report->server, &share_report->shares[0],
+                                                 report->names, &first, err);
     if (code)
         return code;
     if (report->side_count == 2)
-        code =
-            profile_cache_ref_named(report->server, &asked->shares[1], report->names, &second, err);
+        code = profile_cache_ref_named(report->server, &share_report->shares[1], report->names,
+                                       &second, err);
     if (code)
         return code;
     const struct profile *profiles[2] = {profile_cache_get(first),
@@ -136,30 +137,31 @@ static enum err_code write_from_cache(const struct share_report *asked, struct b
 }
 
 /* Takes the memory before the profile is decoded: no request waits while it holds memory. */
-static enum err_code write_gated(const struct share_report *asked, struct buf *body,
+static enum err_code write_gated(const struct share_report *share_report, struct buf *body,
                                  struct err *err)
 {
-    struct memory_gate *gate = asked->report.server->memory_gate;
-    const struct share *const shares[] = {&asked->shares[0], &asked->shares[1]};
-    uint64_t place = share_report_memory(&asked->report, shares, asked->report.side_count);
+    struct memory_gate *gate = share_report->report.server->memory_gate;
+    const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
+    uint64_t place =
+        share_report_memory(&share_report->report, shares, share_report->report.side_count);
     enum err_code code = memory_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
-    code = write_from_cache(asked, body, err);
+    code = write_from_cache(share_report, body, err);
     memory_gate_leave(gate, place);
     return code;
 }
 
 struct making {
-    const struct share_report *asked;
+    const struct share_report *share_report;
     bool is_zstd;
-    struct share_answer *answer; /* being written */
+    struct cached_response *cached; /* being written */
     enum err_code code;
     struct err *err;
 };
 
 /* Compressors reserve for the worst case; a cached body must take only its size. */
-static void shrink(struct buf *body)
+static void shrink_body(struct buf *body)
 {
     if (body->capacity <= body->size + body->size / 4 + 4096)
         return;
@@ -170,43 +172,43 @@ static void shrink(struct buf *body)
     *body = exact;
 }
 
-static void write_answer(void *context)
+static void write_response(void *context)
 {
     struct making *making = context;
-    struct share_answer *answer = making->answer;
-    making->code = write_gated(making->asked, &answer->body, making->err);
-    answer->plain_bytes = answer->body.size;
+    struct cached_response *cached = making->cached;
+    making->code = write_gated(making->share_report, &cached->body, making->err);
+    cached->plain_bytes = cached->body.size;
     if (making->code || !making->is_zstd)
         return;
-    struct buf plain = answer->body;
-    buf_init(&answer->body, REPORT_MAX_BYTES);
+    struct buf plain = cached->body;
+    buf_init(&cached->body, REPORT_MAX_BYTES);
     making->code =
-        compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &answer->body, making->err);
+        compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &cached->body, making->err);
     buf_fini(&plain);
 }
 
-static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
-                                 struct err *err)
+static enum err_code make_response(void *context, void **ret_value, size_t *ret_bytes,
+                                   struct err *err)
 {
     struct making *making = context;
-    struct share_answer *answer = mem_new(struct share_answer, 1);
-    buf_init(&answer->body, making->asked->report.max_bytes);
-    making->answer = answer;
+    struct cached_response *cached = mem_new(struct cached_response, 1);
+    buf_init(&cached->body, making->share_report->report.max_bytes);
+    making->cached = cached;
     making->err = err;
-    if (making->asked->report.is_anonymous)
-        low_priority_call(LOW_PRIORITY_NICE, write_answer, making);
+    if (making->share_report->report.is_anonymous)
+        low_priority_call(LOW_PRIORITY_NICE, write_response, making);
     else
-        write_answer(making);
+        write_response(making);
     const enum err_code code = making->code;
     if (code) {
-        buf_fini(&answer->body);
-        mem_free(answer);
+        buf_fini(&cached->body);
+        mem_free(cached);
         return code;
     }
-    shrink(&answer->body);
-    answer->is_zstd = making->is_zstd;
-    *ret_value = answer;
-    *ret_bytes = sizeof(*answer) + answer->body.capacity;
+    shrink_body(&cached->body);
+    cached->is_zstd = making->is_zstd;
+    *ret_value = cached;
+    *ret_bytes = sizeof(*cached) + cached->body.capacity;
     return ERR_NONE;
 }
 
@@ -223,22 +225,22 @@ static bool accepts_zstd(const struct request *request)
     return false;
 }
 
-static void unref_answer(void *entry)
+static void unref_response(void *entry)
 {
     flight_cache_unref(entry);
 }
 
 /* A request that is handled again has the source already. */
-static enum err_code take_turn(struct request *request, const struct share_report *asked,
+static enum err_code take_slot(struct request *request, const struct share_report *share_report,
                                struct err *err)
 {
-    const struct report *report = &asked->report;
+    const struct report *report = &share_report->report;
     if (report->is_file && report->is_anonymous && !request->concurrency_slot.key) {
         char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
         rate_limiter_subscriber(span_text(request->address), source);
         request->concurrency_slot.source = source;
     }
-    return report_take_turn(request, asked->shares[0].id, err);
+    return report_take_slot(request, share_report->shares[0].id, err);
 }
 
 /* Reports the parts of a page's address that the result does not show; pictures show them, too. */
@@ -259,55 +261,56 @@ static void warn_of_page(struct request *request, struct response *response,
 }
 
 enum err_code share_report_respond(struct request *request, struct response *response,
-                                   struct share_report *asked, struct err *err)
+                                   struct share_report *share_report, struct err *err)
 {
-    struct report *report = &asked->report;
+    struct report *report = &share_report->report;
     enum err_code code =
-        share_symbolization_describe(request, asked->shares, report->side_count,
+        share_symbolization_describe(request, share_report->shares, report->side_count,
                                      &report->generation, &report->symbolization, err);
     if (code)
         return code;
-    const struct share *shares = asked->shares;
+    const struct share *shares = share_report->shares;
     const bool is_pair = report->side_count == 2;
     const struct share *most_closed = &shares[is_pair && share_access_is_open(&shares[0])];
     const struct share *least_public = &shares[is_pair && shares[0].visibility == SHARE_PUBLIC];
     const char *cache_control = share_access_cache_control(most_closed);
     for (size_t i = 0; i < report->side_count; i++)
-        view_counter_count(request->server->shares->views, span_text(asked->shares[i].id),
+        view_counter_count(request->server->shares->views, span_text(share_report->shares[i].id),
                            request->address, request->start_ns);
     share_access_add_robots(request, response, least_public);
     warn_of_page(request, response, report);
     response->is_open_to_sites = share_access_is_open(most_closed);
-    if (response_is_cached(request, response, report_etag(request->arena, asked), cache_control))
+    if (response_is_cached(request, response, report_etag(request->arena, share_report),
+                           cache_control))
         return ERR_NONE;
-    struct making making = {.asked = asked,
+    struct making making = {.share_report = share_report,
                             .is_zstd = report->kind->compresses && accepts_zstd(request)};
-    struct flight_cache *answers = request->server->shares->answers;
-    const char *key = report_key(request->arena, asked, making.is_zstd);
+    struct flight_cache *responses = request->server->shares->responses;
+    const char *key = report_key(request->arena, share_report, making.is_zstd);
     /* Requests that wait for the same response share its limit, so responses for anonymous requests
      * have a key of their own. A cached one may be sent to all. */
     const char *anonymous_key = arena_printf(request->arena, "%s anonymous", key);
-    struct flight_entry *entry = flight_cache_try(answers, key);
+    struct flight_entry *entry = flight_cache_try(responses, key);
     if (!entry)
-        entry = flight_cache_try(answers, anonymous_key);
+        entry = flight_cache_try(responses, anonymous_key);
     if (!entry) {
-        code = take_turn(request, asked, err);
+        code = take_slot(request, share_report, err);
         if (!code)
-            code = flight_cache_ref(answers, report->is_anonymous ? anonymous_key : key,
-                                    make_answer, &making, &entry, err);
+            code = flight_cache_ref(responses, report->is_anonymous ? anonymous_key : key,
+                                    make_response, &making, &entry, err);
         if (code)
             return code;
     }
-    arena_on_destroy(request->arena, unref_answer, entry);
-    struct share_answer *answer = flight_cache_get(entry);
-    if (answer->plain_bytes > report->max_bytes)
+    arena_on_destroy(request->arena, unref_response, entry);
+    struct cached_response *cached = flight_cache_get(entry);
+    if (cached->plain_bytes > report->max_bytes)
         return report_too_large(report, err);
-    if (answer->is_zstd) {
+    if (cached->is_zstd) {
         response_add(request, response, "content-encoding", "zstd");
         response_add(request, response, "vary", "accept-encoding");
     }
-    response->may_compress = report->kind->compresses && !answer->is_zstd;
-    response_bytes(response, 200, report->kind->content_type, buf_span(&answer->body));
-    response->reader_count = &answer->reader_count;
+    response->may_compress = report->kind->compresses && !cached->is_zstd;
+    response_bytes(response, 200, report->kind->content_type, buf_span(&cached->body));
+    response->reader_count = &cached->reader_count;
     return ERR_NONE;
 }

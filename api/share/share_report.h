@@ -29,10 +29,10 @@ struct share_report {
  */
 enum err_code share_report_read(struct request *request, const struct report_kind *kind,
                                 unsigned parameters, int64_t default_limit, size_t share_count,
-                                struct share_report *ret_asked, struct err *err) MUST_USE;
+                                struct share_report *ret_share_report, struct err *err) MUST_USE;
 /* Finds one share alone. Handles: what share_access_find handles. */
 enum err_code share_report_read_side(struct request *request, struct span id, size_t side,
-                                     struct share_report *asked, struct err *err) MUST_USE;
+                                     struct share_report *share_report, struct err *err) MUST_USE;
 
 /* The maximal memory for the report of these shares, including decoding; 0 for a light one, which
  * needs no memory of the memory gate. */
@@ -41,6 +41,6 @@ uint64_t share_report_memory(const struct report *report, const struct share *co
 
 /* Responds from the client's own copy (304), from the cache, or with a new report. */
 enum err_code share_report_respond(struct request *request, struct response *response,
-                                   struct share_report *asked, struct err *err) MUST_USE;
+                                   struct share_report *share_report, struct err *err) MUST_USE;
 
 #endif

@@ -18,19 +18,20 @@ static enum err_code respond(struct request *request, struct response *response,
                              const struct report_kind *kind, unsigned parameters,
                              int64_t default_limit, struct err *err)
 {
-    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
-    enum err_code code = share_report_read(request, kind, parameters, default_limit, 1, asked, err);
-    return code ? code : share_report_respond(request, response, asked, err);
+    struct share_report *share_report = arena_new(request->arena, struct share_report, 1);
+    enum err_code code =
+        share_report_read(request, kind, parameters, default_limit, 1, share_report, err);
+    return code ? code : share_report_respond(request, response, share_report, err);
 }
 
 static enum err_code respond_pair(struct request *request, struct response *response,
                                   const struct report_kind *kind, unsigned parameters,
                                   struct err *err)
 {
-    struct share_report *asked = arena_new(request->arena, struct share_report, 1);
+    struct share_report *share_report = arena_new(request->arena, struct share_report, 1);
     enum err_code code = share_report_read(request, kind, parameters | REPORT_TAKES_MODE,
-                                           FLAME_NODES_DEFAULT, 2, asked, err);
-    return code ? code : share_report_respond(request, response, asked, err);
+                                           FLAME_NODES_DEFAULT, 2, share_report, err);
+    return code ? code : share_report_respond(request, response, share_report, err);
 }
 
 static enum err_code get_flame(struct request *request, struct response *response, struct err *err)

@@ -43,8 +43,8 @@ enum err_code share_handle_create(struct request *request, struct response *resp
     if (code)
         return code;
     if (idempotency.is_known)
-        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
-                                         err);
+        return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
+                                          err);
     code = quota_take_upload(request, request->body.size, err);
     return code ? code
                 : share_create_once(request, &settings, request->body, &idempotency, response, err);
@@ -67,8 +67,8 @@ static enum err_code count_comments(struct request *request, struct share *share
     return ERR_NONE;
 }
 
-static enum err_code answer_share(struct request *request, struct share *share,
-                                  struct response *response, struct err *err)
+static enum err_code respond_share(struct request *request, struct share *share,
+                                   struct response *response, struct err *err)
 {
     uint64_t generation;
     const char *symbolization;
@@ -101,7 +101,7 @@ static enum err_code show_share(struct request *request, struct response *respon
     code = share_access_find(request, request->path_params[0], &share, err);
     if (code)
         return code;
-    return answer_share(request, &share, response, err);
+    return respond_share(request, &share, response, err);
 }
 
 /* The share of the path, if the request may change it. */
@@ -304,7 +304,7 @@ static enum err_code edit_share(struct request *request, struct response *respon
     code = share_find(request->server, request->path_params[0], request->arena, &share, err);
     if (code)
         return code;
-    return answer_share(request, &share, response, err);
+    return respond_share(request, &share, response, err);
 }
 
 /* The name of a download: that of the upload, or the id with the extension of its format. */

@@ -6,18 +6,18 @@
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 
-static void destroy_answer(void *value)
+static void destroy_response(void *value)
 {
-    struct share_answer *answer = value;
-    buf_fini(&answer->body);
-    mem_free(answer);
+    struct cached_response *response = value;
+    buf_fini(&response->body);
+    mem_free(response);
 }
 
 struct share_runtime *share_runtime_create(void)
 {
     struct share_runtime *memory = mem_new(struct share_runtime, 1);
     memory->views = view_counter_create();
-    memory->answers = flight_cache_create(SHARE_RUNTIME_ANSWER_BYTES, destroy_answer);
+    memory->responses = flight_cache_create(SHARE_RUNTIME_RESPONSE_BYTES, destroy_response);
     return memory;
 }
 
@@ -25,7 +25,7 @@ void share_runtime_destroy(struct share_runtime *memory)
 {
     if (!memory)
         return;
-    flight_cache_destroy(memory->answers);
+    flight_cache_destroy(memory->responses);
     view_counter_destroy(memory->views);
     mem_free(memory);
 }
@@ -33,5 +33,5 @@ void share_runtime_destroy(struct share_runtime *memory)
 void share_runtime_forget(struct server *server, const char *share_id)
 {
     profile_cache_drop(server->profiles, share_id);
-    flight_cache_forget_prefix(server->shares->answers, share_id);
+    flight_cache_forget_prefix(server->shares->responses, share_id);
 }

@@ -18,11 +18,11 @@ struct server;
 struct view_counter;
 
 /* Complete responses (flame graphs and the like), compressed. */
-enum { SHARE_RUNTIME_ANSWER_BYTES = 64 << 20 };
+enum { SHARE_RUNTIME_RESPONSE_BYTES = 64 << 20 };
 
 struct share_runtime {
     struct view_counter *views;
-    struct flight_cache *answers; /* of struct share_answer, by share id and parameters */
+    struct flight_cache *responses; /* of struct cached_response, by share id and parameters */
 
     int64_t next_sweep_ns; /* monotonic; used by the jobs thread */
 };
@@ -35,7 +35,7 @@ void share_runtime_destroy(struct share_runtime *memory);
 void share_runtime_forget(struct server *server, const char *share_id);
 
 /* One complete response body. */
-struct share_answer {
+struct cached_response {
     struct buf body;
     bool is_zstd;
     size_t plain_bytes;            /* before compression */

@@ -38,9 +38,10 @@ static enum err_code share_object(struct request *request, const struct upload *
 }
 
 /* A failure leaves the parts unchanged, so completing can be repeated. */
-static enum err_code assemble(struct request *request, const struct upload *upload,
-                              const struct share_settings *settings, const char *delete_token,
-                              struct response *response, struct err *err)
+static enum err_code join_and_create(struct request *request, const struct upload *upload,
+                                     const struct share_settings *settings,
+                                     const char *delete_token, struct response *response,
+                                     struct err *err)
 {
     char id[DIGEST_ID_BYTES], key[SHARE_OBJECT_KEY_BYTES];
     uint8_t sha256[DIGEST_BYTES];
@@ -93,11 +94,11 @@ static enum err_code complete_upload(struct request *request, struct response *r
     if (code)
         return code;
     if (*upload.share_id)
-        return share_create_answer_again(request, upload.share_id, delete_token, response, err);
+        return share_create_respond_again(request, upload.share_id, delete_token, response, err);
     if (!*settings.filename)
         settings.filename = upload.filename;
     code = quota_take_completion(request, err);
-    return code ? code : assemble(request, &upload, &settings, delete_token, response, err);
+    return code ? code : join_and_create(request, &upload, &settings, delete_token, response, err);
 }
 
 static const struct route routes[] = {

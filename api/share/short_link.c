@@ -93,8 +93,8 @@ static enum err_code take_rate(const struct request *request, struct err *err)
 }
 
 /* Writes nothing if the id exists or the share has as many links as it may have. */
-static enum err_code insert(struct request *request, struct pg_connection *connection,
-                            const struct link *link, struct err *err)
+static enum err_code insert_link(struct request *request, struct pg_connection *connection,
+                                 const struct link *link, struct err *err)
 {
     int64_t part = share_access_is_editor(request, &link->share) ? 1 : 2;
     struct pg_result *result;
@@ -116,9 +116,9 @@ static enum err_code insert(struct request *request, struct pg_connection *conne
 }
 
 /* Whether the link exists; *ret_is_ours: it is the one for our path. */
-static enum err_code look_up(struct request *request, struct pg_connection *connection,
-                             const struct link *link, bool *ret_exists, bool *ret_is_ours,
-                             struct err *err)
+static enum err_code look_up_link(struct request *request, struct pg_connection *connection,
+                                  const struct link *link, bool *ret_exists, bool *ret_is_ours,
+                                  struct err *err)
 {
     struct pg_result *row;
     enum err_code code = find_path(request, connection, span_text(link->id), &row, err);
@@ -129,7 +129,7 @@ static enum err_code look_up(struct request *request, struct pg_connection *conn
     return ERR_NONE;
 }
 
-static enum err_code store(struct request *request, struct link *link, struct err *err)
+static enum err_code store_link(struct request *request, struct link *link, struct err *err)
 {
     pg_auto connection = NULL;
     bool exists = true, is_ours = false;
@@ -137,15 +137,15 @@ static enum err_code store(struct request *request, struct link *link, struct er
     for (int attempt = 0; !code && exists && !is_ours && attempt < ID_ATTEMPTS; attempt++) {
         code = make_id(request, attempt, link, err);
         if (!code)
-            code = look_up(request, connection, link, &exists, &is_ours, err);
+            code = look_up_link(request, connection, link, &exists, &is_ours, err);
     }
     if (code || is_ours)
         return code;
     code = take_rate(request, err);
     if (!code)
-        code = insert(request, connection, link, err);
+        code = insert_link(request, connection, link, err);
     if (!code)
-        code = look_up(request, connection, link, &exists, &is_ours, err);
+        code = look_up_link(request, connection, link, &exists, &is_ours, err);
     if (code || is_ours)
         return code;
     return err_set(err, ERR_QUOTA,
@@ -159,20 +159,20 @@ static enum err_code create_link(struct request *request, struct response *respo
     enum err_code code = read_link(request, link, err);
     if (code)
         return code;
-    code = store(request, link, err);
+    code = store_link(request, link, err);
     if (code)
         return code;
     const char *path = arena_printf(request->arena, "/s/%s", link->id);
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_text(&answer, "id", link->id);
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_text(&json, "id", link->id);
     json_response_text(
-        &answer, "url",
+        &json, "url",
         arena_printf(request->arena, "%s%s", request->server->settings->public_url, path));
-    json_response_close(&answer, '}');
+    json_response_close(&json, '}');
     response_add(request, response, "location", path);
-    return json_response_send(&answer, request, response, 201, err);
+    return json_response_send(&json, request, response, 201, err);
 }
 
 static bool has_id_form(struct span id)
@@ -185,7 +185,7 @@ static bool has_id_form(struct span id)
     return id.size == SHORT_LINK_LENGTH || id.size == SHORT_LINK_OLD_LENGTH;
 }
 
-static enum err_code not_found(struct err *err)
+static enum err_code refuse_unknown_link(struct err *err)
 {
     return err_set(err, ERR_NOT_FOUND,
                    "there is no such short link: look whether it is whole; it goes with the share "
@@ -201,7 +201,7 @@ enum err_code short_link_find(struct request *request, struct span id, const cha
     struct pg_result *row;
     struct viewer_path path;
     if (!has_id_form(id))
-        return not_found(err);
+        return refuse_unknown_link(err);
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (code)
         return code;
@@ -209,7 +209,7 @@ enum err_code short_link_find(struct request *request, struct span id, const cha
     if (code)
         return code;
     if (pg_row_count(row) == 0 || viewer_path_parse(span_text(pg_get_text(row, 0, 0)), &path, err))
-        return not_found(err);
+        return refuse_unknown_link(err);
     *ret_path = pg_get_text(row, 0, 0);
     if (ret_is_public)
         *ret_is_public = strcmp(pg_get_text(row, 0, 1), "public") == 0;

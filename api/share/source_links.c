@@ -118,18 +118,18 @@ bool source_links_match(struct span pattern, struct span text)
     " FROM source_link WHERE tenant_id = $1"
 #define RULE_ORDER " ORDER BY (build_id = ''), (label = ''), length(path_prefix) DESC, id DESC"
 
-static void write_rule(struct json_response *answer, const struct pg_result *rows, int row)
+static void write_rule(struct json_response *json, const struct pg_result *rows, int row)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_cell_i64(answer, "id", rows, row, 0);
-    json_response_cell_text(answer, "path_prefix", rows, row, 1);
-    json_response_cell_text(answer, "build_id", rows, row, 2);
-    json_response_cell_text(answer, "label", rows, row, 3);
-    json_response_cell_text(answer, "url", rows, row, 4);
-    json_response_cell_text(answer, "revision", rows, row, 5);
-    json_response_cell_text(answer, "audience", rows, row, 6);
-    json_response_cell_text(answer, "created_at", rows, row, 7);
-    json_response_close(answer, '}');
+    json_response_open(json, NULL, '{');
+    json_response_cell_i64(json, "id", rows, row, 0);
+    json_response_cell_text(json, "path_prefix", rows, row, 1);
+    json_response_cell_text(json, "build_id", rows, row, 2);
+    json_response_cell_text(json, "label", rows, row, 3);
+    json_response_cell_text(json, "url", rows, row, 4);
+    json_response_cell_text(json, "revision", rows, row, 5);
+    json_response_cell_text(json, "audience", rows, row, 6);
+    json_response_cell_text(json, "created_at", rows, row, 7);
+    json_response_close(json, '}');
 }
 
 static enum err_code list_rules(struct request *request, struct response *response, struct err *err)
@@ -148,18 +148,18 @@ static enum err_code list_rules(struct request *request, struct response *respon
                            err, PG_I64(tenant_id));
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    json_response_open(&answer, NULL, '{');
-    json_response_open(&answer, "links", '[');
+    json_response_auto json;
+    json_response_init(&json);
+    json_response_open(&json, NULL, '{');
+    json_response_open(&json, "links", '[');
     for (int row = 0; row < pg_row_count(rows); row++)
-        write_rule(&answer, rows, row);
-    json_response_close(&answer, ']');
-    json_response_close(&answer, '}');
-    return json_response_send(&answer, request, response, 200, err);
+        write_rule(&json, rows, row);
+    json_response_close(&json, ']');
+    json_response_close(&json, '}');
+    return json_response_send(&json, request, response, 200, err);
 }
 
-struct wish {
+struct input {
     const char *path_prefix;
     const char *build_id;
     const char *label;
@@ -173,56 +173,57 @@ static const char *text_or(const char *text, const char *fallback)
     return text ? text : fallback;
 }
 
-static enum err_code check_wish(const struct wish *wish, struct err *err)
+static enum err_code check_input(const struct input *input, struct err *err)
 {
-    const char *equals = strchr(wish->label, '=');
-    if (*wish->label && (!equals || equals == wish->label || !equals[1]))
+    const char *equals = strchr(input->label, '=');
+    if (*input->label && (!equals || equals == input->label || !equals[1]))
         return err_set(err, ERR_INVALID, "label: it is written key=value, as in service=shop");
-    if (strcmp(wish->audience, "team") != 0 && strcmp(wish->audience, "everyone") != 0)
+    if (strcmp(input->audience, "team") != 0 && strcmp(input->audience, "everyone") != 0)
         return err_set(err, ERR_INVALID, "audience is team or everyone");
-    if (strstr(wish->url, "{revision}") && !*wish->revision)
+    if (strstr(input->url, "{revision}") && !*input->revision)
         return err_set(err, ERR_INVALID,
                        "revision: the url asks for one, which may be a branch, as in main");
-    return source_links_check_url(wish->url, err);
+    return source_links_check_url(input->url, err);
 }
 
-static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+static enum err_code read_input(struct request *request, struct input *input, struct err *err)
 {
     static const char *const known[] = {"path_prefix", "build_id", "label", "url",
                                         "revision",    "audience", NULL};
     struct json_body *body = NULL;
-    *wish = (struct wish){0};
+    *input = (struct input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
-    code = json_body_text(body, "path_prefix", 0, PREFIX_MAX_BYTES, &wish->path_prefix, err);
+    code = json_body_text(body, "path_prefix", 0, PREFIX_MAX_BYTES, &input->path_prefix, err);
     if (code)
         return code;
-    code = json_body_text(body, "build_id", 0, BUILD_ID_MAX_BYTES, &wish->build_id, err);
+    code = json_body_text(body, "build_id", 0, BUILD_ID_MAX_BYTES, &input->build_id, err);
     if (code)
         return code;
-    code = json_body_text(body, "label", 0, LABEL_MAX_BYTES, &wish->label, err);
+    code = json_body_text(body, "label", 0, LABEL_MAX_BYTES, &input->label, err);
     if (code)
         return code;
-    code = json_body_text(body, "url", 1, URL_MAX_BYTES, &wish->url, err);
+    code = json_body_text(body, "url", 1, URL_MAX_BYTES, &input->url, err);
     if (code)
         return code;
-    code = json_body_text(body, "revision", 0, REVISION_MAX_BYTES, &wish->revision, err);
+    code = json_body_text(body, "revision", 0, REVISION_MAX_BYTES, &input->revision, err);
     if (code)
         return code;
-    code = json_body_text(body, "audience", 0, AUDIENCE_MAX_BYTES, &wish->audience, err);
+    code = json_body_text(body, "audience", 0, AUDIENCE_MAX_BYTES, &input->audience, err);
     if (code)
         return code;
-    wish->path_prefix = text_or(wish->path_prefix, "");
-    wish->build_id = text_or(wish->build_id, "");
-    wish->label = text_or(wish->label, "");
-    wish->revision = text_or(wish->revision, "");
-    wish->audience = text_or(wish->audience, "team");
-    return check_wish(wish, err);
+    input->path_prefix = text_or(input->path_prefix, "");
+    input->build_id = text_or(input->build_id, "");
+    input->label = text_or(input->label, "");
+    input->revision = text_or(input->revision, "");
+    input->audience = text_or(input->audience, "team");
+    return check_input(input, err);
 }
 
-static enum err_code insert(struct pg_connection *connection, struct request *request,
-                            const struct wish *wish, struct pg_result **ret_rows, struct err *err)
+static enum err_code insert_rule(struct pg_connection *connection, struct request *request,
+                                 const struct input *input, struct pg_result **ret_rows,
+                                 struct err *err)
 {
     const int64_t tenant_id = request->principal.tenant_id;
     return pg_query_values(
@@ -231,9 +232,9 @@ static enum err_code insert(struct pg_connection *connection, struct request *re
         " SELECT $1, $2, $3, $4, $5, $6, $7"
         " WHERE (SELECT count(*) FROM source_link WHERE tenant_id = $1) < $8"
         " RETURNING id, path_prefix, build_id, label, url, revision, audience, rfc3339(created_at)",
-        request->arena, ret_rows, err, PG_I64(tenant_id), PG_TEXT(wish->path_prefix),
-        PG_TEXT(wish->build_id), PG_TEXT(wish->label), PG_TEXT(wish->url), PG_TEXT(wish->revision),
-        PG_TEXT(wish->audience), PG_I64(RULES_MAX));
+        request->arena, ret_rows, err, PG_I64(tenant_id), PG_TEXT(input->path_prefix),
+        PG_TEXT(input->build_id), PG_TEXT(input->label), PG_TEXT(input->url),
+        PG_TEXT(input->revision), PG_TEXT(input->audience), PG_I64(RULES_MAX));
 }
 
 static enum err_code begin_change(struct request *request, struct pg_connection **connection,
@@ -253,16 +254,16 @@ static enum err_code begin_change(struct request *request, struct pg_connection 
 
 static enum err_code add_rule(struct request *request, struct response *response, struct err *err)
 {
-    struct wish wish;
+    struct input input;
     struct pg_result *rows;
     pg_auto connection = NULL;
-    enum err_code code = read_wish(request, &wish, err);
+    enum err_code code = read_input(request, &input, err);
     if (code)
         return code;
     code = begin_change(request, &connection, err);
     if (code)
         return code;
-    code = insert(connection, request, &wish, &rows, err);
+    code = insert_rule(connection, request, &input, &rows, err);
     if (code)
         return code;
     if (pg_row_count(rows) == 0)
@@ -274,16 +275,16 @@ static enum err_code add_rule(struct request *request, struct response *response
         return code;
     code = audit_record(
         connection, request, "source_link.add",
-        arena_printf(request->arena, "%.200s -> %.250s", wish.path_prefix, wish.url), err);
+        arena_printf(request->arena, "%.200s -> %.250s", input.path_prefix, input.url), err);
     if (code)
         return code;
     code = pg_commit(connection, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_rule(&answer, rows, 0);
-    return json_response_send(&answer, request, response, 200, err);
+    json_response_auto json;
+    json_response_init(&json);
+    write_rule(&json, rows, 0);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 static enum err_code remove_rule(struct request *request, struct response *response,
@@ -374,7 +375,7 @@ static const char *copy_text(struct arena *arena, struct span text)
 }
 
 /* Writes the files of the binaries that the build id matches; false if it matches none. */
-static bool write_binaries(struct arena *arena, struct json_response *answer,
+static bool write_binaries(struct arena *arena, struct json_response *json,
                            const struct profile *profile, struct span pattern)
 {
     bool has_any = false;
@@ -382,14 +383,14 @@ static bool write_binaries(struct arena *arena, struct json_response *answer,
         has_any = is_chosen(profile, &profile->mappings[i], pattern);
     if (!has_any)
         return false;
-    json_response_open(answer, NULL, '{');
-    json_response_open(answer, "binaries", '[');
+    json_response_open(json, NULL, '{');
+    json_response_open(json, "binaries", '[');
     for (uint32_t i = 0; i < profile->mapping_count; i++)
         if (is_chosen(profile, &profile->mappings[i], pattern))
             json_response_text(
-                answer, NULL,
+                json, NULL,
                 copy_text(arena, profile_string(profile, profile->mappings[i].filename)));
-    json_response_close(answer, ']');
+    json_response_close(json, ']');
     return true;
 }
 
@@ -412,33 +413,33 @@ static const char *fill_in_revision(struct arena *arena, const char *url, const 
 }
 
 /* profile NULL: no rule needs it. */
-static void write_links(struct request *request, struct json_response *answer,
+static void write_links(struct request *request, struct json_response *json,
                         const struct pg_result *rows, const struct profile *profile)
 {
-    json_response_open(answer, NULL, '{');
-    json_response_open(answer, "links", '[');
+    json_response_open(json, NULL, '{');
+    json_response_open(json, "links", '[');
     for (int row = 0; row < pg_row_count(rows); row++) {
         const struct span build_id = span_text(pg_get_text(rows, row, 2)),
                           label = span_text(pg_get_text(rows, row, 3));
         if (label.size && !has_label(profile, label))
             continue;
         if (!build_id.size) {
-            json_response_open(answer, NULL, '{');
-            json_response_null(answer, "binaries");
-        } else if (!write_binaries(request->arena, answer, profile, build_id)) {
+            json_response_open(json, NULL, '{');
+            json_response_null(json, "binaries");
+        } else if (!write_binaries(request->arena, json, profile, build_id)) {
             continue;
         }
-        json_response_cell_text(answer, "path_prefix", rows, row, 1);
+        json_response_cell_text(json, "path_prefix", rows, row, 1);
         json_response_text(
-            answer, "url",
+            json, "url",
             fill_in_revision(request->arena, pg_get_text(rows, row, 4), pg_get_text(rows, row, 5)));
-        json_response_close(answer, '}');
+        json_response_close(json, '}');
     }
-    json_response_close(answer, ']');
-    json_response_close(answer, '}');
+    json_response_close(json, ']');
+    json_response_close(json, '}');
 }
 
-static bool asks_for_profile(const struct pg_result *rows)
+static bool needs_profile(const struct pg_result *rows)
 {
     for (int row = 0; row < pg_row_count(rows); row++)
         if (*pg_get_text(rows, row, 2) || *pg_get_text(rows, row, 3))
@@ -462,15 +463,15 @@ static enum err_code list_of_share(struct request *request, struct response *res
     code = find_rules(request, &share, &rows, err);
     if (code)
         return code;
-    if (asks_for_profile(rows))
+    if (needs_profile(rows))
         code = share_symbolization_ref_profile(request, &share, &entry, err);
     if (code)
         return code;
-    json_response_auto answer;
-    json_response_init(&answer);
-    write_links(request, &answer, rows, entry ? profile_cache_get(entry) : NULL);
+    json_response_auto json;
+    json_response_init(&json);
+    write_links(request, &json, rows, entry ? profile_cache_get(entry) : NULL);
     share_access_add_robots(request, response, &share);
-    return json_response_send(&answer, request, response, 200, err);
+    return json_response_send(&json, request, response, 200, err);
 }
 
 #define SOURCE_LINKS "/api/v1/source-links"

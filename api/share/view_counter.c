@@ -80,7 +80,7 @@ static bool was_seen(struct view_counter *views, uint64_t hash, int64_t now_ns)
     return was;
 }
 
-static void add(struct view_counter *views, struct span share_id, int64_t amount)
+static void add_view(struct view_counter *views, struct span share_id, int64_t amount)
 {
     uint32_t index = map_bytes_find(&views->index, share_id);
     if (index == MAP_ABSENT) {
@@ -101,7 +101,7 @@ void view_counter_count(struct view_counter *views, struct span share_id, const 
     uint64_t hash = hash_view(views, share_id, address);
     pthread_mutex_lock(&views->mutex);
     if (!was_seen(views, hash, now_ns))
-        add(views, share_id, 1);
+        add_view(views, share_id, 1);
     pthread_mutex_unlock(&views->mutex);
 }
 
@@ -130,6 +130,6 @@ void view_counter_give(struct view_counter *views, const struct view_count *coun
 {
     pthread_mutex_lock(&views->mutex);
     for (uint32_t i = 0; i < count; i++)
-        add(views, span_text(counts[i].share_id), counts[i].count);
+        add_view(views, span_text(counts[i].share_id), counts[i].count);
     pthread_mutex_unlock(&views->mutex);
 }

@@ -2,7 +2,7 @@
 
 #include "lib/base/digest.h"
 
-static enum err_code refuse(struct err *err)
+static enum err_code refuse_path(struct err *err)
 {
     return err_set(err, ERR_INVALID,
                    "path must be that of a viewer page of this server: /p/<id>?… or /d/<a>..<b>?…, "
@@ -51,20 +51,20 @@ enum err_code viewer_path_parse(struct span text, struct viewer_path *ret_path, 
     struct viewer_path path = {.id_count = 1};
     bool is_diff = span_starts_with(text, "/d/");
     if (!is_diff && !span_starts_with(text, "/p/"))
-        return refuse(err);
+        return refuse_path(err);
     struct span rest = span_of(text.data + 3, text.size - 3);
     if (!take_id(&rest, &path.ids[0]))
-        return refuse(err);
+        return refuse_path(err);
     if (is_diff) {
         if (!span_starts_with(rest, ".."))
-            return refuse(err);
+            return refuse_path(err);
         rest = span_of(rest.data + 2, rest.size - 2);
         path.id_count = 2;
         if (!take_id(&rest, &path.ids[1]))
-            return refuse(err);
+            return refuse_path(err);
     }
     if (rest.size && rest.data[0] != '?')
-        return refuse(err);
+        return refuse_path(err);
     if (rest.size)
         path.query = span_of(rest.data + 1, rest.size - 1);
     enum err_code code = viewer_path_check_query("path", path.query, err);

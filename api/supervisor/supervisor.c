@@ -220,7 +220,7 @@ static void prepare_environment(struct supervisor *supervisor)
     supervisor->environment = settings_to_environment(settings);
 }
 
-static enum err_code prepare(struct supervisor *supervisor, struct err *err)
+static enum err_code prepare_start(struct supervisor *supervisor, struct err *err)
 {
     bool is_new;
     struct settings *settings = supervisor->settings;
@@ -355,7 +355,7 @@ static void restart_what_ended(struct supervisor *supervisor)
     }
 }
 
-static void reload(struct supervisor *supervisor)
+static void reload_server(struct supervisor *supervisor)
 {
     struct err err;
     bool is_new;
@@ -391,7 +391,7 @@ static void run_until_stopped(struct supervisor *supervisor, const sigset_t *sig
         if (number == SIGTERM || number == SIGINT)
             return;
         if (number == SIGHUP)
-            reload(supervisor);
+            reload_server(supervisor);
         notice_ends(supervisor);
         restart_what_ended(supervisor);
         check_certificates(supervisor);
@@ -439,7 +439,7 @@ static void stop_server(struct supervisor *supervisor)
     supervisor->server_pid = 0;
 }
 
-static void tear_down(struct supervisor *supervisor)
+static void stop_all(struct supervisor *supervisor)
 {
     postgres_stop(&supervisor->postgres);
     /* Created again at each start; outside of D it would otherwise stay for ever. */
@@ -469,7 +469,7 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     signal(SIGINT, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
-    enum err_code code = prepare(&supervisor, err);
+    enum err_code code = prepare_start(&supervisor, err);
     if (!code && supervisor.server_pid > 0 && !child_process_is_stop_wanted())
         print_banner(&supervisor);
     if (!code) {
@@ -477,7 +477,7 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
         log_event(LOG_INFO, "stopping", "server_pid=%d", (int)supervisor.server_pid);
     }
     stop_server(&supervisor);
-    tear_down(&supervisor);
+    stop_all(&supervisor);
     if (code == ERR_CANCELLED)
         code = ERR_NONE; /* stopped before everything ran */
     if (code)

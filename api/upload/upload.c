@@ -173,8 +173,8 @@ static enum err_code make_upload(struct request *request, struct upload *upload,
     return insert_upload(request, upload, idempotency->secret, sha256, idempotency, err);
 }
 
-static void answer_begun(struct request *request, const struct upload *upload, const char *token,
-                         struct response *response)
+static void respond_begun(struct request *request, const struct upload *upload, const char *token,
+                          struct response *response)
 {
     char expires[CLOCK_TEXT_BYTES];
     char *json = arena_printf(request->arena,
@@ -213,7 +213,7 @@ static enum err_code begin_upload(struct request *request, struct response *resp
         code = find_upload(request, span_text(idempotency.id), &upload, err);
     if (code)
         return code;
-    answer_begun(request, &upload, idempotency.secret, response);
+    respond_begun(request, &upload, idempotency.secret, response);
     return ERR_NONE;
 }
 
@@ -285,7 +285,7 @@ static enum err_code insert_part(struct request *request, const struct upload *u
 }
 
 /* An object that cannot be deleted now is swept later. */
-static void discard(struct object_store *objects, const char *key)
+static void discard_object(struct object_store *objects, const char *key)
 {
     struct err ignored;
     if (object_delete(objects, key, &ignored))
@@ -299,7 +299,7 @@ static enum err_code store_part_row(struct request *request, const struct upload
 {
     enum err_code code = insert_part(request, upload, part, key, err);
     if (code && code != ERR_DATABASE)
-        discard(request->server->objects, key);
+        discard_object(request->server->objects, key);
     return code;
 }
 
