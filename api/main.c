@@ -49,7 +49,7 @@ static enum err_code run_migrate(struct settings *settings, char *const *operand
     int applied_count = 0;
     if (!*settings->database_url)
         return err_set(err, ERR_INVALID,
-                       "migrate wants --database-url; serve migrates the private database itself");
+                       "migrate needs --database-url; serve migrates the private database itself");
     struct pg_pool *pool = pg_pool_create(settings->database_url, NULL, 1);
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
@@ -66,7 +66,7 @@ static enum err_code run_routes(struct settings *settings, char *const *operands
 {
     (void)settings;
     if (strcmp(operands[0], "--json") != 0)
-        return err_set(err, ERR_INVALID, "routes wants --json");
+        return err_set(err, ERR_INVALID, "routes needs --json");
     routes_print(stdout);
     return ERR_NONE;
 }
@@ -92,7 +92,7 @@ static const struct command commands[] = {
      .run = run_migrate},
     {.name = "backup",
      .arguments = "[--allow-damaged] [settings] FOLDER | --verify-only [settings] [FOLDER]",
-     .help = "copy database and profiles to a new folder, while it serves; or verify them",
+     .help = "copy database and profiles to a new folder, while the server runs; or verify them",
      .run_backup = backup_run},
     {.name = "restore",
      .arguments = "[--allow-damaged] [settings] FOLDER",
@@ -100,13 +100,14 @@ static const struct command commands[] = {
      .run_backup = backup_restore},
     {.name = "store",
      .arguments = "verify|stats [--json] [settings]",
-     .help = "read and check all stored objects, or show how much the store holds, while it serves",
+     .help = "read and check all stored objects, or show how much the store contains, while the "
+             "server runs",
      .operand_count = 1,
      .may_be_json = true,
      .run = run_store},
     {.name = "routes",
      .arguments = "--json",
-     .help = "print what the server answers, one JSON object per line",
+     .help = "print the server's routes, one JSON object per line",
      .operand_count = 1,
      .run = run_routes},
     {.name = "serve-child", .operand_count = 3, .run = run_serve_child},
@@ -157,7 +158,7 @@ static enum err_code take_operands(const struct command *command, int *argument_
         if (is_help((*arguments)[i]))
             return ERR_NONE;
     if (*argument_count < wanted)
-        return err_set(err, ERR_INVALID, "%s wants %s", command->name,
+        return err_set(err, ERR_INVALID, "%s needs %s", command->name,
                        command->arguments ? command->arguments : "other arguments");
     *arguments += command->operand_count;
     *argument_count -= wanted;
@@ -195,7 +196,7 @@ static enum err_code take_backup(const struct command *command, int *argument_co
         *ret_folder = arguments[--count];
     *argument_count = count;
     if (!*ret_folder && !ret_options->verify_only && !has_help)
-        return err_set(err, ERR_INVALID, "%s wants %s", command->name, command->arguments);
+        return err_set(err, ERR_INVALID, "%s needs %s", command->name, command->arguments);
     return ERR_NONE;
 }
 

@@ -100,7 +100,7 @@ stop() {
     wait "$pid" || true
     [ ! -e "$root/root/perfolio/perfolio-data/pg/postmaster.pid" ] ||
         fail "PostgreSQL was not stopped"
-    grep -q 'the data folder is at rest' "$root/run.log" || fail "no clean end"
+    grep -q 'all processes have ended' "$root/run.log" || fail "no clean end"
 }
 
 say "make run"

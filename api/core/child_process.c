@@ -166,7 +166,7 @@ enum err_code child_process_run(const struct child_process_options *options, str
     if (code)
         return code;
     if (!is_success)
-        return err_set(err, ERR_INTERNAL, "%s has failed; its messages stand above",
+        return err_set(err, ERR_INTERNAL, "%s has failed; see its messages above",
                        options->program ? options->program : options->arguments[1]);
     return ERR_NONE;
 }

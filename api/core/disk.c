@@ -135,7 +135,8 @@ void disk_make_room_to_start(const char *folder)
     const uint64_t held_bytes = find_held(path);
     if (held_bytes && os_free_bytes(folder, &free_bytes, &total_bytes) == 0 &&
         free_bytes < held_bytes && os_unlinkat(AT_FDCWD, path) == 0)
-        log_event(LOG_WARN, "the disk is full: giving up what was held for this start",
+        log_event(LOG_WARN,
+                  "the disk is full: releasing the space that was reserved for this start",
                   "free_bytes=%llu held_bytes=%llu", (unsigned long long)free_bytes,
                   (unsigned long long)held_bytes);
 }
@@ -162,10 +163,9 @@ static void log_change(const struct disk *disk, enum disk_state state, int error
     if (state == DISK_USABLE)
         log_event(LOG_INFO, "the disk can be written again", "free_bytes=%llu", free_bytes);
     else if (state == DISK_FULL)
-        log_event(
-            LOG_ERROR,
-            "the disk is full: nothing is stored until there is more room than min-free-bytes",
-            "free_bytes=%llu min_free_bytes=%llu", free_bytes, reserve_bytes);
+        log_event(LOG_ERROR,
+                  "the disk is full: nothing is stored until more than min-free-bytes are free",
+                  "free_bytes=%llu min_free_bytes=%llu", free_bytes, reserve_bytes);
     else
         log_event(LOG_ERROR, "files cannot be written in the data folder: nothing is stored",
                   "err=%s", strerrordesc_np(error));

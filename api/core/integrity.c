@@ -275,7 +275,7 @@ static enum err_code hash_file(const char *key, int fd, uint64_t bytes, integrit
             digest_stream_append(digest, span_of(piece, (size_t)got));
         done += got > 0 ? (uint64_t)got : 0;
         if (!code && pace && !pace(context, (uint64_t)got))
-            code = err_set(err, ERR_CANCELLED, "reading object %s was given up", key);
+            code = err_set(err, ERR_CANCELLED, "reading object %s was aborted", key);
     }
     digest_stream_finish(digest, ret_sha256);
     digest_stream_destroy(digest);

@@ -72,13 +72,13 @@ static enum err_code read_credentials(const char *path, struct err *err)
         const char *value = config_get(config, "default", names[i][0]);
         if (!value && i < 2)
             return err_set(err, ERR_INVALID,
-                           "s3-credentials-file %s holds no %s in its section [default]", path,
+                           "s3-credentials-file %s has no %s in its section [default]", path,
                            names[i][0]);
         if (value ? setenv(names[i][1], value, 1) : unsetenv(names[i][1]))
-            return err_set_errno(err, ERR_IO, "cannot take the keys of s3-credentials-file");
+            return err_set_errno(err, ERR_IO, "cannot use the keys in s3-credentials-file");
     }
     if (!config_is_private(config))
-        log_event(LOG_WARN, "other users of this machine may read s3-credentials-file", "path=%s",
+        log_event(LOG_WARN, "other users of this host may read s3-credentials-file", "path=%s",
                   path);
     return ERR_NONE;
 }
@@ -96,7 +96,7 @@ enum err_code object_store_setup_prepare(struct settings *settings, struct err *
         return code;
     if (!getenv("AWS_ACCESS_KEY_ID") || !getenv("AWS_SECRET_ACCESS_KEY"))
         code = err_set(err, ERR_INVALID,
-                       "the bucket %s needs keys: name a file that holds them with "
+                       "the bucket %s needs keys: name a file that contains them with "
                        "--s3-credentials-file, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
                        "in the environment",
                        settings->s3_bucket);

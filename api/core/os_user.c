@@ -21,10 +21,11 @@ enum err_code os_user_find(const char *name, struct os_user *ret_account, struct
     char text[4096];
     getpwnam_r(name, &entry, text, sizeof(text), &found);
     if (!found)
-        return err_set(err, ERR_NOT_FOUND,
-                       "there is no user \"%s\", and nothing serves as root: run \"make deps\" as "
-                       "root, or \"useradd --system --user-group %s\"",
-                       name, name);
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "there is no user \"%s\", and the server does not run as root: run \"make deps\" as "
+            "root, or \"useradd --system --user-group %s\"",
+            name, name);
     if (entry.pw_uid == 0)
         return err_set(err, ERR_NOT_FOUND, "the user \"%s\" is root by another name", name);
     fill_user(&entry, ret_account);
@@ -38,7 +39,7 @@ enum err_code os_user_of_uid(uid_t uid, struct os_user *ret_account, struct err 
     getpwuid_r(uid, &entry, text, sizeof(text), &found);
     if (!found)
         return err_set(err, ERR_NOT_FOUND,
-                       "the user id %u has no name; PostgreSQL wants to know users by name",
+                       "the user id %u has no name; PostgreSQL needs the name of its user",
                        (unsigned)uid);
     fill_user(&entry, ret_account);
     return ERR_NONE;

@@ -212,8 +212,8 @@ static size_t grow_slot(void *context, size_t bytes)
 static enum err_code refuse_too_large(const struct query_memory *memory, struct err *err)
 {
     return err_set(err, ERR_LIMIT,
-                   "this question needs more memory than this server has for questions (%" PRIu64
-                   " MiB, --max-query-memory): ask for fewer series or less time",
+                   "this query needs more memory than this server has for queries (%" PRIu64
+                   " MiB, --max-query-memory): select fewer series or a shorter time",
                    memory->max_bytes / MIB);
 }
 
@@ -241,10 +241,9 @@ static enum err_code wait_for_whole(void *context, size_t needed, size_t most, s
     if (is_too_much)
         return refuse_too_large(memory, err);
     if (wait_limit_is_cancelled(&place->wait_limit))
-        return err_set(err, ERR_CANCELLED, "nobody waits for the answer: ask again");
-    err_set(err, ERR_BUSY,
-            "questions of others need the memory for questions at the moment; try again in a few "
-            "seconds");
+        return err_set(err, ERR_CANCELLED,
+                       "the client no longer waits for the response: send the request again");
+    err_set(err, ERR_BUSY, "other queries use the memory for queries; try again in a few seconds");
     err->retry_after_s = QUERY_MEMORY_RETRY_S;
     return ERR_BUSY;
 }

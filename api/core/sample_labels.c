@@ -18,15 +18,15 @@ static enum err_code check_name(struct span name, struct span clean, struct err 
 {
     const int size = name.size < 100 ? (int)name.size : 100;
     if (!batch_labels_is_name(clean))
-        return err_set(err, ERR_INVALID, "'%.*s' is no name of a label", size,
+        return err_set(err, ERR_INVALID, "'%.*s' is not a label name", size,
                        (const char *)name.data);
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
         if (span_equal_text(clean, never[i]))
-            return err_set(err, ERR_INVALID,
-                           "'%.*s' never makes series, as labels of threads and "
-                           "spans have values without end; samples keep it, and it can be grouped "
-                           "and filtered by",
-                           size, (const char *)name.data);
+            return err_set(
+                err, ERR_INVALID,
+                "'%.*s' cannot make series, since labels of threads and spans have an unlimited "
+                "number of values; samples keep it, and queries can group and filter by it",
+                size, (const char *)name.data);
     }
     return ERR_NONE;
 }

@@ -102,7 +102,7 @@ static const struct knob knobs[] = {
     KNOB("reserved-connections", KNOB_NUMBER, reserved_connections, 0, 100000, "0",
          "of max-connections, for authenticated clients and health checks; 0: a tenth"),
     KNOB("max-buffered-bytes", KNOB_SIZE, max_buffered_bytes, 16 * KIB * KIB, TIB, "192MiB",
-         "what the bodies of all requests together may hold in memory, and as much all answers"),
+         "memory of the bodies of all requests together, and again of all responses"),
     KNOB("request-timeout", KNOB_SECONDS, request_timeout_s, 1, 86400, "30s",
          "for a request that trickles in or is not read"),
     KNOB("idle-timeout", KNOB_SECONDS, idle_timeout_s, 1, 86400, "60s",
@@ -112,24 +112,23 @@ static const struct knob knobs[] = {
     KNOB("database-connections", KNOB_NUMBER, database_connections, 1, 1000, "8",
          "connections for requests; background work has 3 more"),
     KNOB("public-metrics", KNOB_SWITCH, public_metrics, 0, 0, "yes",
-         "let everyone read /metrics, else only operators' tokens"),
+         "let everyone read /metrics, otherwise only operators' tokens"),
     KNOB("anonymous-sharing", KNOB_SWITCH, anonymous_sharing, 0, 0, "yes",
-         "let those who are not signed in create shares"),
+         "let clients without an account create shares"),
     KNOB("anonymous-uploads-per-minute", KNOB_NUMBER, anonymous_uploads_per_minute, 1, 1000000,
          "30", "per address"),
     KNOB("anonymous-max-upload-bytes", KNOB_SIZE, anonymous_max_upload_bytes, KIB, TIB, "256MiB",
          "of one anonymous share"),
     KNOB("anonymous-max-generated-bytes", KNOB_SIZE, anonymous_max_generated_bytes, KIB,
          512 * KIB * KIB, "64MiB",
-         "of one file or report that is generated for a request without credentials, before "
-         "compression"),
+         "of one file or report generated for a request without credentials, before compression"),
     KNOB("max-generated-bytes", KNOB_SIZE, max_generated_bytes, KIB, 512 * KIB * KIB, "256MiB",
-         "of one file or report that is generated for a token or a user, before compression"),
+         "of one file or report generated for a token or a user, before compression"),
     KNOB("anonymous-max-bytes", KNOB_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
          "stored by all anonymous shares together"),
     KNOB("anonymous-max-announced-bytes", KNOB_SIZE, anonymous_max_announced_bytes, KIB, 1024 * TIB,
          "1GiB",
-         "announced by one address for anonymous uploads in parts and still to come; a single "
+         "announced by one address for anonymous uploads in parts and not sent yet; a single "
          "upload is never too large for it"),
     KNOB("anonymous-expiry", KNOB_DURATION, anonymous_expiry_s, 3600, 3650 * DAY, "365d",
          "after the last view of an anonymous share"),
@@ -165,27 +164,26 @@ static const struct knob knobs[] = {
     KNOB("tenant-future", KNOB_DURATION, tenant_limits[TENANT_LIMIT_FUTURE_S], 0, 100000 * DAY,
          "1d", "how far ahead of this server's clock a continuous profile may begin"),
     KNOB("tenant-sample-labels", KNOB_TEXT, tenant_sample_labels, 0, 0, "",
-         "names, with commas between them, of labels of samples that make series of deltas"),
+         "comma-separated names of labels of samples that make series of deltas"),
     KNOB("tenant-query-cpu-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1, 3600,
-         "20s", "that one question about continuous profiles may compute for"),
+         "20s", "CPU time of one query of continuous profiles"),
     KNOB("tenant-query-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_TIME_S], 1, 3600,
-         "60s", "that one question about continuous profiles may take by the clock"),
+         "60s", "elapsed time of one query of continuous profiles"),
     KNOB("tenant-query-memory", KNOB_SIZE, tenant_limits[TENANT_LIMIT_QUERY_MEMORY_BYTES], KIB *KIB,
-         TIB, "1GiB", "that one question about continuous profiles may hold"),
+         TIB, "1GiB", "memory of one query of continuous profiles"),
     KNOB("tenant-query-read-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_QUERY_READ_BYTES], 1,
-         1024 * TIB, "64GiB", "of stored profiles that one question may read"),
+         1024 * TIB, "64GiB", "stored bytes that one query may read"),
     KNOB("tenant-rule-keep", KNOB_DURATION, tenant_limits[TENANT_LIMIT_RULE_KEEP_S], 0, 36500 * DAY,
-         "0", "the longest that a rule of retention which a team sets may keep; 0: any time"),
+         "0", "the maximum of retention rules that a team sets itself; 0: no maximum"),
     KNOB("debuginfod-urls", KNOB_TEXT, debuginfod_urls, 0, 0,
          "https://debuginfod.elfutils.org/,https://debuginfod.debian.net/,"
          "https://debuginfod.ubuntu.com/,https://debuginfod.fedoraproject.org/,"
          "https://debuginfod.archlinux.org/,https://debuginfod.opensuse.org/",
-         "servers, with commas between them, that are asked for names of binaries of teams that do "
-         "not say otherwise, and so learn build ids; off: nobody is ever asked"),
-    KNOB(
-        "debuginfod-allow-host", KNOB_TEXT, debuginfod_allow_host, 0, 0, "",
-        "host or host:port, with commas between them, of debuginfod servers that may be asked over "
-        "http and at addresses that are not of the public Internet"),
+         "comma-separated servers from which debug files are fetched, unless a team chooses "
+         "otherwise; they learn build ids; off: no server is contacted"),
+    KNOB("debuginfod-allow-host", KNOB_TEXT, debuginfod_allow_host, 0, 0, "",
+         "comma-separated host or host:port of debuginfod servers that may be contacted over http "
+         "and at addresses outside of the public Internet"),
     KNOB("debuginfod-ca-file", KNOB_TEXT, debuginfod_ca_file, 0, 0, "",
          "PEM file to trust for debuginfod servers instead of the system's authorities"),
     KNOB("debuginfod-max-bytes", KNOB_SIZE, debuginfod_max_bytes, KIB, TIB, "2GiB",
@@ -196,30 +194,28 @@ static const struct knob knobs[] = {
          "in one profile"),
     KNOB("max-request-days", KNOB_NUMBER, max_request_days, 1, 100000, "64",
          "days (UTC) on which the continuous profiles of one request may begin"),
-    KNOB(
-        "max-expansion-ratio", KNOB_NUMBER, max_expansion_ratio, 10, 1000000, "200",
-        "how many times its size a compressed continuous profile may expand to, where that is more "
-        "than 8MiB"),
+    KNOB("max-expansion-ratio", KNOB_NUMBER, max_expansion_ratio, 10, 1000000, "200",
+         "how many times its size a compressed continuous profile may expand to, if that is more "
+         "than 8MiB"),
     KNOB("max-share-expansion-ratio", KNOB_NUMBER, max_share_expansion_ratio, 10, 1000000, "1000",
-         "the same of a shared profile"),
+         "the same for a shared profile"),
     KNOB("max-heavy-memory", KNOB_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
-         "memory that large profiles may take together while they are read or reported on; 0 is "
-         "half of the machine's, from 256MiB to 4GiB"),
+         "memory of all large profiles together while they are decoded or reported; 0 is half of "
+         "the host's, from 256MiB to 4GiB"),
     KNOB("max-query-memory", KNOB_SIZE, max_query_memory, 0, 64 * TIB, "0",
-         "memory that all questions about continuous profiles may hold together; 0 is a quarter of "
-         "the machine's, from 256MiB to 4GiB"),
+         "memory of all queries of continuous profiles together; 0 is a quarter of the host's, "
+         "from 256MiB to 4GiB"),
     KNOB("report-cpu-time", KNOB_SECONDS, report_cpu_time_s, 1, 3600, "20s",
-         "that one report may compute for before it is given up"),
+         "CPU time of one report before it is aborted"),
     KNOB("report-wait", KNOB_SECONDS, report_wait_s, 1, 3600, "30s",
-         "that a report waits for its turn before it is answered 503"),
+         "how long a report waits for a worker before it gets 503"),
     KNOB("profile-cache-bytes", KNOB_SIZE, profile_cache_bytes, 0, TIB, "0",
-         "decoded profiles kept for the next view; 0 is an eighth of the machine's memory, from "
-         "64MiB to 256MiB"),
+         "cache of decoded profiles; 0 is an eighth of the host's memory, from 64MiB to 256MiB"),
     KNOB("query-cache-bytes", KNOB_SIZE, query_cache_bytes, 0, TIB, "32MiB",
-         "answers to questions kept for who asks the same again: half of it merged profiles, half "
-         "finished reports; 0 keeps none"),
+         "cache of query results: half of it for merged profiles, half for complete reports; 0 "
+         "disables it"),
     KNOB("block-cache-bytes", KNOB_SIZE, block_cache_bytes, 16 << 20, TIB, "256MiB",
-         "continuous profiles kept open for the next question, and until they are merged"),
+         "blocks of continuous profiles kept open for queries, and until they are merged"),
     KNOB("session-lifetime", KNOB_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",
          "of a sign-in in a browser"),
     KNOB("invitation-lifetime", KNOB_DURATION, invitation_lifetime_s, 60, 365 * DAY, "7d",
@@ -513,7 +509,7 @@ static enum err_code take_flag(struct source *source, int argument_count, char *
         return err_set(err, ERR_INVALID, "there is no flag --%s; see --help", name);
     const char *value = equals ? equals + 1 : argument_count > 1 ? arguments[1] : NULL;
     if (!value)
-        return err_set(err, ERR_INVALID, "--%s wants a value", name);
+        return err_set(err, ERR_INVALID, "--%s needs a value", name);
     *ret_used = equals ? 1 : 2;
     if (set_from(source, knob, value))
         return err_add(err, "--%s", name);

@@ -17,7 +17,7 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
-        return err_set_errno(err, ERR_IO, "looking at a new symbol table");
+        return err_set_errno(err, ERR_IO, "reading the size of a new symbol table");
     if (status.st_size == 0)
         return err_set(err, ERR_INTERNAL, "the builder of symbol tables wrote nothing");
     const size_t size = (size_t)status.st_size;
@@ -95,9 +95,10 @@ enum err_code debuginfo_builder_run(struct server *server, int input,
     struct stat status;
     if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
         !build_without_shared(input, true, wait_limit, reader, ret_report, err))
-        metric_add(metrics_counter(server->metrics, "perfolio_symbol_first_names_total", "",
-                                   "Symbol tables of names alone that were published while the "
-                                   "whole ones were built."),
-                   1);
+        metric_add(
+            metrics_counter(
+                server->metrics, "perfolio_symbol_first_names_total", "",
+                "Symbol tables with names only, published while the complete ones were built."),
+            1);
     return build_without_shared(input, false, wait_limit, reader, ret_report, err);
 }

@@ -138,7 +138,7 @@ static void set_running(struct debuginfo_jobs *jobs, const struct debuginfo_job 
 static void count_outcome(struct debuginfo_jobs *jobs, const char *labels)
 {
     metric_add(metrics_counter(jobs->server->metrics, "perfolio_symbol_builds_total", labels,
-                               "Debug files of teams that were looked at, by what came of it."),
+                               "Debug files of teams that were processed, by outcome."),
                1);
 }
 

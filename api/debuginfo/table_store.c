@@ -22,10 +22,10 @@ static enum err_code check_id(const struct debuginfo_table *table, struct err *e
     char id[2 * SYMBOL_ID_MAX_BYTES + 1];
     const struct symbol_table_facts *facts = &table->facts;
     if (facts->id_kind == SYMBOL_ID_NONE || facts->id_bytes == 0)
-        return err_set(err, ERR_INVALID, "the file has no build id, so that no profile names it");
+        return err_set(err, ERR_INVALID, "the file has no build id, so no profile refers to it");
     digest_hex(span_of(facts->id, facts->id_bytes), id);
     if (strcmp(id, table->id) != 0)
-        return err_set(err, ERR_INVALID, "it is of another binary: its build id is %s", id);
+        return err_set(err, ERR_INVALID, "it belongs to another binary: its build id is %s", id);
     return ERR_NONE;
 }
 
@@ -90,7 +90,7 @@ enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table
     const enum err_code code = symbol_pack_is(table->bytes) ? read_packed(server, table, err)
                                                             : read_sound(table, table->bytes, err);
     if (code == ERR_CORRUPT || code == ERR_INVALID)
-        return err_set(err, ERR_INVALID, "it is no sound symbol table");
+        return err_set(err, ERR_INVALID, "it is not a valid symbol table");
     return code ? code : check_id(table, err);
 }
 

@@ -239,7 +239,7 @@ static enum err_code read_upstream(const struct request *request, const struct j
     if (code)
         return code;
     if (!server->debuginfod)
-        return err_set(err, ERR_CONFLICT, "The operator has turned debuginfod servers off");
+        return err_set(err, ERR_CONFLICT, "The operator has disabled debuginfod servers");
     const struct debuginfod_upstream upstream = {.url = ret_upstream->url,
                                                  .auth = ret_upstream->auth};
     code = debuginfod_check_upstream(server->debuginfod, &upstream, err);
@@ -251,7 +251,7 @@ static enum err_code check_distinct(const struct input *input, struct err *err)
     for (size_t i = 0; i < input->count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(input->upstreams[i].url, input->upstreams[j].url) == 0)
-                return err_set(err, ERR_INVALID, "The server %.200s is there twice",
+                return err_set(err, ERR_INVALID, "The server %.200s is listed twice",
                                input->upstreams[i].url);
     return ERR_NONE;
 }
@@ -283,7 +283,8 @@ static enum err_code read_input(struct request *request, struct input *input, st
     if (code)
         return code;
     if ((strcmp(input->mode, "custom") == 0) != (input->count > 0))
-        code = err_set(err, ERR_INVALID, "Servers go with the mode custom, and it needs one");
+        code = err_set(err, ERR_INVALID,
+                       "Servers are only for the mode custom, which needs at least one");
     if (code)
         return code;
     return check_distinct(input, err);
@@ -408,7 +409,7 @@ static enum err_code retry_missing(struct request *request, struct response *res
     if (code)
         return code;
     if (text && !symbol_tables_id(span_text(text), id))
-        code = err_set(err, ERR_INVALID, "The field \"build_id\" is no build id");
+        code = err_set(err, ERR_INVALID, "The field \"build_id\" is not a build id");
     if (code)
         return code;
     code = pg_take(request->server->database, &connection, err);
@@ -424,7 +425,7 @@ static enum err_code retry_missing(struct request *request, struct response *res
     if (code)
         return code;
     if (text && pg_row_count(needs) == 0)
-        return err_set(err, ERR_NOT_FOUND, "Nobody waits for names of the build id %.80s", text);
+        return err_set(err, ERR_NOT_FOUND, "No names of the build id %.80s are missing", text);
     json_response_auto json;
     json_response_init(&json);
     json_response_open(&json, NULL, '{');

@@ -74,7 +74,7 @@ void byte_range_respond(struct request *request, struct response *response,
     if (kind == BYTE_RANGE_NONE) {
         struct err err;
         os_close(fd);
-        err_set(&err, ERR_INVALID, "the file has %" PRIu64 " bytes: there are none in that range",
+        err_set(&err, ERR_INVALID, "the file has %" PRIu64 " bytes: the range is after its end",
                 file_bytes);
         problem_respond(request, response, 416, &err);
         response_add(request, response, "content-range",

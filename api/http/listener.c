@@ -185,7 +185,7 @@ enum err_code listener_open(const char *address, int *fds, int max_fds, int *fd_
     if (code)
         return code;
     if (opening.fd_count == *fd_count)
-        code = err_set(err, ERR_INVALID, "this machine has no address for %s", host);
+        code = err_set(err, ERR_INVALID, "this host has no address for %s", host);
     if (code)
         return code;
     *fd_count = opening.fd_count;

@@ -16,7 +16,7 @@ struct problem_kind {
 };
 
 #define MISTAKE                                                                                    \
-    "The server made a mistake. Try again, and tell the operator the request id if it stays."
+    "The server has a bug. Try again, and send the operator the request id if it fails again."
 
 static const struct problem_kind kinds[ERR_CODE_COUNT] = {
     [ERR_NONE] = {500, true, "Internal error", MISTAKE},
@@ -24,45 +24,42 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
                      "Something in the request is malformed, out of range or contradictory; the "
                      "detail names it. The same request will fail again."},
     [ERR_UNSUPPORTED] = {415, false, "Unsupported",
-                         "The server does not know this format, method or feature; the detail says "
-                         "what it takes instead."},
+                         "The server does not know this format, method or feature; the detail "
+                         "states what it accepts instead."},
     [ERR_TOO_LARGE] = {413, false, "Too large",
-                       "The request passes a limit of size, count or depth. Large profiles are "
+                       "The request exceeds a limit of size, count or depth. Large profiles are "
                        "uploaded in parts, as `perfolio push` does by itself."},
     [ERR_NOT_FOUND] =
         {404, false, "Not found",
          "There is no such thing, or none that you may see. Links are case-sensitive."},
-    [ERR_GONE] =
-        {410, false, "Gone",
-         "It was here, but has expired or was deleted. Ask whoever made it for another link."},
-    [ERR_CONFLICT] =
-        {409, false, "Conflict",
-         "The present state does not allow this: it exists already or has changed "
-         "meanwhile. Look at it again, then choose another name or repeat the change."},
-    [ERR_STALE] =
-        {412, false, "Changed meanwhile",
-         "Somebody else has changed this since you looked at it. Look at it again, and repeat your "
-         "change if it is still wanted."},
+    [ERR_GONE] = {410, false, "Gone",
+                  "It existed, but has expired or was deleted. Ask its creator for another link."},
+    [ERR_CONFLICT] = {409, false, "Conflict",
+                      "The present state does not allow this: it exists already or has changed "
+                      "meanwhile. Reload it, then choose another name or repeat the change."},
+    [ERR_STALE] = {412, false, "Changed meanwhile",
+                   "Somebody else has changed this since you loaded it. Reload it, and repeat your "
+                   "change if it is still needed."},
     [ERR_UNAUTHENTICATED] = {401, false, "Sign in",
                              "This needs a valid token or a signed-in browser session: sign in, or "
                              "make a token under Settings."},
     [ERR_FORBIDDEN] = {403, false, "Not allowed",
-                       "You are known, but may not do this. Ask an owner of your team, or use a "
+                       "Your account or token may not do this. Ask an owner of your team, or use a "
                        "token with the scope that the detail names."},
     [ERR_RATE_LIMITED] = {429, false, "Too many requests",
-                          "Requests come too fast; try again after the time in Retry-After."},
+                          "There are too many requests; try again after the time in Retry-After."},
     [ERR_QUOTA] = {429, false, "Quota used up",
-                   "A quota is used up; the detail says which, and what helps."},
+                   "A quota is used up; the detail states which, and what helps."},
     [ERR_LIMIT] = {422, false, "Costs too much",
-                   "The question costs more than your team may spend on one; the detail names the "
-                   "limit. Ask for fewer series or less time, or ask the operator for more."},
+                   "The query exceeds a limit of your team; the detail names the limit. Select "
+                   "fewer series or a shorter time, or ask the operator for a higher limit."},
     [ERR_BUSY] = {503, false, "Busy",
                   "The server is overloaded or starting; try again after the time in Retry-After."},
     [ERR_TIMEOUT] = {503, false, "Timed out",
-                     "The work took too long and was given up. Try again, or ask for less: a "
-                     "filter, a smaller limit."},
+                     "The work took too long and was aborted. Try again, or reduce it with a "
+                     "filter or a smaller limit."},
     [ERR_CANCELLED] = {503, false, "Cancelled",
-                       "The work was given up before it was done. Try again."},
+                       "The work was aborted before it was done. Try again."},
     [ERR_CORRUPT] =
         {500, true, "Damaged data",
          "The stored data exists, but its size or checksum is wrong, so it is not served. Send the "
@@ -72,13 +69,13 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
          "The server has a record of this, but its stored data is missing although nobody deleted "
          "it. Send the request id to the operator, who can restore the data from a backup."},
     [ERR_IO] = {503, true, "Storage failed",
-                "The server could not use its disk. Try again later, and tell the operator the "
+                "The server could not use its disk. Try again later, and send the operator the "
                 "request id."},
     [ERR_DATABASE] = {503, true, "Database unavailable",
                       "The server could not use its database; try again soon."},
     [ERR_NETWORK] = {502, true, "Network error",
-                     "The server could not reach another one. Try again, and tell the operator the "
-                     "request id if it stays so."},
+                     "The server could not reach another server. Try again, and send the operator "
+                     "the request id if it fails again."},
     [ERR_INTERNAL] = {500, true, "Internal error", MISTAKE},
 };
 

@@ -207,7 +207,7 @@ enum err_code request_check_parameters(const struct request *request, const char
             return refuse_unknown(name, err);
         if (has_broken_escape(raw_value))
             return err_set(err, ERR_INVALID,
-                           "the parameter %s has a %% without two hexadecimal digits behind it: "
+                           "the parameter %s has a %% without two hexadecimal digits after it: "
                            "write %%25 for the sign itself",
                            known);
         /* A client that sends a parameter twice either means both or does not know of one of them.
@@ -263,9 +263,10 @@ enum err_code response_buf(struct request *request, struct response *response, i
                            const char *content_type, const struct buf *buf, struct err *err)
 {
     if (buf_failed(buf))
-        return err_set(err, ERR_TOO_LARGE,
-                       "the answer would pass %zu bytes: ask for less, with limit or a filter",
-                       buf->max_size);
+        return err_set(
+            err, ERR_TOO_LARGE,
+            "the response would be larger than %zu bytes: reduce it with limit or a filter",
+            buf->max_size);
     const char *copy = arena_strndup(request->arena, buf->data, buf->size);
     response_bytes(response, status, content_type, span_of(copy, buf->size));
     return ERR_NONE;

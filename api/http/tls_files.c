@@ -422,11 +422,11 @@ enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, cons
         return code;
     read_identity(certificate, key, &identity);
     if (!identity.certificate)
-        return err_set(err, ERR_INVALID, "%s holds no PEM certificate", certificate);
+        return err_set(err, ERR_INVALID, "%s has no PEM certificate", certificate);
     if (!is_chain(certificate_data, certificate_bytes))
-        return err_set(err, ERR_INVALID, "%s holds a certificate that cannot be read", certificate);
+        return err_set(err, ERR_INVALID, "%s has a certificate that cannot be read", certificate);
     if (!identity.key)
-        return err_set(err, ERR_INVALID, "%s holds no PEM private key without a password", key);
+        return err_set(err, ERR_INVALID, "%s has no PEM private key without a password", key);
     if (X509_check_private_key(identity.certificate, identity.key) != 1) {
         ERR_clear_error();
         return err_set(err, ERR_INVALID, "%s is not the key of %s", key, certificate);

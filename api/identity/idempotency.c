@@ -78,7 +78,7 @@ static enum err_code look_up(struct request *request, struct idempotency *idempo
         return ERR_NONE;
     if (!digest_equal(pg_get_bytes(result, 0, 1), span_of(idempotency->request_hash, DIGEST_BYTES)))
         return err_set(err, ERR_CONFLICT,
-                       "this Idempotency-Key was sent with another request: take a new one");
+                       "this Idempotency-Key was sent with another request: use a new one");
     snprintf(idempotency->id, sizeof(idempotency->id), "%s", pg_get_text(result, 0, 0));
     return ERR_NONE;
 }

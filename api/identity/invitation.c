@@ -81,8 +81,8 @@ static enum err_code check_is_no_member(struct request *request, struct pg_conne
         request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email));
     if (!code && pg_row_count(row) > 0)
         return err_set(err, ERR_CONFLICT,
-                       "%.100s is a member of this team already, as %s: look at the list of its "
-                       "people, where the role can be changed",
+                       "%.100s is a member of this team already, as %s: the list of its people "
+                       "shows the role, which can be changed there",
                        email, pg_get_text(row, 0, 0));
     return code;
 }
@@ -127,10 +127,9 @@ static enum err_code create_invitation(struct request *request, struct response 
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(
-            err, ERR_CONFLICT,
-            "A tenant has at most %d open invitations; withdraw those that nobody will use",
-            INVITATION_MAX_PER_TENANT);
+        return err_set(err, ERR_CONFLICT,
+                       "A tenant has at most %d open invitations; withdraw unused ones",
+                       INVITATION_MAX_PER_TENANT);
     code = audit_record(connection, request, "invitation.create", email, err);
     if (code)
         return code;
@@ -209,9 +208,8 @@ enum err_code invitation_delete(struct request *request, struct response *respon
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(
-            err, ERR_NOT_FOUND,
-            "There is no invitation %" PRId64 ": look at the list of those that are open", id);
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no invitation %" PRId64 ": the list shows the open ones", id);
     code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
     if (code)
         return code;
@@ -323,8 +321,8 @@ static enum err_code join_team(struct request *request, struct pg_connection *co
         return code;
     if (pg_affected(row) == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "The invitation has just been used: sign in with the account that it made, "
-                       "or ask for another");
+                       "The invitation has just been used: sign in with the account that it "
+                       "created, or ask for another");
     code = user_add(request, connection, found->tenant_id, found->email, name, found->role,
                     password, &user_id, err);
     if (code)

@@ -340,7 +340,7 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
         return code;
     if (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT)
         return err_set(err, ERR_CONFLICT,
-                       "The server needs this tenant; delete what it holds instead");
+                       "The server needs this tenant; delete its content instead");
     if (id == request->principal.tenant_id)
         return err_set(
             err, ERR_CONFLICT,
@@ -398,7 +398,7 @@ static enum err_code make_login_url(struct request *request, struct pg_connectio
         return code;
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "There is no such user, or no longer: the list of users shows their ids");
+                       "There is no such user: the list of users shows their ids");
     *ret_url = arena_printf(request->arena, "%s/login#code=%s",
                             request->server->settings->public_url, secret);
     *ret_expires_at = pg_get_text(row, 0, 0);

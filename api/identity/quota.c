@@ -65,7 +65,7 @@ static enum err_code refuse_storage(bool is_anonymous, const char *used, struct 
 {
     if (is_anonymous)
         err_set(err, ERR_QUOTA,
-                "The storage quota that all anonymous shares have together is used up: %s; sign in,"
+                "The storage quota of all anonymous shares together is used up: %s; sign in,"
                 " use a token, or wait until some have expired",
                 used);
     else
@@ -84,7 +84,7 @@ static enum err_code refuse_size(bool is_anonymous, const struct quota *quota, u
         setting = "max_bytes_stored of the tenant";
     return err_set(err, ERR_TOO_LARGE,
                    "The upload has %" PRIu64 " bytes; the whole storage quota has %" PRId64
-                   " (%s, which the operator may change)",
+                   " (%s, which the operator can change)",
                    bytes, quota->max_bytes_stored, setting);
 }
 
@@ -206,8 +206,9 @@ enum err_code quota_check_announcement(struct request *request, struct pg_connec
         return code;
     if (announced > 0 && bytes > max_bytes - announced) {
         err_set(err, ERR_QUOTA,
-                "Your address has announced %" PRId64 " bytes that have not come yet, and %" PRId64
-                " more would pass %" PRId64 " (anonymous-max-announced-bytes): finish or delete"
+                "Your address has announced %" PRId64
+                " bytes that have not arrived yet, and %" PRId64 " more would pass %" PRId64
+                " (anonymous-max-announced-bytes): finish or delete"
                 " those uploads, sign in, use a token, or wait until they end",
                 announced, bytes, max_bytes);
         err->retry_after_s = (int)settings_anonymous_upload_lifetime_s(settings);

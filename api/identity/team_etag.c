@@ -64,7 +64,7 @@ enum err_code team_etag_check(struct request *request, struct pg_connection *con
     if (code || request_if_match(request, etag))
         return code;
     return err_set(err, ERR_STALE,
-                   "%s has been changed since you looked, so nothing was saved: look at it as it "
-                   "is now, and repeat your change if it is still wanted",
+                   "%s has been changed since you loaded it, so nothing was saved: reload it, and "
+                   "repeat your change if it is still needed",
                    parts[part].name);
 }

@@ -61,7 +61,7 @@ static enum err_code parse_scopes(const char *const *names, size_t count, unsign
                            names[i]);
         if (scope & ~allowed || scope == SCOPE_OPERATOR)
             return err_set(err, ERR_FORBIDDEN,
-                           "A token cannot get the scope \"%.40s\", which you do not have to give",
+                           "A token cannot get the scope \"%.40s\", because you do not have it",
                            names[i]);
         scopes |= scope;
     }

@@ -38,7 +38,8 @@ enum err_code user_read_role(const struct request *request, const struct json_bo
                        "The role \"%s\" is unknown; there are owner, member and viewer", name);
     if (!principal_has(&request->principal, auth_role_scopes(role)))
         return err_set(err, ERR_FORBIDDEN,
-                       "The role \"%s\" may more than you may; ask an owner to give it", name);
+                       "The role \"%s\" has more rights than yours; ask an owner to assign it",
+                       name);
     *ret_role = role;
     return ERR_NONE;
 }
@@ -56,7 +57,7 @@ enum err_code user_add(struct request *request, struct pg_connection *connection
         PG_TEXT(auth_role_name(role)), password_hash ? PG_TEXT(password_hash) : PG_NULL);
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_CONFLICT,
-                       "The e-mail %.100s has an account already: sign in with it, or take another",
+                       "The e-mail %.100s has an account already: sign in with it, or use another",
                        email);
     if (code)
         return code;

@@ -96,11 +96,11 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
         return code;
     if (code == ERR_TOO_LARGE && attempt->is_last)
         return err_set(err, ERR_TOO_LARGE,
-                       "the body expands to more than %zu bytes, the most of one request, which no "
-                       "setting changes: send fewer profiles at once",
+                       "the body expands to more than %zu bytes, the limit of one request, which "
+                       "no setting changes: send fewer profiles at once",
                        attempt->expanded_bytes);
     if (code)
-        return err_add(err, "the body is not what Content-Encoding says");
+        return err_add(err, "the body does not have the encoding in Content-Encoding");
     return read(request, context, buf_span(&expanded), &attempt->limits, err);
 }
 

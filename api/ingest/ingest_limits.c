@@ -148,7 +148,7 @@ static enum err_code refuse_samples(const struct ingest_limits *ingest_limits, u
     const int64_t per_s = ingest_limits->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
     double wait_s = per_s > 0 ? ((double)wanted - there) / (double)per_s : 3600;
     tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
-    err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than it may: %s", limit);
+    err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than its limit: %s", limit);
     err->retry_after_s = wait_s < 1 ? 1 : wait_s < 3600 ? (int)wait_s + 1 : 3600;
     return ERR_RATE_LIMITED;
 }
@@ -162,7 +162,8 @@ static enum err_code take_samples(const struct ingest_limits *ingest_limits, uin
         char limit[TENANT_LIMITS_TEXT_BYTES];
         tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
         return err_set(err, ERR_TOO_LARGE,
-                       "%" PRIu64 " samples are more than may ever come at once: %s", count, limit);
+                       "%" PRIu64 " samples are more than are ever allowed at once: %s", count,
+                       limit);
     }
     pthread_mutex_lock(&memory->mutex);
     struct sent *sent = find_sent(ingest_limits, memory->now_ns());
@@ -332,13 +333,14 @@ static enum err_code check_type(const struct batch *batch, const struct batch_se
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const struct span part = batch->tables->strings[parts[i]];
         if (part.size > TYPE_PART_BYTES_MAX)
-            return err_set(err, ERR_INVALID,
-                           "a part of the profile type's name has %zu bytes; at most %d are taken",
-                           part.size, TYPE_PART_BYTES_MAX);
+            return err_set(
+                err, ERR_INVALID,
+                "a part of the profile type's name has %zu bytes; at most %d are allowed",
+                part.size, TYPE_PART_BYTES_MAX);
         for (size_t j = 0; j < part.size; j++) {
             if (part.data[j] < ' ' || part.data[j] == 0x7f)
                 return err_set(err, ERR_INVALID,
-                               "the profile type's name has a control character in it");
+                               "the profile type's name contains a control character");
         }
     }
     return ERR_NONE;
@@ -394,11 +396,11 @@ static enum err_code check_time(const struct ingest_limits *ingest_limits,
     char skew[32], limit[TENANT_LIMITS_TEXT_BYTES];
     format_skew(skew_ns, skew, sizeof(skew));
     tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_FUTURE_S, limit);
-    return err_set(err, ERR_INVALID,
-                   "the profile's time is %s ahead of this server's clock, more than the limit "
-                   "allows (%s): check the clock of the sender, and whether it sends nanoseconds "
-                   "since 1970",
-                   skew, limit);
+    return err_set(
+        err, ERR_INVALID,
+        "the profile's time is %s ahead of this server's clock, more than the limit "
+        "allows (%s): check the clock of the agent, and whether it sends nanoseconds since 1970",
+        skew, limit);
 }
 
 static enum err_code check_times(const struct ingest_limits *ingest_limits,
@@ -418,7 +420,7 @@ static enum err_code refuse_series(const struct ingest_limits *ingest_limits, st
     char limit[TENANT_LIMITS_TEXT_BYTES];
     tenant_limits_describe(&ingest_limits->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
     err_set(err, ERR_QUOTA,
-            "Your team has as many series with profiles in the last hour as it may: %s", limit);
+            "Your team has reached its limit of series with profiles in the last hour: %s", limit);
     err->retry_after_s = SERIES_RETRY_S;
     return ERR_QUOTA;
 }

@@ -30,9 +30,10 @@ static enum err_code read_labels(const struct request *request, struct incoming 
     for (size_t i = 0; request_query_nth(request, "label", i, &text); i++) {
         struct batch_text_label *label = &incoming->labels[i];
         if (i == LABELS_MAX)
-            return err_set(err, ERR_INVALID, "label: at most %d are taken", LABELS_MAX);
+            return err_set(err, ERR_INVALID, "label: at most %d are allowed", LABELS_MAX);
         if (!span_split(text, '=', &label->name, &label->value))
-            return err_set(err, ERR_INVALID, "label: '%.*s' is no name=value", SPAN_PRINT(text));
+            return err_set(err, ERR_INVALID, "label: '%.*s' must have the form name=value",
+                           SPAN_PRINT(text));
         incoming->source.label_count = i + 1;
     }
     incoming->source.labels = incoming->labels;

@@ -53,7 +53,8 @@ static enum err_code read_window(const struct request *request, struct window *w
     if (window->first > window->last)
         return err_set(err, ERR_INVALID, "start must not be after end");
     if (window->last - window->first >= DAYS_MAX)
-        return err_set(err, ERR_INVALID, "at most %d days at once: ask for less", DAYS_MAX);
+        return err_set(err, ERR_INVALID, "at most %d days at once: select a shorter time",
+                       DAYS_MAX);
     return ERR_NONE;
 }
 

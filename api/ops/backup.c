@@ -55,8 +55,8 @@ static enum err_code hold_sweep(struct pg_connection *connection, struct err *er
             return code;
         if (clock_monotonic_ns() > deadline_ns)
             return err_set(err, ERR_BUSY,
-                           "the server has been deleting for %d s, or another backup runs; try "
-                           "again later",
+                           "the server has been deleting objects for %d s, or another backup is "
+                           "running; try again later",
                            LOCK_WAIT_S);
         clock_sleep_ms(100);
     }
@@ -71,8 +71,8 @@ static enum err_code check_sweep_is_held(struct pg_connection *connection, struc
     if (pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err) == ERR_NONE)
         return ERR_NONE;
     return err_set(err, ERR_BUSY,
-                   "the database ended the session that kept the server from deleting, so that "
-                   "profiles may be missing from this backup: run it again");
+                   "the database ended the session that kept the server from deleting objects, so "
+                   "profiles may be missing in this backup: run it again");
 }
 
 static enum err_code dump_database(const struct backup_source *source, int target_fd,
@@ -214,7 +214,7 @@ static enum err_code verify_backup(const char *path, struct err *err)
         return err_set_errno(err, ERR_NOT_FOUND, "cannot open the backup %s", path);
     if (manifest_check(fd, &file_count, err))
         return err_add(err, "backup %s", path);
-    printf("%s: %llu files are as they were when the backup was made\n", path,
+    printf("%s: %llu files are unchanged since the backup was made\n", path,
            (unsigned long long)file_count);
     return ERR_NONE;
 }
@@ -261,7 +261,7 @@ enum err_code backup_run(struct settings *settings, const char *target,
     if (code)
         return code;
     if (access(name, F_OK) == 0)
-        return err_set(err, ERR_CONFLICT, "%s is there already; backups go to a new folder", name);
+        return err_set(err, ERR_CONFLICT, "%s exists already; a backup needs a new folder", name);
     remove_folder(partial);
     if (os_mkdirat(AT_FDCWD, partial, 0700) != 0)
         return err_set_errno(err, ERR_IO, "cannot create the folder %s", partial);
@@ -399,7 +399,8 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
     /* The dump is the one additional file. The content of others would not be verified by anything.
      */
     if (!code && copied.file_count + 1 != file_count)
-        code = err_set(err, ERR_CORRUPT, "the backup holds files that its manifest does not name");
+        code =
+            err_set(err, ERR_CORRUPT, "the backup contains files that its manifest does not name");
     if (!code)
         code = backup_source_open_database(source, false, err);
     if (!code)
@@ -421,7 +422,7 @@ static enum err_code restore_into(struct backup_source *source, int backup_fd,
         code = fill_data_folder(source, backup_fd, options, file_count, &has_put, err);
     struct err ignored;
     if (code && has_put && backup_clear_bucket(source->objects, &ignored))
-        return err_add(err, "and the bucket keeps what was put");
+        return err_add(err, "and the bucket still contains the copied objects");
     return code;
 }
 

@@ -62,7 +62,7 @@ static enum err_code open_as_root(const struct taking *taking, const char *key, 
     if (code)
         return code;
     fprintf(stderr,
-            "perfoliod: warning: the backup holds object %s, but the server's user %s cannot "
+            "perfoliod: warning: the backup contains object %s, but the server's user %s cannot "
             "read it: give the file to that user with chown and chmod 600\n",
             key, taking->server->name);
     return ERR_NONE;
@@ -140,8 +140,8 @@ static enum err_code refuse_existing(void *context, const char *key, uint64_t si
 {
     (void)context, (void)size, (void)modified_ns;
     return err_set(err, ERR_CONFLICT,
-                   "the bucket holds profiles already, as %s under the prefix: restore to another "
-                   "--s3-prefix, or remove them first if they are of no use",
+                   "the bucket contains profiles already, as %s under the prefix: restore to "
+                   "another --s3-prefix, or remove them first if they are not needed",
                    key);
 }
 
@@ -230,7 +230,7 @@ enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
         code = put_folder(objects, fd, "", 1, &count, err);
     struct err ignored;
     if (code && backup_clear_bucket(objects, &ignored))
-        return err_add(err, "and the bucket now holds a part of the backup");
+        return err_add(err, "and the bucket now contains a part of the backup");
     *ret_count = count;
     return code;
 }

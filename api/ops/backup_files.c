@@ -143,7 +143,8 @@ static enum err_code copy_entry(const struct copying *copying, int from_fd, int 
     if (snprintf(inner, sizeof(inner), "%s/%s", path, name) >= (int)sizeof(inner))
         return err_set(err, ERR_INVALID, "the name of %s/%s is too long for a backup", path, name);
     if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? ERR_NONE : err_set_errno(err, ERR_IO, "cannot look at %s", inner);
+        return errno == ENOENT ? ERR_NONE
+                               : err_set_errno(err, ERR_IO, "cannot read the status of %s", inner);
     if (S_ISREG(status.st_mode))
         return copy_file(from_fd, to_fd, name, inner, copying->owner, copying->manifest, err);
     if (S_ISDIR(status.st_mode) && depth + 1 < MAX_DEPTH)
@@ -250,7 +251,7 @@ static enum err_code check_line(int folder_fd, struct span line, struct err *err
     char name[PATH_BYTES], got[DIGEST_HEX_BYTES];
     if (!span_split(line, ' ', &hex, &rest) || !span_split(rest, ' ', &size, &path) ||
         !span_parse_u64(size, &wanted_bytes) || !is_safe_path(path))
-        return err_set(err, ERR_CORRUPT, "manifest.txt has a line that is not one of a manifest");
+        return err_set(err, ERR_CORRUPT, "manifest.txt has a malformed line");
     snprintf(name, sizeof(name), "%.*s", SPAN_PRINT(path));
     struct stat status;
     fd_auto fd = os_open_file(folder_fd, name, &status);
@@ -260,7 +261,7 @@ static enum err_code check_line(int folder_fd, struct span line, struct err *err
         return err_set_errno(err, ERR_CORRUPT, "the backup lacks %s", name);
     enum err_code code = hash_and_copy(fd, -1, name, &bytes, got, err);
     if (!code && (bytes != wanted_bytes || !span_equal_text(hex, got)))
-        code = err_set(err, ERR_CORRUPT, "%s is not as it was when the backup was made", name);
+        code = err_set(err, ERR_CORRUPT, "%s has changed since the backup was made", name);
     return code;
 }
 
@@ -275,7 +276,7 @@ static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *
     uint8_t *room = buf_reserve(text, (size_t)status.st_size);
     ssize_t got = room ? os_pread(fd, room, (size_t)status.st_size, 0) : -1;
     if (got != status.st_size)
-        return err_set(err, ERR_CORRUPT, "manifest.txt cannot be read as a whole");
+        return err_set(err, ERR_CORRUPT, "manifest.txt cannot be read completely");
     buf_commit(text, (size_t)got);
     return ERR_NONE;
 }
@@ -302,5 +303,5 @@ enum err_code manifest_check(int folder_fd, uint64_t *ret_file_count, struct err
         }
         break;
     }
-    return code ? code : err_set(err, ERR_CORRUPT, "manifest.txt is cut off or changed");
+    return code ? code : err_set(err, ERR_CORRUPT, "manifest.txt is truncated or changed");
 }

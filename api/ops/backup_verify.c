@@ -50,8 +50,8 @@ static enum err_code conclude_comparison(const struct findings *findings,
     if (!options->allow_damaged)
         return err_set(err, ERR_CORRUPT,
                        "%" PRIu64 " object(s) that the database names are missing or damaged; the "
-                       "first: %s. Restore them, delete what they belong to, or give "
-                       "--allow-damaged to go on without them",
+                       "first: %s. Restore them, delete what they belong to, or use "
+                       "--allow-damaged to continue without them",
                        findings->count, findings->first);
     fprintf(stderr,
             "perfoliod: warning: %" PRIu64 " object(s) that the database names are missing or "

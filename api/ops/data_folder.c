@@ -67,7 +67,7 @@ static enum err_code take_lock(struct data_folder *folder, struct err *err)
         if (errno != EWOULDBLOCK)
             return err_set_errno(err, ERR_IO, "cannot lock %s/lock", folder->path);
         if (is_alive(folder->lock_fd) || clock_monotonic_ns() > deadline_ns)
-            return err_set(err, ERR_CONFLICT, "another perfoliod serves the data folder %s",
+            return err_set(err, ERR_CONFLICT, "another perfoliod uses the data folder %s",
                            folder->path);
         clock_sleep_ms(20);
     }
@@ -87,7 +87,8 @@ static enum err_code let_users_pass(struct data_folder *folder, struct err *err)
         return ERR_NONE;
     if (fstat(folder->fd, &status) != 0 ||
         ((status.st_mode & 0011) != 0011 && fchmod(folder->fd, status.st_mode | 0011) != 0))
-        return err_set_errno(err, ERR_IO, "cannot let the server's user into %s", folder->path);
+        return err_set_errno(err, ERR_IO, "cannot give the server's user access to %s",
+                             folder->path);
     if (os_user_can_enter(&folder->database, folder->path) &&
         os_user_can_enter(&folder->server, folder->path))
         return ERR_NONE;
@@ -119,7 +120,7 @@ static enum err_code check_content(const struct data_folder *folder, struct err 
     closedir(entries);
     if (count > 0)
         return err_set(err, ERR_INVALID,
-                       "the folder %s holds other things: choose an empty or new --data-dir",
+                       "the folder %s contains other files: choose an empty or new --data-dir",
                        folder->path);
     return ERR_NONE;
 }
@@ -148,14 +149,15 @@ static enum err_code check_database(const struct data_folder *folder, bool has_c
                        folder->path);
     if (has_cluster && is_there(folder, "objects/.database-id"))
         return err_set(err, ERR_CONFLICT,
-                       "the data folder %s goes with an external database: start with its "
+                       "the data folder %s belongs to an external database: start with its "
                        "--database-url, or with a new --data-dir",
                        folder->path);
     if (has_cluster && !is_there(folder, "pg") && has_objects(folder))
-        return err_set(err, ERR_CONFLICT,
-                       "the data folder %s holds profiles, but no database that knows them: start "
-                       "with the --database-url that it was used with, or restore a backup",
-                       folder->path);
+        return err_set(
+            err, ERR_CONFLICT,
+            "the data folder %s contains profiles, but no database with their rows: start "
+            "with the --database-url that it was used with, or restore a backup",
+            folder->path);
     return ERR_NONE;
 }
 

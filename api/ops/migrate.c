@@ -69,8 +69,8 @@ static enum err_code find_applied(const struct pg_result *applied,
             continue;
         if (strcmp(pg_get_text(applied, row, 1), migration->checksum) != 0)
             return err_set(err, ERR_CONFLICT,
-                           "the database was made with another form of migration %.*s: use the "
-                           "perfoliod that made it, or restore a backup",
+                           "the database was created with another version of migration %.*s: use "
+                           "the perfoliod that created it, or restore a backup",
                            SPAN_PRINT(migration->name));
         *ret_is_applied = true;
     }
@@ -101,10 +101,10 @@ static enum err_code apply_missing(struct pg_connection *connection,
     }
     for (int row = 0; row < pg_row_count(applied); row++)
         if (pg_get_i64(applied, row, 0) > newest)
-            return err_set(err, ERR_CONFLICT,
-                           "the database has migration %lld, this perfoliod knows %lld: start the "
-                           "newer one again",
-                           (long long)pg_get_i64(applied, row, 0), (long long)newest);
+            return err_set(
+                err, ERR_CONFLICT,
+                "the database has migration %lld, this perfoliod has %lld: use the newer perfoliod",
+                (long long)pg_get_i64(applied, row, 0), (long long)newest);
     return ERR_NONE;
 }
 
@@ -168,9 +168,9 @@ static enum err_code check_power(const struct pg_result *login, struct err *err)
     if (!pg_get_bool(login, 0, LOGIN_SEES_ALL))
         return ERR_NONE;
     return err_set(err, ERR_FORBIDDEN,
-                   "--database-url names the user %s, a superuser or one whom row-level security "
-                   "does not bind, which is too much for a server. Use a plain one who owns the "
-                   "database: CREATE ROLE app LOGIN CREATEROLE PASSWORD '...'; CREATE DATABASE app "
+                   "--database-url names the user %s, a superuser or one that bypasses row-level "
+                   "security, which is not allowed. Use an ordinary user that owns the database: "
+                   "CREATE ROLE app LOGIN CREATEROLE PASSWORD '...'; CREATE DATABASE app "
                    "OWNER app",
                    pg_get_text(login, 0, LOGIN_USER));
 }
@@ -182,7 +182,7 @@ static enum err_code check_membership(const struct pg_result *login, struct err 
     const char *user = pg_get_text(login, 0, LOGIN_USER);
     const char *roles = pg_get_text(login, 0, LOGIN_GRANT);
     return err_set(err, ERR_FORBIDDEN,
-                   "the database's user %s may not become %s: as a superuser, or as whoever "
+                   "the database's user %s may not become %s: as a superuser, or as a user who "
                    "manages its roles, run: %sGRANT %s TO %s",
                    user, roles, pg_get_text(login, 0, LOGIN_CREATE), roles, user);
 }

@@ -261,7 +261,7 @@ static enum err_code verify_store(const struct object_verify *verify,
     result->block_count += store.block_count;
     result->byte_count += store.byte_count;
     result->unmarked_count += store.unmarked_count;
-    return goes_on ? code : err_set(err, ERR_CANCELLED, "reading the store was given up");
+    return goes_on ? code : err_set(err, ERR_CANCELLED, "reading the store was aborted");
 }
 
 static enum err_code verify_store_page(const struct object_verify *verify,

@@ -65,10 +65,10 @@ static enum err_code find_programs(struct postgres *postgres, struct err *err)
             is_executable(postgres->bin_dir, "initdb"))
             return ERR_NONE;
     }
-    return err_set(err, ERR_NOT_FOUND,
-                   "PostgreSQL %d is not installed: install the package postgresql-%d, or give "
-                   "--database-url",
-                   first, first);
+    return err_set(
+        err, ERR_NOT_FOUND,
+        "PostgreSQL %d is not installed: install the package postgresql-%d, or use --database-url",
+        first, first);
 }
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -178,7 +178,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     digest_random_id(id);
     snprintf(path, sizeof(path), "%s%s%s", postgres->path, new_suffix, id);
     snprintf(child_path, sizeof(child_path), "%s%s%s", postgres->child_path, new_suffix, id);
-    log_event(LOG_INFO, "making the database cluster", "programs=%s", postgres->bin_dir);
+    log_event(LOG_INFO, "creating the database cluster", "programs=%s", postgres->bin_dir);
     /* Uses a descriptor: root must never change the owner of what a name leads to. */
     fd_auto fd =
         mkdir(path, 0700) != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -201,7 +201,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     if (!code)
         code = sync_cluster(path, err);
     if (code)
-        return err_add(err, "making the database cluster");
+        return err_add(err, "creating the database cluster");
     if (rename(path, postgres->path) != 0)
         return err_set_errno(err, ERR_IO, "cannot name the folder %s", postgres->path);
     return sync_cluster(postgres->path, err);
@@ -343,7 +343,7 @@ enum err_code postgres_find_running(struct postgres *postgres, struct err *err)
         return code;
     read_pid_file_line(postgres, 5, line, sizeof(line));
     if (find_process(postgres) == 0 || strlen(line) >= sizeof(postgres->socket_dir))
-        return err_set(err, ERR_NOT_FOUND, "the database of %s does not run", postgres->path);
+        return err_set(err, ERR_NOT_FOUND, "the database of %s is not running", postgres->path);
     snprintf(postgres->socket_dir, sizeof(postgres->socket_dir), "%s", line);
     return ERR_NONE;
 }
@@ -408,7 +408,7 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
     pid_t pid = find_process(postgres);
     if (pid == 0)
         return ERR_NONE;
-    log_event(LOG_WARN, "stopping the database that an earlier run left behind", "pid=%d",
+    log_event(LOG_WARN, "stopping the database that an earlier run left running", "pid=%d",
               (int)pid);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         signal_cluster(pid, steps[i].signal);
@@ -509,13 +509,13 @@ static enum err_code wait_ready(struct postgres *postgres, struct err *err)
             postgres->pid = 0;
             return err_set(
                 err, ERR_BUSY,
-                "PostgreSQL ended while it started; postgres.log in the data folder says why");
+                "PostgreSQL ended while it started; see postgres.log in the data folder");
         }
         if (clock_monotonic_ns() > deadline_ns)
             return err_set(err, ERR_TIMEOUT, "PostgreSQL was not ready after %d s",
                            READY_TIMEOUT_S);
         if (child_process_is_stop_wanted())
-            return err_set(err, ERR_CANCELLED, "asked to stop while PostgreSQL started");
+            return err_set(err, ERR_CANCELLED, "stopped while PostgreSQL started");
         clock_sleep_ms(5);
     }
     return ERR_NONE;

@@ -266,7 +266,7 @@ static void note_problem(void *context, const struct object_problem *problem)
     if (!is_new || scrub->logged_count > LOGGED_PROBLEMS)
         return;
     if (scrub->logged_count++ == LOGGED_PROBLEMS) {
-        log_event(LOG_ERROR, "the scrub finds more damaged or lost objects, which are not logged",
+        log_event(LOG_ERROR, "the scrub found more damaged or lost objects, which are not logged",
                   "logged=%d", LOGGED_PROBLEMS);
         return;
     }
@@ -400,7 +400,7 @@ static void register_metrics(struct scrub *scrub)
     }
     scrub->bytes =
         metrics_counter(metrics, "perfolio_scrub_bytes_total", "",
-                        "Bytes of stored objects that the scrub has read and found whole.");
+                        "Bytes of stored objects that the scrub has read and found intact.");
     for (int i = 0; i < STORE_PROBLEM_COUNT; i++) {
         snprintf(labels, sizeof(labels), "problem=\"%s\"",
                  object_problem_name((enum store_problem)i));
@@ -413,10 +413,10 @@ static void register_metrics(struct scrub *scrub)
                   &scrub->last_ended_s);
     atomic_store(&scrub->due_s,
                  clock_wall_ns() / CLOCK_NS_PER_S + scrub->server->settings->scrub_period_s);
-    metrics_gauge(metrics, "perfolio_scrub_due_timestamp_seconds", "",
-                  "When the scrub must have read all stored objects again: a period after the last "
-                  "complete pass began.",
-                  read_number, &scrub->due_s);
+    metrics_gauge(
+        metrics, "perfolio_scrub_due_timestamp_seconds", "",
+        "When the next pass must be complete: a period after the last complete pass began.",
+        read_number, &scrub->due_s);
     metrics_gauge(metrics, "perfolio_scrub_paused", "",
                   "1 while the scrub is paused by an operator.", read_number, &scrub->is_paused);
 }
@@ -494,7 +494,7 @@ enum err_code scrub_start(struct server *server, struct scrub **ret_scrub, struc
     *ret_scrub = scrub; /* set even without a thread: the metrics read it until scrub_stop */
     scrub->is_started = pthread_create(&scrub->thread, NULL, scrub_main, scrub) == 0;
     return scrub->is_started ? ERR_NONE
-                             : err_set(err, ERR_INTERNAL, "cannot start the thread of the scrub");
+                             : err_set(err, ERR_INTERNAL, "cannot start the scrub's thread");
 }
 
 void scrub_stop(struct scrub *scrub)
@@ -639,9 +639,9 @@ static enum err_code control_scrub(struct request *request, struct response *res
     if (code)
         return code;
     if (request->server->settings->scrub_period_s == 0)
-        code = err_set(err, ERR_CONFLICT,
-                       "the scrub is turned off: start the server with a --scrub-period that is "
-                       "not 0");
+        code =
+            err_set(err, ERR_CONFLICT,
+                    "the scrub is disabled: start the server with a --scrub-period that is not 0");
     if (code)
         return code;
     code = pg_take(request->server->jobs_database, &connection, err);

@@ -68,13 +68,13 @@ static enum err_code belong_to_another_place(const struct pair *pair, struct err
     const struct storage_identity_file *place = &pair->place;
     if (pair->is_confirmed && place->store)
         snprintf(hint, sizeof(hint),
-                 ". If this bucket holds those profiles, put an object database-id that says %s "
-                 "beside them first",
+                 ". If this bucket contains those profiles, first put an object database-id with "
+                 "the content %s beside them",
                  pair->in_database);
     else if (pair->is_confirmed)
         snprintf(hint, sizeof(hint),
-                 ". If objects/ in this data folder holds those profiles, write %s into "
-                 "objects/.database-id there first",
+                 ". If objects/ in this data folder contains those profiles, first write %s into "
+                 "objects/.database-id there",
                  pair->in_database);
     return err_set(err, ERR_CONFLICT,
                    "this database belongs to another %s, so the profiles in it would be missing: "

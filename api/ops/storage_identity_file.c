@@ -84,7 +84,7 @@ enum err_code storage_identity_file_read_id(const struct storage_identity_file *
         return code;
     struct span id = span_trim(buf_span(&text));
     if (code || !digest_is_id(id))
-        return err_set(err, ERR_CORRUPT, "%s in %s holds no id",
+        return err_set(err, ERR_CORRUPT, "%s in %s contains no id",
                        storage_identity_file_id_name(place), storage_identity_file_name(place));
     snprintf(ret_id, DIGEST_ID_BYTES, "%.*s", SPAN_PRINT(id));
     return ERR_NONE;

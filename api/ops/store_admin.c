@@ -116,12 +116,12 @@ static uint64_t write_result(const struct report *report, const struct object_ve
         if (result->problem_counts[i])
             printf(", %" PRIu64 " %s", result->problem_counts[i],
                    object_problem_name((enum store_problem)i));
-    printf("%s\n", problems ? "" : ": all is whole");
+    printf("%s\n", problems ? "" : ": everything is intact");
     if (unknown_count)
         printf("%" PRIu64 " unknown: no row refers to them, so nothing that is served is missing\n",
                unknown_count);
     if (result->unmarked_count)
-        printf("%" PRIu64 " parts that could not be read once are merged from now on\n",
+        printf("%" PRIu64 " parts that were unreadable before will be merged from now on\n",
                result->unmarked_count);
     return problems;
 }
@@ -261,7 +261,7 @@ enum err_code store_admin_run(struct settings *settings, const char *verb, bool 
 {
     const bool is_verify = strcmp(verb, "verify") == 0;
     if (!is_verify && strcmp(verb, "stats") != 0)
-        return err_set(err, ERR_INVALID, "store wants verify or stats");
+        return err_set(err, ERR_INVALID, "store needs verify or stats");
     struct backup_source source;
     json_response_auto output;
     json_response_init(&output);
@@ -272,7 +272,8 @@ enum err_code store_admin_run(struct settings *settings, const char *verb, bool 
     backup_source_close(&source);
     json_response_close(&output, '}');
     if (is_json && buf_failed(&output.json))
-        return err_set(err, ERR_TOO_LARGE, "there is more to say than fits: ask without --json");
+        return err_set(err, ERR_TOO_LARGE,
+                       "the result is too large for JSON: run it without --json");
     if (is_json && (!code || code == ERR_CORRUPT))
         printf("%.*s\n", (int)output.json.size, (const char *)output.json.data);
     if (!code && (fflush(stdout) != 0 || ferror(stdout)))

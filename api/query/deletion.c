@@ -41,7 +41,7 @@ static enum err_code read_input(const struct request *request, struct input *inp
     if (!request_query(request, "query", &input->selector) || !input->selector.size)
         code = err_set(err, ERR_INVALID,
                        "query is missing: a profile type and labels, as in "
-                       "{service_name=\"api\"}; {__profile_type__=~\".*\"} finds all");
+                       "{service_name=\"api\"}; {__profile_type__=~\".*\"} selects everything");
     if (code)
         return code;
     code = read_time(request, "start", &input->start_ns, err);

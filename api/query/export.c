@@ -30,11 +30,11 @@ static enum err_code check_disk(struct spool *spool, struct err *err)
         return ERR_NONE;
     spool->looked_at_bytes = spool->bytes ? spool->bytes : 1;
     if (fstatvfs(spool->fd, &disk) != 0)
-        return err_set_errno(err, ERR_IO, "looking at the room of the objects folder");
+        return err_set_errno(err, ERR_IO, "reading the free space of the objects folder");
     if ((uint64_t)disk.f_bavail * disk.f_frsize < DISK_RESERVE_BYTES)
         return err_set(err, ERR_BUSY,
-                       "the server's disk has no room for an export now: ask for fewer series or "
-                       "less time, or try again later");
+                       "the server's disk has no space for an export now: select fewer series or a "
+                       "shorter time, or try again later");
     return ERR_NONE;
 }
 
@@ -42,10 +42,11 @@ static enum err_code append_bytes(void *context, struct span bytes, struct err *
 {
     struct spool *spool = context;
     if (spool->bytes + bytes.size > EXPORT_MAX_BYTES)
-        return err_set(err, ERR_TOO_LARGE,
-                       "the export has more than %" PRIu64
-                       " bytes: ask for fewer series or less time, and for the rest after it",
-                       EXPORT_MAX_BYTES);
+        return err_set(
+            err, ERR_TOO_LARGE,
+            "the export has more than %" PRIu64
+            " bytes: select fewer series or a shorter time, and export the rest separately",
+            EXPORT_MAX_BYTES);
     enum err_code code = check_disk(spool, err);
     if (!code && os_write_all(spool->fd, bytes.data, bytes.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing an export");
@@ -57,7 +58,7 @@ static enum err_code begin_attempt(void *context, struct err *err)
 {
     struct spool *spool = context;
     if (ftruncate(spool->fd, 0) != 0 || lseek(spool->fd, 0, SEEK_SET) != 0)
-        return err_set_errno(err, ERR_IO, "emptying the file of an export");
+        return err_set_errno(err, ERR_IO, "truncating the file of an export");
     spool->bytes = spool->looked_at_bytes = 0;
     return ERR_NONE;
 }
@@ -85,7 +86,7 @@ static enum err_code read_request(struct request *request, struct store_query *q
         return code;
     request_query(request, "format", &format);
     if (!span_equal_text(format, "parquet"))
-        return err_set(err, ERR_INVALID, "format must be parquet, the only one there is");
+        return err_set(err, ERR_INVALID, "format must be parquet, the only supported one");
     code = query_read(request, &query_names, NULL, query, err);
     return code ? code : query_read_labels(request, query, err);
 }

@@ -18,7 +18,8 @@ static enum err_code read_after(const struct request *request, struct store_prof
     if (!request_query(request, "after", &text))
         return ERR_NONE;
     if (!store_json_parse_profile_id(text, after))
-        return err_set(err, ERR_INVALID, "after is no id of a profile: take next of a page");
+        return err_set(err, ERR_INVALID,
+                       "after is not a profile id: use next of the previous page");
     query->after = after;
     return ERR_NONE;
 }

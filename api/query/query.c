@@ -209,7 +209,7 @@ enum err_code query_read_matches(const struct request *request, struct store_que
     size_t count = 0;
     for (; request_query_nth(request, "match[]", count, &text); count++) {
         if (count == MATCHES_MAX)
-            return err_set(err, ERR_INVALID, "match[]: there are more than %d", MATCHES_MAX);
+            return err_set(err, ERR_INVALID, "match[] is given more than %d times", MATCHES_MAX);
         selectors[count] = text;
     }
     query->selectors = selectors;
@@ -299,11 +299,10 @@ static const char *describe_broken(struct arena *arena, const struct store_stati
 {
     if (!read->broken_count)
         return "";
-    return arena_printf(arena,
-                        "%" PRIu32 " of the parts to be read %s broken and left out of the "
-                        "answer; the first: %s",
-                        read->broken_count, read->broken_count == 1 ? "is" : "are",
-                        read->broken_message);
+    return arena_printf(
+        arena,
+        "%" PRIu32 " of the parts to be read %s broken and left out of the result; the first: %s",
+        read->broken_count, read->broken_count == 1 ? "is" : "are", read->broken_message);
 }
 
 static const char *describe_oversized(struct arena *arena, const struct store_statistics *read)
@@ -329,7 +328,7 @@ static const char *describe_totals(struct arena *arena, const struct store_stati
     const char *cut = "", *unlabelled = "";
     if (read->cut_count)
         cut = arena_printf(arena,
-                           "%s %s left out: totals alone are kept there; let windows and steps "
+                           "%s %s left out: only totals are kept there; let windows and steps "
                            "begin and end at full hours",
                            describe_hours(arena, read->cut_count),
                            read->cut_count == 1 ? "is" : "are");
@@ -394,8 +393,8 @@ enum err_code query_explain(const struct store_query *query, enum err_code code,
     if (code != ERR_TOO_LARGE || (parallel_cpu_ns() < query->cpu_deadline_ns && !is_late))
         return code;
     return err_set(err, ERR_LIMIT,
-                   "the report of this question takes longer than it may: narrow it with focus or "
-                   "ignore, or ask for fewer series or less time (%s)",
+                   "the report of this query exceeds its time limit: narrow it with focus or "
+                   "ignore, or select fewer series or a shorter time (%s)",
                    is_late ? query->texts.time : query->texts.cpu);
 }
 

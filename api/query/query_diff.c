@@ -50,7 +50,7 @@ static enum err_code read_share(struct request *request, size_t side, struct que
     for (int i = 0; i < 2; i++) {
         const char *window = i ? names->end : names->start;
         if (has_parameter(request, window))
-            return err_set(err, ERR_INVALID, "%s goes with %s: a share has no window", window,
+            return err_set(err, ERR_INVALID, "%s is only for %s: a share has no window", window,
                            names->query);
     }
     if (!request_query(request, name, &id) || id.size == 0)
@@ -92,8 +92,8 @@ static enum err_code read_query(struct request *request, size_t side, struct que
     struct store_query *query = arena_new(request->arena, struct store_query, 1);
     const struct query_names *other = &side_names[1 - side];
     if (has_parameter(request, name))
-        return err_set(err, ERR_INVALID, "%s and %s are two answers to one question: give one",
-                       name, side_names[side].query);
+        return err_set(err, ERR_INVALID, "%s and %s exclude each other: use one of them", name,
+                       side_names[side].query);
     enum err_code code = auth_check_scopes(request, SCOPE_READ, err);
     if (!code)
         code = query_read(request, &side_names[side],
@@ -142,7 +142,7 @@ static enum err_code merge_side(struct request *request, const struct query_diff
     if (!*result->type)
         return err_set(err, ERR_INVALID,
                        "%s: the query finds no profile in its window, so there is nothing to "
-                       "compare: ask for other labels or another time%s%s",
+                       "compare: select other labels or another time%s%s",
                        share_names[side], missing[side] ? "; " : "",
                        missing[side] ? missing[side] : "");
     return ERR_NONE;

@@ -96,7 +96,7 @@ static enum err_code read_groups(const struct request *request, struct question 
             return err_set(err, ERR_INVALID, "group_by must be a label's name");
         for (size_t i = 0; i < count; i++) {
             if (span_equal(question->group_by[i], name))
-                return err_set(err, ERR_INVALID, "group_by: '%.*s' is there twice",
+                return err_set(err, ERR_INVALID, "group_by: '%.*s' is given twice",
                                SPAN_PRINT(name));
         }
         question->group_by[count] = name;
@@ -362,7 +362,8 @@ static void append_notes(const struct question *question, const struct store_ran
         print_unknown(result, &note);
     if (question->short_step_ns) {
         print_raised(question, &note);
-        buf_append_text(&note, ": a shorter one than the interval would show more than is known.");
+        buf_append_text(
+            &note, ": a step shorter than the interval would show details that are not known.");
     }
     if (result->longer_count)
         print_longer(result, &note);

@@ -104,7 +104,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     } else {
         const char *missing = query_describe_missing(request->arena, &result.statistics);
         code = err_set(err, ERR_INVALID,
-                       "query: it finds no sample from %s, so there is nothing to share: ask for "
+                       "query: it finds no sample from %s, so there is nothing to share: select "
                        "other labels or another time%s%s",
                        describe_window(request->arena, &query), missing ? "; " : "",
                        missing ? missing : "");
@@ -146,7 +146,7 @@ static enum err_code share_query(struct request *request, struct response *respo
         return code;
     if (request->body.size)
         code = err_set(err, ERR_INVALID,
-                       "query stands in place of a profile: leave out the body, or the query");
+                       "query replaces the profile: leave out the body, or the query");
     if (code)
         return code;
     code = idempotency_find(request, &idempotency, err);

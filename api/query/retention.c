@@ -179,7 +179,7 @@ static enum err_code read_duration(const char *name, const char *text, int64_t *
     return *ret_s >= 1 && *ret_s <= KEEP_MAX_S
                ? ERR_NONE
                : err_set(err, ERR_INVALID,
-                         "%s is a duration from one second to a hundred years, as in 90d, or "
+                         "%s must be a duration from one second to a hundred years, as in 90d, or "
                          "\"forever\"",
                          name);
 }
@@ -189,8 +189,7 @@ static enum err_code read_totals(struct input *input, struct err *err)
     enum err_code code = read_duration("totals", input->totals, &input->totals_s, err);
     if (code || (input->keep_s && input->totals_s > input->keep_s))
         return code;
-    return err_set(err, ERR_INVALID,
-                   "totals is how old they become, which is more than keep, and not forever");
+    return err_set(err, ERR_INVALID, "totals must be longer than keep, and not forever");
 }
 
 static enum err_code read_input(struct request *request, struct input *input, struct err *err)
@@ -234,10 +233,10 @@ static enum err_code check_count(struct request *request, const struct owner *ow
                                          "SELECT count(*) FROM retention_rule WHERE tenant_id = $1",
                                          request->arena, &row, err, PG_I64(owner->tenant_id));
     if (!code && pg_get_i64(row, 0, 0) > RULES_MAX)
-        return err_set(err, ERR_INVALID,
-                       "A team has at most %d rules of retention: remove one, or let one selector "
-                       "find more",
-                       RULES_MAX);
+        return err_set(
+            err, ERR_INVALID,
+            "A team has at most %d retention rules: remove one, or let one selector match more",
+            RULES_MAX);
     return code;
 }
 
@@ -300,8 +299,8 @@ static enum err_code check_is_new(const struct input *input, const struct known_
     if (input->may_replace || !known->id)
         return ERR_NONE;
     return err_set(err, ERR_CONFLICT,
-                   "Rule %" PRId64 ", %.*s%s, finds the same already: change that rule, or remove "
-                   "it first",
+                   "Rule %" PRId64
+                   ", %.*s%s, already selects the same: change that rule, or remove it first",
                    known->position, AUDIT_SELECTOR_BYTES / 2, known->selector,
                    strlen(known->selector) > AUDIT_SELECTOR_BYTES / 2 ? "..." : "");
 }
@@ -319,7 +318,7 @@ static enum err_code check_length(const struct input *input, const struct known_
         return ERR_NONE;
     char limit[TENANT_LIMITS_TEXT_BYTES];
     tenant_limits_describe(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
-    return err_set(err, ERR_INVALID, "%s is longer than your team's rules may keep: %s",
+    return err_set(err, ERR_INVALID, "%s exceeds the limit of your team's rules: %s",
                    input->totals_s ? "totals" : "keep", limit);
 }
 

@@ -263,10 +263,10 @@ enum err_code report_too_large(const struct report *report, struct err *err)
 {
     return err_set(err, ERR_TOO_LARGE,
                    report->is_anonymous
-                       ? "this would be larger than %zu bytes, the limit without credentials "
+                       ? "the result would be larger than %zu bytes, the limit without credentials "
                          "(anonymous-max-generated-bytes): sign in, send a token, or narrow it "
                          "with limit, depth or focus"
-                       : "this would be larger than %zu bytes, the limit for generated files "
+                       : "the result would be larger than %zu bytes, the limit for generated files "
                          "(max-generated-bytes): narrow it with limit, depth or focus",
                    report->max_bytes);
 }
@@ -366,12 +366,12 @@ enum err_code report_take_slot(struct request *request, const char *share_id, st
         return ERR_NONE;
     if (request->concurrency_slot.source)
         err_set(err, ERR_BUSY,
-                "without credentials an address generates one file at a time, and %d of its "
-                "requests may wait: sign in, or try again in a few seconds",
+                "without credentials an address can generate one file at a time, and %d of its "
+                "requests can wait: sign in, or try again in a few seconds",
                 CONCURRENCY_LIMIT_WAITING_OF_SOURCE);
     else
         err_set(err, ERR_BUSY,
-                "too many ask for reports that take long; try again in a few seconds");
+                "too many slow reports are being computed; try again in a few seconds");
     err->retry_after_s = 5;
     return ERR_BUSY;
 }

@@ -41,7 +41,7 @@ static enum err_code make_flame(const struct report *report, struct arena *arena
     enum err_code code =
         flame_create_below(arena, view, (uint32_t)report->limit, report->root, ret_flame, err);
     if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_INVALID, "root is no path of this tree: leave it out");
+        return err_set(err, ERR_INVALID, "root is not a path of this tree: leave it out");
     return code;
 }
 
@@ -463,7 +463,7 @@ static enum err_code write_png(const struct report *report, struct arena *arena,
     struct picture_options options;
     const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
-        return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
+        return err_set(err, ERR_INTERNAL, "the font is missing in the assets");
     enum err_code code = make_picture(report, arena, view, &flame, &options, err);
     return code ? code : picture_png(flame, &options, font->bytes, output, err);
 }

@@ -178,11 +178,11 @@ static void register_queue(struct gauges *gauges)
 {
     static const char jobs[] = "perfolio_symbol_jobs", needs[] = "perfolio_symbol_needs";
     static const char jobs_help[] =
-        "Symbol tables to be made of files that were sent (build), and that are being made of what "
-        "debuginfod servers have (fetch), by all servers at the database; counted once a minute.";
+        "Symbol tables to be built from uploaded files (build) and from files of debuginfod "
+        "servers (fetch), of all servers at the database; counted once a minute.";
     static const char needs_help[] =
-        "Binaries of teams that somebody wanted names of and nobody has yet, by whether they are "
-        "to be asked for now; counted once a minute.";
+        "Binaries of teams whose names were requested and are missing, by whether a fetch is due "
+        "now; counted once a minute.";
     struct metrics *metrics = gauges->server->metrics;
     metrics_gauge(metrics, jobs, "kind=\"build\",state=\"waiting\"", jobs_help, build_waits,
                   gauges);
@@ -206,9 +206,10 @@ static void register_connections(struct server *server)
     metrics_gauge(metrics, "perfolio_database_up", "",
                   "1 if the database replied to a statement when these metrics were read.",
                   is_database_up, server);
-    metrics_gauge(metrics, "perfolio_database_responding", "",
-                  "1; or 0 while the database does not respond and requests are refused at once.",
-                  is_responding, server->database_watch);
+    metrics_gauge(
+        metrics, "perfolio_database_responding", "",
+        "0 while the database does not respond and requests are refused at once, otherwise 1.",
+        is_responding, server->database_watch);
     metrics_gauge(metrics, "perfolio_database_connections", "pool=\"requests\"", open_help,
                   open_connections, server->database);
     metrics_gauge(metrics, "perfolio_database_connections", "pool=\"jobs\"", open_help,
@@ -225,24 +226,25 @@ struct gauges *gauges_create(struct server *server)
     struct metrics *metrics = server->metrics;
     gauges->server = server;
     atomic_store(&gauges->last_round_ns, clock_monotonic_ns());
-    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"profiles\"", "Memory that caches hold.",
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"profiles\"", "Memory used by caches.",
                   profile_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory that caches hold.",
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory used by caches.",
                   cached_response_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory that caches hold.",
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory used by caches.",
                   kept_query_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"blocks\"", "Memory that caches hold.",
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"blocks\"", "Memory used by caches.",
                   block_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_bytes", "",
                   "Memory taken by work on large profiles.", heavy_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",
-                  "What work on large profiles may take (--max-heavy-memory).", heavy_limit_bytes,
-                  gauges);
+                  "Limit of the memory taken by work on large profiles (--max-heavy-memory).",
+                  heavy_limit_bytes, gauges);
     metrics_gauge(metrics, "perfolio_query_memory_bytes", "",
-                  "Memory taken by questions about continuous profiles.", query_bytes, gauges);
+                  "Memory taken by queries of continuous profiles.", query_bytes, gauges);
     metrics_gauge(metrics, "perfolio_query_memory_limit_bytes", "",
-                  "What these may take together (--max-query-memory).", query_limit_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_questions_waiting", "", "Questions that wait for that memory.",
+                  "Limit of the memory of all queries together (--max-query-memory).",
+                  query_limit_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_questions_waiting", "", "Queries that wait for memory.",
                   waiting_queries, gauges);
     metrics_gauge(metrics, "perfolio_reports_running", "", "Reports that workers compute.",
                   running_reports, gauges);
@@ -252,8 +254,8 @@ struct gauges *gauges_create(struct server *server)
                   share_count, gauges);
     metrics_gauge(metrics, "perfolio_stored_bytes", "", "Bytes charged to all tenants.",
                   stored_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_jobs_lag_seconds", "", "Since background work was last done.",
-                  jobs_lag_s, gauges);
+    metrics_gauge(metrics, "perfolio_jobs_lag_seconds", "",
+                  "Seconds since the last round of background work.", jobs_lag_s, gauges);
     metrics_gauge(metrics, "perfolio_disk_free_bytes", "", "Free space of the data folder's disk.",
                   free_bytes, server->disk);
     metrics_gauge(metrics, "perfolio_disk_min_free_bytes", "",

@@ -48,16 +48,16 @@ static enum err_code decode_path(struct arena *arena, struct span raw, struct sp
             if (high < 0 || low < 0)
                 return err_set(
                     err, ERR_INVALID,
-                    "the path holds a %% without two digits: write %%25 for the sign itself");
+                    "the path contains a %% without two digits: write %%25 for the sign itself");
             byte = (uint8_t)(high * 16 + low);
             if (byte == '/')
                 return err_set(
                     err, ERR_INVALID,
-                    "the path holds an encoded slash: leave it out, no address here has one");
+                    "the path contains an encoded slash: leave it out, no address here has one");
             i += 2;
         }
         if (byte < 0x20 || byte == 0x7f)
-            return err_set(err, ERR_INVALID, "the path holds a control character: leave it out");
+            return err_set(err, ERR_INVALID, "the path contains a control character: leave it out");
         path[size++] = byte;
     }
     path[size] = '\0';
@@ -336,10 +336,10 @@ static enum err_code check_body(const struct request *request, struct err *err)
     if (limit == 0)
         return err_set(err, ERR_TOO_LARGE,
                        "this address takes no body: send the request without one");
-    return err_set(
-        err, ERR_TOO_LARGE,
-        "the body is %zu bytes; at most %zu are taken here: send less, or a large profile in parts",
-        request->body.size, limit);
+    return err_set(err, ERR_TOO_LARGE,
+                   "the body is %zu bytes; at most %zu are allowed here: send less, or a large "
+                   "profile in parts",
+                   request->body.size, limit);
 }
 
 /* Reserved places are for clients that can authenticate, and for health checks. */
@@ -414,7 +414,7 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
     take_body(job, req);
     if (!has_method) {
         err_set(&err, ERR_UNSUPPORTED,
-                "this server does not know that method; it takes GET, HEAD, POST, PUT, PATCH, "
+                "this server does not know that method; it accepts GET, HEAD, POST, PUT, PATCH, "
                 "DELETE and OPTIONS");
         refuse_request(job, 501, &err);
     } else if (request->method == HTTP_OPTIONS) {

@@ -228,7 +228,7 @@ void http_response_read_chunk(struct http_job *job)
     if (check_chunk(job, &job->err)) {
         job->has_failed = true;
         if (job->sent_bytes) /* otherwise the client gets a problem */
-            log_event(LOG_ERROR, "a response was cut short: the file that was sent is damaged",
+            log_event(LOG_ERROR, "a response was aborted: the file that was sent is damaged",
                       "request_id=%s", job->request.id);
     }
 }
@@ -326,16 +326,15 @@ static void describe_error(const h2o_req_t *req, struct err *err)
 {
     if (req->res.status == 413)
         err_set(err, ERR_TOO_LARGE,
-                "the body passes %zu bytes, the most that one request may bring: send less at "
-                "once, or upload a large profile in parts, as `perfolio push` does by itself",
+                "the body is larger than %zu bytes, the limit of one request: send less at once, "
+                "or upload a large profile in parts, as `perfolio push` does by itself",
                 HTTP_MAX_BODY_BYTES);
     else if (req->res.status == 417)
-        err_set(err, ERR_INVALID,
-                "the only Expect known here is 100-continue: leave the field out");
+        err_set(err, ERR_INVALID, "the only supported Expect is 100-continue: leave the field out");
     else if (req->res.status < 500)
         err_set(
             err, ERR_INVALID,
-            "the request's length or its chunked body is malformed: send a right Content-Length");
+            "the request's length or its chunked body is malformed: send a correct Content-Length");
     else
         err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
 }

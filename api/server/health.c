@@ -57,7 +57,7 @@ static enum err_code fail_not_ready(const struct request *request, const char *p
                                     struct err *err)
 {
     log_not_ready(request, err);
-    err_set(err, ERR_BUSY, "%s; the server's log says why, try again in a few seconds", part);
+    err_set(err, ERR_BUSY, "%s; the server's log has the reason, try again in a few seconds", part);
     err->retry_after_s = 5;
     return ERR_BUSY;
 }

@@ -59,7 +59,7 @@ static int limit_connections(int wanted)
         return wanted;
     int possible = limit.rlim_cur > 2 * SPARE_DESCRIPTORS ? (int)limit.rlim_cur - SPARE_DESCRIPTORS
                                                           : (int)limit.rlim_cur / 2;
-    log_event(LOG_WARN, "fewer connections than asked for: the limit of open files is low",
+    log_event(LOG_WARN, "fewer connections than max-connections: the limit of open files is low",
               "connections=%d open_files=%llu", possible, (unsigned long long)limit.rlim_cur);
     return possible;
 }
@@ -261,17 +261,17 @@ static void register_metrics(struct http_server *http)
                   read_max_per_address, http);
     metrics_gauge(metrics, limit_name, "limit=\"reserved-connections\"", limit_help, read_reserved,
                   http);
-    metrics_gauge(metrics, "perfolio_http_requests_in_flight", "", "Requests being answered.",
+    metrics_gauge(metrics, "perfolio_http_requests_in_flight", "", "Requests being handled.",
                   read_jobs, http);
     metrics_gauge(metrics, "perfolio_http_queue_depth", "", "Requests waiting for a worker.",
                   read_queue, http);
     metrics_gauge(metrics, "perfolio_http_workers_busy", "", "Workers at work.", read_running,
                   http);
     metrics_gauge(metrics, "perfolio_http_buffered_bytes", "",
-                  "Request bytes received and not yet handed on.", read_buffered, http);
+                  "Request bytes received and not yet passed to a worker.", read_buffered, http);
     metrics_gauge(metrics, "perfolio_http_answer_bytes", "",
-                  "Held by large answers that their peers have not taken yet.", read_response_bytes,
-                  http);
+                  "Memory of large responses that their peers have not read yet.",
+                  read_response_bytes, http);
     metrics_gauge(metrics, "perfolio_access_log_dropped_lines", "",
                   "Access log lines that could not be written in time.", read_dropped_lines, http);
 }

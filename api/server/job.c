@@ -233,7 +233,7 @@ static bool is_cancelled(struct http_job *job)
 static void drop_response(struct http_job *job)
 {
     struct err err;
-    err_set(&err, ERR_CANCELLED, "the client has gone: ask again");
+    err_set(&err, ERR_CANCELLED, "the client has gone: send the request again");
     begin_response_again(job);
     problem_respond(&job->request, &job->response, 0, &err);
 }
@@ -284,9 +284,9 @@ static void fail_waiting(struct http_job *job)
     struct err err;
     err_set(&err, ERR_BUSY,
             job->request.concurrency_slot.source
-                ? "this file has waited too long (report-wait): without credentials an address "
-                  "generates one at a time; sign in, or try again in a few seconds"
-                : "too many ask for reports that take long; try again in a few seconds");
+                ? "this file has waited too long (report-wait): without credentials an address can "
+                  "generate one at a time; sign in, or try again in a few seconds"
+                : "too many slow reports are being computed; try again in a few seconds");
     err.retry_after_s = 5;
     http_job_fail(job, 0, &err);
 }
@@ -347,7 +347,7 @@ void http_job_finish(struct http_job *job, enum err_code code, const struct err 
     if (!charge_response(job, plain_bytes)) {
         struct err busy;
         err_set(&busy, ERR_BUSY,
-                "the server is sending as many large answers as it can hold; try again soon");
+                "the server is sending as many large responses as it can hold; try again soon");
         busy.retry_after_s = 5;
         http_job_fail(job, 0, &busy);
     }

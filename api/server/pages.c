@@ -90,7 +90,7 @@ static enum err_code respond_shell(struct request *request, struct response *res
 {
     const struct asset *shell = asset_find(SPAN_LITERAL("web/index.html"));
     if (!shell)
-        return err_set(err, ERR_INTERNAL, "this build has no web pages in it");
+        return err_set(err, ERR_INTERNAL, "this build contains no web pages");
     const uint8_t *marker =
         memmem(shell->bytes.data, shell->bytes.size, head_marker, sizeof(head_marker) - 1);
     if (!marker)
@@ -372,7 +372,7 @@ static enum err_code get_problem_page(struct request *request, struct response *
     if (problem == ERR_NONE)
         return err_set(
             err, ERR_NOT_FOUND,
-            "there is no kind of problem of that name: take the address from a problem's \"type\"");
+            "there is no kind of problem with that name: use the address in a problem's \"type\"");
     struct head head = {
         .title = span_text(arena_printf(request->arena, "%s · Perfolio", problem_title(problem))),
         .description = span_text(problem_explanation(problem)),
@@ -410,7 +410,7 @@ static enum err_code respond_asset(struct request *request, struct response *res
 {
     const struct asset *asset = asset_find(span_text(name));
     if (!asset)
-        return err_set(err, ERR_NOT_FOUND, "there is no such file: reload the page that wants it");
+        return err_set(err, ERR_NOT_FOUND, "there is no such file: reload the page that uses it");
     response_add(request, response, "cache-control", cache_control);
     const char *content_type = asset_content_type(span_text(name));
     const struct asset *chosen = choose_variant(request, response, asset);

@@ -58,7 +58,7 @@ static enum err_code draw_badge(const char *value, struct buf *svg, struct err *
     double label_width, value_width;
     const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
-        return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
+        return err_set(err, ERR_INTERNAL, "the font is missing in the assets");
     enum err_code code =
         picture_text_width(font->bytes, FONT_SIZE, span_text(label), &label_width, err);
     if (code)

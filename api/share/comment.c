@@ -130,11 +130,11 @@ static enum err_code find_to_write(struct request *request, struct share *share,
     if (who->kind == PRINCIPAL_ANONYMOUS)
         return err_set(err, ERR_UNAUTHENTICATED, "sign in to write a comment");
     if (who->kind == PRINCIPAL_TOKEN)
-        return err_set(err, ERR_FORBIDDEN,
-                       "a comment is a person's: sign in with a browser to write one");
+        return err_set(err, ERR_FORBIDDEN, "tokens cannot write comments: sign in with a browser");
     if (who->role < ROLE_MEMBER)
-        return err_set(err, ERR_FORBIDDEN,
-                       "viewers read comments: ask an owner of your team to make you a member");
+        return err_set(
+            err, ERR_FORBIDDEN,
+            "viewers can only read comments: ask an owner of your team to make you a member");
     char key[24];
     snprintf(key, sizeof(key), "%" PRId64, who->user_id);
     return rate_limiter_take(request->server->rate_limiter, LIMIT_COMMENT_USER, span_text(key),
@@ -223,10 +223,10 @@ static enum err_code insert_comment(struct request *request, struct pg_connectio
         return code;
     if (pg_row_count(number) == 0)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask whoever made it for another link");
+                       "this share was deleted a moment ago: ask its creator for another link");
     if (pg_get_i64(number, 0, 1) >= COMMENT_MAX_PER_SHARE)
         return err_set(err, ERR_CONFLICT,
-                       "a share has at most %d comments: delete some that have been settled",
+                       "a share has at most %d comments: delete some that are no longer needed",
                        COMMENT_MAX_PER_SHARE);
     return pg_query_values(
         connection, share->tenant_id,
@@ -306,7 +306,7 @@ static enum err_code create_comment(struct request *request, struct response *re
 static enum err_code refuse_unknown_comment(const struct share *share, int64_t n, struct err *err)
 {
     return err_set(err, ERR_NOT_FOUND,
-                   "the share %s has no comment %" PRId64 ": the list shows those that there are",
+                   "the share %s has no comment %" PRId64 ": the list shows the existing ones",
                    share->id, n);
 }
 
@@ -339,7 +339,7 @@ static enum err_code update_comment(struct request *request, struct pg_connectio
     if (code)
         return code;
     if (author != request->principal.user_id)
-        return err_set(err, ERR_FORBIDDEN, "only whoever wrote a comment may change it");
+        return err_set(err, ERR_FORBIDDEN, "only the author of a comment may change it");
     return pg_query_values(connection, share->tenant_id,
                            "UPDATE share_comment SET text = $3::text, edited_at = now()"
                            " WHERE share_id = $1::text AND n = $2::bigint RETURNING " COLUMNS,
@@ -400,7 +400,7 @@ static enum err_code check_delete(struct request *request, const struct share *s
     if (who->kind == PRINCIPAL_ANONYMOUS)
         return err_set(err, ERR_UNAUTHENTICATED, "sign in to delete a comment");
     return err_set(err, ERR_FORBIDDEN,
-                   "only whoever wrote a comment and owners of the share's team may delete it");
+                   "only the author of a comment and owners of the share's team may delete it");
 }
 
 static enum err_code remove_comment(struct request *request, struct response *response,

@@ -22,7 +22,7 @@ static enum err_code refuse_url(struct err *err)
 {
     return err_set(
         err, ERR_NOT_FOUND,
-        "url is no page of a share of this server: it looks like /p/<id>, /d/<id>..<id>, "
+        "url is not a page of a share on this server: it has the form /p/<id>, /d/<id>..<id>, "
         "/s/<id> or /embed/<id>");
 }
 
@@ -76,8 +76,9 @@ static enum err_code find_metadata(struct request *request, struct span id,
     if (code == ERR_GONE)
         return err_set(err, ERR_NOT_FOUND, "this share is gone");
     if (!code && !metadata->may_preview)
-        return err_set(err, ERR_UNAUTHENTICATED,
-                       "this profile is not for everybody who has its link: it cannot be embedded");
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "not everyone who has the link may see this profile, so it cannot be embedded");
     return code;
 }
 
@@ -186,7 +187,7 @@ static enum err_code get_oembed(struct request *request, struct response *respon
     if (code)
         return code;
     if (!wants_json(request)) {
-        err_set(err, ERR_UNSUPPORTED, "the only format is json");
+        err_set(err, ERR_UNSUPPORTED, "format must be json, the only supported one");
         problem_respond(request, response, 501, err);
         return ERR_NONE;
     }

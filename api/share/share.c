@@ -38,7 +38,7 @@ enum err_code share_open_object(struct server *server, const struct share *share
     const enum err_code code = integrity_open(server, &object, ret_fd, err);
     if (code == ERR_NOT_FOUND)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask whoever made it for another link");
+                       "this share was deleted a moment ago: ask its creator for another link");
     return code;
 }
 
@@ -47,8 +47,8 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
 {
     if (!digest_is_id(id))
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no such share: an id has 22 letters and digits; look whether the "
-                       "link is whole");
+                       "there is no such share: an id has 22 letters and digits; check that the "
+                       "link is complete");
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(server->database, &connection, err);
@@ -64,7 +64,7 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
     if (strcmp(share_row_state(result, 0), "live") != 0) {
         const char *reason = share_row_gone_reason(result, 0);
         bool has_expired = strcmp(reason, "expired") == 0;
-        return err_set(err, ERR_GONE, "this share %s %s: ask whoever made it for another link",
+        return err_set(err, ERR_GONE, "this share %s %s: ask its creator for another link",
                        has_expired ? "has" : "was", reason);
     }
     return share_row_read(result, 0, arena_strndup(arena, id.data, id.size), ret_share, err);

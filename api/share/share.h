@@ -19,7 +19,7 @@ struct share_settings;
 
 /* The same whenever a share is not found, so that a missing share cannot be distinguished from one
  * of another team. */
-#define SHARE_NOT_FOUND_ADVICE ": look whether the link is whole, or sign in if it is your team's"
+#define SHARE_NOT_FOUND_ADVICE ": check that the link is complete, or sign in if it is your team's"
 
 /* Shares themselves and their takedown; matched before the pages' /p/{id}. */
 extern const struct route_table share_routes;

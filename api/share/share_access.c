@@ -91,7 +91,7 @@ static enum err_code check_password(struct request *request, const struct share 
         return code;
     audit_record_refused(request, share->tenant_id, "share.refuse", share->id);
     return err_set(err, ERR_UNAUTHENTICATED,
-                   "the password is wrong: type it again, or ask whoever sent the link");
+                   "the password is wrong: type it again, or ask the person who sent the link");
 }
 
 static bool has_matched(const struct request *request, const struct share *share)
@@ -175,8 +175,8 @@ enum err_code share_access_check_edit(struct request *request, const struct shar
         return shows_delete_token(request, share)
                    ? ERR_NONE
                    : err_set(err, ERR_FORBIDDEN,
-                             "the delete token is not that of this share: take the one that was "
-                             "shown when the share was made");
+                             "the delete token is not that of this share: use the one that was "
+                             "shown when the share was created");
     if (share_access_is_editor(request, share))
         return ERR_NONE;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
@@ -185,8 +185,8 @@ enum err_code share_access_check_edit(struct request *request, const struct shar
                        "X-Perfolio-Delete-Token");
     if (is_of_tenant(request, share) && principal_has(&request->principal, SCOPE_SHARE))
         return err_set(err, ERR_FORBIDDEN,
-                       "a token with the scope share alone may change only what it made: use one "
-                       "that has the scope read, too");
+                       "a token with only the scope share may change only what it created: use one "
+                       "that also has the scope read");
     if (is_of_tenant(request, share))
         return err_set(err, ERR_FORBIDDEN,
                        "changing a share needs the scope share: use a token that has it");

@@ -23,9 +23,9 @@ static enum err_code parse_cursor(struct span cursor, struct list_query *query, 
     if (!span_split(cursor, '.', &time, &query->before_id) ||
         !span_parse_i64(time, &query->before_us) || query->before_us <= 0 ||
         !digest_is_id(query->before_id))
-        return err_set(err, ERR_INVALID,
-                       "cursor is not one that this list gave out: take next_cursor of a page, or "
-                       "none to begin");
+        return err_set(
+            err, ERR_INVALID,
+            "cursor is not from this list: use next_cursor of the previous page, or none to begin");
     return ERR_NONE;
 }
 

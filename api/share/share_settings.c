@@ -32,7 +32,7 @@ enum err_code share_settings_parse_visibility(struct span text, enum share_visib
         }
     }
     return err_set(err, ERR_INVALID,
-                   "visibility \"%.*s\" is none of public, unlisted, team, password",
+                   "visibility \"%.*s\" must be one of public, unlisted, team, password",
                    text.size > 40 ? 40 : (int)text.size, (const char *)text.data);
 }
 
@@ -140,7 +140,7 @@ static enum err_code check_label(struct request *request, struct span label, str
 {
     if (!span_split(label, '=', ret_key, ret_value) || !is_label_key(*ret_key))
         return err_set(err, ERR_INVALID,
-                       "label \"%.60s\" is not of the form key=value, with a key of letters, "
+                       "label \"%.60s\" must have the form key=value, with a key of letters, "
                        "digits and _ . - /",
                        arena_strndup(request->arena, label.data, label.size));
     struct span earlier, key, value;

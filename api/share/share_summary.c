@@ -244,8 +244,8 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
     buf_append_byte(buf, '}');
     if (buf_failed(buf))
         return err_set(err, ERR_TOO_LARGE,
-                       "the names of sample types, comments and build ids pass %d bytes together: "
-                       "leave comments out, or shorten them",
+                       "the names of sample types, comments and build ids exceed %d bytes "
+                       "together: leave comments out, or shorten them",
                        SHARE_SUMMARY_BYTES);
     return ERR_NONE;
 }

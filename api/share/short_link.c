@@ -111,7 +111,7 @@ static enum err_code insert_link(struct request *request, struct pg_connection *
         PG_I64(SHORT_LINK_MAX_BYTES_PER_SHARE / part));
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask whoever made it for another link");
+                       "this share was deleted a moment ago: ask its creator for another link");
     return code;
 }
 
@@ -149,7 +149,7 @@ static enum err_code store_link(struct request *request, struct link *link, stru
     if (code || is_ours)
         return code;
     return err_set(err, ERR_QUOTA,
-                   "this share has as many short links as it may have: use the long one");
+                   "this share has the maximal number of short links: use the long one");
 }
 
 static enum err_code create_link(struct request *request, struct response *response,
@@ -187,9 +187,9 @@ static bool has_id_form(struct span id)
 
 static enum err_code refuse_unknown_link(struct err *err)
 {
-    return err_set(err, ERR_NOT_FOUND,
-                   "there is no such short link: look whether it is whole; it goes with the share "
-                   "that it shows");
+    return err_set(
+        err, ERR_NOT_FOUND,
+        "there is no such short link: check that it is complete; a link is deleted with its share");
 }
 
 /* The path is checked again: one that an older version or a manual change stored must not lead to

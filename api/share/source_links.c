@@ -53,22 +53,22 @@ static enum err_code check_placeholder(const char *brace, size_t *ret_size, stru
         if (strncmp(brace, known[i], *ret_size) == 0)
             return ERR_NONE;
     }
-    return err_set(err, ERR_INVALID,
-                   "url: braces are of {path}, {line} and {revision}; others are written %%7B and "
-                   "%%7D");
+    return err_set(
+        err, ERR_INVALID,
+        "url: braces are only for {path}, {line} and {revision}; write others as %%7B and %%7D");
 }
 
 enum err_code source_links_check_url(const char *url, struct err *err)
 {
     bool has_path = false;
     if (strncmp(url, scheme, strlen(scheme)) != 0)
-        return err_set(err, ERR_INVALID, "url: it begins with https://");
+        return err_set(err, ERR_INVALID, "url must begin with https://");
     const char *at = url + strlen(scheme), *host = at;
     while (is_host_byte(*at))
         at++;
     if (at == host || *at != '/')
         return err_set(err, ERR_INVALID,
-                       "url: after https:// comes a host's name and a path, as in "
+                       "url must have a host name and a path after https://, as in "
                        "https://example.com/shop/blob/{revision}/{path}#L{line}");
     for (size_t size = 1; *at; at += size, size = 1) {
         if (*at == '{') {
@@ -78,13 +78,13 @@ enum err_code source_links_check_url(const char *url, struct err *err)
             has_path |= size == strlen("{path}") && at[1] == 'p';
         } else if (!is_url_byte(*at)) {
             return err_set(err, ERR_INVALID,
-                           "url: it has a character that must be written with %%, at byte %zu",
+                           "url contains a character that must be written with %%, at byte %zu",
                            (size_t)(at - url));
         }
     }
     return has_path ? ERR_NONE
                     : err_set(err, ERR_INVALID,
-                              "url: {path} must be in it, or all files would lead to one page");
+                              "url must contain {path}, or all files would lead to one page");
 }
 
 bool source_links_match(struct span pattern, struct span text)
@@ -177,12 +177,13 @@ static enum err_code check_input(const struct input *input, struct err *err)
 {
     const char *equals = strchr(input->label, '=');
     if (*input->label && (!equals || equals == input->label || !equals[1]))
-        return err_set(err, ERR_INVALID, "label: it is written key=value, as in service=shop");
+        return err_set(err, ERR_INVALID, "label must have the form key=value, as in service=shop");
     if (strcmp(input->audience, "team") != 0 && strcmp(input->audience, "everyone") != 0)
-        return err_set(err, ERR_INVALID, "audience is team or everyone");
+        return err_set(err, ERR_INVALID, "audience must be team or everyone");
     if (strstr(input->url, "{revision}") && !*input->revision)
-        return err_set(err, ERR_INVALID,
-                       "revision: the url asks for one, which may be a branch, as in main");
+        return err_set(
+            err, ERR_INVALID,
+            "revision is missing: the url contains {revision}, such as a branch, as in main");
     return source_links_check_url(input->url, err);
 }
 
@@ -267,10 +268,10 @@ static enum err_code add_rule(struct request *request, struct response *response
     if (code)
         return code;
     if (pg_row_count(rows) == 0)
-        code =
-            err_set(err, ERR_INVALID,
-                    "A team has at most %d source links: remove one, or let one prefix lead more",
-                    RULES_MAX);
+        code = err_set(
+            err, ERR_INVALID,
+            "A team has at most %d source links: remove one, or use a shorter prefix for several",
+            RULES_MAX);
     if (code)
         return code;
     code = audit_record(

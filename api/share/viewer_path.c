@@ -23,7 +23,7 @@ enum err_code viewer_path_check_query(const char *name, struct span query, struc
         uint8_t byte = query.data[i];
         if (byte <= 0x20 || byte >= 0x7f || memchr("\"#<>\\", byte, 5))
             return err_set(err, ERR_INVALID,
-                           "%s holds a byte that a query encodes with %%: 0x%02x at %zu", name,
+                           "%s contains a byte that a query encodes with %%: 0x%02x at %zu", name,
                            byte, i);
         if (byte == '%' && !is_escape(span_of(query.data + i, query.size - i)))
             return err_set(err, ERR_INVALID,

@@ -155,7 +155,7 @@ static void bound_database_log(struct supervisor *supervisor)
     if (!is_kept && status.st_size <= 4 * (off_t)DATABASE_LOG_MAX_BYTES)
         return;
     if (ftruncate(log_fd, 0) == 0)
-        log_event(LOG_INFO, "began the database's log anew", "old=postgres.log.old bytes=%lld",
+        log_event(LOG_INFO, "restarted the database's log file", "old=postgres.log.old bytes=%lld",
                   (long long)status.st_size);
 }
 
@@ -282,7 +282,7 @@ static void print_local_ca(const char *folder)
     struct err err;
     snprintf(path, sizeof(path), "%s/tls", folder);
     if (tls_files_fingerprint(path, fingerprint, &err))
-        log_failure("cannot tell the local CA's fingerprint", &err);
+        log_failure("cannot read the local CA's fingerprint", &err);
     else
         printf("  Trust           %s/ca.crt, SHA-256 fingerprint\n                  %s\n", path,
                fingerprint);
@@ -317,7 +317,7 @@ static void server_ended(struct supervisor *supervisor)
     if (was_calm || supervisor->restart_ms == 0)
         supervisor->restart_ms = FIRST_RESTART_MS;
     supervisor->restart_at_ns = after_ms(supervisor->restart_ms);
-    log_event(LOG_ERROR, "the server has ended and will be started again", "in_ms=%lld",
+    log_event(LOG_ERROR, "the server has ended and will be restarted", "in_ms=%lld",
               (long long)supervisor->restart_ms);
     supervisor->restart_ms *= 2;
     if (supervisor->restart_ms > LAST_RESTART_MS)
@@ -337,7 +337,7 @@ static void notice_ends(struct supervisor *supervisor)
         server_ended(supervisor);
     if (has_ended(supervisor->postgres.pid)) {
         supervisor->postgres.pid = 0;
-        log_event(LOG_ERROR, "the database has ended and is started again", "path=%s",
+        log_event(LOG_ERROR, "the database has ended and is being restarted", "path=%s",
                   supervisor->postgres.path);
     }
 }
@@ -482,6 +482,6 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
         code = ERR_NONE; /* stopped before everything ran */
     if (code)
         return code;
-    log_event(LOG_INFO, "stopped, the data folder is at rest", "pid=%d", (int)getpid());
+    log_event(LOG_INFO, "stopped: all processes have ended", "pid=%d", (int)getpid());
     return ERR_NONE;
 }

@@ -25,7 +25,8 @@ static enum err_code parse_listeners(const char *text, struct server_start *star
         has_more = span_split(rest, ',', &one, &after);
         if (!span_parse_u64(has_more ? one : rest, &fd) || fd > 65535 ||
             start->listener_count == SERVER_MAX_LISTENERS)
-            return err_set(err, ERR_INVALID, "serve-child is for perfoliod's own use; see --help");
+            return err_set(err, ERR_INVALID,
+                           "serve-child is used only by perfoliod itself; see --help");
         start->listeners[start->listener_count++] = (int)fd;
         rest = after;
     }
@@ -38,7 +39,8 @@ enum err_code supervisor_serve_child(const struct settings *settings, int argume
     struct server_start start = {0};
     char conninfo[POSTGRES_CONNINFO_BYTES], jobs_conninfo[POSTGRES_CONNINFO_BYTES];
     if (argument_count != 3)
-        return err_set(err, ERR_INVALID, "serve-child is for perfoliod's own use; see --help");
+        return err_set(err, ERR_INVALID,
+                       "serve-child is used only by perfoliod itself; see --help");
     start.ready_fd = atoi(arguments[1]);
     enum err_code code = parse_listeners(arguments[2], &start, err);
     if (code)
@@ -66,7 +68,7 @@ static enum err_code migrate_and_bootstrap(const struct settings *settings,
     if (code)
         return code;
     if (applied_count > 0)
-        log_event(LOG_INFO, "brought the database up to date", "migrations=%d", applied_count);
+        log_event(LOG_INFO, "applied migrations to the database", "migrations=%d", applied_count);
     if (storage_identity_check(connection, settings, err))
         return err->code;
     return identity_bootstrap(connection, *token ? token : NULL, ret_result, err);
@@ -79,7 +81,8 @@ enum err_code supervisor_migrate_child(const struct settings *settings, int argu
     struct pg_connection *connection = NULL;
     char conninfo[POSTGRES_CONNINFO_BYTES], token[256] = "";
     if (argument_count != 1)
-        return err_set(err, ERR_INVALID, "migrate-child is for perfoliod's own use; see --help");
+        return err_set(err, ERR_INVALID,
+                       "migrate-child is used only by perfoliod itself; see --help");
     if (!fgets(token, sizeof(token), stdin))
         token[0] = '\0';
     token[strcspn(token, "\n")] = '\0';

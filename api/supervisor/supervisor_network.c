@@ -91,11 +91,12 @@ static void warn_of_change(const struct supervisor *supervisor, enum tls_files_c
                   "path=%s/ca.crt", folder);
     if (change != TLS_FILES_CA_REPLACED)
         return;
-    log_event(LOG_WARN,
-              "the local certificate authority is a new one, since the old one ends soon, cannot "
-              "be read or may not sign for every name of this server: clients that trust the old "
-              "one must fetch ca.crt again",
-              "path=%s/ca.crt", folder);
+    log_event(
+        LOG_WARN,
+        "the local certificate authority was replaced, since the old one expires soon, cannot be "
+        "read or may not sign for every name of this server: clients that trust the old "
+        "one must fetch ca.crt again",
+        "path=%s/ca.crt", folder);
 }
 
 enum err_code supervisor_refresh_certificates(struct supervisor *supervisor, bool *ret_is_new,

@@ -102,7 +102,7 @@ static enum err_code read_announcement(struct request *request, struct upload *u
     if (code)
         return code;
     if (upload->size_bytes == 0)
-        return err_set(err, ERR_INVALID, "size is missing: how many bytes are to come");
+        return err_set(err, ERR_INVALID, "size is missing: the number of bytes of the upload");
     code =
         json_body_text(body, "filename", 0, (size_t)4 * UPLOAD_FILENAME_CHARACTERS, &filename, err);
     if (code)
@@ -143,7 +143,7 @@ static enum err_code find_upload(struct request *request, struct span id, struct
         return code;
     if (pg_row_count(result) == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no upload %.*s, or it has expired: begin another", SPAN_PRINT(id));
+                       "there is no upload %.*s, or it has expired: start another", SPAN_PRINT(id));
     *ret_upload = (struct upload){
         .id = arena_strndup(request->arena, id.data, id.size),
         .tenant_id = pg_get_i64(result, 0, 0),
@@ -279,8 +279,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         return code;
     if (pg_affected(result) != 1)
         return err_set(err, ERR_CONFLICT,
-                       "the upload is being completed, or was completed or deleted meanwhile: ask "
-                       "for its state");
+                       "the upload is being completed, or was completed or deleted meanwhile: "
+                       "request its state");
     return pg_commit(connection, err);
 }
 

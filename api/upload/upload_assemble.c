@@ -89,8 +89,8 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
         return code;
     if (is_claim && pg_affected(result) != 1) {
         code = err_set(err, ERR_CONFLICT,
-                       "another request is completing this upload: try again in a few seconds, to "
-                       "be told the share");
+                       "another request is completing this upload: try again in a few seconds to "
+                       "get the share");
         err->retry_after_s = CLAIMED_RETRY_S;
     }
     return code;
@@ -204,7 +204,7 @@ static enum err_code join_parts(struct request *request, const struct upload *up
     if (!code && upload->sha256.size &&
         !digest_equal(upload->sha256, span_of(ret_sha256, DIGEST_BYTES)))
         code = err_set(err, ERR_INVALID,
-                       "the parts' SHA-256 is not the one announced: put them again");
+                       "the parts' SHA-256 differs from the announced one: put them again");
     if (code) {
         object_writer_abort(writer);
         return code;

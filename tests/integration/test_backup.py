@@ -281,7 +281,7 @@ def test_root_names_an_object_that_the_server_cannot_read(folder, where):
     assert (beside / "backup/objects/share" / share).read_text() == folded(1)
     os.chown(denied, whole.st_uid, whole.st_gid)
     denied.chmod(whole.st_mode & 0o777)
-    assert ": all is whole" in run("store", "verify", "--data-dir", server.data_dir).stdout
+    assert ": everything is intact" in run("store", "verify", "--data-dir", server.data_dir).stdout
 
 
 def test_a_backup_without_objects_is_compared_too(folder):

@@ -235,7 +235,7 @@ def test_backup_refuses_each_single_damage_and_names_it(damaged):
     run("backup", "--verify-only", "--data-dir", server.data_dir)
     run("backup", "--data-dir", server.data_dir, server.data_dir.parent / "whole again")
     verified = run("backup", "--verify-only", server.data_dir.parent / "whole again")
-    assert "files are as they were" in verified.stdout
+    assert "files are unchanged" in verified.stdout
     path = next(path for path in (server.data_dir.parent / "whole again/objects/share").iterdir())
     path.write_bytes(flip(path.read_bytes()))
     refused = run("backup", "--verify-only", server.data_dir.parent / "whole again", check=False)

@@ -265,7 +265,7 @@ def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path
         for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
             answer = client.post(path("aa02", "table"), body=body)
             assert (
-                answer.status == 400 and "no sound symbol table" in answer.json()["detail"]
+                answer.status == 400 and "not a valid symbol table" in answer.json()["detail"]
             ), answer.text
     other = client.post(path("aa03", "table"), body=table)
     assert other.status == 400 and "its build id is aa02" in other.json()["detail"]

@@ -185,7 +185,7 @@ def test_the_invitation_says_who_learns_build_ids(server):
     [
         ({"mode": "some"}, "mode"),
         ({"mode": "custom"}, "needs one"),
-        ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "go with the mode"),
+        ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "only for the mode"),
         ({"mode": "custom", "upstreams": [{"url": "http://a.example/"}]}, "https"),
         ({"mode": "custom", "upstreams": [{"url": "https://10.1.2.3/"}]}, "public Internet"),
         ({"mode": "custom", "upstreams": [{"url": "https://[::1]/"}]}, "public Internet"),

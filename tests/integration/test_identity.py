@@ -650,7 +650,7 @@ def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
         said = problem(
             owner.request(method, where, json=body, headers={"If-Match": seen}), 412, "stale"
         )
-        assert "changed since you looked" in said and "repeat" in said
+        assert "changed since you loaded" in said and "repeat" in said
         if where == person:
             problem(owner.delete(person, headers={"If-Match": seen}), 412, "stale")
             assert owner.delete(person).status == 204  # without one it is taken as it comes

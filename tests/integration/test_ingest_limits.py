@@ -242,7 +242,7 @@ def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wir
     assert f"the profile's time is {skew} ahead of this server's clock" in text, text
     assert (
         "future_s is 86400, by the setting tenant-future" in text
-        and "check the clock of the sender" in text
+        and "check the clock of the agent" in text
     )
     sender = only_sender(client)
     assert sender["service"] == "app"

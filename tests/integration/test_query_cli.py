@@ -428,4 +428,4 @@ def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
     )
     rows = {row["name"]: row["cum"] for row in json.loads(ok(result))["functions"]}
     assert rows == cums(filled.merge(NAME, BEGIN + 1, BEGIN + 9 * HOUR))
-    assert "broken and left out of the answer; the first: segment/" in result.log
+    assert "broken and left out of the result; the first: segment/" in result.log

@@ -242,7 +242,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
         folder / "backup",
         environment=keys,
     )
-    assert result.returncode == 1 and "holds profiles already" in result.stderr
+    assert result.returncode == 1 and "contains profiles already" in result.stderr
     assert not (folder / "over").exists() and answers(server, shares) == expected
     # Never a part for the whole.
     objects.ask("DELETE", f"share/{shares[1]}")

@@ -240,7 +240,7 @@ def test_the_databases_log_is_begun_anew_when_it_is_large(start_server):
     with open(log, "ab", buffering=0) as file:  # at once: it may be looked at in between
         file.write(line * ((17 << 20) // len(line)) + b"the last line\n")
     server.process.send_signal(signal.SIGHUP)  # else it looks once a minute
-    wait_for(lambda: "began the database's log anew" in server.log())
+    wait_for(lambda: "restarted the database's log file" in server.log())
     assert log.stat().st_size < 1 << 20
     assert old.stat().st_size <= 16 << 20
     assert b"the last line\n" in old.read_bytes()[-4096:]  # the database may have said more
@@ -282,7 +282,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone():
         (folder / "thesis.tex").write_text("mine")
         folder.chmod(0o700)
         result = run("serve", "--data-dir", folder, "--listen", f"localhost:{free_port()}")
-        assert result.returncode == 2 and "holds other things" in result.stderr
+        assert result.returncode == 2 and "contains other files" in result.stderr
         assert os.listdir(folder) == ["thesis.tex"]
         assert folder.stat().st_mode & 0o777 == 0o700
     finally:
@@ -626,7 +626,7 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
     log = refused(server)
     assert "belongs to another database" in log and "remove objects/.database-id" in log, log
     file.write_text("not an id\n")
-    assert "holds no id" in refused(server)
+    assert "contains no id" in refused(server)
     file.unlink()
     server.start()
     assert server.anonymous().get(raw).body == FOLDED
@@ -673,7 +673,7 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
         for power in ("SUPERUSER", "BYPASSRLS"):
             as_superuser(external_database, f"ALTER ROLE app {power}")
             for said in refusals():
-                assert "names the user app, a superuser or one whom row-level security" in said
+                assert "names the user app, a superuser or one that bypasses row-level security" in said
             as_superuser(external_database, f"ALTER ROLE app NO{power}")
         roles = "perfolio_owner, perfolio_server, perfolio_jobs"
         as_superuser(external_database, "ALTER ROLE app NOCREATEROLE")
@@ -743,9 +743,9 @@ def test_a_private_database_and_an_external_one_are_not_mistaken(start_server, e
     assert external.api().post("/api/v1/shares", FOLDED).status == 201
     assert external.stop() == 0
     external.arguments = []
-    assert "goes with an external database" in refused(external)
+    assert "belongs to an external database" in refused(external)
     (external.data_dir / "objects/.database-id").unlink()
-    assert "no database that knows them" in refused(external)
+    assert "no database with their rows" in refused(external)
     assert len(objects(private)) == len(objects(external)) == 1
     private.arguments = []
     private.start()
@@ -1064,7 +1064,7 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
     server.start()
     assert served_certificate(server) not in (first, ending)
     assert server.ca_file.read_bytes() == ca  # clients need not trust anew
-    assert "certificate authority is a new one" not in server.log()
+    assert "certificate authority was replaced" not in server.log()
 
     # A name that the CA may not sign for needs another CA.
     assert server.stop() == 0
@@ -1072,7 +1072,7 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
     server.start()
     assert server.ca_file.read_bytes() != ca
     assert re.search(
-        r"level=warn .*certificate authority is a new one.*must fetch ca\.crt again.*"
+        r"level=warn .*certificate authority was replaced.*must fetch ca\.crt again.*"
         r"path=\S*/tls/ca\.crt",
         server.log(),
     ), server.log()
@@ -1088,7 +1088,7 @@ def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server
     server = start_server()
     token, certificate = server.token, served_certificate(server)
     os.kill(server.child_pid(), signal.SIGKILL)
-    wait_for(lambda: "will be started again" in server.log())
+    wait_for(lambda: "will be restarted" in server.log())
     server.wait_ready()
     assert (server.token, served_certificate(server)) == (token, certificate)
 

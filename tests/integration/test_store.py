@@ -575,7 +575,7 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
 @pytest.mark.parametrize(
     "query, body, wanted",
     [
-        ([("label", "x")], b"main 1\n", "no name=value"),
+        ([("label", "x")], b"main 1\n", "must have the form name=value"),
         ([("label", "=y")], b"main 1\n", "a label has no name"),
         ([("label", "a=1"), ("label", "a=2")], b"main 1\n", "a"),
         ([("time", "soon")], b"main 1\n", "time"),

@@ -169,7 +169,7 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
     assert of_foo["bytes"] == 5 and of_foo["modified_at"].startswith("2023-11-14T22:13:20"), of_foo
     assert abs(time.time() - 1_700_000_000 - of_foo["age_s"]) < 600
     text = run("store", "verify", "--data-dir", server.data_dir).stdout
-    assert ": all is whole\n15 unknown: no row refers to them" in text, text
+    assert ": everything is intact\n15 unknown: no row refers to them" in text, text
     assert re.search(
         r"^unknown  foo/bar: no row refers to it; 5 bytes, written \d+ d ago$", text, re.M
     ), text

@@ -757,7 +757,7 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
         answer = owner.post("/api/v1/retention", json={"query": '{env="dev"}', **more})
         assert answer.status == 400, answer
         assert answer.json()["detail"] == (
-            f"{what} is longer than your team's rules may keep: rule_keep_s is {limit}, {where}"
+            f"{what} exceeds the limit of your team's rules: rule_keep_s is {limit}, {where}"
         ), answer
 
     setting = "by the setting tenant-rule-keep"

@@ -125,7 +125,7 @@ static void errors_name_their_source(void **state)
     struct fixture *fixture = *state;
     assert_refused(fixture, LOAD(fixture, "--wrong", "1"), "--wrong");
     assert_refused(fixture, LOAD(fixture, "stray"), "stray");
-    assert_refused(fixture, LOAD(fixture, "--listen"), "--listen wants a value");
+    assert_refused(fixture, LOAD(fixture, "--listen"), "--listen needs a value");
     assert_refused(fixture, LOAD(fixture, "--listen", "nowhere"), "host:port");
     assert_refused(fixture, LOAD(fixture, "--listen", "a:70000"), "host:port");
     assert_refused(fixture, LOAD(fixture, "--worker-queue", "0"), "outside 1 to");
