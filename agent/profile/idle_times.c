@@ -6,9 +6,10 @@
 #include "lib/base/vec.h"
 #include "lib/profile/batch/batch_labels.h"
 
-enum { TIMES_MAX = 16384, BYTES_MAX = 16 << 20, WINDOWS_TOLD = 6 };
+enum { TIMES_MAX = 16384, BYTES_MAX = 16 << 20, REPORTED_WINDOWS = 6 };
 
-#define TOLD_NS (60 * CLOCK_NS_PER_S)
+/* An idle time is reported after REPORTED_WINDOWS windows or this time, whichever is shorter. */
+#define REPORTED_NS (60 * CLOCK_NS_PER_S)
 
 struct entry {
     struct idle_time time;
@@ -40,14 +41,14 @@ void idle_times_destroy(struct idle_times *times)
     mem_free(times);
 }
 
-static struct span keep(struct arena *arena, struct span text)
+static struct span copy_text(struct arena *arena, struct span text)
 {
     return span_of(arena_strndup(arena, text.data, text.size), text.size);
 }
 
 static bool add_entry(struct idle_times *times, const struct idle_time *window)
 {
-    /* A key has all names and values. */
+    /* The key consists of all names and values: each text is kept twice. */
     const size_t bytes =
         2 * window->key.size + window->label_count * sizeof(*window->labels) + sizeof(struct entry);
     if (times->count == TIMES_MAX || times->bytes + bytes > BYTES_MAX)
@@ -57,11 +58,11 @@ static bool add_entry(struct idle_times *times, const struct idle_time *window)
     struct batch_text_label *labels =
         arena_new(arena, struct batch_text_label, window->label_count);
     for (size_t i = 0; i < window->label_count; i++)
-        labels[i] = (struct batch_text_label){.name = keep(arena, window->labels[i].name),
-                                              .value = keep(arena, window->labels[i].value)};
+        labels[i] = (struct batch_text_label){.name = copy_text(arena, window->labels[i].name),
+                                              .value = copy_text(arena, window->labels[i].value)};
     struct entry *entry = &times->entries[times->count];
     *entry = (struct entry){.time = *window, .arena = arena, .bytes = bytes};
-    entry->time.key = keep(arena, window->key);
+    entry->time.key = copy_text(arena, window->key);
     entry->time.labels = labels;
     map_bytes_add(&times->numbers, entry->time.key, times->count++);
     times->bytes += bytes;
@@ -82,16 +83,16 @@ bool idle_times_add(struct idle_times *times, const struct idle_time *window)
     return true;
 }
 
-/* Does it go on, and may it get longer before it is reported? */
+/* Whether the idle time continues and is still too short to be reported. */
 static bool may_wait(const struct idle_time *time, int64_t window_begin_ns, int64_t window_end_ns)
 {
     const int64_t length_ns = time->end_ns - time->begin_ns;
-    return time->end_ns == window_end_ns && length_ns < TOLD_NS &&
-           length_ns < WINDOWS_TOLD * (window_end_ns - window_begin_ns);
+    return time->end_ns == window_end_ns && length_ns < REPORTED_NS &&
+           length_ns < REPORTED_WINDOWS * (window_end_ns - window_begin_ns);
 }
 
-/* The map has no removal: those that stay are few, and entered once more. */
-static void number_again(struct idle_times *times)
+/* Maps have no removal, so the map is built again; few entries remain after a report. */
+static void rebuild_numbers(struct idle_times *times)
 {
     map_bytes_fini(&times->numbers);
     times->numbers = (struct map_bytes){0};
@@ -117,5 +118,5 @@ void idle_times_report(struct idle_times *times, int64_t window_begin_ns, int64_
     if (kept == times->count)
         return;
     times->count = kept;
-    number_again(times);
+    rebuild_numbers(times);
 }

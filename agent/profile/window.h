@@ -8,8 +8,8 @@
  * on other hosts. JIT code without a name is looked up once more when the window is taken.
  *
  * Sample types: samples and, for people, the event: cpu in nanoseconds, or the counted events since
- * the last sample. Waits have the type off_cpu, in nanoseconds, and for people also a count. As
- * wall time they are added to processor time, and both are called wall.
+ * the last sample. Off-CPU intervals have the type off_cpu, in nanoseconds, and for people also a
+ * count, waits. As wall time they are added to processor time, and both are called wall.
  *
  * Labels of a sample: thread, process (names) and pid for people; thread.name and the number of the
  * process's label set for OTLP. Names that processes chose are cut after 512 bytes. For OTLP, idle
@@ -40,6 +40,7 @@ struct process_mapping;
 struct processes;
 struct profile;
 struct sample_event;
+struct sample_tally;
 struct window;
 
 /* The function of all JIT code without a name. */
@@ -51,16 +52,16 @@ struct window;
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
 
-/* How waiting time is shown: not at all, as a type of its own, or in one type with processor time.
+/* How off-CPU time is shown: not at all, as a type of its own, or in one type with processor time.
  */
-enum window_waits { WINDOW_NO_WAITS, WINDOW_WAITS_BESIDE, WINDOW_WAITS_AS_WALL };
+enum window_off_cpu { WINDOW_OFF_CPU_NONE, WINDOW_OFF_CPU_SEPARATE, WINDOW_OFF_CPU_AS_WALL };
 
 struct window_options {
     enum window_form form;
     uint32_t frequency_hz;
     enum event_kind event;
-    enum window_waits off_cpu;
-    double off_cpu_share; /* fraction of the recorded waits: each stands for 1 / share */
+    enum window_off_cpu off_cpu;
+    double off_cpu_share; /* recorded fraction of intervals: each stands for 1 / share */
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
@@ -80,11 +81,11 @@ void window_destroy(struct window *window); /* NULL is a no-op */
 /* Adds a sample. Samples of processes that a relabelling rule drops are counted and left out. */
 void window_add(struct window *window, struct process *process, const struct sample_event *event);
 /* Adds counts to the sample of this window that has the key. */
-struct sample_tally;
 void window_add_tally(struct window *window, uint64_t key, const struct sample_tally *tally);
 /* Adds an off-CPU interval: where the thread left its CPU, and for how long. */
-void window_add_wait(struct window *window, struct process *process,
-                     const struct sample_event *event, int64_t waited_ns);
+void window_add_off_cpu(struct window *window, struct process *process,
+                        const struct sample_event *event, int64_t duration_ns);
+/* Samples that relabelling rules dropped, in all windows. */
 uint64_t window_unwanted(const struct window *window);
 bool window_has_samples(const struct window *window);
 bool window_is_full(const struct window *window);

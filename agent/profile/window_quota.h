@@ -1,10 +1,14 @@
 /*
- * window_text: how much each owner (process_owner) may bring to a window, in bytes of the batch
- * that it becomes, so that the batch is one that can be sent and has what others do, too: names and
- * paths, and the entries of tables that processes choose by where they run.
+ * window_quota: limits how much each owner (process_owner) adds to a window, in bytes of the batch
+ * that the window becomes, so that the batch stays small enough to be sent and has room for what
+ * other owners add.
  *
- * An owner has at most half of what others left. Only what is new is asked for: what is there
- * already costs nobody. All zeros is empty and ready for use. Threads: one.
+ * An owner may use half of what the others have left of WINDOW_QUOTA_MAX_BYTES. If owners one after
+ * the other take all that they may, the first gets 3 MiB, the second 1.5 MiB, the third 0.75 MiB,
+ * and so on: later owners get less, but no owner is left without anything. Bytes that are in the
+ * window already cost nothing, so callers count only what is new.
+ *
+ * All zeros is empty and ready for use. Threads: one.
  */
 #ifndef AGENT_PROFILE_WINDOW_QUOTA_H
 #define AGENT_PROFILE_WINDOW_QUOTA_H
@@ -23,15 +27,17 @@ struct window_quota {
     uint64_t used_bytes;
 };
 
-void window_quota_fini(struct window_quota *text);
+void window_quota_fini(struct window_quota *quota);
 
-/* False: there is no room for so much more of this owner; *ret_is_first: for the first time. */
-bool window_quota_take(struct window_quota *text, uint64_t owner, size_t bytes, bool *ret_is_first);
-/* So much has come already. */
-void window_quota_charge(struct window_quota *text, uint64_t owner, size_t bytes);
-/* Is there room for anything more of this owner? */
-bool window_quota_has_room(struct window_quota *text, uint64_t owner);
-/* Little room is left for those that come. */
-bool window_quota_is_full(const struct window_quota *text);
+/* Takes bytes of the owner's quota. False: they exceed it, and nothing is taken; *ret_is_first is
+ * set only then: whether it is the owner's first refusal. */
+bool window_quota_take(struct window_quota *quota, uint64_t owner, size_t bytes,
+                       bool *ret_is_first);
+/* Counts bytes that were added without a check; the owner may exceed its quota by them. */
+void window_quota_charge(struct window_quota *quota, uint64_t owner, size_t bytes);
+/* Whether the owner may add one byte more. */
+bool window_quota_has_room(struct window_quota *quota, uint64_t owner);
+/* Whether three quarters are used, so that little is left for owners that follow. */
+bool window_quota_is_full(const struct window_quota *quota);
 
 #endif
