@@ -48,7 +48,7 @@ struct agent_options {
      * stack are recorded. Values are scaled up to all switches. */
     double off_cpu_share;
     int64_t off_cpu_min_ns; /* shorter intervals are left out */
-    bool is_wall;           /* WINDOW_FOR_PEOPLE: processor time and waits are one sample type */
+    bool is_wall; /* WINDOW_FOR_PEOPLE: processor time and off-CPU time are one sample type */
     bool has_live_window;   /* agent_take_live is called */
     bool has_targets;       /* only agent_add_target's processes and their children */
     bool has_no_tables;     /* unwind by frame pointers only */
@@ -151,7 +151,7 @@ int agent_open_binary(const struct agent *agent, const struct agent_binary *bina
 uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text);
 /* Appends in which binaries: "12 frame-pointer /lib/ld.so, 3 register /bin/x", the most frequent,
  * at most limit. */
-void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct buf *text);
+void agent_append_failure_sites(const struct agent *agent, uint32_t limit, struct buf *text);
 
 /* ERR_UNSUPPORTED for Linux 5.19 to 6.0, which BPF programs at perf events can hang. release: as
  * from uname(2). */

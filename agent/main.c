@@ -124,7 +124,7 @@ static void report_stops(const struct agent *agent, const struct agent_counts *c
     buf_init(&reasons, 2048);
     buf_init(&places, PLACES_TEXT_BYTES);
     const uint64_t count = agent_append_stops(counts, &reasons);
-    agent_append_stop_places(agent, PLACES_SAID, &places);
+    agent_append_failure_sites(agent, PLACES_SAID, &places);
     buf_append_byte(&reasons, 0);
     buf_append_byte(&places, 0);
     if (count && !buf_failed(&reasons) && !buf_failed(&places))
