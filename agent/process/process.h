@@ -49,7 +49,7 @@ struct process {
     bool is_kernel_thread;
     struct process *next; /* in its bucket of struct processes */
 
-    /* Scans of /proc/PID (processes.c). */
+    /* Scans of /proc/PID (processes_scan.c). */
     int64_t scan_ns;   /* earliest time of the next scan */
     bool is_scan_due;  /* a sweep scans it: too many map events, or no time for a scan */
     bool has_refused;  /* a mapping was refused since the last scan: the next scan retries it */
