@@ -31,7 +31,8 @@ void code_share_set(struct code_share *share, uint64_t bytes)
     share->bytes = now;
 }
 
-static uint64_t less(uint64_t bytes, uint64_t taken)
+/* bytes - taken; 0 if that is negative. */
+static uint64_t remaining(uint64_t bytes, uint64_t taken)
 {
     return bytes > taken ? bytes - taken : 0;
 }
@@ -41,6 +42,6 @@ bool code_share_allows(const struct code_share *share, uint64_t bytes)
     const struct code_budget *budget = share->budget;
     const uint64_t others = budget->used_bytes - share->bytes;
     const uint64_t held = owner_usage_get(&budget->held, share->owner) - share->bytes;
-    return bytes <= less(budget->max_bytes, others) / 2 &&
-           bytes <= less(less(budget->max_bytes, others - held) / 4 * 3, held);
+    return bytes <= remaining(budget->max_bytes, others) / 2 &&
+           bytes <= remaining(remaining(budget->max_bytes, others - held) / 4 * 3, held);
 }

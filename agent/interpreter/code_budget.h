@@ -20,24 +20,24 @@ struct code_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
     struct owner_usage held;
-    struct arena *shared; /* NULL: it was not needed yet */
+    struct arena *shared; /* for functions without room; NULL: it was not needed yet */
 };
 
-/* Of one process and its children; not to be moved while it has something. */
+/* What one process and its children have of the budget; must not be moved while bytes > 0. */
 struct code_share {
-    struct code_budget *budget; /* outlives it */
+    struct code_budget *budget; /* outlives the share */
     uint64_t owner;
     uint32_t bytes;
 };
 
 void code_budget_init(struct code_budget *budget, uint64_t max_bytes);
 void code_budget_fini(struct code_budget *budget);
-/* Empty; what is in it stays until the next call. */
+/* An empty arena for a function without room; valid until the next call. */
 struct arena *code_budget_shared(struct code_budget *budget);
 
-/* It has so much now; 0 before its end. */
+/* Sets what the share has now. Must be set to 0 before its end. */
 void code_share_set(struct code_share *share, uint64_t bytes);
-/* May it have so much, with what it has? */
+/* Whether the share may have bytes in all. */
 bool code_share_allows(const struct code_share *share, uint64_t bytes);
 
 #endif

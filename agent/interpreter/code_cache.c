@@ -6,11 +6,11 @@ enum {
 };
 
 void code_cache_init(struct code_cache *cache, const struct code_share *share, size_t entry_bytes,
-                     uint32_t most_bytes)
+                     uint32_t entry_max_bytes)
 {
     *cache = (struct code_cache){.share = *share,
                                  .entry_bytes = (uint32_t)entry_bytes,
-                                 .most_bytes = most_bytes,
+                                 .entry_max_bytes = entry_max_bytes,
                                  .arena = arena_create()};
 }
 
@@ -27,7 +27,7 @@ void code_cache_fini(struct code_cache *cache)
     free_all(cache);
 }
 
-static uint64_t bytes_of(const struct code_cache *cache)
+static uint64_t used_bytes(const struct code_cache *cache)
 {
     return arena_bytes(cache->arena) + (uint64_t)cache->capacity * cache->entry_bytes +
            (uint64_t)cache->by_address.capacity * sizeof(*cache->by_address.slots);
@@ -35,7 +35,7 @@ static uint64_t bytes_of(const struct code_cache *cache)
 
 void code_cache_count(struct code_cache *cache)
 {
-    code_share_set(&cache->share, bytes_of(cache));
+    code_share_set(&cache->share, used_bytes(cache));
 }
 
 static void forget_all(struct code_cache *cache)
@@ -47,14 +47,14 @@ static void forget_all(struct code_cache *cache)
     code_cache_count(cache);
 }
 
-/* For one function more: each part of it may become twice as large. */
+/* Whether one more function fits. Each part of the cache doubles when it is full. */
 static bool has_room(const struct code_cache *cache)
 {
     return cache->count < ENTRIES_MAX && arena_bytes(cache->arena) <= ARENA_MAX_BYTES &&
-           code_share_allows(&cache->share, 2 * bytes_of(cache) + cache->most_bytes);
+           code_share_allows(&cache->share, 2 * used_bytes(cache) + cache->entry_max_bytes);
 }
 
-static uint32_t add(struct code_cache *cache, uint64_t address)
+static uint32_t add_entry(struct code_cache *cache, uint64_t address)
 {
     if (cache->count == cache->capacity) {
         cache->capacity = cache->capacity ? 2 * cache->capacity : 64;
@@ -63,7 +63,7 @@ static uint32_t add(struct code_cache *cache, uint64_t address)
     return map_u64_add(&cache->by_address, address, cache->count++);
 }
 
-static void *entry(const struct code_cache *cache, uint32_t index)
+static void *entry_at(const struct code_cache *cache, uint32_t index)
 {
     return cache->entries + (size_t)index * cache->entry_bytes;
 }
@@ -71,7 +71,7 @@ static void *entry(const struct code_cache *cache, uint32_t index)
 void *code_cache_find(const struct code_cache *cache, uint64_t address)
 {
     const uint32_t index = map_u64_find(&cache->by_address, address);
-    return index == MAP_ABSENT ? NULL : entry(cache, index);
+    return index == MAP_ABSENT ? NULL : entry_at(cache, index);
 }
 
 void *code_cache_put(struct code_cache *cache, uint64_t address)
@@ -84,5 +84,5 @@ void *code_cache_put(struct code_cache *cache, uint64_t address)
     }
     cache->into = cache->arena;
     const uint32_t index = map_u64_find(&cache->by_address, address);
-    return entry(cache, index == MAP_ABSENT ? add(cache, address) : index);
+    return entry_at(cache, index == MAP_ABSENT ? add_entry(cache, address) : index);
 }

@@ -16,25 +16,26 @@
 struct code_cache {
     struct code_share share;
     uint32_t entry_bytes;
-    uint32_t most_bytes; /* that one function's texts and tables may take */
+    uint32_t entry_max_bytes; /* the most that the texts and tables of one function take */
     struct arena *arena;
-    struct arena *into;        /* of the entry that is being read */
-    struct map_u64 by_address; /* index in entries */
+    struct arena *into;        /* for the texts and tables of the entry that is being read */
+    struct map_u64 by_address; /* from the address of a function to its index in entries */
     uint8_t *entries;
     uint32_t count;
     uint32_t capacity;
 };
 
-/* share, which has nothing yet, is copied; not to be moved afterwards. */
+/* share is copied; nothing of it may be used yet. The cache must not be moved afterwards. */
 void code_cache_init(struct code_cache *cache, const struct code_share *share, size_t entry_bytes,
-                     uint32_t most_bytes);
+                     uint32_t entry_max_bytes);
 void code_cache_fini(struct code_cache *cache);
 
-/* NULL: not known. Good until the next call of code_cache_put. */
+/* NULL: the function is not known. Good until the next call of code_cache_put. */
 void *code_cache_find(const struct code_cache *cache, uint64_t address);
-/* Where to write the entry of that address, be it known or not; sets `into`. Good until the next
- * call. What it then has is counted by code_cache_count. */
+/* The memory for a new entry of that address, or of the known one, which is overwritten; sets
+ * `into`. Good until the next call. The caller fills it and then calls code_cache_count. */
 void *code_cache_put(struct code_cache *cache, uint64_t address);
+/* Counts the memory of the cache against the share. */
 void code_cache_count(struct code_cache *cache);
 
 #endif

@@ -8,15 +8,14 @@
 enum {
     THREADS_MAX = 64,
     FRAMES_MAX = 64,
-    AROUND_THREAD_BYTES =
-        2048, /* the C library's record of a thread is as large, or a little more */
+    AROUND_THREAD_BYTES = 2048, /* about the size of the C library's struct of a thread */
     TYPE_OFFSET = 8,
 };
 
 /* ---- files ---- */
 
-/* "…python3.8", "…libpython3.10.so.1.0" */
-static uint32_t version_of_path(const char *path)
+/* For example "/usr/bin/python3.8" or "/usr/lib/libpython3.10.so.1.0"; 0: not in the path. */
+static uint32_t find_version_in_path(const char *path)
 {
     const char *found = NULL;
     for (const char *at = strstr(path, "python3."); at; at = strstr(at + 1, "python3."))
@@ -27,20 +26,21 @@ static uint32_t version_of_path(const char *path)
     return minor && minor < 100 ? 3 << 8 | minor : 0;
 }
 
-/* From 3.11 on the file says it itself. */
-static uint32_t version_of(const struct elf_exports *symbols, const char *path)
+/* From 3.11 on the file contains its version. */
+static uint32_t find_version(const struct elf_exports *symbols, const char *path)
 {
     struct elf_symbol symbol;
     uint64_t version;
     if (elf_exports_find(symbols, "Py_Version", &symbol) &&
         elf_exports_read(symbols, symbol.address, &version, sizeof(version)))
         return (uint32_t)(version >> 16 & 0xFFFF);
-    return version_of_path(path);
+    return find_version_in_path(path);
 }
 
-/* Those before 3.7 have no state that all know: they are found to be refused. */
-static bool detect(const struct elf_exports *symbols, const char *path,
-                   struct interpreter_file *ret_file)
+/* Also detects versions before 3.7, which have no _PyRuntime, so that they are counted as refused.
+ */
+static bool detect_cpython(const struct elf_exports *symbols, const char *path,
+                           struct interpreter_file *ret_file)
 {
     struct elf_symbol runtime = {0}, code_type, call = {0};
     const bool has_runtime = elf_exports_find(symbols, "_PyRuntime", &runtime);
@@ -49,7 +49,7 @@ static bool detect(const struct elf_exports *symbols, const char *path,
     if (!elf_exports_find(symbols, "PyCode_Type", &code_type))
         return false;
     (void)elf_exports_find(symbols, "_PyEval_EvalFrameDefault", &call);
-    *ret_file = (struct interpreter_file){.version = has_runtime ? version_of(symbols, path) : 0,
+    *ret_file = (struct interpreter_file){.version = has_runtime ? find_version(symbols, path) : 0,
                                           .runtime = runtime.address,
                                           .code_type = code_type.address,
                                           .call_start = call.address,
@@ -87,9 +87,14 @@ static enum interpreter_outcome find_layout(struct python *python)
     return cpython_layout_read(span_of(offsets, sizeof(offsets)), &python->layout);
 }
 
-/* Is the thread's state kept at one distance from its thread pointer? Above the pointer first:
- * there pthread_getspecific has it on x86-64, whether or not the thread holds the interpreter's
- * lock. */
+/*
+ * Finds the distance from a thread's pointer to the word that contains the address of its state.
+ *
+ * CPython keeps the state in a thread-specific key (pthread_setspecific), whose value is in the C
+ * library's struct of the thread, at the same place for all threads. On x86-64 that struct is above
+ * the thread pointer, so it is searched first, and then the memory below. The key is set whether or
+ * not the thread holds the GIL.
+ */
 static bool find_distance(const struct python *python, uint64_t state, uint64_t pointer,
                           int64_t *ret_distance)
 {
@@ -108,7 +113,7 @@ static bool find_distance(const struct python *python, uint64_t state, uint64_t 
     return false;
 }
 
-/* Its innermost frame; 0: it runs none. */
+/* The innermost frame of a thread; 0: it runs no Python function. */
 static bool find_frame(const struct python *python, uint64_t state, uint64_t *ret_frame)
 {
     const struct interpreter_layout *frames = &python->layout.frames;
@@ -119,7 +124,7 @@ static bool find_frame(const struct python *python, uint64_t state, uint64_t *re
            read_word(python, record + frames->record_frame, ret_frame);
 }
 
-/* Do its frames have code? */
+/* Whether one of the innermost frames has a code object. */
 static bool has_code(const struct python *python, uint64_t frame)
 {
     const struct interpreter_layout *frames = &python->layout.frames;
@@ -136,7 +141,7 @@ static bool has_code(const struct python *python, uint64_t frame)
     return false;
 }
 
-/* What one thread says of all. */
+/* Verifies the layout by one thread, and finds the distance that holds for all threads. */
 static enum interpreter_outcome try_thread(const struct python *python, uint64_t state,
                                            int64_t *ret_distance)
 {
@@ -158,7 +163,7 @@ static enum interpreter_outcome try_thread(const struct python *python, uint64_t
 static enum interpreter_outcome try_threads(struct python *python, int64_t *ret_distance)
 {
     const uint64_t runtime = python->target->bias + python->target->file->runtime;
-    enum interpreter_outcome worst = INTERPRETER_NOT_YET;
+    enum interpreter_outcome outcome_so_far = INTERPRETER_NOT_YET;
     uint64_t state = 0;
     if (!read_word(python, runtime + python->layout.interpreters_head, &python->interpreter) ||
         !python->interpreter ||
@@ -168,15 +173,16 @@ static enum interpreter_outcome try_threads(struct python *python, int64_t *ret_
         const enum interpreter_outcome outcome = try_thread(python, state, ret_distance);
         if (outcome == INTERPRETER_READY)
             return outcome;
-        worst = outcome > worst ? outcome : worst;
+        outcome_so_far = outcome > outcome_so_far ? outcome : outcome_so_far;
         if (!read_word(python, state + python->layout.thread_next, &state))
             break;
     }
-    return worst;
+    return outcome_so_far;
 }
 
-static enum interpreter_outcome attach(const struct interpreter_target *target,
-                                       struct interpreter_process *ret_process, void **ret_own)
+static enum interpreter_outcome attach_cpython(const struct interpreter_target *target,
+                                               struct interpreter_process *ret_process,
+                                               void **ret_own)
 {
     struct python python = {.target = target};
     int64_t distance;
@@ -192,26 +198,26 @@ static enum interpreter_outcome attach(const struct interpreter_target *target,
     return INTERPRETER_READY;
 }
 
-static void *share(void *own)
+static void *share_codes(void *own)
 {
     return cpython_codes_ref(own);
 }
 
-static bool find_name(void *own, uint32_t process_id, const struct interpreted_frame *frame,
-                      struct interpreter_name *ret_name)
+static bool find_function(void *own, uint32_t process_id, const struct interpreted_frame *frame,
+                          struct interpreter_name *ret_name)
 {
     return cpython_codes_find(own, process_id, frame, ret_name);
 }
 
-static void destroy(void *own)
+static void unref_codes(void *own)
 {
     cpython_codes_unref(own);
 }
 
 const struct interpreter_kind cpython_kind = {.name = "cpython",
                                               .mapping = "[cpython]",
-                                              .detect = detect,
-                                              .attach = attach,
-                                              .share = share,
-                                              .find_name = find_name,
-                                              .destroy = destroy};
+                                              .detect = detect_cpython,
+                                              .attach = attach_cpython,
+                                              .share = share_codes,
+                                              .find_name = find_function,
+                                              .destroy = unref_codes};

@@ -1,15 +1,15 @@
 /*
  * cpython: CPython 3.8 to 3.14, as a kind of interpreter.
  *
- * Where things lie is known from CPython's own headers: up to 3.12 from tables here, made by
- * tests/oracle/cpython/offsets.sh from each version's headers, from 3.13 on from what the process
- * itself says (_Py_DebugOffsets). Run against: 3.8, 3.9, 3.10, 3.11, 3.12, 3.13; not run: 3.14.
- * Refused: others, builds without the GIL, and where a thread's state is not at one distance from
- * its thread pointer (musl).
+ * Offsets of members: up to 3.12 from tables (cpython_layout.c), made from the headers of each
+ * version by tests/oracle/cpython/offsets.sh; from 3.13 on the process itself contains them
+ * (_Py_DebugOffsets). Tested with 3.8 to 3.13; not run: 3.14. Refused: other versions, builds
+ * without the GIL, and processes whose threads do not have their states at one distance from their
+ * thread pointers (musl).
  *
- * A thread's state is found as pthread_getspecific would: its place in the C library's record of a
- * thread is looked for once in each process, and checked at every sample by the thread that the
- * state says to be of.
+ * The state of a thread is found as pthread_getspecific(3) would find it: its place in the C
+ * library's struct of a thread is searched once per process. Each sample verifies the state by the
+ * thread number in it.
  */
 #ifndef AGENT_INTERPRETER_CPYTHON_H
 #define AGENT_INTERPRETER_CPYTHON_H
@@ -23,29 +23,30 @@ extern const struct interpreter_kind cpython_kind;
 struct cpython_layout {
     uint16_t version; /* major << 8 | minor */
     bool has_qualified_names;
-    bool is_code_inside; /* frames point to instructions, which lie in the code object */
-    uint16_t place_unit; /* bytes of what a frame's place counts */
+    bool is_code_inside; /* a frame's place is an address, of an instruction in the code object */
+    uint16_t place_unit; /* otherwise it is a number of units of this many bytes */
     enum cpython_line_form line_form;
-    uint16_t interpreters_head; /* runtime */
-    uint16_t threads_head;      /* interpreter */
-    uint16_t thread_next;
+    uint16_t interpreters_head; /* _PyRuntimeState */
+    uint16_t threads_head;      /* PyInterpreterState */
+    uint16_t thread_next;       /* PyThreadState, as the next one */
     uint16_t thread_interpreter;
-    uint16_t code_first_line;
+    uint16_t code_first_line; /* PyCodeObject, as the next five */
     uint16_t code_file;
     uint16_t code_name;
     uint16_t code_qualified_name;
     uint16_t code_lines;
     uint16_t code_instructions;
-    uint16_t ascii_bytes; /* of the head of a string */
-    uint16_t unicode_bytes;
+    uint16_t ascii_bytes;   /* size of PyASCIIObject: characters of ASCII strings follow it */
+    uint16_t unicode_bytes; /* size of PyCompactUnicodeObject: those of other strings follow it */
     struct interpreter_layout frames;
 };
 
-/* NULL: of a version that says itself, or that is not known. */
+/* The layout of 3.8 to 3.12; NULL: another version. */
 const struct cpython_layout *cpython_layout_find(uint32_t version);
-/* From what a process of 3.13 or later says, its _Py_DebugOffsets. Not READY: why not. */
+/* Reads the layout from a copy of _Py_DebugOffsets (3.13 and later). Returns INTERPRETER_READY, or
+ * why the layout is refused. */
 enum interpreter_outcome cpython_layout_read(struct span offsets,
                                              struct cpython_layout *ret_layout);
-enum { CPYTHON_OFFSETS_BYTES = 656 }; /* what is looked at, and no more than the runtime has */
+enum { CPYTHON_OFFSETS_BYTES = 656 }; /* the part that is read; all versions have as much */
 
 #endif

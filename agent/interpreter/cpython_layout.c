@@ -2,142 +2,68 @@
 
 #define VERSION(minor) (3 << 8 | (minor))
 
-/* What is compared of a code object lies between its first line and its line table. */
+/* The words of a code object that interpreter_check() covers: its first line, its name and its line
+ * table. What the kernel reads of it reaches from the first to the last. */
 #define CODE_WORDS(first_line, name, lines)                                                        \
     .code_start = (first_line), .code_bytes = (lines) + 8 - (first_line),                          \
     .code_words = {0, (name) - (first_line), (lines) - (first_line)}
 
-/* Made by tests/oracle/cpython/offsets.sh. */
+/* The offsets are those that tests/oracle/cpython/offsets.sh prints. Most of them are equal in
+ * several versions: a row has those of its group and what differs. */
+#define THREADS .thread_next = 8, .thread_interpreter = 16
+
+#define FROM_3_8                                                                                   \
+    THREADS, .interpreters_head = 32, .threads_head = 8, .code_first_line = 40, .code_file = 104,  \
+             .code_name = 112, .code_lines = 120, .ascii_bytes = 48, .unicode_bytes = 72
+#define FRAMES_FROM_3_8                                                                            \
+    .thread_self = 176, .thread_frame = 24, .frame_previous = 24, .frame_code = 32,                \
+    .groups = INTERPRETER_EACH_FRAME, .is_place_short = 1, CODE_WORDS(40, 112, 120)
+
+#define FROM_3_11                                                                                  \
+    THREADS, .has_qualified_names = true, .is_code_inside = true, .place_unit = 1,                 \
+             .line_form = CPYTHON_LINES_LOCATIONS, .interpreters_head = 40, .code_file = 112,      \
+             .code_name = 120, .code_qualified_name = 128, .code_lines = 136
+#define FRAMES_FROM_3_11                                                                           \
+    .thread_record = 56, .frame_bytes = 72, .frame_place = 56, .has_record = 1,                    \
+    .is_frame_in_record = 1
+
 static const struct cpython_layout layouts[] = {
     {.version = VERSION(8),
+     FROM_3_8,
      .place_unit = 1,
      .line_form = CPYTHON_LINES_INCREMENTS,
-     .interpreters_head = 32,
-     .threads_head = 8,
-     .thread_next = 8,
-     .thread_interpreter = 16,
-     .code_first_line = 40,
-     .code_file = 104,
-     .code_name = 112,
-     .code_lines = 120,
-     .ascii_bytes = 48,
-     .unicode_bytes = 72,
-     .frames = {.thread_self = 176,
-                .thread_frame = 24,
-                .frame_bytes = 108,
-                .frame_previous = 24,
-                .frame_code = 32,
-                .frame_place = 104,
-                .groups = INTERPRETER_EACH_FRAME,
-                .is_place_short = 1,
-                CODE_WORDS(40, 112, 120)}},
-    {.version = VERSION(9),
+     .frames = {FRAMES_FROM_3_8, .frame_bytes = 108, .frame_place = 104}},
+    {.version = VERSION(9), /* as 3.8 */
+     FROM_3_8,
      .place_unit = 1,
      .line_form = CPYTHON_LINES_INCREMENTS,
-     .interpreters_head = 32,
-     .threads_head = 8,
-     .thread_next = 8,
-     .thread_interpreter = 16,
-     .code_first_line = 40,
-     .code_file = 104,
-     .code_name = 112,
-     .code_lines = 120,
-     .ascii_bytes = 48,
-     .unicode_bytes = 72,
-     .frames = {.thread_self = 176,
-                .thread_frame = 24,
-                .frame_bytes = 108,
-                .frame_previous = 24,
-                .frame_code = 32,
-                .frame_place = 104,
-                .groups = INTERPRETER_EACH_FRAME,
-                .is_place_short = 1,
-                CODE_WORDS(40, 112, 120)}},
+     .frames = {FRAMES_FROM_3_8, .frame_bytes = 108, .frame_place = 104}},
     {.version = VERSION(10),
+     FROM_3_8,
      .place_unit = 2,
      .line_form = CPYTHON_LINES_RANGES,
-     .interpreters_head = 32,
-     .threads_head = 8,
-     .thread_next = 8,
-     .thread_interpreter = 16,
-     .code_first_line = 40,
-     .code_file = 104,
-     .code_name = 112,
-     .code_lines = 120,
-     .ascii_bytes = 48,
-     .unicode_bytes = 72,
-     .frames = {.thread_self = 176,
-                .thread_frame = 24,
-                .thread_record = 48,
-                .record_previous = 8,
-                .frame_bytes = 100,
-                .frame_previous = 24,
-                .frame_code = 32,
-                .frame_place = 96,
-                .groups = INTERPRETER_EACH_FRAME,
-                .has_record = 1,
-                .is_place_short = 1,
-                CODE_WORDS(40, 112, 120)}},
+     .frames = {FRAMES_FROM_3_8, .thread_record = 48, .record_previous = 8, .frame_bytes = 100,
+                .frame_place = 96, .has_record = 1}},
     {.version = VERSION(11),
-     .has_qualified_names = true,
-     .is_code_inside = true,
-     .place_unit = 1,
-     .line_form = CPYTHON_LINES_LOCATIONS,
-     .interpreters_head = 40,
+     FROM_3_11,
      .threads_head = 16,
-     .thread_next = 8,
-     .thread_interpreter = 16,
      .code_first_line = 72,
-     .code_file = 112,
-     .code_name = 120,
-     .code_qualified_name = 128,
-     .code_lines = 136,
      .code_instructions = 184,
      .ascii_bytes = 48,
      .unicode_bytes = 72,
-     .frames = {.thread_self = 152,
-                .thread_record = 56,
-                .record_frame = 8,
-                .record_previous = 16,
-                .frame_bytes = 72,
-                .frame_previous = 48,
-                .frame_code = 32,
-                .frame_place = 56,
-                .group_end = 68,
-                .groups = INTERPRETER_BY_FLAG,
-                .has_record = 1,
-                .is_frame_in_record = 1,
-                CODE_WORDS(72, 120, 136)}},
+     .frames = {FRAMES_FROM_3_11, .thread_self = 152, .record_frame = 8, .record_previous = 16,
+                .frame_previous = 48, .frame_code = 32, .group_end = 68,
+                .groups = INTERPRETER_BY_FLAG, CODE_WORDS(72, 120, 136)}},
     {.version = VERSION(12),
-     .has_qualified_names = true,
-     .is_code_inside = true,
-     .place_unit = 1,
-     .line_form = CPYTHON_LINES_LOCATIONS,
-     .interpreters_head = 40,
+     FROM_3_11,
      .threads_head = 72,
-     .thread_next = 8,
-     .thread_interpreter = 16,
      .code_first_line = 68,
-     .code_file = 112,
-     .code_name = 120,
-     .code_qualified_name = 128,
-     .code_lines = 136,
      .code_instructions = 192,
      .ascii_bytes = 40,
      .unicode_bytes = 56,
-     .frames = {.thread_self = 136,
-                .thread_record = 56,
-                .record_frame = 0,
-                .record_previous = 8,
-                .frame_bytes = 72,
-                .frame_previous = 8,
-                .frame_code = 0,
-                .frame_place = 56,
-                .group_end = 70,
-                .groups = INTERPRETER_BY_OWNER,
-                .has_record = 1,
-                .is_frame_in_record = 1,
-                CODE_WORDS(68, 120, 136)}},
+     .frames = {FRAMES_FROM_3_11, .thread_self = 136, .record_frame = 0, .record_previous = 8,
+                .frame_previous = 8, .frame_code = 0, .group_end = 70,
+                .groups = INTERPRETER_BY_OWNER, CODE_WORDS(68, 120, 136)}},
 };
 
 const struct cpython_layout *cpython_layout_find(uint32_t version)
@@ -149,11 +75,15 @@ const struct cpython_layout *cpython_layout_find(uint32_t version)
     return NULL;
 }
 
-/* ---- what a process says ---- */
+/* ---- _Py_DebugOffsets: the offsets that a process of 3.13 or later contains ---- */
 
-/* Numbers of words in _Py_DebugOffsets (Include/internal/pycore_runtime.h of 3.13,
- * pycore_debug_offsets.h of 3.14): the first word is the cookie. In 3.14 the interpreter's part has
- * three words more, a frame's two and a code object's one. */
+/*
+ * The structure is an array of words of 8 bytes, in parts: one for each C structure, which begins
+ * with the size of that structure and goes on with the offsets of its members. Word 0 is the cookie
+ * "xdebugpy". Sources: Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14.
+ * In 3.14 parts have more words (three in that of the interpreter, two in that of a frame, one in
+ * that of a code object), so the parts that follow begin later.
+ */
 enum {
     WORD_VERSION = 1,
     WORD_FREE_THREADED = 2,
@@ -161,47 +91,49 @@ enum {
     WORD_THREADS_HEAD = 9
 };
 
-struct places {
-    uint8_t thread; /* the words of a part: first its size */
+/* The numbers of the words with which the parts begin. */
+struct parts {
+    uint8_t thread;
     uint8_t frame;
     uint8_t code;
     uint8_t unicode;
 };
 
-static const struct places places_13 = {.thread = 19, .frame = 28, .code = 34, .unicode = 67};
-static const struct places places_14 = {.thread = 22, .frame = 31, .code = 39, .unicode = 77};
+static const struct parts parts_13 = {.thread = 19, .frame = 28, .code = 34, .unicode = 67};
+static const struct parts parts_14 = {.thread = 22, .frame = 31, .code = 39, .unicode = 77};
 
-static uint16_t word(struct span offsets, uint32_t number, bool *is_fine)
+static uint16_t offset_at(struct span offsets, uint32_t number, bool *is_valid)
 {
     uint64_t value;
     memcpy(&value, offsets.data + (size_t)number * 8, sizeof(value));
-    *is_fine &= value < UINT16_MAX;
+    *is_valid &= value < UINT16_MAX;
     return (uint16_t)value;
 }
 
-static bool fill(struct span offsets, const struct places *places, struct cpython_layout *layout)
+static bool read_offsets(struct span offsets, const struct parts *parts,
+                         struct cpython_layout *layout)
 {
-    bool is_fine = true;
+    bool is_valid = true;
     struct interpreter_layout *frames = &layout->frames;
-    layout->interpreters_head = word(offsets, WORD_INTERPRETERS_HEAD, &is_fine);
-    layout->threads_head = word(offsets, WORD_THREADS_HEAD, &is_fine);
-    layout->thread_next = word(offsets, places->thread + 2u, &is_fine);
-    layout->thread_interpreter = word(offsets, places->thread + 3u, &is_fine);
-    frames->thread_frame = word(offsets, places->thread + 4u, &is_fine);
-    frames->thread_self = word(offsets, places->thread + 5u, &is_fine);
-    frames->frame_previous = word(offsets, places->frame + 1u, &is_fine);
-    frames->frame_code = word(offsets, places->frame + 2u, &is_fine);
-    frames->frame_place = word(offsets, places->frame + 3u, &is_fine);
-    frames->group_end = word(offsets, places->frame + 5u, &is_fine);
-    layout->code_file = word(offsets, places->code + 1u, &is_fine);
-    layout->code_name = word(offsets, places->code + 2u, &is_fine);
-    layout->code_qualified_name = word(offsets, places->code + 3u, &is_fine);
-    layout->code_lines = word(offsets, places->code + 4u, &is_fine);
-    layout->code_first_line = word(offsets, places->code + 5u, &is_fine);
-    layout->code_instructions = word(offsets, places->code + 9u, &is_fine);
-    layout->ascii_bytes = word(offsets, places->unicode + 3u, &is_fine);
+    layout->interpreters_head = offset_at(offsets, WORD_INTERPRETERS_HEAD, &is_valid);
+    layout->threads_head = offset_at(offsets, WORD_THREADS_HEAD, &is_valid);
+    layout->thread_next = offset_at(offsets, parts->thread + 2u, &is_valid);
+    layout->thread_interpreter = offset_at(offsets, parts->thread + 3u, &is_valid);
+    frames->thread_frame = offset_at(offsets, parts->thread + 4u, &is_valid);
+    frames->thread_self = offset_at(offsets, parts->thread + 5u, &is_valid);
+    frames->frame_previous = offset_at(offsets, parts->frame + 1u, &is_valid);
+    frames->frame_code = offset_at(offsets, parts->frame + 2u, &is_valid);
+    frames->frame_place = offset_at(offsets, parts->frame + 3u, &is_valid);
+    frames->group_end = offset_at(offsets, parts->frame + 5u, &is_valid);
+    layout->code_file = offset_at(offsets, parts->code + 1u, &is_valid);
+    layout->code_name = offset_at(offsets, parts->code + 2u, &is_valid);
+    layout->code_qualified_name = offset_at(offsets, parts->code + 3u, &is_valid);
+    layout->code_lines = offset_at(offsets, parts->code + 4u, &is_valid);
+    layout->code_first_line = offset_at(offsets, parts->code + 5u, &is_valid);
+    layout->code_instructions = offset_at(offsets, parts->code + 9u, &is_valid);
+    layout->ascii_bytes = offset_at(offsets, parts->unicode + 3u, &is_valid);
     layout->unicode_bytes = (uint16_t)(layout->ascii_bytes + 16);
-    return is_fine;
+    return is_valid;
 }
 
 static uint16_t highest(uint16_t a, uint16_t b)
@@ -209,8 +141,8 @@ static uint16_t highest(uint16_t a, uint16_t b)
     return a > b ? a : b;
 }
 
-/* So that the kernel's reads have what they need; false where that is further apart than they
- * reach. */
+/* Chooses the pieces of a frame and of a code object that the kernel program reads at once, so that
+ * they contain all members it needs. False: these are further apart than a piece is long. */
 static bool set_pieces(struct cpython_layout *layout)
 {
     struct interpreter_layout *frames = &layout->frames;
@@ -221,7 +153,7 @@ static bool set_pieces(struct cpython_layout *layout)
         layout->code_lines < start || layout->code_name - start > INTERPRETER_PIECE_BYTES - 16 ||
         layout->code_lines - start > INTERPRETER_PIECE_BYTES - 16)
         return false;
-    /* Frames at the end of their memory may have no word behind the owner's byte. */
+    /* The byte at group_end is read alone: a frame at the end of its memory may end with it. */
     const uint16_t words =
         highest(highest(frames->frame_previous, frames->frame_code), frames->frame_place);
     frames->frame_bytes = highest((uint16_t)(words + 8), (uint16_t)(frames->group_end + 1));
@@ -252,7 +184,7 @@ enum interpreter_outcome cpython_layout_read(struct span offsets, struct cpython
         return INTERPRETER_REFUSED_VERSION;
     if (is_free_threaded)
         return INTERPRETER_REFUSED_BUILD;
-    if (!fill(offsets, layout.version == VERSION(13) ? &places_13 : &places_14, &layout) ||
+    if (!read_offsets(offsets, layout.version == VERSION(13) ? &parts_13 : &parts_14, &layout) ||
         !set_pieces(&layout))
         return INTERPRETER_REFUSED_LAYOUT;
     *ret_layout = layout;

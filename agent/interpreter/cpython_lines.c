@@ -2,12 +2,13 @@
 
 enum { NO_LINE = -128, UNIT_BYTES = 2 };
 
-/* What a table adds up may be anything. */
+/* The table is untrusted: a sum that is no line number becomes 0. */
 static uint32_t as_line(int64_t line)
 {
     return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
+/* Pairs (bytes of code, difference of the line): a difference holds from the end of its bytes. */
 static uint32_t by_increments(struct span table, int64_t line, int64_t place)
 {
     int64_t address = 0;
@@ -20,6 +21,7 @@ static uint32_t by_increments(struct span table, int64_t line, int64_t place)
     return as_line(line);
 }
 
+/* Pairs (bytes of code, difference of the line): a difference holds for its bytes. */
 static uint32_t by_ranges(struct span table, int64_t line, int64_t place)
 {
     int64_t end = 0;
@@ -39,7 +41,7 @@ struct reader {
     size_t at;
 };
 
-/* Six bits a byte, the lowest first; bit 6 says that more follow. */
+/* Six bits per byte, the lowest first; bit 6 is set if another byte follows. */
 static uint32_t take_varint(struct reader *reader)
 {
     uint32_t value = 0;
@@ -60,7 +62,7 @@ static int64_t take_signed(struct reader *reader)
 
 enum { KIND_ONE_LINE = 10, KIND_NO_COLUMNS = 13, KIND_LONG = 14, KIND_NONE = 15 };
 
-/* The step to the entry's line. */
+/* Reads the rest of an entry and returns the difference from the previous line. */
 static int64_t take_entry(struct reader *reader, uint8_t kind)
 {
     int64_t step = 0;
@@ -79,6 +81,8 @@ static int64_t take_entry(struct reader *reader, uint8_t kind)
     return step;
 }
 
+/* Entries of varying length: a byte with a kind and a number of units of code, then lines and
+ * columns in the form of that kind. */
 static uint32_t by_locations(struct span table, int64_t line, int64_t place)
 {
     struct reader reader = {.table = table};

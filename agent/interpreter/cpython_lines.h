@@ -3,7 +3,7 @@
  *
  * Three forms: pairs of increments (co_lnotab, to 3.9), ranges (co_linetable, 3.10) and locations
  * (co_linetable, from 3.11 on). Sources: Objects/lnotab_notes.txt, Objects/locations.md (3.11),
- * InternalDocs/code_objects.md of CPython. The table is any bytes. Threads: any.
+ * InternalDocs/code_objects.md of CPython. The table is untrusted. Threads: any.
  */
 #ifndef AGENT_INTERPRETER_CPYTHON_LINES_H
 #define AGENT_INTERPRETER_CPYTHON_LINES_H
@@ -14,8 +14,8 @@
 
 enum cpython_line_form { CPYTHON_LINES_INCREMENTS, CPYTHON_LINES_RANGES, CPYTHON_LINES_LOCATIONS };
 
-/* place: in bytes from the first instruction; below 0 (not begun yet): the function's first line.
- * 0: it has none, or the table says nothing of it. */
+/* The line of the instruction at place, in bytes from the first one. place < 0: the function has
+ * not begun yet; its first line. 0: the instruction has no line, or the table does not cover it. */
 uint32_t cpython_lines_find(enum cpython_line_form form, struct span table, uint32_t first_line,
                             int64_t place);
 

@@ -4,8 +4,8 @@
 
 enum { LENGTH_OFFSET = 16, STATE_OFFSET = 32, CHARACTERS_MAX = 1000, REPLACEMENT = 0xFFFD };
 
-/* Behind the bits that say whether it is interned: 2 of them, 16 from 3.14 on, where those that
- * would be the kind's are 0. */
+/* The state begins with the bits `interned`: 2 up to 3.13, 16 from 3.14 on. The 3 bits `kind`
+ * follow them. In 3.14 the bits in the older place of `kind` are 0, which no kind is. */
 bool cpython_text_form(uint32_t state, struct cpython_text_form *ret_form)
 {
     uint32_t bits = state >> 2;

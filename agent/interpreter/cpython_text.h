@@ -1,9 +1,8 @@
 /*
  * cpython_text: strings of CPython (str objects), as UTF-8.
  *
- * A string keeps one, two or four bytes for each character, as its widest needs (PEP 393); only
- * "compact" ones, whose characters lie behind their head, exist in code objects. The bits that say
- * which are in another place from 3.14 on, and tell that themselves. Threads: any.
+ * A string has one, two or four bytes per character, depending on its widest character (PEP 393).
+ * Code objects contain only "compact" strings, whose characters follow their head. Threads: any.
  */
 #ifndef AGENT_INTERPRETER_CPYTHON_TEXT_H
 #define AGENT_INTERPRETER_CPYTHON_TEXT_H
@@ -20,12 +19,12 @@ struct cpython_text_form {
     bool is_ascii;
 };
 
-/* Of the 32 bits of a string's state; false when they are those of no compact string. */
+/* Decodes the 32 bits PyASCIIObject.state; false: it is no compact string. */
 bool cpython_text_form(uint32_t state, struct cpython_text_form *ret_form);
-/* Characters to UTF-8; what is none (surrogates) becomes U+FFFD. */
+/* Appends characters as UTF-8; invalid ones (surrogates) become U+FFFD. */
 void cpython_text_decode(struct span characters, uint32_t character_bytes, struct buf *text);
-/* Cut where it is too long. ascii_bytes, unicode_bytes: of the head of a string that is ASCII, and
- * of one that is not. */
+/* Appends a string of a process, cut after 1,000 characters. ascii_bytes, unicode_bytes: size of
+ * the head of an ASCII string and of another one. False: it cannot be read. */
 bool cpython_text_read(uint32_t process_id, uint64_t address, uint16_t ascii_bytes,
                        uint16_t unicode_bytes, struct buf *text);
 

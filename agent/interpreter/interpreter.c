@@ -19,26 +19,26 @@ enum { TRIES_MAX = 40, FILES_MIN = 64 };
 #define LONGEST_PAUSE_NS CLOCK_NS_PER_S
 #define CODE_MAX_BYTES (UINT64_C(64) << 20)
 
-/* Of the binary of the same number, as long as it has the same serial. */
+/* What is known of the binary with the same number, as long as that has the same serial. */
 struct known_file {
     uint64_t serial;
     struct interpreter_file file;
-    bool is_read; /* else it did not open for the one that asked last */
+    bool is_read; /* false: the last attempt to open it failed */
 };
 
 struct interpreter {
     struct interpreters *owner;
     struct process *process;
-    struct interpreter *next, *previous; /* of those that wait */
+    struct interpreter *next, *previous; /* list of those with INTERPRETER_NOT_YET */
     uint64_t serial;
     struct interpreter_file file;
     uint64_t bias;
     enum interpreter_outcome outcome;
-    uint32_t tries; /* that found an interpreter which is not as it should be */
+    uint32_t tries; /* attempts that found an unexpected layout or no state */
     int64_t next_try_ns;
     int64_t pause_ns;
     struct interpreter_process settings;
-    void *own; /* the kind's */
+    void *own; /* of the kind */
 };
 
 struct interpreters {
@@ -73,7 +73,7 @@ void interpreters_destroy(struct interpreters *interpreters)
 
 /* ---- files ---- */
 
-static void detect(const struct binary *binary, int fd, struct interpreter_file *ret_file)
+static void detect_kind(const struct binary *binary, int fd, struct interpreter_file *ret_file)
 {
     struct elf_exports symbols;
     *ret_file = (struct interpreter_file){0};
@@ -87,24 +87,24 @@ static void detect(const struct binary *binary, int fd, struct interpreter_file 
     }
 }
 
-/* One that did not open before is tried again where it is time for that. *ret_is_unopened is set
- * where it was tried and did not open. */
-static const struct interpreter_file *file_of(struct interpreters *interpreters,
-                                              const struct process *process,
-                                              const struct process_mapping *mapping, bool is_time,
-                                              bool *ret_is_unopened)
+/* What is known of the file of a mapping. is_due: a file that failed to open before is tried again.
+ * *ret_is_unopened is set if this attempt fails. */
+static const struct interpreter_file *find_file(struct interpreters *interpreters,
+                                                const struct process *process,
+                                                const struct process_mapping *mapping, bool is_due,
+                                                bool *ret_is_unopened)
 {
     const uint32_t number = mapping->binary;
     const struct binary *binary = binaries_get(interpreters->options.binaries, number);
     vec_reserve_zeroed(interpreters->files, interpreters->file_count, (size_t)number + 1);
     struct known_file *known = &interpreters->files[number];
-    if (known->serial == binary->serial && (known->is_read || !is_time))
+    if (known->serial == binary->serial && (known->is_read || !is_due))
         return &known->file;
     fd_auto fd = binaries_open(interpreters->options.binaries, number, process->shown_id,
                                mapping->start, mapping->limit);
     *known = (struct known_file){.serial = binary->serial, .is_read = fd >= 0};
     if (known->is_read)
-        detect(binary, fd, &known->file);
+        detect_kind(binary, fd, &known->file);
     else
         *ret_is_unopened = true;
     return &known->file;
@@ -145,7 +145,7 @@ static void set_outcome(struct interpreter *interpreter, enum interpreter_outcom
     ++*counter_of(interpreter);
 }
 
-static void try_to_attach(struct interpreter *interpreter, int64_t now_ns)
+static void try_attach(struct interpreter *interpreter, int64_t now_ns)
 {
     const struct interpreter_target target = {
         .file = &interpreter->file,
@@ -155,10 +155,10 @@ static void try_to_attach(struct interpreter *interpreter, int64_t now_ns)
                   .owner = process_owner(interpreter->process)}};
     enum interpreter_outcome outcome =
         interpreter->file.kind->attach(&target, &interpreter->settings, &interpreter->own);
-    /* What runs meanwhile may look wrong once. */
-    const bool is_patient =
+    /* The process runs while its memory is read, so it may look wrong for a moment. */
+    const bool may_be_transient =
         outcome == INTERPRETER_REFUSED_LAYOUT || outcome == INTERPRETER_REFUSED_THREADS;
-    if (is_patient && ++interpreter->tries < TRIES_MAX)
+    if (may_be_transient && ++interpreter->tries < TRIES_MAX)
         outcome = INTERPRETER_NOT_YET;
     if (outcome != INTERPRETER_NOT_YET) {
         set_outcome(interpreter, outcome);
@@ -169,19 +169,18 @@ static void try_to_attach(struct interpreter *interpreter, int64_t now_ns)
         interpreter->pause_ns += interpreter->pause_ns / 2;
 }
 
-/* When it is time. */
-static void try_again(struct interpreter *interpreter, int64_t now_ns)
+static void try_attach_if_due(struct interpreter *interpreter, int64_t now_ns)
 {
     const struct interpreters_options *options = &interpreter->owner->options;
     if (now_ns < interpreter->next_try_ns)
         return;
-    try_to_attach(interpreter, now_ns);
+    try_attach(interpreter, now_ns);
     if (interpreter->outcome == INTERPRETER_READY)
         options->on_ready(options->context, interpreter->process);
 }
 
-static void add(struct interpreters *interpreters, struct process *process,
-                const struct interpreter_file *file, uint64_t bias)
+static void add_interpreter(struct interpreters *interpreters, struct process *process,
+                            const struct interpreter_file *file, uint64_t bias)
 {
     struct interpreter *interpreter = mem_new(struct interpreter, 1);
     *interpreter = (struct interpreter){.owner = interpreters,
@@ -197,12 +196,13 @@ static void add(struct interpreters *interpreters, struct process *process,
     interpreters->waiting = interpreter;
     process->interpreter = interpreter;
     ++*counter_of(interpreter);
-    try_to_attach(interpreter, clock_monotonic_ns());
+    try_attach(interpreter, clock_monotonic_ns());
 }
 
-/* Each mapping of each publication asks, and there are files that nobody can open. Each process has
- * a pause of its own: what one that has ended cannot show the others can. */
-static void put_off(struct process *process, int64_t now_ns)
+/* Postpones the next attempt to open files of the process. Each publication of a process looks at
+ * all its mappings, and some files can never be opened. The pause is that of the process rather
+ * than of the file, because another process may show a file that an ended one cannot. */
+static void pause_opening(struct process *process, int64_t now_ns)
 {
     process->unopened_pause_ns =
         process->unopened_pause_ns ? 2 * process->unopened_pause_ns : FIRST_FILE_PAUSE_NS;
@@ -214,21 +214,21 @@ static void put_off(struct process *process, int64_t now_ns)
 void interpreters_note(struct interpreters *interpreters, struct process *process)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    const bool is_time = now_ns >= process->unopened_ns;
+    const bool is_due = now_ns >= process->unopened_ns;
     bool is_unopened = false;
     for (uint32_t i = 0; !process->interpreter && i < process->mapping_count; i++) {
         const struct process_mapping *mapping = &process->mappings[i];
         if (mapping->binary == BINARY_NONE)
             continue;
         const struct interpreter_file *file =
-            file_of(interpreters, process, mapping, is_time, &is_unopened);
+            find_file(interpreters, process, mapping, is_due, &is_unopened);
         const struct binary *binary = binaries_get(interpreters->options.binaries, mapping->binary);
         if (file->kind)
-            add(interpreters, process, file,
-                mapping->start - binary_address(binary, mapping->file_offset));
+            add_interpreter(interpreters, process, file,
+                            mapping->start - binary_address(binary, mapping->file_offset));
     }
     if (is_unopened)
-        put_off(process, now_ns);
+        pause_opening(process, now_ns);
 }
 
 void interpreters_poll(struct interpreters *interpreters, int64_t now_ns)
@@ -236,7 +236,7 @@ void interpreters_poll(struct interpreters *interpreters, int64_t now_ns)
     struct interpreter *next;
     for (struct interpreter *each = interpreters->waiting; each; each = next) {
         next = each->next;
-        try_again(each, now_ns);
+        try_attach_if_due(each, now_ns);
     }
 }
 
@@ -302,7 +302,7 @@ bool interpreter_is_call(const struct interpreter *interpreter, uint64_t address
 bool interpreter_is_ready(struct interpreter *interpreter)
 {
     if (interpreter && interpreter->outcome == INTERPRETER_NOT_YET)
-        try_again(interpreter, clock_monotonic_ns());
+        try_attach_if_due(interpreter, clock_monotonic_ns());
     return interpreter && interpreter->outcome == INTERPRETER_READY;
 }
 

@@ -12,8 +12,8 @@ enum {
 
 /* ---- files ---- */
 
-/* Two numbers of those that the file says; 0 when it says none. */
-static uint32_t version_of(const struct elf_exports *symbols, const struct elf_symbol *symbol)
+/* Major and minor from the array ruby_api_version; 0: it cannot be read. */
+static uint32_t read_version(const struct elf_exports *symbols, const struct elf_symbol *symbol)
 {
     int32_t numbers[2];
     if (!elf_exports_read(symbols, symbol->address, numbers, sizeof(numbers)) || numbers[0] < 1 ||
@@ -22,9 +22,10 @@ static uint32_t version_of(const struct elf_exports *symbols, const struct elf_s
     return (uint32_t)(numbers[0] << 8 | numbers[1]);
 }
 
-/* Those that lack what 2.5 and later have are found to be refused. */
-static bool detect(const struct elf_exports *symbols, const char *path,
-                   struct interpreter_file *ret_file)
+/* Also detects versions before 2.5, which lack ruby_current_vm_ptr, so that they are counted as
+ * refused. */
+static bool detect_ruby(const struct elf_exports *symbols, const char *path,
+                        struct interpreter_file *ret_file)
 {
     struct elf_symbol version, machine = {0}, state = {0}, call = {0};
     (void)path;
@@ -33,7 +34,7 @@ static bool detect(const struct elf_exports *symbols, const char *path,
     const bool is_known = elf_exports_find(symbols, "ruby_current_vm_ptr", &machine);
     (void)elf_exports_find(symbols, "ruby_current_execution_context_ptr", &state);
     (void)elf_exports_find(symbols, "rb_vm_exec", &call);
-    *ret_file = (struct interpreter_file){.version = is_known ? version_of(symbols, &version) : 0,
+    *ret_file = (struct interpreter_file){.version = is_known ? read_version(symbols, &version) : 0,
                                           .runtime = machine.address,
                                           .shared_state = state.address,
                                           .call_start = call.address,
@@ -47,7 +48,7 @@ struct ruby {
     const struct interpreter_target *target;
     const struct ruby_layout *layout;
     uint64_t state;   /* of the main thread, or of the one that runs */
-    uint64_t pointer; /* its thread pointer */
+    uint64_t pointer; /* the thread pointer of that thread */
 };
 
 static bool read_word(const struct ruby *ruby, uint64_t address, uint64_t *ret_word)
@@ -55,7 +56,7 @@ static bool read_word(const struct ruby *ruby, uint64_t address, uint64_t *ret_w
     return process_memory_word(ruby->target->process_id, address, ret_word);
 }
 
-/* Of the thread that runs, where all share one. */
+/* Before 3.0: one variable of the process has the state of the thread that runs. */
 static bool find_shared_state(struct ruby *ruby, uint64_t *ret_thread)
 {
     return read_word(ruby, ruby->target->bias + ruby->target->file->shared_state, &ruby->state) &&
@@ -63,7 +64,7 @@ static bool find_shared_state(struct ruby *ruby, uint64_t *ret_thread)
            *ret_thread;
 }
 
-/* By the virtual machine. */
+/* From 3.0 on: the virtual machine has the main thread, and that has its state. */
 static bool find_main_state(struct ruby *ruby, uint64_t *ret_thread)
 {
     uint64_t machine;
@@ -72,6 +73,7 @@ static bool find_main_state(struct ruby *ruby, uint64_t *ret_thread)
            read_word(ruby, *ret_thread + ruby->layout->thread_state, &ruby->state) && ruby->state;
 }
 
+/* Finds a thread, its state and its thread pointer. State and thread refer to each other. */
 static enum interpreter_outcome find_thread(struct ruby *ruby)
 {
     const struct ruby_layout *layout = ruby->layout;
@@ -89,7 +91,7 @@ static enum interpreter_outcome find_thread(struct ruby *ruby)
     return ruby->pointer ? INTERPRETER_READY : INTERPRETER_NOT_YET;
 }
 
-/* Do its frames lie in its stack, and are they of scripts? */
+/* Whether the frames of the thread lie in its stack, and one of them is of a script. */
 static enum interpreter_outcome check_frames(const struct ruby *ruby)
 {
     const struct interpreter_layout *frames = &ruby->layout->frames;
@@ -110,8 +112,8 @@ static enum interpreter_outcome check_frames(const struct ruby *ruby)
     return INTERPRETER_NOT_YET;
 }
 
-/* Is the thread's state in the piece of memory at distance from its thread pointer? */
-static bool find_in_piece(const struct ruby *ruby, int64_t distance, int64_t *ret_distance)
+/* Searches the piece of memory at distance from the thread pointer for the address of the state. */
+static bool search_piece(const struct ruby *ruby, int64_t distance, int64_t *ret_distance)
 {
     uint64_t words[PIECE_BYTES / sizeof(uint64_t)];
     const size_t got = process_memory_read_some(
@@ -125,20 +127,21 @@ static bool find_in_piece(const struct ruby *ruby, int64_t distance, int64_t *re
     return false;
 }
 
-/* Is it kept at one distance from its thread pointer? Variables of threads lie before the pointer
- * on x86-64, behind it on arm64; the nearest first, as there may be nothing further away. */
+/* Finds the distance from the thread pointer to the thread-local variable ruby_current_ec. Such
+ * variables lie below the pointer on x86-64 and above it on arm64. The search goes outwards on both
+ * sides, because memory further away may not be mapped. */
 static bool find_distance(const struct ruby *ruby, int64_t *ret_distance)
 {
     for (int64_t distance = 0; distance < AROUND_THREAD_BYTES; distance += PIECE_BYTES) {
-        if (find_in_piece(ruby, -distance - PIECE_BYTES, ret_distance) ||
-            find_in_piece(ruby, distance, ret_distance))
+        if (search_piece(ruby, -distance - PIECE_BYTES, ret_distance) ||
+            search_piece(ruby, distance, ret_distance))
             return true;
     }
     return false;
 }
 
-static enum interpreter_outcome attach(const struct interpreter_target *target,
-                                       struct interpreter_process *ret_process, void **ret_own)
+static enum interpreter_outcome attach_ruby(const struct interpreter_target *target,
+                                            struct interpreter_process *ret_process, void **ret_own)
 {
     struct ruby ruby = {.target = target, .layout = ruby_layout_find(target->file->version)};
     if (!ruby.layout)
@@ -160,27 +163,27 @@ static enum interpreter_outcome attach(const struct interpreter_target *target,
     return INTERPRETER_READY;
 }
 
-static void *share(void *own)
+static void *share_codes(void *own)
 {
     return ruby_codes_ref(own);
 }
 
-static bool find_name(void *own, uint32_t process_id, const struct interpreted_frame *frame,
-                      struct interpreter_name *ret_name)
+static bool find_function(void *own, uint32_t process_id, const struct interpreted_frame *frame,
+                          struct interpreter_name *ret_name)
 {
     ruby_codes_find(own, process_id, frame, ret_name);
     return true;
 }
 
-static void destroy(void *own)
+static void unref_codes(void *own)
 {
     ruby_codes_unref(own);
 }
 
 const struct interpreter_kind ruby_kind = {.name = "ruby",
                                            .mapping = "[ruby]",
-                                           .detect = detect,
-                                           .attach = attach,
-                                           .share = share,
-                                           .find_name = find_name,
-                                           .destroy = destroy};
+                                           .detect = detect_ruby,
+                                           .attach = attach_ruby,
+                                           .share = share_codes,
+                                           .find_name = find_function,
+                                           .destroy = unref_codes};

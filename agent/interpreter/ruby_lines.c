@@ -3,11 +3,11 @@
 #include <string.h>
 
 enum {
-    SMALL_POSITIONS = 54, /* that are counted one by one */
+    SMALL_POSITIONS = 54, /* the first positions, which have a number each */
     SMALL_PER_WORD = 9,
     BLOCKS_OFFSET = SMALL_POSITIONS / SMALL_PER_WORD * 8,
     BLOCK_POSITIONS = 512,
-    BLOCK_BYTES = 80, /* its count, the counts of its parts, its bits */
+    BLOCK_BYTES = 80, /* number before the block, numbers before its parts, bits */
     PART_POSITIONS = 64,
 };
 
@@ -20,7 +20,7 @@ uint64_t ruby_lines_index_bytes(uint32_t sequence_words)
     return BLOCKS_OFFSET + blocks * BLOCK_BYTES;
 }
 
-/* 0 behind the end. */
+/* 0 beyond the end. */
 static uint64_t word_at(struct span bytes, uint64_t offset)
 {
     uint64_t word;
@@ -30,19 +30,19 @@ static uint64_t word_at(struct span bytes, uint64_t offset)
     return word;
 }
 
-/* How many entries begin at the position or before it. */
+/* The number of entries that begin at or before the position. */
 static uint64_t count_up_to(struct span index, uint64_t position)
 {
     if (position < SMALL_POSITIONS)
         return word_at(index, position / SMALL_PER_WORD * 8) >> (position % SMALL_PER_WORD * 7) &
                0x7F;
-    const uint64_t behind = position - SMALL_POSITIONS;
-    const uint64_t block = BLOCKS_OFFSET + behind / BLOCK_POSITIONS * BLOCK_BYTES;
-    const uint32_t part = (uint32_t)(behind % BLOCK_POSITIONS / PART_POSITIONS);
+    const uint64_t rest = position - SMALL_POSITIONS;
+    const uint64_t block = BLOCKS_OFFSET + rest / BLOCK_POSITIONS * BLOCK_BYTES;
+    const uint32_t part = (uint32_t)(rest % BLOCK_POSITIONS / PART_POSITIONS);
     const uint64_t before_part = part ? word_at(index, block + 8) >> (9 * (part - 1)) & 0x1FF : 0;
     const uint64_t bits = word_at(index, block + 16 + part * UINT64_C(8));
     return (uint32_t)word_at(index, block) + before_part +
-           (uint32_t)__builtin_popcountll(bits << (PART_POSITIONS - 1 - behind % PART_POSITIONS));
+           (uint32_t)__builtin_popcountll(bits << (PART_POSITIONS - 1 - rest % PART_POSITIONS));
 }
 
 uint32_t ruby_lines_find(const struct ruby_lines *lines, uint64_t position)
@@ -50,7 +50,7 @@ uint32_t ruby_lines_find(const struct ruby_lines *lines, uint64_t position)
     const uint64_t entries = lines->entries.size / lines->entry_bytes;
     if (position > UINT32_MAX)
         return 0;
-    /* One entry is the sequence's whole, and has no index. */
+    /* A single entry covers the whole sequence and has no index. */
     const uint64_t count = entries == 1 ? 1 : count_up_to(lines->index, position);
     int32_t line;
     if (count == 0 || count > entries)

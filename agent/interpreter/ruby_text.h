@@ -1,9 +1,9 @@
 /*
  * ruby_text: strings of Ruby, as UTF-8, and the paths of instruction sequences.
  *
- * A short string's bytes lie in the object, a long one's elsewhere; a path is a string or an array
- * of two, of which the first is the one that errors tell. Threads:
- * any.
+ * The bytes of a short string are in its object, those of a long one elsewhere. The path of an
+ * instruction sequence is a string, or an array of two of which the first is shown in error
+ * messages. Threads: any.
  */
 #ifndef AGENT_INTERPRETER_RUBY_TEXT_H
 #define AGENT_INTERPRETER_RUBY_TEXT_H
@@ -18,12 +18,13 @@ struct ruby_text_place {
     uint32_t bytes;
 };
 
-/* Where a string's bytes are, by what its object has; false when it is no string. */
+/* Finds the bytes of a string by a copy of its object; false: it is no string. */
 bool ruby_text_find(const struct ruby_layout *layout, const uint8_t object[RUBY_OBJECT_BYTES],
                     struct ruby_text_place *ret_place);
-/* Where they are not UTF-8, all that is not ASCII becomes a question mark. */
+/* If the bytes are not UTF-8, replaces all that are not ASCII by question marks. */
 void ruby_text_clean(uint8_t *bytes, size_t size);
-/* Cut where it is too long. */
+/* Append a string or a path of a process, cut after RUBY_TEXT_MAX_BYTES. False: it cannot be read.
+ */
 bool ruby_text_read(uint32_t process_id, const struct ruby_layout *layout, uint64_t address,
                     struct buf *text);
 bool ruby_text_read_path(uint32_t process_id, const struct ruby_layout *layout, uint64_t address,

@@ -1,6 +1,19 @@
+/*
+ * Native frames N0 (leaf), N1, ... and interpreted frames I0, I1, ... are merged from the leaf on.
+ * A group of interpreted frames takes the place of the native frame that runs it:
+ *
+ *   native:       N0 read   N1 call*   N2 helper   N3 call*   N4 main
+ *   interpreted:  I0 I1 (group at N1)   I2 (group at N3)
+ *   merged:       N0 I0 I1 N2 I2 N4
+ *
+ * (* is_call: a frame of the C function that runs frames.) The last frame of a group has the number
+ * of its native frame, which the kernel found by the group's anchor. A group without number
+ * (INTERPRETED_NOWHERE) takes the place of the next native frame that is_call, or stands before the
+ * next group that has a number.
+ */
 #include "agent/interpreter/stack_merge.h"
 
-/* Behind the last frame of the group that begins at first. */
+/* The end of the group that begins at first: the index after its last frame. */
 static uint32_t group_limit(const struct stack_merge *merge, uint32_t first)
 {
     while (first < merge->frame_count && !(merge->frames[first].flags & INTERPRETED_LAST))
@@ -8,19 +21,20 @@ static uint32_t group_limit(const struct stack_merge *merge, uint32_t first)
     return first < merge->frame_count ? first + 1 : first;
 }
 
-static uint32_t place_of(const struct stack_merge *merge, uint32_t limit)
+static uint32_t native_of(const struct stack_merge *merge, uint32_t limit)
 {
     const struct interpreted_frame *last = &merge->frames[limit - 1];
     return last->flags & INTERPRETED_LAST ? last->native : INTERPRETED_NOWHERE;
 }
 
-/* Up to which frame the groups stand in the place of a frame of the machine: to that which says so,
- * with those before it that were not found. */
+/* The end of the groups that take the place of the native frame: up to the next group that has a
+ * number, if that is the frame's, with the groups without number before it. first: there is none.
+ */
 static uint32_t anchored_limit(const struct stack_merge *merge, uint32_t first, uint32_t native)
 {
     for (uint32_t at = first; at < merge->frame_count;) {
         const uint32_t limit = group_limit(merge, at);
-        const uint32_t place = place_of(merge, limit);
+        const uint32_t place = native_of(merge, limit);
         if (place != INTERPRETED_NOWHERE)
             return place <= native ? limit : first;
         at = limit;
@@ -28,21 +42,22 @@ static uint32_t anchored_limit(const struct stack_merge *merge, uint32_t first, 
     return first;
 }
 
-static bool is_lost(const struct stack_merge *merge, uint32_t first)
+static bool is_unplaced(const struct stack_merge *merge, uint32_t first)
 {
     return first < merge->frame_count &&
-           place_of(merge, group_limit(merge, first)) == INTERPRETED_NOWHERE;
+           native_of(merge, group_limit(merge, first)) == INTERPRETED_NOWHERE;
 }
 
-/* Does the innermost call begin or end, without a frame of its own? There is one more of them than
- * groups then; where nothing has an anchor, each group would stand in the place of its callee. */
+/* Whether the innermost call is just beginning or ending and has no interpreted frame. There is
+ * then one call more than groups. If no group has a number, each would otherwise take the place of
+ * the call that its own call made. */
 static bool has_bare_call(const struct stack_merge *merge)
 {
     uint32_t calls = 0, groups = 0;
-    if (merge->frame_count >= INTERPRETED_FRAMES_MAX) /* there may be more */
+    if (merge->frame_count >= INTERPRETED_FRAMES_MAX) /* frames may be missing */
         return false;
     for (uint32_t at = 0; at < merge->frame_count; at = group_limit(merge, at), groups++) {
-        if (!is_lost(merge, at))
+        if (!is_unplaced(merge, at))
             return false;
     }
     for (uint32_t native = 0; groups && native < merge->native_count; native++)
@@ -57,7 +72,7 @@ uint32_t stack_merge_frames(const struct stack_merge *merge, uint32_t *items)
     for (uint32_t native = 0; native < merge->native_count; native++) {
         const uint32_t first = next;
         next = anchored_limit(merge, next, native);
-        if (next == first && is_lost(merge, next) && merge->is_call(merge->context, native)) {
+        if (next == first && is_unplaced(merge, next) && merge->is_call(merge->context, native)) {
             next = is_bare ? next : group_limit(merge, next);
             is_bare = false;
         }

@@ -15,18 +15,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In an item: the index is that of an interpreted frame, else of one of the machine's. */
+/* Set in an item that is the index of an interpreted frame; otherwise it is that of a native one.
+ */
 #define STACK_MERGE_INTERPRETED (UINT32_C(1) << 31)
 
 struct stack_merge {
     uint32_t native_count;
     const struct interpreted_frame *frames;
     uint32_t frame_count;
-    bool (*is_call)(const void *context, uint32_t native);
+    bool (*is_call)(const void *context, uint32_t native); /* in the C function that runs frames */
     const void *context;
 };
 
-/* items has room for native_count + frame_count; returns how many there are. */
+/* Fills items, which has room for native_count + frame_count, and returns their number. */
 uint32_t stack_merge_frames(const struct stack_merge *merge, uint32_t *items);
 
 #endif
