@@ -32,21 +32,22 @@
 _Static_assert(__builtin_offsetof(struct sample_event, addresses) -
                        __builtin_offsetof(struct sample_event, user_count) ==
                    __builtin_offsetof(struct unwind_stack, address),
-               "the walk writes into the record");
+               "a stack is unwound into the record");
 _Static_assert(sizeof(struct sample_stack) <=
                    INTERPRETED_FRAMES_MAX * sizeof(struct interpreted_frame),
-               "a process has the one or the other");
-_Static_assert((int)SAMPLE_USER_FRAMES_MAX == (int)UNWIND_MAX_FRAMES, "as many as are walked");
+               "a record has either a stack or interpreted frames");
+_Static_assert((int)SAMPLE_USER_FRAMES_MAX == (int)UNWIND_MAX_FRAMES, "one limit for both");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
-const volatile __u32 agent_namespace = 0; /* inode of its PID namespace; 0: the first one */
-const volatile __u8 has_targets = 0;      /* only processes in the map are sampled */
-const volatile __u8 walk_options = 0;     /* UNWIND_OPTION_… */
-const volatile __u64 wake_bytes = 0;      /* so much that a CPU has written wakes the agent */
+const volatile __u32 agent_namespace =
+    0;                                /* inode of the agent's PID namespace; 0: the initial one */
+const volatile __u8 has_targets = 0;  /* only processes in the map are sampled */
+const volatile __u8 walk_options = 0; /* UNWIND_OPTION_… */
+const volatile __u64 wake_bytes = 0;  /* a CPU wakes the agent after writing this much */
 #if CPU_BEFORE_5_17
-const volatile __u64 kernel_stack_bytes = 0; /* of each thread: the kernel's THREAD_SIZE */
+const volatile __u64 kernel_stack_bytes = 0; /* THREAD_SIZE of the kernel */
 #endif
 
 struct {
@@ -54,13 +55,13 @@ struct {
     __uint(max_entries, 1 << 20); /* set before loading */
 } samples SEC(".maps");
 
-/* What a sample is made in. At 19 Hz all that is touched comes from far away: what each sample
- * needs stands together. */
+/* Memory in which a sample is made. At 19 Hz nothing is in a CPU cache any more, so members that
+ * each sample needs are next to each other. */
 struct scratch {
     __u64 unread_bytes;   /* written since this CPU woke the agent */
-    __u32 is_interpreted; /* for walk_frame: frames of an interpreter were read */
-    __u32 is_early;       /* not all mappings of its process are known: its stack goes with it */
-    __u64 pc;             /* the program's */
+    __u32 is_interpreted; /* for walk_frame: interpreted frames were read */
+    __u32 is_early;       /* mappings of the process may be missing: the sample carries its stack */
+    __u64 pc;             /* in user code */
     struct unwind_state state;
     struct sample_event event;
     bpf_user_pt_regs_t registers;
@@ -73,7 +74,7 @@ struct {
     __type(value, struct scratch);
 } scratch SEC(".maps");
 
-/* By process_id; written by the agent, and by a fork for the child. */
+/* The key is process_id. The agent writes it, and follow_fork for a child. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -82,7 +83,7 @@ struct {
     __type(value, struct sample_process);
 } processes SEC(".maps");
 
-/* Looked up where there is something to count: a sample that is sent is known by its record. */
+/* Used only for what no record shows; the agent counts samples by their records. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -90,7 +91,7 @@ struct {
     __type(value, struct sample_counters);
 } counters SEC(".maps");
 
-/* By process_id. */
+/* The key is process_id. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -109,7 +110,7 @@ struct {
 
 enum { NAMESPACE_LEVELS_MAX = 8 };
 
-/* The number of a task in the agent's PID namespace; 0: it has none there. */
+/* The number of a task in the agent's PID namespace; 0: the task is outside of it. */
 static __u32 number_in_namespace(struct task_struct *task)
 {
     struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -138,8 +139,9 @@ static __u32 thread_number(struct task_struct *task)
 }
 
 /*
- * The agent looks into the ring several times a second, and waking it for each sample costs more
- * than the sample. Each CPU counts what it writes: to ask the ring how full it is costs more, too.
+ * Decides whether a record wakes the agent. The agent reads the ring several times a second, and
+ * waking it for each sample costs more than the sample. Each CPU counts what it writes, because
+ * querying the fill level of the ring costs more too.
  */
 static __u64 ring_flags(struct scratch *made, __u64 bytes)
 {
@@ -154,7 +156,7 @@ static __u64 ring_flags(struct scratch *made, __u64 bytes)
 static __always_inline void take_registers(struct unwind_state *state,
                                            const bpf_user_pt_regs_t *from)
 {
-    /* Of a program's context constant places alone may be read. */
+    /* The context of a BPF program may only be read at constant offsets. */
 #pragma clang loop unroll(full)
     for (int i = 0; i < 31; i++)
         state->leaf[i] = from->regs[i];
@@ -162,7 +164,7 @@ static __always_inline void take_registers(struct unwind_state *state,
     state->pc = from->pc;
     state->sp = from->sp;
     state->fp = from->regs[UNWIND_REGISTER_FP];
-    /* Addresses of programs have 48 bits. */
+    /* User addresses have 48 bits. */
     state->pac_mask = ~((1ULL << 48) - 1);
 }
 
@@ -224,10 +226,10 @@ static __u64 thread_pointer(void)
 }
 
 #if CPU_BEFORE_5_17
-/* One frame, 1 ends the walk. The verifier follows a function that is not static once and by
- * itself, and takes only that it returns a number; so 513 calls of it cost it little, where 513
- * copies of the walk would be too much. It can be given no pointers, and finds what it needs anew.
- */
+/* Unwinds one frame; 1 ends the loop. The verifier checks a function that is not static once, by
+ * itself, and assumes of a call only that it returns a number. 513 calls therefore cost it little,
+ * while 513 inlined copies would exceed its limit. Such a function takes no pointers, so it looks
+ * its arguments up again. */
 __attribute__((noinline)) int walk_frame(__u32 index, __u32 slot)
 {
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
@@ -249,7 +251,7 @@ static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_wal
     }
 }
 
-/* Those that the program entered the kernel with last: at the end of the thread's stack there. */
+/* The user registers with which the thread entered the kernel: at the end of its kernel stack. */
 static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 {
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
@@ -266,7 +268,7 @@ static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_wal
     unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
 }
 
-/* Those that the program entered the kernel with last. */
+/* The user registers with which the thread entered the kernel. */
 static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 {
     const void *registers = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -274,7 +276,7 @@ static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 }
 #endif
 
-/* The program's, into the state of the walk. */
+/* Copies the user registers into the unwinder's state. */
 static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_data *context,
                                                        _Bool is_in_program, struct scratch *scratch)
 {
@@ -282,7 +284,8 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
         if (is_compat(&context->regs))
             return UNWIND_STOP_COMPAT;
         take_registers(&scratch->state, &context->regs);
-        /* Keeps this copy apart from the other: the context is read at constant places alone. */
+        /* Keeps the compiler from merging this copy with the one below: the context may only be
+         * read at constant offsets. */
         __asm__ volatile("" ::"r"(context));
         return UNWIND_GO_ON;
     }
@@ -294,15 +297,16 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
     return UNWIND_GO_ON;
 }
 
-/* Stacks shall not take the room of other samples: what comes in bursts may be all of one program.
- */
+/* Stacks are sent only while the ring is less than half full, so that a burst of one program does
+ * not displace samples of others. */
 static _Bool has_room_for_stacks(void)
 {
     return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) <
            bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
 }
 
-/* The walk ended where a mapping may be missing. */
+/* Whether unwinding may have ended because a mapping is missing: the process is not published yet,
+ * or was published recently. */
 static _Bool is_early(const struct sample_process *known, const struct sample_event *event)
 {
     return !known ||
@@ -310,7 +314,7 @@ static _Bool is_early(const struct sample_process *known, const struct sample_ev
             event->time_ns - known->published_ns < SAMPLE_FRESH_NS);
 }
 
-/* Frames of an interpreter, if there are any. */
+/* Unwinds the user stack. Returns the interpreted frames; NULL: there are none. */
 static __always_inline struct interpreter_walk *
 walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_program,
              struct scratch *scratch)
@@ -339,7 +343,7 @@ walk_program(__u32 slot, struct bpf_perf_event_data *interrupted, _Bool is_in_pr
     return interpreted;
 }
 
-/* Behind all addresses. */
+/* Appends the interpreted frames after all addresses. */
 static void put_interpreted(struct sample_event *event, const struct interpreter_walk *interpreted)
 {
     __u64 first = (__u64)event->user_count + event->kernel_count;
@@ -354,9 +358,10 @@ static void put_interpreted(struct sample_event *event, const struct interpreter
 }
 
 /*
- * Behind all addresses. The agent knows the process's mappings when it reads the sample: those of a
- * program that has just begun are on their way. Page by page, since the stack's last one may be
- * near, and the newest one not be there before something is written.
+ * Appends a copy of the newest part of the stack after all addresses. When the agent reads the
+ * sample, it knows the mappings of the new program, and unwinds the copy. The stack is read page by
+ * page, because its end may be near, and because the newest page is not mapped before it is
+ * written.
  */
 static void put_stack(struct sample_event *event, const struct scratch *made)
 {
@@ -386,7 +391,7 @@ static void put_stack(struct sample_event *event, const struct scratch *made)
     event->stack_bytes = SAMPLE_STACK_HEAD_BYTES + bytes;
 }
 
-/* Behind the program's frames, so that the record is in one piece. */
+/* Unwinds the kernel stack into the record, after the user frames. */
 static void walk_kernel(void *context, struct sample_event *event)
 {
     __u64 first = event->user_count;
@@ -397,7 +402,7 @@ static void walk_kernel(void *context, struct sample_event *event)
     event->kernel_count = bytes > 0 ? (__u32)bytes / 8 : 0;
 }
 
-/* False when the ring is full. */
+/* Writes the record to the ring; false: the ring is full. */
 static _Bool send(struct scratch *made)
 {
     struct sample_event *event = &made->event;
@@ -411,22 +416,22 @@ static _Bool send(struct scratch *made)
     return 0;
 }
 
-/* Is the process to be sampled? 0: it has no number that the agent could say. */
+/* Whether the process is to be sampled. 0: it is outside of the agent's PID namespace. */
 static _Bool is_wanted(__u32 process)
 {
     return process && (!has_targets || bpf_map_lookup_elem(&targets, &process));
 }
 
-/* A thread of the kernel has none, nor has one that is between two: its registers are still those
- * of the program before, whose stack is gone. */
+/* Whether the thread runs a program. A kernel thread does not, nor does one within execve: its user
+ * registers are still those of the previous program, whose stack no longer exists. */
 static _Bool has_program(struct task_struct *task)
 {
     struct mm_struct *memory = BPF_CORE_READ(task, mm);
     return memory && BPF_CORE_READ(memory, start_code);
 }
 
-/* When the current process began, and the name of its thread: by the task's own memory where a
- * program may read that without a call. */
+/* Fills the start of the current process and the name of the thread, where possible by direct reads
+ * of the task, which need no helper call. */
 static __always_inline void put_current(struct sample_event *event)
 {
 #if CPU_BEFORE_5_17
@@ -442,8 +447,9 @@ static __always_inline void put_current(struct sample_event *event)
 #endif
 }
 
-/* Who it is, where it is, and what it is in. The process's number is there already. interrupted: by
- * a perf event, whose registers may be the program's own; NULL: the thread leaves its CPU. */
+/* Fills the sample of the current thread, except process_id, kind and amount. interrupted: the
+ * context of the perf event, whose registers may be those of user code; NULL: the thread leaves its
+ * CPU. */
 static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interrupted, void *context,
                                  struct scratch *made)
 {
@@ -459,7 +465,7 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->key = 0;
     event->stop = UNWIND_GO_ON;
     made->is_early = 0;
-    made->state.run.generation = 0; /* of no run, unless it is walked by one */
+    made->state.run.generation = 0; /* set by unwind_begin if there is a run */
     if (is_in_program || has_program(task))
         interpreted = walk_program(slot, interrupted, is_in_program, made);
     if (!is_in_program)
@@ -502,14 +508,14 @@ int sample_cpu(struct bpf_perf_event_data *context)
 
 #include "bpf/off_cpu.bpf.h"
 
-/* From its first instruction on a child has its parent's mappings, and is sampled when that is. */
+/* A child is sampled from its first instruction on if its parent is, with its parent's mappings. */
 SEC("raw_tp/sched_process_fork")
 int follow_fork(struct bpf_raw_tracepoint_args *context)
 {
     const __u32 parent = process_number((struct task_struct *)context->args[0]);
     const __u32 child = process_number((struct task_struct *)context->args[1]);
     const __u8 yes = 1;
-    if (parent == child || child == 0) /* a thread, or foreign */
+    if (parent == child || child == 0) /* a new thread, or outside of our PID namespace */
         return 0;
     if (has_targets && bpf_map_lookup_elem(&targets, &parent))
         bpf_map_update_elem(&targets, &child, &yes, BPF_ANY);
@@ -521,16 +527,17 @@ int follow_fork(struct bpf_raw_tracepoint_args *context)
                                             .interpreter = known->interpreter};
         bpf_map_update_elem(&processes, &child, &copy, BPF_ANY);
     } else {
-        bpf_map_delete_elem(&processes, &child); /* of the one who had the number before */
+        bpf_map_delete_elem(&processes, &child); /* of an earlier process with this number */
     }
     return 0;
 }
 
 /*
- * Another program has other mappings, which the agent will tell in a moment; until then samples
- * take their stacks with them. A program gets its name before its first mapping, when it has no
- * code yet: sched_process_exec comes after all the mappings that the kernel makes, and what the
- * agent has told of them by then would be forgotten.
+ * Forgets the mappings of the program that a process has executed until now. The agent publishes
+ * those of the new program in a moment; until then samples carry their stacks.
+ *
+ * execve renames the thread before it makes the first mapping. sched_process_exec would be too
+ * late: it comes after the kernel's mappings, and the agent may have published them by then.
  */
 SEC("raw_tp/task_rename")
 int forget_program(struct bpf_raw_tracepoint_args *context)
@@ -543,7 +550,7 @@ int forget_program(struct bpf_raw_tracepoint_args *context)
     return 0;
 }
 
-/* Of a process's last thread. The number is free for others from then on. */
+/* The last thread of a process has ended, so its number may be reused. */
 SEC("raw_tp/sched_process_exit")
 int forget_process(struct bpf_raw_tracepoint_args *context)
 {

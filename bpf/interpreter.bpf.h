@@ -14,15 +14,15 @@
 
 struct interpreter_walk {
     struct interpreter_layout layout;
-    __u64 frame;  /* the next one to read */
-    __u64 limit;  /* of stacked frames */
-    __u64 record; /* of its call */
+    __u64 frame;  /* address of the next frame to read */
+    __u64 limit;  /* STACKED: end of the thread's frames */
+    __u64 record; /* the record of the call that runs frame; 0: none */
     __u32 count;
     __u32 group_count;
-    __u32 next_group;      /* to be found in the machine's stack */
-    __u32 is_group_filled; /* the group in hand has frames */
+    __u32 next_group;      /* the first group whose native frame was not found yet */
+    __u32 is_group_filled; /* the current group has frames */
     __u64 anchor[INTERPRETED_GROUPS_MAX];
-    __u16 last[INTERPRETED_GROUPS_MAX]; /* of the group's frames */
+    __u16 last[INTERPRETED_GROUPS_MAX]; /* index of the group's last frame */
     __u8 piece[INTERPRETER_PIECE_BYTES + 16];
     struct interpreted_frame frames[INTERPRETED_FRAMES_MAX];
 };
@@ -49,7 +49,7 @@ static __always_inline __u64 interpreter_word(const struct interpreter_walk *wal
     return *(const __u64 *)(walk->piece + (offset & (INTERPRETER_PIECE_BYTES - 1)));
 }
 
-/* False when it cannot be read. */
+/* Reads bytes at address into walk->piece; false: they cannot be read. */
 static __always_inline int interpreter_read(struct interpreter_walk *walk, __u64 address,
                                             __u16 bytes)
 {
@@ -98,7 +98,7 @@ static __always_inline void interpreter_add(struct interpreter_walk *walk, __u64
     walk->is_group_filled = 1;
 }
 
-/* One of those that lie one behind the other. */
+/* Reads one frame of a thread whose frames are contiguous; 1 ends the loop. */
 static __always_inline long interpreter_step_stacked(struct interpreter_walk *walk)
 {
     const struct interpreter_layout *layout = &walk->layout;
@@ -121,7 +121,7 @@ static __always_inline long interpreter_step_stacked(struct interpreter_walk *wa
     return 0;
 }
 
-/* One frame; 1 ends the walk. */
+/* Reads one frame and goes to its caller; 1 ends the loop. */
 static long interpreter_step(__u32 index, void *context)
 {
     struct interpreter_walk *walk = *(struct interpreter_walk **)context;
@@ -152,7 +152,8 @@ static long interpreter_step(__u32 index, void *context)
     return 0;
 }
 
-/* Is it the state of the thread that runs? What lies there may be anything else by now. */
+/* Whether thread is the state of the current thread: the memory at the distance from the thread
+ * pointer may contain anything else. */
 static __always_inline int interpreter_is_own(const struct interpreter_layout *layout, __u64 thread,
                                               __u64 thread_pointer)
 {
@@ -164,7 +165,7 @@ static __always_inline int interpreter_is_own(const struct interpreter_layout *l
     return interpreter_pointer(owner + layout->thread_self, &self) == 0 && self == thread_pointer;
 }
 
-/* Where stacked frames end. */
+/* Finds the end of contiguous frames: that of the thread's own stack. */
 static __always_inline int interpreter_find_limit(struct interpreter_walk *walk, __u64 thread)
 {
     __u64 start, words;
@@ -175,7 +176,7 @@ static __always_inline int interpreter_find_limit(struct interpreter_walk *walk,
     return 1;
 }
 
-/* The state of the thread that runs, and in it the frame; false when it runs no script. */
+/* Finds the state of the current thread and its innermost frame; false: it runs no script. */
 static __always_inline int interpreter_begin(struct interpreter_walk *walk,
                                              const struct interpreter_process *process,
                                              __u64 thread_pointer)
@@ -201,7 +202,7 @@ static __always_inline int interpreter_begin(struct interpreter_walk *walk,
 }
 
 #if CPU_BEFORE_5_17
-/* Not static, so that the verifier follows it once: see walk_frame of cpu.bpf.c. */
+/* Not static, so that the verifier checks it once; see walk_frame in cpu.bpf.c. */
 __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 {
     struct interpreter_walk *walk = interpreter_of(slot);
@@ -209,7 +210,7 @@ __attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 }
 #endif
 
-/* All frames of the thread that runs; NULL when it runs no script. */
+/* Reads all frames of the current thread; NULL: it runs no script. */
 static __always_inline struct interpreter_walk *
 interpreter_walk_all(__u32 slot, const struct interpreter_process *process, __u64 thread_pointer)
 {
@@ -228,15 +229,15 @@ interpreter_walk_all(__u32 slot, const struct interpreter_process *process, __u6
     return walk;
 }
 
-/* The machine's frame of a number was at low and its caller's is at high: does it have an anchor?
- */
+/* Called for each native frame, from the leaf on: if the memory of frame number, from low to high,
+ * contains the anchor of the next group, the group replaces that frame. */
 static __always_inline void interpreter_mark(struct interpreter_walk *walk, __u64 low, __u64 high,
                                              __u32 number)
 {
     __u32 group = walk->next_group;
     if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
         return;
-    if (walk->anchor[group] < low) { /* was passed over */
+    if (walk->anchor[group] < low) { /* its native frame was not recognised */
         walk->next_group = ++group;
         if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
             return;

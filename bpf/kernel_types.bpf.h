@@ -9,8 +9,8 @@
 
 #include <linux/types.h>
 
-/* Of a program's registers only the size is asked for; their places are those that programs know
- * (asm/ptrace.h), so that it stays outside of what follows. */
+/* Declared before the CO-RE attribute below: only the size of these registers is relocated. Their
+ * offsets are part of the kernel's API (asm/ptrace.h). */
 #ifdef __TARGET_ARCH_arm64
 struct pt_regs {
     __u64 sp;
@@ -40,7 +40,7 @@ struct pid {
 };
 
 struct mm_struct {
-    unsigned long start_code; /* 0: no program is loaded yet */
+    unsigned long start_code; /* 0: execve has not loaded the program yet */
 };
 
 typedef struct {
@@ -48,10 +48,10 @@ typedef struct {
 } atomic_t;
 
 struct signal_struct {
-    atomic_t live; /* threads */
+    atomic_t live; /* number of threads */
 };
 
-/* Its thread pointer, as programs set it. */
+/* The thread pointer, as user code has set it. */
 struct thread_struct {
 #if defined(__TARGET_ARCH_arm64)
     struct {
@@ -76,9 +76,9 @@ struct task_struct {
     struct mm_struct *mm;
     struct signal_struct *signal;
     void *stack;
-    unsigned long nvcsw, nivcsw; /* how often it left, by itself and not */
+    unsigned long nvcsw, nivcsw; /* voluntary and involuntary switches */
     __u64 start_boottime;
-    __u64 self_exec_id; /* goes up with each exec */
+    __u64 self_exec_id; /* incremented by each exec */
     char comm[16];
     struct thread_struct thread;
 };

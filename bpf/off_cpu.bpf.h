@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * off_cpu: records where threads wait. At a thread switch the outgoing thread is unwound, because
- * its memory is readable then and does not change. Its return is a record of its own, and the agent
- * joins the two. A random selection of the switches is recorded.
+ * off_cpu: records off-CPU intervals. At a switch the outgoing thread is unwound, because its
+ * memory is readable then and does not change. Its return is a record of its own, and the agent
+ * joins the two:
+ *
+ *   switch from A to B, A was selected: waits[A] = now; record WAIT of A with its stack
+ *   switch from X to A: record RESUME of A with the time in waits[A]; waits[A] is deleted
+ *
+ * A random selection of the switches is recorded. If the second switch was missed, the next
+ * selected switch from A ends the old interval first (end_missed_wait).
  *
  * Part of cpu.bpf.c. It runs with interrupts off and has its own scratch memory, because a
  * non-maskable interrupt may take a sample meanwhile.
@@ -10,23 +16,24 @@
 #ifndef BPF_OFF_CPU_BPF_H
 #define BPF_OFF_CPU_BPF_H
 
-const volatile __u32 wait_threshold = 0; /* chosen are random numbers up to it */
+/* A switch is selected if a random number of 32 bits is not above it. */
+const volatile __u32 wait_threshold = 0;
 
-/* Of a thread that was chosen; by the kernel's own number of it. */
+/* The open interval of a thread; the key is the kernel's own thread number. */
 struct wait_begun {
     __u64 since_ns;
-    __u64 ran_ns;   /* so long it had run until then */
-    __u64 switches; /* so often it had left */
+    __u64 ran_ns;   /* CPU time of the thread at since_ns */
+    __u64 switches; /* number of its switches before this one */
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1); /* SAMPLE_WAITS_MAX where waits are sampled */
+    __uint(max_entries, 1); /* SAMPLE_WAITS_MAX if off-CPU profiling is on */
     __type(key, __u32);
     __type(value, struct wait_begun);
 } waits SEC(".maps");
 
-enum { TASK_IS_EXITING = 4 }; /* PF_EXITING of the kernel: it does not come back */
+enum { TASK_IS_EXITING = 4 }; /* PF_EXITING: the thread will not run again */
 
 static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_struct *task,
                      struct scratch *made)
@@ -42,8 +49,10 @@ static void end_wait(__u32 number, __u64 since_ns, __u64 until_ns, struct task_s
     send(made);
 }
 
-/* Some kernels run no program in a process that they hide, and then a switch from it to the thread
- * is not told. The thread was back for as long as it has run since, unless it left in between. */
+/* Ends an interval whose end was missed. A kernel may run no BPF program while a process runs that
+ * it hides, so that a switch from that process to the thread is not seen. If the thread has not
+ * left its CPU in between, it returned as long ago as it has run since. Otherwise the time is
+ * unknown and the interval is counted as lost. */
 static void end_missed_wait(__u32 number, const struct wait_begun *now, struct task_struct *task,
                             struct scratch *made)
 {
@@ -86,7 +95,8 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
         bpf_map_delete_elem(&waits, &number);
 }
 
-/* Most switches are of no interest: those cost a look-up and a random number. */
+/* A switch that is not selected, to a thread without an open interval, costs a look-up and a random
+ * number. */
 SEC("raw_tp/sched_switch")
 int note_switch(struct bpf_raw_tracepoint_args *context)
 {

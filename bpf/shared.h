@@ -18,12 +18,12 @@ enum {
     SAMPLE_COMM_BYTES = 16,
     SAMPLE_TARGETS_MAX = 65536, /* targets */
     SAMPLE_PROCESSES_MAX = 65536,
-    SAMPLE_WAITS_MAX = 32768,   /* waiting threads that are recorded at a time */
+    SAMPLE_WAITS_MAX = 32768,   /* open off-CPU intervals */
     SAMPLE_TALLIES_MAX = 16384, /* different stacks that one turn counts in the kernel */
 };
 
 enum sample_kind {
-    SAMPLE_TICK,   /* of a perf event */
+    SAMPLE_TICK,   /* a tick of a perf event */
     SAMPLE_WAIT,   /* a thread leaves its CPU */
     SAMPLE_RESUME, /* it runs again: a head only, with thread_id and amount */
 };
@@ -52,7 +52,7 @@ struct sample_event {
     __u32 stop; /* enum unwind_stop */
     __u64 addresses[SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX];
     struct interpreted_frame
-        room[INTERPRETED_FRAMES_MAX]; /* space; a record ends with its last frame */
+        room[INTERPRETED_FRAMES_MAX]; /* memory for frames; a record ends with its last frame */
 };
 
 #define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
@@ -74,7 +74,8 @@ enum { SAMPLE_STACK_PAGES = 3, SAMPLE_STACK_PAGE_BYTES = 4096 };
 struct sample_stack {
     __u64 pc;
     __u64 registers[UNWIND_LEAF_REGISTERS]; /* by DWARF number */
-    __u64 start; /* of bytes: the stack pointer, or the next page where its own was never written */
+    __u64 start; /* address of bytes: the stack pointer, or the next page if its page is not mapped
+                    yet */
     __u8 bytes[SAMPLE_STACK_PAGES * SAMPLE_STACK_PAGE_BYTES];
 };
 
@@ -101,7 +102,7 @@ enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
 /* What unwinding needs to know of a process; the key is process_id. */
 struct sample_process {
-    __u64 started_ns;   /* 0: any start */
+    __u64 started_ns;   /* 0: the start time is not known, any is accepted */
     __u64 published_ns; /* CLOCK_MONOTONIC */
     struct unwind_run run;
     struct interpreter_process interpreter;
@@ -112,8 +113,8 @@ struct sample_counters {
     __u64 tallied;       /* ticks that were counted in the kernel */
     __u64 lost_ticks;    /* the ring buffer was full */
     __u64 lost;          /* lost_ticks and lost waits */
-    __u64 waits;         /* selected ones */
-    __u64 refused_waits; /* no room for the thread */
+    __u64 waits;         /* selected off-CPU intervals */
+    __u64 refused_waits; /* no room in the map of open intervals */
     __u64 foreign;       /* samples, not waits, of processes outside of the agent's PID namespace */
 };
 

@@ -15,8 +15,8 @@
 
 const volatile __u8 has_tallies = 0;
 
-/* Taken as a whole at once, since programs at perf events may use no others before 6.1. Sizes are
- * set before loading. */
+/* Preallocated, because before Linux 6.1 programs at perf events may use no other hash maps. Sizes
+ * are set before loading. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
@@ -33,10 +33,10 @@ struct {
 
 enum {
     TALLY_FIRST_WORD = __builtin_offsetof(struct sample_event, comm) / 8,
-    TALLY_WORDS_MAX = 256, /* of a record; those of deeper stacks are sent */
+    TALLY_WORDS_MAX = 256, /* of a record; longer ones, with deep stacks, are sent */
 };
 
-/* Of the current process: another after each exec. */
+/* The number of the program of the current process: changes with each exec. */
 static __always_inline __u64 program_number(void)
 {
 #if CPU_BEFORE_5_17
@@ -47,7 +47,7 @@ static __always_inline __u64 program_number(void)
 #endif
 }
 
-/* 0 where it is sent. The lowest bit is the turn's. */
+/* The key of a sample, whose lowest bit is that of the turn. 0: the sample is sent uncounted. */
 static __always_inline __u64 tally_key(const struct sample_event *event, __u64 words,
                                        __u32 generation, __u32 turn)
 {
@@ -81,8 +81,8 @@ static __always_inline _Bool tally_in(void *tallies, struct sample_event *event,
     return 0;
 }
 
-/* True where the sample, of the current process, was counted; else it is to be sent, with its key
- * where it is the first. generation: of the run that it was walked by; 0: of none. */
+/* Counts a sample of the current process. False: it has to be sent; event->key is set if it is the
+ * first one of its kind. generation: that of the run by which it was unwound; 0: no run. */
 static __always_inline _Bool tally(struct sample_event *event, __u64 bytes, __u32 generation)
 {
     const __u32 zero = 0;
@@ -96,7 +96,7 @@ static __always_inline _Bool tally(struct sample_event *event, __u64 bytes, __u3
     return odd ? tally_in(&tallies_odd, event, key) : tally_in(&tallies_even, event, key);
 }
 
-/* The record was lost: nobody would know what is counted. */
+/* The record of a first sample was lost, so the agent could not tell what its key counts. */
 static __always_inline void tally_forget(const struct sample_event *event)
 {
     const __u64 key = event->key;

@@ -10,19 +10,19 @@
 #ifndef BPF_THIN_BPF_H
 #define BPF_THIN_BPF_H
 
-const volatile __u32 thin_hz = 0; /* 0: all events are taken */
+const volatile __u32 thin_hz = 0; /* 0: all events are selected */
 
 enum {
     THIN_SHIFT_MAX = 24,
-    THIN_NS = 100 * 1000 * 1000, /* that samples are counted over */
-    THIN_PER_S = 10,             /* of those in a second */
+    THIN_NS = 100 * 1000 * 1000, /* interval in which selected events are counted */
+    THIN_PER_S = 10,             /* such intervals in a second */
 };
 
 struct thinning {
     __u64 since_ns;
-    __u64 seen;  /* since the last one that was taken */
-    __u32 taken; /* since since_ns */
-    __u32 shift; /* one of 2^shift is taken */
+    __u64 seen;  /* events since the last selected one */
+    __u32 taken; /* selected since since_ns */
+    __u32 shift; /* one of 2^shift events is selected */
 };
 
 struct {
@@ -32,6 +32,8 @@ struct {
     __type(value, struct thinning);
 } thinnings SEC(".maps");
 
+/* Halves the probability if twice as many events as wanted were selected, at once; doubles it if
+ * less than half as many were selected in an interval. */
 static void thin_adapt(struct thinning *thinning)
 {
     const __u32 limit = thin_hz / THIN_PER_S + 1;
@@ -48,7 +50,7 @@ static void thin_adapt(struct thinning *thinning)
     thinning->since_ns = now_ns;
 }
 
-/* How many events the one in hand stands for; 0: it is not taken. */
+/* The number of events that the current one stands for; 0: it is not selected. */
 static __u64 thin_take(__u64 period)
 {
     const __u32 zero = 0;

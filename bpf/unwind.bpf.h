@@ -27,7 +27,7 @@ struct unwind_chunks {
 struct unwind_memos {
     struct unwind_memo memo[UNWIND_MEMO_COUNT];
 };
-/* Sizes, not types: a type that is only named in an inner map has no description in BTF. */
+/* With sizes rather than types: a type that only an inner map names is missing in BTF. */
 struct unwind_shard_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -52,7 +52,7 @@ struct {
     __type(value, struct unwind_chunks);
 } unwind_chunks SEC(".maps");
 
-/* Of all processors: what one has met the others meet, too. */
+/* Shared by all CPUs, because they run the same code. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -77,7 +77,8 @@ static __always_inline const __u8 *unwind_source_shard(struct unwind_source *sou
     return shard ? bpf_map_lookup_elem(shard, &zero) : 0;
 }
 
-/* Masks, since the compiler may add an index that it has checked before it does so. */
+/* Indexes are masked rather than compared: the compiler may compute the address before the
+ * comparison, which the verifier refuses. */
 static __always_inline const struct unwind_rule *unwind_source_rule(struct unwind_source *source,
                                                                     __u32 index)
 {
@@ -114,10 +115,10 @@ static __always_inline int unwind_source_read(struct unwind_source *source, void
 
 #include "bpf/unwind_core.h"
 
-/* What a walk leaves behind: addresses to look up (unwind_address), the leaf first. */
+/* The unwound stack: addresses to look up (unwind_address), leaf first. */
 struct unwind_stack {
     __u32 count;
-    __u32 stop; /* enum unwind_stop; UNWIND_GO_ON only while it is walked */
+    __u32 stop; /* enum unwind_stop; UNWIND_GO_ON only during unwinding */
     __u64 address[UNWIND_MAX_FRAMES];
 };
 
@@ -164,7 +165,7 @@ static long unwind_walk_frame(__u32 index, void *context)
     return 0;
 }
 
-/* After unwind_begin(); the stack's count is 0 or what the caller put there itself. */
+/* Unwinds the whole stack; unwind_begin() comes before. Frames are appended to stack. */
 static __always_inline void unwind_walk(struct unwind_state *state, struct unwind_stack *stack,
                                         struct interpreter_walk *interpreted)
 {

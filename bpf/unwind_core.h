@@ -4,27 +4,27 @@
  * addresses without a table, by frame pointers. Compiled for BPF and for user space; no libc.
  *
  * The including file first defines:
- *   struct unwind_source;      what the five functions need; NULL in BPF
+ *   struct unwind_source;      the argument of the five functions; NULL in BPF
  *   const __u8 *unwind_source_shard(struct unwind_source *, __u32 shard)
  *                              UNWIND_SHARD_BYTES, or NULL
  *   const struct unwind_rule *unwind_source_rule(struct unwind_source *, __u32 rule)
- *                              and the record after it; UNWIND_RULE_UNKNOWN gives the one of
- *                              UNWIND_RULE_NONE, a number past it may give any
+ *                              the rule, which the next record follows; UNWIND_RULE_UNKNOWN gives
+ *                              that of UNWIND_RULE_NONE, a larger number may give any rule
  *   const struct unwind_chunk *unwind_source_chunk(struct unwind_source *, __u32 chunk)
  *   struct unwind_memo *unwind_source_memo(struct unwind_source *, __u32 memo)
- *                              below UNWIND_MEMO_COUNT; NULL: there is no memo
+ *                              memo < UNWIND_MEMO_COUNT; NULL: there are no memos
  *   int unwind_source_read(struct unwind_source *, void *to, __u32 size, __u64 address)
- *                              reads memory of the process; 0: all of it was read
+ *                              reads memory of the process; 0: all bytes were read
  *
  * Use: fill registers (and pac_mask), unwind_begin(), record unwind_address(), then unwind_step()
- * until it returns a reason to stop, recording unwind_address() after each that does not; then
- * unwind_end(). The step out of a signal frame shows that the frame recorded last was one
- * (was_signal): its address is where the handler returns to, not behind a call, and so 1 more.
+ * until it returns a reason to stop, recording unwind_address() after each step that does not; then
+ * unwind_end(). If a step sets was_signal, the frame recorded last was that of a signal: its
+ * address does not follow a call, so the caller adds 1 to the recorded address.
  *
  * The cost is in reads of the stack and in searches for rules. Reads go through a window of 512
  * bytes, so one read of the process's memory serves about eight frames. Rules of callers that were
- * met before are in a memo. The two searches do not branch on what they compare, because each such
- * branch doubles the paths that the kernel's verifier has to follow.
+ * unwound before are in a memo. The two searches do not branch on the values that they compare,
+ * because each such branch doubles the paths that the kernel's verifier has to check.
  */
 #ifndef BPF_UNWIND_CORE_H
 #define BPF_UNWIND_CORE_H
@@ -40,10 +40,10 @@ enum {
     UNWIND_REGISTER_FP = UNWIND_ARM64 ? 29 : 6, /* DWARF numbers */
     UNWIND_REGISTER_LINK = 30,
     UNWIND_REGISTER_SP = UNWIND_ARM64 ? 31 : 7,
-    UNWIND_FP_FRAME_MAX = 1 << 20, /* a frame pointer further above the stack pointer is none */
-    UNWIND_SWITCHES_MAX = 8,       /* from one stack to another */
-    UNWIND_RUN_STEPS = 17,         /* of a search in UNWIND_RUN_MAX mappings */
-    UNWIND_BLOCK_STEPS = 8,        /* and in the rows of a block */
+    UNWIND_FP_FRAME_MAX = 1 << 20, /* one further above the stack pointer is no frame pointer */
+    UNWIND_SWITCHES_MAX = 8,       /* changes from one stack to another */
+    UNWIND_RUN_STEPS = 17,         /* of a binary search in UNWIND_RUN_MAX mappings */
+    UNWIND_BLOCK_STEPS = 8,        /* of a binary search in the rows of a block */
 };
 
 enum {
@@ -54,34 +54,34 @@ struct unwind_state {
     __u64 pc;
     __u64 sp;
     __u64 fp;
-    __u64 pac_mask;                    /* arm64: bits of a return address that sign it */
+    __u64 pac_mask; /* arm64: the bits of a return address that contain its signature */
     __u64 leaf[UNWIND_LEAF_REGISTERS]; /* by DWARF number; valid in the first frame */
     struct unwind_run run;
-    /* From here on only for the walk itself. */
+    /* The rest is the unwinder's own. */
     __u32 options;
-    __u8 is_exact;   /* pc is where it runs, not where it returns to, and all registers are known */
-    __u8 was_signal; /* the frame before this one was made by the kernel for a signal handler */
-    __u8 is_fp_lost; /* fp is not known any more */
+    __u8 is_exact;   /* pc is no return address, and all registers are known */
+    __u8 was_signal; /* the previous frame was made by the kernel for a signal handler */
+    __u8 is_fp_lost; /* fp is unknown */
     __u8 stack_switches;
-    __u8 is_recalled;       /* rule is that of pc already */
+    __u8 is_recalled;       /* rule, from a memo, is already that of pc */
     __u32 unmapped_count;   /* frames since the last one that is in a mapping */
-    __u64 signal_registers; /* != 0: they are in the kernel's signal frame, which is here */
+    __u64 signal_registers; /* address of the registers in a signal frame; 0: they are in leaf */
     __u64 mapping_start;    /* of the mapping that pc is in; start > end: none */
     struct unwind_mapping mapping;
-    struct unwind_rule rule; /* of pc, while its caller is looked for */
+    struct unwind_rule rule; /* of pc, during a step */
     struct unwind_rule_extra extra;
     __u64 window_start;
     __u64 window[UNWIND_WINDOW_BYTES / 8];
 };
 
-/* Of the frame that was reached: where it runs, or for a caller the last byte of its call, so that
- * a look-up of it finds the call's line and never the function after. */
+/* The address of the current frame to look up: for a caller the last byte of its call instruction,
+ * so that the look-up finds the line of the call and never the next function. */
 UNWIND_INLINE __u64 unwind_address(const struct unwind_state *state)
 {
     return state->pc - !state->is_exact;
 }
 
-/* One word of the stack, by the window. */
+/* Reads one word of the stack, through the window. 0: it was read. */
 UNWIND_INLINE int unwind_read(struct unwind_source *source, struct unwind_state *state,
                               __u64 address, __u64 *ret_value)
 {
@@ -90,12 +90,12 @@ UNWIND_INLINE int unwind_read(struct unwind_source *source, struct unwind_state 
         state->window_start = address;
         offset = 0;
         if (unwind_source_read(source, state->window, UNWIND_WINDOW_BYTES, address)) {
-            /* Less than a window is left above: the word alone, and no window. */
+            /* The stack ends within the window: reads the word alone. */
             state->window_start = ~(__u64)0;
             return unwind_source_read(source, ret_value, sizeof *ret_value, address);
         }
     }
-    /* A stack pointer that is not aligned is rare, but not impossible. */
+    /* Copied, because the stack pointer may be unaligned. */
     __builtin_memcpy(ret_value, (const __u8 *)state->window + offset, sizeof *ret_value);
     return 0;
 }
@@ -105,7 +105,7 @@ UNWIND_INLINE int unwind_is_in_mapping(const struct unwind_state *state, __u64 a
     return address >= state->mapping_start && address < state->mapping.end;
 }
 
-/* Makes the mapping of address the state's; false when there is none. */
+/* Loads the mapping of address into the state; false: there is none. */
 UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwind_state *state,
                                       __u64 address)
 {
@@ -124,7 +124,7 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
         __u64 probe = offset + (at + half) * 8;
         if (probe > UNWIND_SHARD_BYTES - 8)
             return 0;
-        /* All ones where the start is above the address; user addresses are below 2^63. */
+        /* All ones if the start is above the address; user addresses are below 2^63. */
         __u64 above = (__u64)((__s64)(address - *(const __u64 *)(shard + probe)) >> 63);
         UNWIND_OPAQUE(above);
         at += half & ~above;
@@ -145,17 +145,18 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
     return 1;
 }
 
-/* The number of a rule, which need not be aligned. */
+/* Reads the number of a rule, which may be unaligned. */
 UNWIND_INLINE __u32 unwind_rule_at(const __u8 *place)
 {
     return place[0] | (__u32)place[1] << 8;
 }
 
-/* The rule in force at low, of a block at an offset of the shard. */
+/* Finds the rule that holds at the address low in the block at offset in the shard. False: the
+ * table is inconsistent. */
 UNWIND_INLINE int unwind_search_block(const __u8 *shard, __u64 offset, __u64 row_count, __u64 low,
                                       __u32 *ret_rule)
 {
-    /* The carry is the first of the rules, and has no address. */
+    /* The first rule is the carry: it holds from before the block and has no address. */
     const __u64 addresses = offset + 2 * row_count + 1;
     __u64 count = row_count + 1, at = 0;
     if (row_count > UNWIND_BLOCK_BYTES)
@@ -179,7 +180,8 @@ UNWIND_INLINE int unwind_search_block(const __u8 *shard, __u64 offset, __u64 row
     return 1;
 }
 
-/* The number of the rule for an offset in the table of the state's mapping. */
+/* Finds the number of the rule for an offset in the table of the current mapping. False: the table
+ * is inconsistent. */
 UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct unwind_state *state,
                                    __u64 offset, __u32 *ret_rule)
 {
@@ -219,7 +221,7 @@ UNWIND_INLINE struct unwind_memo *unwind_memo_of(struct unwind_source *source, _
                               (__u32)((key * 0xff51afd7ed558ccdULL) >> (64 - UNWIND_MEMO_BITS)));
 }
 
-/* The state's rule for a caller's address, where it is remembered. */
+/* Loads the remembered rule for the address of a caller; false: there is no memo of it. */
 UNWIND_INLINE int unwind_recall(struct unwind_source *source, struct unwind_state *state,
                                 __u64 address)
 {
@@ -236,7 +238,7 @@ UNWIND_INLINE int unwind_recall(struct unwind_source *source, struct unwind_stat
     return 1;
 }
 
-/* What needs an extra, or is rare, is looked for each time. */
+/* Remembers the rule of a caller, except rules with an extra record and rare ones. */
 UNWIND_INLINE void unwind_remember(struct unwind_source *source, const struct unwind_state *state,
                                    __u64 address)
 {
@@ -254,7 +256,7 @@ UNWIND_INLINE void unwind_remember(struct unwind_source *source, const struct un
     memo->rule = rule;
 }
 
-/* Where a register is in the words that the kernel saves for a signal handler. */
+/* The index of a register in the words that the kernel saves for a signal handler. */
 UNWIND_INLINE __u64 unwind_signal_slot(__u64 number)
 {
 #if UNWIND_ARM64
@@ -268,7 +270,7 @@ UNWIND_INLINE __u64 unwind_signal_slot(__u64 number)
 
 enum { UNWIND_SIGNAL_PC = UNWIND_ARM64 ? 32 : 16 };
 
-/* A register other than those that are followed from frame to frame. */
+/* Reads a register other than pc, sp and fp: they are known in an exact frame only. */
 UNWIND_INLINE enum unwind_stop unwind_leaf_register(struct unwind_source *source,
                                                     struct unwind_state *state, __u64 number,
                                                     __u64 *ret_value)
@@ -276,7 +278,8 @@ UNWIND_INLINE enum unwind_stop unwind_leaf_register(struct unwind_source *source
     if (!state->is_exact || number >= UNWIND_LEAF_REGISTERS)
         return UNWIND_STOP_REGISTER;
     if (!state->signal_registers) {
-        /* Kernels before 6.2 forget a bound of what was extended by its sign; the mask is one. */
+        /* Before Linux 6.2 the verifier loses the bound of a sign-extended value; the mask is one.
+         */
         UNWIND_OPAQUE(number);
         *ret_value = state->leaf[number & (UNWIND_LEAF_REGISTERS - 1)];
         return UNWIND_GO_ON;
@@ -285,15 +288,15 @@ UNWIND_INLINE enum unwind_stop unwind_leaf_register(struct unwind_source *source
     return unwind_read(source, state, address, ret_value) ? UNWIND_STOP_STACK_READ : UNWIND_GO_ON;
 }
 
-/* What a step finds of the caller before the state becomes it. */
+/* The caller's frame, which a step finds before it changes the state. */
 struct unwind_caller {
     __u64 pc;
     __u64 sp;
     __u64 fp;
-    __u64 fp_address; /* where it was saved */
+    __u64 fp_address; /* where fp was saved */
     __u8 is_fp_lost;
     __u8 is_signal;
-    __u8 is_handler; /* pc is not behind a call */
+    __u8 is_handler; /* pc does not follow a call */
 };
 
 UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *source,
@@ -303,10 +306,10 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
     __u64 fp = state->fp;
     if (state->is_fp_lost)
         return UNWIND_STOP_REGISTER;
-    if (!fp) /* of a process of which nothing is known it says nothing */
+    if (!fp) /* the root, unless nothing is known of the process */
         return state->run.count || (state->options & UNWIND_OPTION_FP_ONLY) ? UNWIND_STOP_ROOT_ZERO
                                                                             : UNWIND_STOP_UNMAPPED;
-    /* Go runs C on a stack of its own, and the frame pointer still points to the other one. */
+    /* Go runs C on another stack, while the frame pointer still points to the goroutine's stack. */
     const __u8 is_far = fp < state->sp || fp - state->sp >= UNWIND_FP_FRAME_MAX;
     if ((fp & 7) || (is_far && (state->is_exact || state->stack_switches >= UNWIND_SWITCHES_MAX)))
         return UNWIND_STOP_FRAME_POINTER;
@@ -314,7 +317,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
         unwind_read(source, state, fp + 8, &caller->pc))
         return is_far ? UNWIND_STOP_FRAME_POINTER : UNWIND_STOP_STACK_READ;
     if (is_far) {
-        /* What is not surely a frame is none. */
+        /* Accepts the other stack only if it certainly has a frame there. */
         if (caller->fp <= fp || caller->fp - fp >= UNWIND_FP_FRAME_MAX ||
             !unwind_find_mapping(source, state, caller->pc - 1))
             return UNWIND_STOP_FRAME_POINTER;
@@ -324,7 +327,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_frame_pointer(struct unwind_source *sou
     return UNWIND_GO_ON;
 }
 
-/* A function of Go that has no frame: the frame pointer is its caller's. */
+/* A leaf of Go that has no frame: the frame pointer is that of its caller. */
 UNWIND_INLINE enum unwind_stop unwind_by_leaf(struct unwind_source *source,
                                               struct unwind_state *state,
                                               struct unwind_caller *caller)
@@ -401,7 +404,7 @@ UNWIND_INLINE enum unwind_stop unwind_caller_fp(struct unwind_source *source,
         return UNWIND_GO_ON;
     }
     caller->fp_address = address;
-    /* Frames by the stack pointer go on without it. */
+    /* Unwinding continues without fp as long as rules use the stack pointer. */
     if (unwind_read(source, state, address, &caller->fp))
         caller->is_fp_lost = 1;
     return UNWIND_GO_ON;
@@ -430,7 +433,8 @@ UNWIND_INLINE enum unwind_stop unwind_return_address(struct unwind_source *sourc
     return unwind_read(source, state, address, &caller->pc) ? UNWIND_STOP_STACK_READ : UNWIND_GO_ON;
 }
 
-/* A frame that the kernel made for a signal handler: all registers are those of the interrupted. */
+/* A frame that the kernel made for a signal handler contains all registers of the interrupted code.
+ */
 UNWIND_INLINE enum unwind_stop unwind_by_signal_frame(struct unwind_source *source,
                                                       struct unwind_state *state, __s32 offset,
                                                       struct unwind_caller *caller)
@@ -455,7 +459,8 @@ UNWIND_INLINE enum unwind_stop unwind_by_rule(struct unwind_source *source,
     enum unwind_stop stop = unwind_cfa(source, state, rule, extra, &caller->sp);
     if (stop)
         return stop;
-    /* A leaf whose return address is in a register may have pushed nothing. */
+    /* A caller must be above; a leaf with its return address in a register may have pushed nothing.
+     */
     if (caller->sp < state->sp + !state->is_exact)
         return UNWIND_STOP_NO_PROGRESS;
     stop = unwind_caller_fp(source, state, rule, caller->sp, caller);
@@ -464,7 +469,7 @@ UNWIND_INLINE enum unwind_stop unwind_by_rule(struct unwind_source *source,
     return unwind_return_address(source, state, rule, extra, caller->sp, caller);
 }
 
-/* Looks for the rule of the state's frame, which is in a mapping. */
+/* Looks up the rule of the current frame, which is in a mapping. */
 UNWIND_INLINE enum unwind_stop unwind_look_up(struct unwind_source *source,
                                               struct unwind_state *state, __u64 address)
 {
@@ -476,13 +481,13 @@ UNWIND_INLINE enum unwind_stop unwind_look_up(struct unwind_source *source,
         return UNWIND_STOP_TABLE;
     state->rule = rule[0];
     state->extra = *(const struct unwind_rule_extra *)(rule + 1);
-    /* Where a program is interrupted is seldom the same place again. */
+    /* Not for the leaf: a program is seldom interrupted at the same address again. */
     if (!state->is_exact && number < UNWIND_RULE_UNKNOWN)
         unwind_remember(source, state, address);
     return UNWIND_GO_ON;
 }
 
-/* From the state's frame to what is known of its caller. */
+/* Finds the caller of the current frame: by its rule, or by frame pointer. */
 UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
                                                 struct unwind_state *state,
                                                 struct unwind_caller *caller)
@@ -516,13 +521,13 @@ UNWIND_INLINE enum unwind_stop unwind_caller_of(struct unwind_source *source,
     }
 }
 
-/* After the registers are filled. */
+/* Prepares unwinding; the registers in the state are filled. */
 UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_run *run,
                                 __u32 options)
 {
     state->run = *run;
     if (options & UNWIND_OPTION_FP_ONLY)
-        state->run.generation = 0; /* there are no rules */
+        state->run.generation = 0; /* no tables, so no memos */
     state->options = options;
     state->is_recalled = 0;
     state->is_exact = 1;
@@ -536,10 +541,10 @@ UNWIND_INLINE void unwind_begin(struct unwind_state *state, const struct unwind_
     state->window_start = ~(__u64)0;
 }
 
-/* Makes the state its caller's. On any other result than UNWIND_GO_ON it stays as it is. */
+/* Goes from the current frame to its caller. The state changes only if UNWIND_GO_ON is returned. */
 UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct unwind_state *state)
 {
-    /* A torn table may ask for what was not set. */
+    /* All zeros, because an inconsistent table may use a member that was not set. */
     struct unwind_caller caller = {0, 0, 0, 0, 0, 0, 0};
     enum unwind_stop stop = unwind_caller_of(source, state, &caller);
     if (stop)
@@ -550,8 +555,8 @@ UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct 
     if (!caller.pc)
         return UNWIND_STOP_ROOT_ZERO;
     state->is_recalled = !is_exact && unwind_recall(source, state, caller.pc - 1);
-    /* Code that was made executable lately, as JIT compilers do: whether it was code is known when
-     * the walk comes back to a mapping, see unwind_end(). */
+    /* An address outside of all mappings may be new JIT code, or garbage. It was code if unwinding
+     * reaches a mapping afterwards; see unwind_end(). */
     if (state->is_recalled || !state->run.count ||
         unwind_find_mapping(source, state, caller.pc - !is_exact))
         state->unmapped_count = 0;
@@ -566,8 +571,8 @@ UNWIND_INLINE enum unwind_stop unwind_step(struct unwind_source *source, struct 
     return UNWIND_GO_ON;
 }
 
-/* After the last step: frames at the end that are in no mapping are no frames. Gives the reason
- * for the end, and how many frames are left of count. */
+/* After the last step: drops the frames at the end that are in no mapping. Returns the reason for
+ * the end, and reduces *count by the dropped frames. */
 UNWIND_INLINE enum unwind_stop unwind_end(const struct unwind_state *state, enum unwind_stop stop,
                                           __u32 *count)
 {

@@ -2,18 +2,24 @@
 /*
  * unwind_format: the formats that user space writes and the unwinder (unwind_core.h) reads.
  *
- * A *rule* says how to get from a frame to its caller. A *row* says from which address on a rule
- * holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *run* is the
- * executable mappings of one address space. Rows and runs lie in *shards*, byte arrays of 4 MiB
- * that user space maps and fills; rules and chunks are two arrays of their own.
+ * A *rule* describes how to get from a frame to its caller. A *row* states from which address on a
+ * rule holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *run* is
+ * the executable mappings of one address space. Rows and runs are in *shards*, byte arrays of 4 MiB
+ * that user space maps and fills; rules and chunks are in two arrays of their own.
  *
- * Rows take 3 bytes: the low 8 bits of the address and the number of the rule. They are in blocks
- * of 256 bytes of addresses, so that a search is over the rows of one block, and 16 blocks are a
- * group, whose index and rows are one piece: between two samples the tables leave the processor's
- * caches, and a look-up costs what it touches, one line of the chunk's index (of 64 KiB of
- * addresses) and two or three of a piece of about 300 bytes. The row in force at an address is the
- * last one at or below it; where that is none of the block's own it is the block's *carry*, the
- * rule in force where the block begins. All offsets are in bytes from the begin of a shard:
+ * A row takes 3 bytes: the low 8 bits of the address and the number of the rule. Rows are in blocks
+ * of 256 bytes of addresses, so that a search covers the rows of one block. 16 blocks are a group,
+ * whose index and rows are contiguous: between two samples the tables leave the CPU caches, so a
+ * look-up costs the cache lines that it touches, one of the chunk's index (for 64 KiB of addresses)
+ * and two or three of a group of about 300 bytes. The row that holds at an address is the last one
+ * at or below it. If the block has none, it is the block's *carry*: the rule that holds where the
+ * block begins.
+ *
+ * Example: a function at 0x11F0 pushes a register at 0x11F1 and has another rule from 0x11F2 on.
+ * Its rows are (0xF0, rule 5) and (0xF2, rule 9) in block 1 of group 1, and block 2 has the
+ * carry 9. The address 0x11F1 has rule 5, 0x1210 has rule 9.
+ *
+ * All offsets are in bytes from the begin of a shard:
  *
  *   chunk:  __u32 group[group_count],         at 4-aligned groups: offset of each, 2-aligned
  *   group:  __u16 first_row[17],              of each block among the group's rows, and their count
@@ -25,8 +31,8 @@
  *           struct unwind_mapping [count],    right after
  *
  * Data is written before anything refers to it, is not changed while anything refers to it, and is
- * reused only after a grace time (agent/unwind/unwind_maps.h). Everything that is read is bounded
- * again, so a torn read costs one stack and nothing else.
+ * reused only after a grace time (agent/unwind/unwind_maps.h). The reader checks every offset
+ * again, so a read of data that changes meanwhile costs one stack and nothing else.
  */
 #ifndef BPF_UNWIND_FORMAT_H
 #define BPF_UNWIND_FORMAT_H
@@ -43,12 +49,12 @@
 
 enum {
     UNWIND_LEAF_REGISTERS =
-        UNWIND_ARM64 ? 32 : 16, /* that are known where a stack begins, by DWARF number */
+        UNWIND_ARM64 ? 32 : 16, /* registers known in the leaf, by DWARF number */
 };
 
 #define UNWIND_SHARD_BYTES (4u << 20)
-#define UNWIND_SHARD_COUNT 256u  /* at most; each exists when it is needed */
-#define UNWIND_RULE_COUNT 16384u /* and one more record, so that each has one after it */
+#define UNWIND_SHARD_COUNT 256u  /* at most; a shard is created when it is needed */
+#define UNWIND_RULE_COUNT 16384u /* one more record follows, so that each has a next one */
 #define UNWIND_CHUNK_COUNT 4096u
 #define UNWIND_CHUNK_SHIFT 24u /* a chunk covers 16 MiB of addresses */
 #define UNWIND_CHUNK_BYTES (1u << UNWIND_CHUNK_SHIFT)
@@ -58,20 +64,20 @@ enum {
 #define UNWIND_GROUP_BLOCKS (1u << (UNWIND_GROUP_SHIFT - UNWIND_BLOCK_SHIFT))
 #define UNWIND_GROUP_HEAD_BYTES (2 * (UNWIND_GROUP_BLOCKS + 1))
 #define UNWIND_RUN_MAX                                                                             \
-    (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: one shard full */
+    (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: those that fill one shard */
 
 /* How the canonical frame address (CFA), the caller's stack pointer, is found. */
 enum unwind_cfa {
     UNWIND_CFA_NONE,     /* no table covers this address: try the frame pointer */
-    UNWIND_CFA_STOP,     /* the walk ends; cfa_offset is an enum unwind_stop */
+    UNWIND_CFA_STOP,     /* the stack ends; cfa_offset is an enum unwind_stop */
     UNWIND_CFA_SP,       /* sp + cfa_offset */
     UNWIND_CFA_FP,       /* fp + cfa_offset */
     UNWIND_CFA_PLT,      /* x86-64: sp + 8, and 8 more from byte cfa_offset of 16 on */
     UNWIND_CFA_SP_DEREF, /* *(sp + cfa_offset) + extra.cfa_add */
     UNWIND_CFA_FP_DEREF, /* *(fp + cfa_offset) + extra.cfa_add */
-    UNWIND_CFA_REGISTER, /* extra.cfa_register + cfa_offset; where registers are known only */
+    UNWIND_CFA_REGISTER, /* extra.cfa_register + cfa_offset; in the leaf only */
     UNWIND_CFA_SIGNAL,   /* the kernel's signal frame at sp + cfa_offset: all registers from it */
-    UNWIND_CFA_LEAF,     /* Go: no frame; a caller has one, and is walked by its frame pointer */
+    UNWIND_CFA_LEAF,     /* Go: a leaf has no frame; a caller has one, found by its frame pointer */
 };
 
 /* Where the caller's frame pointer is. */
@@ -80,8 +86,8 @@ enum unwind_fp {
     UNWIND_FP_AT_CFA,   /* *(CFA + fp_offset) */
     UNWIND_FP_AT_SP,    /* *(sp + fp_offset) */
     UNWIND_FP_AT_FP,    /* *(fp + fp_offset) */
-    UNWIND_FP_UNKNOWN,  /* undefined, or by a rule that is not known here */
-    UNWIND_FP_REGISTER, /* register fp_offset; where registers are known only */
+    UNWIND_FP_UNKNOWN,  /* undefined, or by a rule of another form */
+    UNWIND_FP_REGISTER, /* register fp_offset; in the leaf only */
 };
 
 /* Where the return address is. */
@@ -90,18 +96,18 @@ enum unwind_ra {
                          */
     UNWIND_RA_LINK,     /* arm64: in the link register */
     UNWIND_RA_AT_CFA,   /* *(CFA + extra.ra_offset) */
-    UNWIND_RA_REGISTER, /* register extra.ra_offset; where registers are known only */
+    UNWIND_RA_REGISTER, /* register extra.ra_offset; in the leaf only */
 };
 
 /*
- * While an unwinder of exceptions (__builtin_eh_return) leaves for a handler, what stands in the
- * place of the return address is the handler: where its frame goes on, and not behind a call. The
- * registers are the handler's by then.
+ * Set while an exception unwinder (__builtin_eh_return) leaves for a handler. In the place of the
+ * return address is then the handler, an address that does not follow a call. The registers are
+ * already those of the handler's frame.
  */
 #define UNWIND_RA_IS_HANDLER 8u
 #define UNWIND_RA_KIND(saved) (((saved) >> 4) & 7)
 
-/* 8 bytes. Where a comment above says extra, the next record is a struct unwind_rule_extra. */
+/* 8 bytes. If a comment above names extra, the next record is a struct unwind_rule_extra. */
 struct unwind_rule {
     __s32 cfa_offset;
     __s16 fp_offset;
@@ -118,19 +124,20 @@ struct unwind_rule_extra {
 
 /* Rule numbers with a fixed meaning in every table. */
 enum {
-    UNWIND_RULE_NONE = 0, /* { UNWIND_CFA_NONE }: ends what is covered, begins what is not */
+    UNWIND_RULE_NONE =
+        0, /* { UNWIND_CFA_NONE }: begin of addresses that the table does not cover */
     UNWIND_RULE_ROOT = 1, /* { UNWIND_CFA_STOP, UNWIND_STOP_ROOT } */
     UNWIND_RULE_FULL = 2, /* { UNWIND_CFA_STOP, UNWIND_STOP_RULES_FULL } */
     UNWIND_RULE_FIXED_COUNT,
-    UNWIND_RULE_UNKNOWN = UNWIND_RULE_COUNT, /* there are no rows (yet); as UNWIND_RULE_NONE */
+    UNWIND_RULE_UNKNOWN = UNWIND_RULE_COUNT, /* no rows, or none yet; treated as UNWIND_RULE_NONE */
 };
 
 struct unwind_chunk {
     __u32 shard;
-    __u32 first_group; /* groups before it, and from its end on, have no rows: UNWIND_CFA_NONE */
+    __u32 first_group; /* groups before it and after the last one have no rows */
     __u32 group_count;
     __u32 groups; /* byte offset in the shard */
-    __u32 bytes;  /* of all of it, from groups on; for user space */
+    __u32 bytes;  /* size of the chunk in the shard, from groups on; for user space */
     __u32 unused[3];
 };
 
@@ -138,31 +145,35 @@ enum {
     UNWIND_MAPPING_FP = 1, /* no table, and none will come: JIT code */
 };
 
-/* An executable mapping; its start is in the array before. */
+/* An executable mapping; its start is in the array that comes before. */
 struct unwind_mapping {
     __u64 end;
     __u64 bias; /* address - bias = offset in the table; wraps */
     __u32 first_chunk;
-    __u16 chunk_count; /* 0: no table (yet): by frame pointer */
+    __u16 chunk_count; /* 0: no table, or none yet: unwound by frame pointer */
     __u16 flags;
 };
 
-/* The mappings of one address space; agent keeps one per process in a map of its own. */
+/* The mappings of one address space; the agent keeps one per process in a map. */
 struct unwind_run {
     __u32 shard;
     __u32 offset;
     __u32 count;      /* 0: unknown, frame pointers are followed unchecked */
-    __u32 generation; /* of each run another, so that it names what is remembered; 0: nothing is */
+    __u32 generation; /* different for each run: part of the key of a memo; 0: no memo is used */
 };
 
 /*
- * A caller's address and its rule, remembered for the walks that come by there again: one line of
- * memory in place of the mappings, index, rows and rules that lead to it. Processors read and write
- * the two words without a lock, so that check is the key of run and address, exclusive or the rule:
- * words of two writers fit each other for no key. Nothing is taken back: a run's mappings and rows
- * do not change but where there were none yet, and that is not remembered; where rows that stopped
- * for want of rules are made anew, the run is put anew behind that. The rule itself is kept, not
- * its number, which is another rule's when no table has it any more.
+ * A remembered rule for the address of a caller in a run. One cache line replaces the reads of the
+ * mappings, index, rows and rules that lead to the rule.
+ *
+ * CPUs read and write the two words without a lock. A reader accepts them only if check ^ rule is
+ * the key of its run and address; words of two different writers do not match any key, except by a
+ * collision of 64 bits.
+ *
+ * A memo is never removed, because it stays valid: the mappings and rows of a run do not change
+ * once they are there, and "no rows yet" is not remembered. If rows that lacked rules are filled
+ * again, the run is published again with another generation afterwards. The memo contains the rule
+ * itself rather than its number, because the number is reused once no table has the rule.
  */
 struct unwind_memo {
     __u64 check;
@@ -172,7 +183,7 @@ struct unwind_memo {
 #define UNWIND_MEMO_BITS 15
 #define UNWIND_MEMO_COUNT (1u << UNWIND_MEMO_BITS)
 
-/* Why a walk ended. The texts are in agent/unwind/unwind_names.h: unwind_stop_name(). */
+/* Why a stack ended. unwind_stop_name() (agent/unwind/unwind_names.h) has the names. */
 enum unwind_stop {
     UNWIND_GO_ON = 0,
     UNWIND_STOP_ROOT,          /* complete: the return address is undefined (_start, clone) */
@@ -183,12 +194,12 @@ enum unwind_stop {
     UNWIND_STOP_STACK_READ,    /* the stack could not be read: paged out or not mapped */
     UNWIND_STOP_NO_PROGRESS,   /* the caller's frame is not above this one */
     UNWIND_STOP_REGISTER,      /* the rule needs a register that is not known in a caller */
-    UNWIND_STOP_EXPRESSION,    /* the rule is a DWARF expression of no known form */
+    UNWIND_STOP_EXPRESSION,    /* the rule is a DWARF expression of another form than those above */
     UNWIND_STOP_UNSUPPORTED,   /* the rule's offsets or registers do not fit a row */
     UNWIND_STOP_CORRUPT,       /* the file's call frame information is broken here */
     UNWIND_STOP_RULES_FULL,    /* there was no room for the rule */
     UNWIND_STOP_TABLE,         /* the table itself is inconsistent, perhaps replaced meanwhile */
-    UNWIND_STOP_COMPAT,        /* a process of 32 bits */
+    UNWIND_STOP_COMPAT,        /* a 32-bit process */
     UNWIND_STOP_COUNT
 };
 
