@@ -22,13 +22,13 @@
 enum {
     RING_BYTES_MIN = 256 << 10,
     RING_BYTES_MAX = 64 << 20,
-    SAMPLE_BYTES_EXPECTED = 512,      /* 50 frames and what is around them */
-    WAITS_PER_S = 12000,              /* of a CPU, where all are followed */
-    RING_SECONDS = 2,                 /* that the ring holds when all CPUs are busy */
+    SAMPLE_BYTES_EXPECTED = 512,      /* head and 50 frames */
+    WAITS_PER_S = 12000,              /* expected switches of a CPU */
+    RING_SECONDS = 2,                 /* of samples that the ring holds when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
-    SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of pages of any size */
-    FIXED_TABLE_ENTRIES = 16384,    /* where a table takes its memory at once: 3 MB for both */
+    SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of every page size */
+    FIXED_TABLE_ENTRIES = 16384,    /* of preallocated tables: 3 MB for both */
 };
 
 extern const uint8_t bpf_cpu_start[], bpf_cpu_end[];
@@ -38,7 +38,8 @@ static const char *const process_programs[] = {"follow_fork", "forget_program", 
 enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
 static const char switch_program[] = "note_switch";
 
-/* The piece of a shard that was written last: all of them would be most of the agent's memory. */
+/* The mapped piece of the shard that was written last. Whole shards would be most of the agent's
+ * resident memory. */
 struct shard_window {
     uint8_t *bytes; /* NULL: none is mapped */
     uint32_t shard;
@@ -53,15 +54,15 @@ struct kernel_program {
     struct ring_buffer *ring;
     uint32_t *cpus;
     uint32_t cpu_count;
-    struct bpf_link **links; /* of each CPU, and of the programs at what processes do */
+    struct bpf_link **links; /* one per CPU, and those of the programs for process events */
     uint32_t link_count;
     int targets_fd;
     int processes_fd;
-    struct unwind_rule *rules; /* mapped, as is all that follows */
+    struct unwind_rule *rules; /* mapped, as the members up to shards */
     struct unwind_chunk *chunks;
     struct shard_window window;
-    int shard_fds[UNWIND_SHARD_COUNT];   /* -1: it is not there */
-    uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not read lately */
+    int shard_fds[UNWIND_SHARD_COUNT];   /* -1: there is no such shard */
+    uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not mapped for reading */
     enum event_kind event;
     uint32_t tally_turn;
     struct kernel_program_counts received; /* samples and frames of records */
@@ -70,14 +71,14 @@ struct kernel_program {
 
 /* ---- messages ---- */
 
-/* libbpf's own words go nowhere: what fails is said once, by err. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+/* Drops the messages of libbpf: errors are reported once, by err. */
+static int discard_message(enum libbpf_print_level level, const char *format, va_list arguments)
 {
     (void)level, (void)format, (void)arguments;
     return 0;
 }
 
-static enum err_code fail(int error, const char *what, struct err *err)
+static enum err_code set_error(int error, const char *what, struct err *err)
 {
     errno = error < 0 ? -error : error;
     if (errno == EPERM || errno == EACCES)
@@ -108,7 +109,7 @@ static uint32_t choose_ring_bytes(const struct kernel_program *program)
     return (uint32_t)bytes;
 }
 
-/* Inode of our PID namespace; 0 where it is the first one, whose numbers are the kernel's own. */
+/* The inode of our PID namespace; 0: it is the initial one, whose numbers are the kernel's own. */
 static uint32_t own_namespace(void)
 {
     struct stat status;
@@ -117,7 +118,7 @@ static uint32_t own_namespace(void)
     return (uint32_t)status.st_ino;
 }
 
-static bool is_with_loop(const struct kernel_program *program)
+static bool uses_loop(const struct kernel_program *program)
 {
     return kernel_features_loop(&program->features) && !program->options.has_bounded_loops &&
            !program->loop_error;
@@ -126,8 +127,8 @@ static bool is_with_loop(const struct kernel_program *program)
 enum { WALK_FRAME_POINTERS_ONLY = 1 }; /* UNWIND_OPTION_FP_ONLY of bpf/unwind_core.h */
 enum { LOAD_TRIES = 20 };
 
-/* Where a constant of the program lies in its memory, by its name, as the program's own description
- * of types has it; false when there is none of that name and size. */
+/* Finds the offset of a constant in the section .rodata of the program, by the program's BTF.
+ * False: there is no constant of that name and size. */
 static bool find_constant(const struct kernel_program *program, const char *name, size_t size,
                           size_t *ret_offset)
 {
@@ -147,9 +148,9 @@ static bool find_constant(const struct kernel_program *program, const char *name
     return false;
 }
 
-/* THREAD_SIZE of the kernel: 16 KiB on x86-64 and arm64, but a page where that is more. Of kernels
- * with KASAN it is twice that: there the samples that are taken in the kernel lose the program's
- * frames, with a reason. */
+/* THREAD_SIZE of the kernel: 16 KiB on x86-64 and arm64, or a page if that is more. Kernels with
+ * KASAN have twice that: samples taken in the kernel lose their user frames there, with a reason.
+ */
 static uint64_t kernel_stack_bytes(void)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -164,7 +165,8 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t has_tallies = program->options.has_tallies;
     const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
-    /* Together half of it: each CPU counts what ticks and what waits have written. */
+    /* Half of the ring, divided by the counters: each CPU has one for ticks and one for switches.
+     */
     const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
     const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
     const uint32_t thin_hz =
@@ -182,9 +184,9 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
         {"has_tallies", &has_tallies, sizeof(has_tallies)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
-        {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of bounded loops alone */
+        {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of the bounded program only */
     };
-    const size_t count = sizeof(constants) / sizeof(*constants) - is_with_loop(program);
+    const size_t count = sizeof(constants) / sizeof(*constants) - uses_loop(program);
     struct bpf_map *map = bpf_object__find_map_by_name(program->object, ".rodata");
     size_t size = 0, offset;
     const void *initial = map ? bpf_map__initial_value(map, &size) : NULL;
@@ -200,12 +202,12 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         memcpy(memory + offset, constants[i].value, constants[i].size);
     }
     const int error = bpf_map__set_initial_value(map, memory, size);
-    return error ? fail(error, "setting the kernel program's constants", err) : ERR_NONE;
+    return error ? set_error(error, "setting the kernel program's constants", err) : ERR_NONE;
 }
 
 static const char *const tally_maps[] = {"tallies_even", "tallies_odd"};
 
-/* Before 6.1 programs at perf events may only use tables that take their memory at once. */
+/* Before Linux 6.1 programs at perf events may only use preallocated hash maps. */
 static int fix_tables(const struct kernel_program *program)
 {
     static const char *const names[] = {"processes", "targets"};
@@ -219,8 +221,8 @@ static int fix_tables(const struct kernel_program *program)
     return error;
 }
 
-/* Whoever does not ask for waits pays nothing for them. */
-static int prepare_waits(const struct kernel_program *program)
+/* Loads the program for thread switches only if off-CPU profiling is on. */
+static int prepare_off_cpu(const struct kernel_program *program)
 {
     const bool has_waits = program->options.off_cpu_share > 0;
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
@@ -241,7 +243,7 @@ static int prepare_tallies(const struct kernel_program *program)
     return error;
 }
 
-static enum err_code prepare(const struct kernel_program *program, struct err *err)
+static enum err_code prepare_object(const struct kernel_program *program, struct err *err)
 {
     const uint32_t ring_bytes = choose_ring_bytes(program);
     struct bpf_map *samples = bpf_object__find_map_by_name(program->object, "samples");
@@ -251,21 +253,21 @@ static enum err_code prepare(const struct kernel_program *program, struct err *e
     if (!error && !program->features.has_growing_tables)
         error = fix_tables(program);
     if (!error)
-        error = prepare_waits(program);
+        error = prepare_off_cpu(program);
     if (!error)
         error = prepare_tallies(program);
-    return error ? fail(error, "preparing the kernel program", err)
+    return error ? set_error(error, "preparing the kernel program", err)
                  : set_constants(program, ring_bytes, err);
 }
 
-/* Before 5.11 maps count against the limit of locked memory, which is small. */
+/* Before Linux 5.11 maps count against RLIMIT_MEMLOCK, which is small. */
 static void lift_memory_limit(void)
 {
     const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
     (void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 }
 
-static int take_sample(void *context, void *data, size_t size)
+static int receive_sample(void *context, void *data, size_t size)
 {
     struct kernel_program *program = context;
     const struct sample_event *event = data;
@@ -318,8 +320,9 @@ static enum err_code map_tables(struct kernel_program *program, struct err *err)
 {
     program->rules = map_memory(map_fd(program, "unwind_rules"), RULES_BYTES);
     program->chunks = map_memory(map_fd(program, "unwind_chunks"), CHUNKS_BYTES);
-    return program->rules && program->chunks ? ERR_NONE
-                                             : fail(errno, "mapping the tables of stacks", err);
+    return program->rules && program->chunks
+               ? ERR_NONE
+               : set_error(errno, "mapping the tables of stacks", err);
 }
 
 static bool create_shard(void *context, uint32_t index)
@@ -344,7 +347,7 @@ static void unmap_shard(struct kernel_program *program, uint32_t index)
     program->shards[index] = NULL;
 }
 
-/* The kernel frees it when the walks that may have found it are over. */
+/* The kernel frees the shard once programs that may be reading it have ended. */
 static void destroy_shard(void *context, uint32_t index)
 {
     struct kernel_program *program = context;
@@ -447,8 +450,9 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
-/* What a kernel program has put there that was held for longer than its turn's end was waited for:
- * whoever would be counted under such a key in the next turn has no stack there. */
+/* Removes keys that a BPF program added after its turn was collected, because it was delayed for
+ * longer than the agent waited. Their first samples are in an earlier window, so counts under these
+ * keys would have no stack. */
 static void drop_late_tallies(const struct kernel_program *program, uint32_t turn)
 {
     const int fd = map_fd(program, tally_maps[turn]);
@@ -475,8 +479,9 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
     uint64_t key, next;
     struct sample_tally tally;
     bool has_key = bpf_map_get_next_key(fd, NULL, &key) == 0;
-    /* The next is asked for before this one goes: from the first on all buckets would be walked. No
-     * program adds to this table any more, but one whose record is lost takes its key out. */
+    /* Each next key is read before its predecessor is deleted: after a deleted key the kernel would
+     * scan all buckets from the first on. No program adds to this table any more; one whose record
+     * was lost may delete its key. */
     while (has_key) {
         has_key = bpf_map_get_next_key(fd, &key, &next) == 0;
         if (bpf_map_lookup_elem(fd, &key, &tally) == 0 && tally.samples)
@@ -487,16 +492,16 @@ void kernel_program_take_tallies(struct kernel_program *program, uint32_t turn,
     }
 }
 
-/* *ret_error is what the kernel says of the programs themselves. */
+/* *ret_error: the negative errno with which the kernel refused to load the programs; 0: none. */
 static enum err_code load_object(struct kernel_program *program, int *ret_error, struct err *err)
 {
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "perfolio");
-    const uint8_t *begin = is_with_loop(program) ? bpf_cpu_start : bpf_cpu_bounded_start;
-    const uint8_t *end = is_with_loop(program) ? bpf_cpu_end : bpf_cpu_bounded_end;
+    const uint8_t *begin = uses_loop(program) ? bpf_cpu_start : bpf_cpu_bounded_start;
+    const uint8_t *end = uses_loop(program) ? bpf_cpu_end : bpf_cpu_bounded_end;
     program->object = bpf_object__open_mem(begin, (size_t)(end - begin), &options);
     if (!program->object)
-        return fail(errno, "opening the kernel program", err);
-    enum err_code code = prepare(program, err);
+        return set_error(errno, "opening the kernel program", err);
+    enum err_code code = prepare_object(program, err);
     if (code)
         return code;
     *ret_error = bpf_object__load(program->object);
@@ -509,10 +514,10 @@ static void close_object(struct kernel_program *program)
     program->object = NULL;
 }
 
-/* A verifier that a signal comes to gives up. libbpf tries a few times, which is too little for who
- * is stopped and goes on all the time. */
-static enum err_code load_in_the_end(struct kernel_program *program, int *ret_error,
-                                     struct err *err)
+/* Loads again if a signal interrupted the verifier (EAGAIN). libbpf tries a few times itself, which
+ * does not suffice for a process that is stopped and continued all the time. */
+static enum err_code load_with_retries(struct kernel_program *program, int *ret_error,
+                                       struct err *err)
 {
     enum err_code code = load_object(program, ret_error, err);
     for (int i = 0; i < LOAD_TRIES && !code && *ret_error == -EAGAIN; i++) {
@@ -523,32 +528,33 @@ static enum err_code load_in_the_end(struct kernel_program *program, int *ret_er
     return code;
 }
 
-/* EPERM is a right that is missing, the others are the verifier's: it gives up (E2BIG), or takes a
- * step for a forbidden one (EACCES, EINVAL). */
+/* Whether the verifier refused the program: it gave up (E2BIG, ENOSPC) or took an instruction for a
+ * forbidden one (EACCES, EINVAL). EPERM is a missing capability instead. */
 static bool is_refusal(int error)
 {
     return error == -E2BIG || error == -EACCES || error == -EINVAL || error == -ENOSPC;
 }
 
-/* Verifiers change with each version of Linux: what one takes, another may not. */
+/* Loads the program with bpf_loop, or the bounded one if the verifier refuses that: each version of
+ * Linux accepts other programs. */
 static enum err_code load_either(struct kernel_program *program, struct err *err)
 {
     int error = 0;
-    enum err_code code = load_in_the_end(program, &error, err);
-    if (!code && is_refusal(error) && is_with_loop(program)) {
+    enum err_code code = load_with_retries(program, &error, err);
+    if (!code && is_refusal(error) && uses_loop(program)) {
         close_object(program);
         program->loop_error = -error;
         error = 0;
-        code = load_in_the_end(program, &error, err);
+        code = load_with_retries(program, &error, err);
     }
     if (!code && error && error != -EPERM)
         code = kernel_features_check(&program->features, err);
     if (!code && error == -EACCES && program->features.has_ring)
         return err_set(err, ERR_UNSUPPORTED, "this kernel's verifier refuses the program");
-    return code || !error ? code : fail(error, "loading the kernel program", err);
+    return code || !error ? code : set_error(error, "loading the kernel program", err);
 }
 
-static enum err_code load(struct kernel_program *program, struct err *err)
+static enum err_code load_program(struct kernel_program *program, struct err *err)
 {
     enum err_code code = load_either(program, err);
     if (code)
@@ -558,8 +564,8 @@ static enum err_code load(struct kernel_program *program, struct err *err)
     code = map_tables(program, err);
     if (code)
         return code;
-    program->ring = ring_buffer__new(map_fd(program, "samples"), take_sample, program, NULL);
-    return program->ring ? ERR_NONE : fail(errno, "mapping the ring of samples", err);
+    program->ring = ring_buffer__new(map_fd(program, "samples"), receive_sample, program, NULL);
+    return program->ring ? ERR_NONE : set_error(errno, "mapping the ring of samples", err);
 }
 
 enum err_code kernel_program_open(const struct kernel_program_options *options,
@@ -570,14 +576,14 @@ enum err_code kernel_program_open(const struct kernel_program_options *options,
     program->options = *options;
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
         program->shard_fds[i] = -1;
-    libbpf_set_print(say_nothing);
+    libbpf_set_print(discard_message);
     lift_memory_limit();
     kernel_features_find(&program->features);
     enum err_code code = cpu_list_online(program->arena, &program->cpus, &program->cpu_count, err);
     if (!code) {
         program->links = arena_new(program->arena, struct bpf_link *,
                                    program->cpu_count + PROCESS_PROGRAM_COUNT + 1);
-        code = load(program, err);
+        code = load_program(program, err);
     }
     if (code) {
         kernel_program_close(program);
@@ -601,19 +607,20 @@ void kernel_program_close(struct kernel_program *program)
 
 /* ---- sampling ---- */
 
-static enum err_code attach(struct kernel_program *program, const char *name, int event_fd,
-                            struct err *err)
+static enum err_code attach_program(struct kernel_program *program, const char *name, int event_fd,
+                                    struct err *err)
 {
     struct bpf_program *part = bpf_object__find_program_by_name(program->object, name);
     struct bpf_link *link =
         event_fd >= 0 ? bpf_program__attach_perf_event(part, event_fd) : bpf_program__attach(part);
     if (!link)
-        return fail(errno, "attaching the kernel program", err);
+        return set_error(errno, "attaching the kernel program", err);
     program->links[program->link_count++] = link;
     return ERR_NONE;
 }
 
-/* A counter that the machine does not have, or, of a virtual one, is not shown. */
+/* The error for an event that does not open, such as a counter that a virtual machine does not
+ * have. */
 static enum err_code fail_event(enum event_kind kind, struct err *err)
 {
     const struct event_facts *facts = event_facts(kind);
@@ -623,7 +630,7 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
                        "counter, or it is a virtual machine that is not shown it; cpu-clock, "
                        "page-faults and context-switches are counted everywhere",
                        facts->name);
-    return fail(errno, "opening a perf event", err);
+    return set_error(errno, "opening a perf event", err);
 }
 
 /* A CPU that went offline since it was listed has nothing to sample. */
@@ -635,7 +642,7 @@ static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, str
     if (fd < 0)
         return fail_event(program->event, err);
     /* The link closes the event with itself. */
-    enum err_code code = attach(program, "sample_cpu", fd, err);
+    enum err_code code = attach_program(program, "sample_cpu", fd, err);
     if (code)
         os_close(fd);
     return code;
@@ -655,9 +662,9 @@ enum err_code kernel_program_start(struct kernel_program *program, struct err *e
     program->event = choose_event(program);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
-        code = attach(program, process_programs[i], -1, err);
+        code = attach_program(program, process_programs[i], -1, err);
     if (!code && program->options.off_cpu_share > 0)
-        code = attach(program, switch_program, -1, err);
+        code = attach_program(program, switch_program, -1, err);
     for (uint32_t i = 0; !code && i < program->cpu_count; i++)
         code = start_cpu(program, program->cpus[i], err);
     if (code)
@@ -725,7 +732,7 @@ enum event_kind kernel_program_event(const struct kernel_program *program)
 
 bool kernel_program_has_loop(const struct kernel_program *program)
 {
-    return is_with_loop(program);
+    return uses_loop(program);
 }
 
 int kernel_program_loop_error(const struct kernel_program *program)

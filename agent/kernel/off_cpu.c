@@ -1,3 +1,15 @@
+/*
+ * The off-CPU interval of a thread, from its WAIT to its RESUME, is reported in parts if windows
+ * end meanwhile (off_cpu_cut):
+ *
+ *   WAIT          cut           cut           RESUME
+ *    |-------------|-------------|-------------|
+ *      reported 1    reported 2    reported 3
+ *
+ * Nothing is reported of an interval before it is min_ns long in all; the part that is reported
+ * then begins at WAIT. A RESUME contains the time of its WAIT: if that differs from the open
+ * interval's, the RESUME belongs to an interval that is not known, and is ignored.
+ */
 #include "agent/kernel/off_cpu.h"
 
 #include "bpf/shared.h"
@@ -9,10 +21,10 @@ enum { BUCKETS = 1 << 14, BYTES_MAX = 64 << 20 };
 
 struct wait {
     struct wait *next;
-    int64_t since_ns;            /* when it began, or was last given */
-    int64_t given_ns;            /* so much of it was given */
+    int64_t since_ns;            /* end of what was reported, or begin of the interval */
+    int64_t reported_ns;         /* the length of what was reported */
     size_t bytes;                /* size of event */
-    struct sample_event event[]; /* cut behind its frames */
+    struct sample_event event[]; /* without the room after its frames */
 };
 
 struct off_cpu {
@@ -21,7 +33,7 @@ struct off_cpu {
     void *context;
     uint64_t bytes; /* sizes of the events of all waiting threads */
     uint64_t refused;
-    struct wait *buckets[BUCKETS]; /* by thread */
+    struct wait *buckets[BUCKETS]; /* by thread number */
 };
 
 struct off_cpu *off_cpu_create(int64_t min_ns, off_cpu_visit *visit, void *context)
@@ -46,7 +58,7 @@ void off_cpu_destroy(struct off_cpu *off_cpu)
     mem_free(off_cpu);
 }
 
-static struct wait **find(struct off_cpu *off_cpu, uint32_t thread_id)
+static struct wait **find_wait(struct off_cpu *off_cpu, uint32_t thread_id)
 {
     struct wait **at = &off_cpu->buckets[thread_id % BUCKETS];
     while (*at && (*at)->event->thread_id != thread_id)
@@ -54,7 +66,7 @@ static struct wait **find(struct off_cpu *off_cpu, uint32_t thread_id)
     return at;
 }
 
-static void forget(struct off_cpu *off_cpu, struct wait **at)
+static void forget_wait(struct off_cpu *off_cpu, struct wait **at)
 {
     struct wait *wait = *at;
     *at = wait->next;
@@ -64,11 +76,11 @@ static void forget(struct off_cpu *off_cpu, struct wait **at)
 
 void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event)
 {
-    struct wait **at = find(off_cpu, event->thread_id);
+    struct wait **at = find_wait(off_cpu, event->thread_id);
     const size_t bytes = sample_event_bytes(event) - event->stack_bytes;
-    /* The event that ended the wait before was lost. */
+    /* The RESUME of the previous interval was lost. */
     if (*at)
-        forget(off_cpu, at);
+        forget_wait(off_cpu, at);
     if (off_cpu->bytes + bytes > BYTES_MAX) {
         off_cpu->refused++;
         return;
@@ -80,30 +92,30 @@ void off_cpu_begin(struct off_cpu *off_cpu, const struct sample_event *event)
     *at = wait;
 }
 
-static void give(struct off_cpu *off_cpu, struct wait *wait, int64_t until_ns)
+static void report_until(struct off_cpu *off_cpu, struct wait *wait, int64_t until_ns)
 {
     const int64_t waited_ns = until_ns - wait->since_ns;
-    if (waited_ns <= 0 || wait->given_ns + waited_ns < off_cpu->min_ns)
+    if (waited_ns <= 0 || wait->reported_ns + waited_ns < off_cpu->min_ns)
         return;
     off_cpu->visit(off_cpu->context, wait->event, waited_ns);
-    wait->given_ns += waited_ns;
+    wait->reported_ns += waited_ns;
     wait->since_ns = until_ns;
 }
 
 void off_cpu_end(struct off_cpu *off_cpu, const struct sample_event *resume)
 {
-    struct wait **at = find(off_cpu, resume->thread_id);
+    struct wait **at = find_wait(off_cpu, resume->thread_id);
     if (!*at || (*at)->event->time_ns != resume->amount)
         return;
-    give(off_cpu, *at, (int64_t)resume->time_ns);
-    forget(off_cpu, at);
+    report_until(off_cpu, *at, (int64_t)resume->time_ns);
+    forget_wait(off_cpu, at);
 }
 
 void off_cpu_cut(struct off_cpu *off_cpu, int64_t now_ns)
 {
     for (uint32_t i = 0; i < BUCKETS; i++) {
         for (struct wait *wait = off_cpu->buckets[i]; wait; wait = wait->next)
-            give(off_cpu, wait, now_ns);
+            report_until(off_cpu, wait, now_ns);
     }
 }
 

@@ -44,7 +44,8 @@ int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
         .comm_exec = 1,
         .task = 1,
         .watermark = 1,
-        /* At once: what a new program has mapped has to be known before its first sample. */
+        /* Wakes the agent at once: the mappings of a new program must be known before its first
+           sample. */
         .wakeup_watermark = 1,
     };
     attributes.build_id = has_build_ids;
@@ -76,7 +77,7 @@ uint32_t perf_event_register(uint32_t i)
     return i == 32 ? PERF_EVENT_REGISTER_PC : i;
 }
 #else
-/* Of asm/perf_regs.h: ax bx cx dx si di bp sp ip, r8 to r15. */
+/* As in asm/perf_regs.h: ax bx cx dx si di bp sp ip, r8 to r15. */
 #define REGISTERS_MASK UINT64_C(0xff01ff)
 
 uint32_t perf_event_register(uint32_t i)
@@ -86,7 +87,7 @@ uint32_t perf_event_register(uint32_t i)
 }
 #endif
 
-/* So much of a stack is copied that a CPU writes about 4 MB a second at most. */
+/* The size of a copied stack: a CPU writes at most about 4 MB a second. */
 static uint32_t stack_bytes(uint32_t hz)
 {
     return hz <= 100 ? 16 << 10 : hz <= 500 ? 8 << 10 : hz <= 1000 ? 4 << 10 : 0;

@@ -18,25 +18,27 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb), the ring's first page too. */
+/* A user may lock 516 KiB per CPU (kernel.perf_event_mlock_kb), including the first page of a ring.
+ */
 enum { RING_BYTES = 256 << 10, OWN_RING_BYTES = 512 << 10, RECORD_MAX_BYTES = 65536 };
 
-/* The ring of one CPU; its next record is looked at before it is taken, to find the oldest. */
+/* The ring of one CPU. The time of its next record is read in advance, to find the oldest one of
+ * all rings. */
 struct ring {
     int fd;
     uint32_t cpu;
-    struct perf_event_mmap_page *page; /* the kernel's head and our tail; data behind it */
+    struct perf_event_mmap_page *page; /* the kernel's head and our tail; the data follows it */
     size_t mapped_bytes;
-    int64_t next_ns; /* of the record at the tail; INT64_MAX: none that is known of */
+    int64_t next_ns; /* time of the record at the tail; INT64_MAX: none is known */
 };
 
 struct perf_sideband {
     struct perf_sideband_options options;
     struct ring *rings;
     uint32_t ring_count;
-    uint64_t data_bytes; /* of a ring, a power of two */
-    uint8_t *copy;       /* a record that goes over the end of its ring */
-    int *watch_fds;      /* of single threads */
+    uint64_t data_bytes; /* size of a ring, a power of two */
+    uint8_t *copy;       /* buffer for a record that continues at the begin of its ring */
+    int *watch_fds;      /* events of single threads */
     uint32_t watch_count;
     uint32_t watch_capacity;
     struct sample_event *sample; /* buffer for one sample; NULL: samples are not read */
@@ -44,7 +46,7 @@ struct perf_sideband {
 
 /* ---- records ---- */
 
-/* What the kernel writes behind the header; sample_id is the time alone. */
+/* What the kernel writes after the header; sample_id consists of the time only. */
 struct mmap2_head {
     uint32_t process_id, thread_id;
     uint64_t start, bytes, file_offset;
@@ -75,7 +77,7 @@ static bool take(struct span *rest, void *to, size_t size)
     return true;
 }
 
-/* Text that is padded with NULs to whole words. */
+/* A text that is padded with NULs to whole words. */
 static bool take_text(struct span rest, struct span *ret_text)
 {
     const uint8_t *end = memchr(rest.data, 0, rest.size);
@@ -173,13 +175,13 @@ bool perf_sideband_parse(struct span record, struct process_event *ret_event)
 
 /* ---- samples ---- */
 
-/* As perf_event_open_own asks for it, behind the header. */
+/* What perf_event_open_own requests, after the header. */
 struct sample_head {
     uint32_t process_id, thread_id;
     uint64_t time_ns, period, address_count;
 };
 
-/* The program's addresses; between them the kernel writes whose they are. */
+/* Copies the user addresses. Markers such as PERF_CONTEXT_USER are between them. */
 static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *addresses)
 {
     uint32_t taken = 0;
@@ -187,14 +189,14 @@ static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *address
     for (uint64_t i = 0; i < count; i++) {
         if (!take(rest, &address, sizeof(address)))
             break;
-        /* Callers' are return addresses; a sample's lie in calls. */
+        /* Return addresses follow the call; a sample has addresses within it. */
         if (address < (uint64_t)PERF_CONTEXT_MAX && taken < SAMPLE_USER_FRAMES_MAX)
             addresses[taken] = address - (taken > 0), taken++;
     }
     return taken;
 }
 
-/* Registers, and the stack from its pointer on. */
+/* The registers, and the copy of the stack, which begins at the stack pointer. */
 static bool take_copy(struct span rest, struct stack_copy *copy)
 {
     uint64_t abi, one, size, copied;
@@ -244,8 +246,8 @@ static const uint8_t *ring_data(const struct ring *ring)
     return (const uint8_t *)ring->page + ring->page->data_offset;
 }
 
-/* The record at the tail, in place or copied; empty when there is none. The kernel wrote it whole
- * before it moved the head. */
+/* The record at the tail, in place or copied; empty: there is none. It is complete, because the
+ * kernel moves the head afterwards. */
 static struct span ring_record(const struct perf_sideband *band, const struct ring *ring)
 {
     const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -254,7 +256,7 @@ static struct span ring_record(const struct perf_sideband *band, const struct ri
     struct perf_event_header header;
     if (head - tail < sizeof(header))
         return (struct span){0};
-    /* Records begin at multiples of 8, so that the header is in one piece. */
+    /* Records are aligned to 8 bytes, so the header never continues at the begin of the ring. */
     memcpy(&header, data + (tail & mask), sizeof(header));
     if (header.size < sizeof(header) || header.size > head - tail)
         return (struct span){0};
@@ -283,7 +285,7 @@ static void ring_peek(const struct perf_sideband *band, struct ring *ring)
     else if (record.size >= sizeof(struct perf_event_header) + 8)
         memcpy(&ring->next_ns, record.data + record.size - 8, 8);
     else if (record.size)
-        ring->next_ns = 0; /* malformed: to be skipped at once */
+        ring->next_ns = 0; /* malformed: skipped first */
 }
 
 static void ring_take(struct perf_sideband *band, struct ring *ring)
@@ -323,7 +325,8 @@ void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns)
 
 /* ---- opening ---- */
 
-/* Beyond 2, which is Linux's own default, users may not even sample their own programs. */
+/* kernel.perf_event_paranoid above 2, which is Linux's default, forbids users to sample even their
+ * own programs. */
 static bool may_sample_own(int64_t *ret_level)
 {
     char text[32] = "";
@@ -368,7 +371,7 @@ static enum err_code open_ring(struct perf_sideband *band, uint32_t cpu, struct 
         ring->fd = perf_event_open_side_band(cpu, true);
     if (ring->fd < 0 && errno == EINVAL && !band->sample)
         ring->fd = perf_event_open_side_band(cpu, false);
-    if (ring->fd < 0 && errno == ENODEV) /* it went offline */
+    if (ring->fd < 0 && errno == ENODEV) /* the CPU went offline */
         return ERR_NONE;
     if (ring->fd < 0 && band->sample && (errno == EACCES || errno == EPERM))
         return fail_own("watching processes", err);
@@ -452,7 +455,7 @@ static enum err_code fail_watch(const struct perf_sideband *band, uint32_t proce
     return fail("sampling a process", err);
 }
 
-/* Into the ring of that CPU. */
+/* Opens an event of a thread whose records go to the ring of a CPU. */
 static int open_watch(const struct perf_sideband *band, uint32_t thread_id, const struct ring *ring)
 {
     struct perf_event_own wanted = {.hz = band->options.frequency_hz,
@@ -499,7 +502,7 @@ enum err_code perf_sideband_watch(struct perf_sideband *band, uint32_t process_i
         if (!span_parse_u64(span_text(entry->d_name), &thread_id) || thread_id > INT32_MAX)
             continue;
         code = watch_thread(band, (uint32_t)thread_id, err);
-        /* One that has just ended; the others are there. */
+        /* A thread that has just ended; the process still runs. */
         if (code == ERR_NOT_FOUND && thread_id != process_id)
             code = ERR_NONE;
     }

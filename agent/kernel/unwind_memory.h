@@ -1,5 +1,5 @@
 /*
- * unwind_memory: access to the memory of the unwind tables that the walker reads
+ * unwind_memory: access to the memory of the unwind tables that the unwinder reads
  * (bpf/unwind_format.h), for the side that writes it (agent/unwind/unwind_maps.h) and for the side
  * that reads it in this process (agent/unwind/user_unwinder.h).
  *
@@ -19,7 +19,7 @@ struct unwind_rule;
 struct unwind_memory {
     struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
     struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
-    /* Creates the shard of that number, UNWIND_SHARD_BYTES, which the walker sees from then on.
+    /* Creates the shard of that number, UNWIND_SHARD_BYTES, which the unwinder sees from then on.
      * The caller passes the lowest number without a shard. False: there is no memory for it. */
     bool (*shard_create)(void *context, uint32_t index);
     /* Frees a shard that contains nothing any more. NULL: all shards are kept. */

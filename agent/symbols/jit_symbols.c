@@ -15,25 +15,26 @@
 
 enum {
     STAT_MAX_BYTES = 4096,
-    /* As long as reading took nothing is read: a tenth of the time, and of one owner a twentieth,
-     * so that another one comes between. */
+    /* After a read that took t, no file is read for 9 t, and none of the same owner for 19 t. All
+     * reads together take a tenth of the time; those of one owner take a twentieth, so that other
+     * owners come in between. */
     PAUSE_TIMES = 9,
     OWNER_PAUSE_TIMES = 19,
 };
 #define READ_PAUSE_NS CLOCK_NS_PER_S
-/* Starts are told in hundredths of a second, and file systems write times of their own. */
+/* /proc counts start times in hundredths of a second, and file systems round modification times. */
 #define START_DOUBT_NS CLOCK_NS_PER_S
 #define NOBODY UINT32_MAX
 
 #define NEVER_NS (INT64_MIN / 2)
 
 struct jit_owner {
-    struct jit_owner *next; /* of the budget's */
+    struct jit_owner *next; /* in the list of the budget */
     uint64_t number;
     uint32_t references;
     uint64_t used_bytes;
-    int64_t read_ns; /* when a file of it was read last */
-    int64_t next_ns; /* and when one may be again */
+    int64_t read_ns; /* when a file of the owner was last read */
+    int64_t next_ns; /* earliest time of the next read */
 };
 
 struct jit_symbols {
@@ -41,24 +42,24 @@ struct jit_symbols {
     struct jit_budget *budget;
     struct jit_owner *owner;
     uint32_t process_id;
-    uint64_t start_ticks; /* of the process; 0: it had ended before */
+    uint64_t start_ticks; /* start of the process since boot; 0: it had ended already */
     uint32_t shown_id;
-    uint64_t own_number; /* as the process knows itself: the one in the file's name */
-    uint32_t user_id;    /* NOBODY: not known, or it acts as two */
-    int64_t started_ns;  /* by the wall clock; INT64_MAX: not known */
-    bool has_our_files;  /* what it sees as /tmp we see, too, even after its end */
+    uint64_t own_number; /* the process's number in its own PID namespace, as in the file's name */
+    uint32_t user_id;    /* NOBODY: not known, or real and effective user differ */
+    int64_t started_ns;  /* wall clock; INT64_MAX: not known */
+    bool has_our_files;  /* its /tmp is ours, so its files can be read after its end */
     bool is_refused;
     int64_t read_ns;
-    uint64_t used_bytes; /* of the budget */
-    char *jitdump_path;  /* NULL: it has mapped none */
+    uint64_t used_bytes; /* memory, counted in the budget */
+    char *jitdump_path;  /* NULL: no jitdump is mapped */
     struct jitdump *jitdump;
     struct perf_map *perf_map;
 };
 
-/* ---- whose they are ---- */
+/* ---- identity of the process ---- */
 
-/* Of one that has ended what is known stays. A program that acts for another user must not choose
- * the file: nobody's is trusted then. */
+/* Reads the users and the own number of the process, if it still runs. A program that acts for
+ * another user (setuid) must not choose which file is read: no file is trusted then. */
 static void read_status(struct jit_symbols *names)
 {
     uint32_t real, effective;
@@ -70,8 +71,8 @@ static void read_status(struct jit_symbols *names)
     (void)proc_text_own_number(buf_span(&text), &names->own_number);
 }
 
-/* The earliest that the wall clock has said: where it was set forward since, what was written
- * before would seem to be older than the process. */
+/* Computes the start by the wall clock, and keeps the earliest result: after the clock was set
+ * forward, files of the process would otherwise seem to be older than the process. */
 static void note_start(struct jit_symbols *names)
 {
     if (!names->start_ticks)
@@ -92,7 +93,7 @@ static bool is_in_our_mounts(uint32_t process_id)
            memcmp(theirs, ours, (size_t)bytes) == 0;
 }
 
-/* Neither in a container nor below another root. */
+/* Whether the process has our root folder and our mounts: it is not in a container or chroot. */
 static bool sees_our_files(uint32_t process_id)
 {
     char path[64];
@@ -102,7 +103,7 @@ static bool sees_our_files(uint32_t process_id)
            theirs.st_ino == ours.st_ino && is_in_our_mounts(process_id);
 }
 
-/* Since boot; 0: it has ended. */
+/* The start time of the process since boot; 0: it has ended. */
 static uint64_t read_start_ticks(uint32_t process_id)
 {
     char path[64];
@@ -116,8 +117,8 @@ static uint64_t read_start_ticks(uint32_t process_id)
                : 0;
 }
 
-/* Then nothing is to be found under it. */
-static bool is_number_given_again(const struct jit_symbols *names)
+/* Whether another process has the number by now. */
+static bool is_number_reused(const struct jit_symbols *names)
 {
     const uint64_t start_ticks = read_start_ticks(names->process_id);
     return start_ticks && start_ticks != names->start_ticks;
@@ -157,7 +158,7 @@ static void release_owner(struct jit_budget *budget, struct jit_owner *owner)
     mem_free(owner);
 }
 
-/* What it has of the budget. */
+/* Sets how much memory of the budget the process has. */
 static void set_used(struct jit_symbols *names, uint64_t bytes)
 {
     names->owner->used_bytes += bytes - names->used_bytes;
@@ -181,7 +182,7 @@ struct jit_symbols *jit_symbols_create(struct jit_budget *budget, uint32_t proce
                                   .read_ns = NEVER_NS,
                                   .jitdump = jitdump_create(),
                                   .perf_map = perf_map_create()};
-    note_user(names); /* it may end before anything is read */
+    note_user(names); /* now, because it may end before anything is read */
     return names;
 }
 
@@ -205,7 +206,8 @@ void jit_symbols_release(struct jit_symbols *names)
 
 /* ---- reading ---- */
 
-/* Numbers are given again, in containers the first one always, and /tmp may outlive them. */
+/* Whether the file was written before the process began. Process numbers are reused, in containers
+ * from 1 on, and /tmp may outlive its processes. */
 static bool is_of_an_earlier_process(const struct jit_symbols *names, const struct stat *status)
 {
     const int64_t written_ns =
@@ -227,20 +229,20 @@ static int open_file(const struct jit_symbols *names, const char *path, uint64_t
     return fd;
 }
 
-static uint64_t less(uint64_t bytes, uint64_t taken)
+static uint64_t remaining(uint64_t bytes, uint64_t taken)
 {
     return bytes > taken ? bytes - taken : 0;
 }
 
-/* What the one file of this process may have, where the other has so much. */
+/* How much memory one of the two files of this process may take if the other has bytes_of_other. */
 static uint64_t room_beside(const struct jit_symbols *names, uint64_t bytes_of_other)
 {
     const uint64_t max_bytes = names->budget->max_bytes;
-    const uint64_t held = names->owner->used_bytes - names->used_bytes; /* beside this one */
+    const uint64_t held = names->owner->used_bytes - names->used_bytes; /* by its other processes */
     const uint64_t others = names->budget->used_bytes - names->used_bytes;
-    const uint64_t of_process = less(max_bytes, others) / 2;
-    const uint64_t of_owner = less(less(max_bytes, others - held) / 4 * 3, held);
-    return less(of_process < of_owner ? of_process : of_owner, bytes_of_other);
+    const uint64_t of_process = remaining(max_bytes, others) / 2;
+    const uint64_t of_owner = remaining(remaining(max_bytes, others - held) / 4 * 3, held);
+    return remaining(of_process < of_owner ? of_process : of_owner, bytes_of_other);
 }
 
 static bool read_jitdump(struct jit_symbols *names)
@@ -277,7 +279,7 @@ static void read_files(struct jit_symbols *names)
     struct jit_budget *budget = names->budget;
     struct jit_owner *owner = names->owner;
     const int64_t began_ns = clock_monotonic_ns();
-    if (!is_number_given_again(names)) {
+    if (!is_number_reused(names)) {
         note_user(names);
         read_both(names);
     }

@@ -27,7 +27,7 @@ struct jit_owner;
 struct jit_budget {
     uint64_t max_bytes;
     uint64_t used_bytes;
-    uint64_t refused;         /* processes not all of whose names fit */
+    uint64_t refused;         /* number of processes whose names do not all fit */
     struct jit_owner *owners; /* list of all owners */
     int64_t next_ns;          /* earliest next read, which limits the share of time */
     bool is_closed;           /* no new names are read */

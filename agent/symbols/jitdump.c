@@ -8,15 +8,15 @@
 #include <stdlib.h>
 
 enum {
-    MAGIC = 0x4A695444, /* in the writer's byte order, which has to be ours */
+    MAGIC = 0x4A695444, /* in the byte order of the writer, which must be ours */
     VERSION = 1,
     HEADER_BYTES = 40,
     RECORD_BYTES = 16, /* the head of a record */
-    LOAD_BYTES = 40,   /* of what follows it, before the name */
+    LOAD_BYTES = 40,   /* the members of a record before its name or entries */
     MOVE_BYTES = 48,
     DEBUG_BYTES = 16,
     LINE_BYTES = 16,
-    LINES_MAX_BYTES = 1 << 20, /* of a record, what is looked at */
+    LINES_MAX_BYTES = 1 << 20, /* the part of a line record that is read */
     NAME_MAX_BYTES = 4096,
     TEXT_MAX_BYTES = 32 << 20,
     FUNCTIONS_MAX = 500000,
@@ -24,12 +24,12 @@ enum {
     READ_MAX_BYTES = 64 << 20,
     READ_MAX_MS = 100,
     LOOK_BACK = 16,
-    CAPACITY_MIN = 256, /* of functions and lines; then they double */
+    CAPACITY_MIN = 256, /* first capacity of functions and lines, which then doubles */
     TEXT_MIN_BYTES = 64,
     CODES_MIN_BYTES = 1024,
 };
 
-/* Others (unwind tables, the end) say nothing of names. */
+/* Records of other kinds (unwind tables, end) contain no names. */
 enum record { RECORD_LOAD, RECORD_MOVE, RECORD_DEBUG };
 
 struct text {
@@ -40,33 +40,33 @@ struct text {
 struct function {
     uint64_t start;
     uint64_t bytes;
-    uint64_t index; /* what the compiler calls it, when it moves */
+    uint64_t index; /* the compiler's number of the function, by which it is moved */
     struct text name;
-    uint32_t lines_order; /* of the load that its lines are of */
-    uint64_t lines_start; /* where that was */
+    uint32_t lines_order; /* the load record to which its lines belong */
+    uint64_t lines_start; /* the address in that record */
 };
 
 struct line {
     uint64_t address;
     struct text file;
     uint32_t number;
-    uint32_t order; /* of the function that is loaded next */
+    uint32_t order; /* index of the function to which it belongs: the one loaded next */
 };
 
 struct jitdump {
-    uint64_t offset;    /* of what was not read yet */
-    uint64_t max_bytes; /* of memory, as the present reading has it */
+    uint64_t offset;    /* end of what was read in the file */
+    uint64_t max_bytes; /* memory limit of the current read */
     bool is_broken;
     bool is_full;
     bool has_new;
-    bool has_more; /* that was too much at a time */
+    bool has_more; /* the last read ended at its limit of bytes or time */
     struct buf text;
-    struct function *functions; /* as they came, which is their order */
+    struct function *functions; /* in the order of the file */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *by_start;   /* their numbers by start, then order */
-    struct map_u64 codes; /* what the compiler calls a function -> number in newest */
-    uint32_t *newest;     /* the last function of each; as many as functions at most */
+    uint32_t *by_start;   /* indexes of functions, sorted by start, then index */
+    struct map_u64 codes; /* from the compiler's number of a function to an index in newest */
+    uint32_t *newest;     /* index of the last function with that number */
     struct line *lines;   /* by order, then address */
     uint32_t line_count;
     uint32_t line_capacity;
@@ -123,8 +123,8 @@ static uint64_t u64_at(struct span bytes, size_t offset)
     return number;
 }
 
-/* The text at the start of bytes, without its end; false when it has none. */
-static bool take_text(struct span bytes, struct span *ret_text)
+/* The NUL-terminated text at the begin of bytes; false: there is no NUL. */
+static bool find_text(struct span bytes, struct span *ret_text)
 {
     const size_t size = bytes.size < NAME_MAX_BYTES ? bytes.size : NAME_MAX_BYTES;
     const uint8_t *end = size ? memchr(bytes.data, 0, size) : NULL;
@@ -134,7 +134,8 @@ static bool take_text(struct span bytes, struct span *ret_text)
     return true;
 }
 
-/* Some compilers write names of files from memory that is another's by then. */
+/* Whether the text is printable UTF-8. Some compilers write file names from memory that they have
+ * freed. */
 static bool is_text(struct span text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -149,8 +150,8 @@ static struct span text_of(const struct jitdump *dump, struct text text)
     return text.bytes ? span_of(dump->text.data + text.offset, text.bytes) : (struct span){0};
 }
 
-/* Is there so much more? It is asked before anything grows, since what one record says may make
- * all that there is of it twice as large; where there is not the reading ends for good. */
+/* Whether the memory limit allows more_bytes. Called before anything grows, because one record can
+ * double an array. If the limit does not allow them, nothing is read any more. */
 static bool has_room(struct jitdump *dump, uint64_t more_bytes)
 {
     const uint64_t bytes = jitdump_bytes(dump);
@@ -162,7 +163,7 @@ static struct text keep_text(struct jitdump *dump, struct span text)
 {
     const struct text kept = {.offset = (uint32_t)dump->text.size, .bytes = (uint32_t)text.size};
     const size_t capacity = dump->text.capacity, left = capacity - dump->text.size;
-    /* A buf grows by half, or by what is put into it, and a little more. */
+    /* A buf grows by half, or by the size of the addition, and a little more. */
     if (!is_text(text) ||
         (text.size > left && !has_room(dump, capacity + 2 * text.size + TEXT_MIN_BYTES)))
         return (struct text){0};
@@ -186,8 +187,8 @@ static bool grow_functions(struct jitdump *dump)
     return true;
 }
 
-/* Is there room for one more of what the compiler calls its functions? The map doubles when three
- * quarters of it are taken. */
+/* Whether the memory limit allows one more number of a function. The map doubles when three
+ * quarters of it are used. */
 static bool has_room_for_code(struct jitdump *dump)
 {
     const uint64_t bytes = (uint64_t)dump->codes.capacity * sizeof(*dump->codes.slots);
@@ -214,7 +215,7 @@ static void take_load(struct jitdump *dump, struct span body)
 {
     struct span name;
     if (body.size < LOAD_BYTES ||
-        !take_text(span_of(body.data + LOAD_BYTES, body.size - LOAD_BYTES), &name))
+        !find_text(span_of(body.data + LOAD_BYTES, body.size - LOAD_BYTES), &name))
         return;
     add_function(dump, &(struct function){.start = u64_at(body, 16),
                                           .bytes = u64_at(body, 24),
@@ -262,7 +263,7 @@ static void add_line(struct jitdump *dump, const struct line *line)
     dump->has_new = true;
 }
 
-/* The bytes at offset, at most so many of those before limit; empty: they cannot be read. */
+/* The bytes from offset to limit, at most `most`; empty: they cannot be read. */
 static struct span piece_at(struct file_window *window, uint64_t offset, uint64_t limit,
                             size_t most)
 {
@@ -271,7 +272,8 @@ static struct span piece_at(struct file_window *window, uint64_t offset, uint64_
     return data ? span_of(data, size) : (struct span){0};
 }
 
-/* Lines of the function that is loaded next. A name of one byte 0xFF is the one before. */
+/* Reads the lines of the function that is loaded next. A file name of one byte 0xFF stands for the
+ * previous name. */
 static void take_debug(struct jitdump *dump, struct file_window *window, uint64_t at,
                        uint64_t limit)
 {
@@ -287,7 +289,7 @@ static void take_debug(struct jitdump *dump, struct file_window *window, uint64_
         const struct span entry = piece_at(window, at, limit, LINE_BYTES + NAME_MAX_BYTES);
         struct span name;
         if (entry.size < LINE_BYTES ||
-            !take_text(span_of(entry.data + LINE_BYTES, entry.size - LINE_BYTES), &name))
+            !find_text(span_of(entry.data + LINE_BYTES, entry.size - LINE_BYTES), &name))
             return;
         at += LINE_BYTES + name.size + 1;
         if (!span_equal_text(name, "\xFF") && !span_equal(name, last)) {
@@ -302,7 +304,7 @@ static void take_debug(struct jitdump *dump, struct file_window *window, uint64_
     }
 }
 
-/* What follows its head. Of a function the code, which is behind its name, is not read. */
+/* Reads the rest of a record. The code of a function, which follows its name, is not read. */
 static void take_record(struct jitdump *dump, struct file_window *window, uint32_t id, uint64_t at,
                         uint64_t limit)
 {
@@ -314,7 +316,7 @@ static void take_record(struct jitdump *dump, struct file_window *window, uint32
         take_debug(dump, window, at, limit);
 }
 
-/* False: it is not one, or not one yet. */
+/* False: the file is no jitdump, or its header is not complete yet. */
 static bool take_header(struct jitdump *dump, struct file_window *window)
 {
     const uint8_t *data = file_window_get(window, 0, HEADER_BYTES);
@@ -328,7 +330,7 @@ static bool take_header(struct jitdump *dump, struct file_window *window)
     return !dump->is_broken;
 }
 
-/* False: there is no other whole one. */
+/* Reads the next record; false: there is no complete one. */
 static bool take_next(struct jitdump *dump, struct file_window *window)
 {
     const uint8_t *data = file_window_get(window, dump->offset, RECORD_BYTES);
@@ -364,7 +366,7 @@ static int compare_lines(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void put_in_order(struct jitdump *dump)
+static void sort_entries(struct jitdump *dump)
 {
     for (uint32_t i = 0; i < dump->count; i++)
         dump->by_start[i] = i;
@@ -399,7 +401,7 @@ bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t ma
     }
     file_window_fini(&window);
     if (dump->has_new)
-        put_in_order(dump);
+        sort_entries(dump);
     return !dump->is_full;
 }
 
@@ -423,14 +425,14 @@ static const struct function *find_function(const struct jitdump *dump, uint64_t
     const struct function *best = NULL;
     for (uint32_t i = 0; i < LOOK_BACK && i < low; i++) {
         const struct function *function = &dump->functions[dump->by_start[low - 1 - i]];
-        /* The later one stands behind in the file's order. */
+        /* The later function in the file has replaced the earlier one. */
         if (address - function->start < function->bytes && (!best || function > best))
             best = function;
     }
     return best;
 }
 
-/* The last line at or before an address, of those of one load. */
+/* The last line at or before an address among those of one load record; NULL: none. */
 static const struct line *find_line(const struct jitdump *dump, uint32_t order, uint64_t address)
 {
     uint32_t low = 0, high = dump->line_count;

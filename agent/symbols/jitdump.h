@@ -4,11 +4,11 @@
  * --perf-prof, Java with perf's agent, .NET, Julia, wasmtime, PHP. The file is found as perf finds
  * it: the process maps its first page executable.
  *
- * The file grows while the process runs, and what is new is read. Its bytes are a stranger's: what
- * is broken ends the reading for good, and so does what there is no room for; names that are no
- * text are none. A reading ends after 64 MiB or 100 ms (and the record that it is in, of which a
- * mebibyte is looked at), and what is left is for the next. Of two functions that had the same
- * address at different times the later is true. Threads: one.
+ * The file grows while the process runs; each read continues where the last one ended. The file is
+ * untrusted: after a malformed record or at the memory limit nothing is read any more, and names
+ * that are not text are ignored. A read ends after 64 MiB or 100 ms, at the end of a record; the
+ * next read goes on there. If two functions had the same address at different times, the later one
+ * is found. Threads: one.
  */
 #ifndef AGENT_SYMBOLS_JITDUMP_H
 #define AGENT_SYMBOLS_JITDUMP_H
@@ -29,16 +29,16 @@ struct jitdump_place {
 struct jitdump *jitdump_create(void);
 void jitdump_destroy(struct jitdump *dump); /* NULL is a no-op */
 
-/* Is that the name of such a file? */
+/* Whether path has the form "…/jit-NUMBER.dump". */
 bool jitdump_is_path(struct span path);
 
-/* Reads what is new in fd, of the file's present size, with at most max_bytes of memory. False:
- * there is no room for more of it. */
+/* Reads what has been appended to the file, which has file_bytes now; max_bytes: the memory limit.
+ * False: the limit was reached. */
 bool jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, uint64_t max_bytes);
-/* Did the last reading leave a part, as it was too much at a time? */
+/* Whether the last read ended at its limit of bytes or time, so that another one is needed. */
 bool jitdump_has_more(const struct jitdump *dump);
-/* Borrowed until the next call of jitdump_read; false: nobody knows. */
+/* Borrowed until the next call of jitdump_read; false: no function has the address. */
 bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place);
-uint64_t jitdump_bytes(const struct jitdump *dump); /* of memory */
+uint64_t jitdump_bytes(const struct jitdump *dump); /* memory in use */
 
 #endif

@@ -13,23 +13,23 @@
 enum {
     TEXT_MAX_BYTES = 64 << 20,
     SYMBOLS_MAX = 2000000,
-    PIECE_BYTES = 64 << 10, /* of the file at a time; no line is as long */
+    PIECE_BYTES = 64 << 10, /* read at a time; lines are shorter */
     BLOCK_SYMBOLS = 32,
     DELTA_MAX_BYTES = 10,
     PADDING_MAX_BYTES = 64,
 };
 #define READ_PAUSE_NS (10 * CLOCK_NS_PER_S)
-/* The bytes before a function, which belong to it: nearly each has such a symbol since Linux 6.2.
- */
+/* The prefix of symbols for the padding before a function, which nearly every function has since
+ * Linux 6.2. The padding is counted as part of the function. */
 #define PADDING "__pfx_"
-#define FUNCTION_MAX_BYTES (UINT64_C(16) << 20) /* beyond that an address is of nobody known */
+#define FUNCTION_MAX_BYTES (UINT64_C(16) << 20) /* further from a symbol an address is unknown */
 
 struct symbol {
     uint64_t start;
     uint32_t text; /* name, NUL, module, NUL */
 };
 
-/* While the file is read. */
+/* The symbols while the file is read. */
 struct reading {
     struct symbol *symbols;
     uint32_t count;
@@ -37,8 +37,8 @@ struct reading {
     struct buf text;
 };
 
-/* Symbols in the order of their starts, so many in a block: of each the distance from the one
- * before (LEB128; 0 for the first), name, NUL, module, NUL. */
+/* BLOCK_SYMBOLS symbols in ascending order, packed from place on: for each the distance from the
+ * previous start (LEB128; 0 for the first), name, NUL, module, NUL. */
 struct block {
     uint64_t start;
     uint64_t place;
@@ -48,7 +48,7 @@ struct kernel_symbols {
     struct block *blocks;
     uint32_t block_count;
     uint32_t count;
-    uint64_t last; /* the start of the last one */
+    uint64_t last; /* start of the last symbol */
     uint8_t *packed;
     int64_t read_ns;
 };
@@ -60,7 +60,7 @@ struct kernel_symbols *kernel_symbols_create(void)
     return symbols;
 }
 
-static void forget(struct kernel_symbols *symbols)
+static void clear_symbols(struct kernel_symbols *symbols)
 {
     mem_free(symbols->blocks);
     mem_free(symbols->packed);
@@ -71,7 +71,7 @@ void kernel_symbols_destroy(struct kernel_symbols *symbols)
 {
     if (!symbols)
         return;
-    forget(symbols);
+    clear_symbols(symbols);
     mem_free(symbols);
 }
 
@@ -97,7 +97,7 @@ static int compare_symbols(const void *a, const void *b)
     return x->text < y->text ? -1 : x->text > y->text;
 }
 
-/* "ffffffff81000000 T name", and in modules "\t[module]" behind it. */
+/* A line is "ffffffff81000000 T name", followed by "\t[module]" for a module. */
 static void add_line(struct reading *reading, struct span line)
 {
     struct span address, kind, name, module;
@@ -138,9 +138,9 @@ static uint8_t *put_delta(uint8_t *to, uint64_t delta)
     return to;
 }
 
-/* Another name of the same place, or the function behind its padding. */
-static bool is_again(const struct reading *reading, const struct symbol *before,
-                     const struct symbol *symbol)
+/* Whether symbol has the same start as before, or is the function of the padding before. */
+static bool is_duplicate(const struct reading *reading, const struct symbol *before,
+                         const struct symbol *symbol)
 {
     const char *text = (const char *)reading->text.data;
     return symbol->start == before->start ||
@@ -148,22 +148,22 @@ static bool is_again(const struct reading *reading, const struct symbol *before,
             strcmp(text + symbol->text, text + before->text) == 0);
 }
 
-/* Of several names of one place the first in the file. */
+/* Keeps the first name in the file if there are several of one start. */
 static void drop_aliases(struct reading *reading)
 {
     uint32_t kept = 0;
     qsort(reading->symbols, reading->count, sizeof(*reading->symbols), compare_symbols);
     for (uint32_t i = 0; i < reading->count; i++) {
-        if (kept == 0 || !is_again(reading, &reading->symbols[kept - 1], &reading->symbols[i]))
+        if (kept == 0 || !is_duplicate(reading, &reading->symbols[kept - 1], &reading->symbols[i]))
             reading->symbols[kept++] = reading->symbols[i];
     }
     reading->count = kept;
 }
 
-/* Takes what was read in place of what is known. */
-static void pack(struct kernel_symbols *symbols, struct reading *reading)
+/* Replaces the known symbols by those that were read. */
+static void pack_symbols(struct kernel_symbols *symbols, struct reading *reading)
 {
-    forget(symbols);
+    clear_symbols(symbols);
     if (!reading->count)
         return;
     drop_aliases(reading);
@@ -195,12 +195,12 @@ void kernel_symbols_read(struct kernel_symbols *symbols, struct span text)
     reading_init(&reading);
     while (span_take_line(&text, &line))
         add_line(&reading, line);
-    pack(symbols, &reading);
+    pack_symbols(symbols, &reading);
     reading_fini(&reading);
 }
 
-/* Whole lines of what is there; returns how many bytes of the last one are still missing its end.
- */
+/* Adds the complete lines of piece and moves the begin of the incomplete one to its start; returns
+ * the size of that. */
 static size_t add_whole_lines(struct reading *reading, char *piece, size_t size)
 {
     const char *end = memrchr(piece, '\n', size);
@@ -212,7 +212,7 @@ static size_t add_whole_lines(struct reading *reading, char *piece, size_t size)
     return left;
 }
 
-/* Reads the file piece by piece: it is twice as large as the symbols that are kept. */
+/* Reads the file piece by piece, because it is twice as large as the symbols that are kept. */
 static bool read_file(struct reading *reading)
 {
     fd_auto fd = os_openat(AT_FDCWD, "/proc/kallsyms", O_RDONLY, 0);
@@ -229,19 +229,19 @@ static bool read_file(struct reading *reading)
     return got == 0;
 }
 
-static void refresh(struct kernel_symbols *symbols)
+static void read_again(struct kernel_symbols *symbols)
 {
     struct reading reading;
     reading_init(&reading);
     if (read_file(&reading))
-        pack(symbols, &reading);
+        pack_symbols(symbols, &reading);
     reading_fini(&reading);
     mem_trim();
 }
 
 /* ---- looking up ---- */
 
-/* The last one that starts at address or before. */
+/* The last block that starts at or before address; NULL: none. */
 static const struct block *find_block(const struct kernel_symbols *symbols, uint64_t address)
 {
     uint32_t low = 0, high = symbols->block_count;
@@ -298,7 +298,7 @@ bool kernel_symbols_find(struct kernel_symbols *symbols, uint64_t address, int64
     if ((!is_found || ret_symbol->start == symbols->last) &&
         now_ns - symbols->read_ns >= READ_PAUSE_NS) {
         symbols->read_ns = now_ns;
-        refresh(symbols);
+        read_again(symbols);
         is_found = look_up(symbols, address, ret_symbol);
     }
     return is_found;

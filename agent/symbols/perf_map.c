@@ -13,11 +13,11 @@ struct entry {
     uint64_t bytes;
     uint32_t name; /* offset in text */
     uint32_t name_bytes;
-    uint32_t order; /* in the file */
+    uint32_t order; /* position in the file */
 };
 
 struct perf_map {
-    uint64_t file_bytes; /* when it was read, or NEVER_READ */
+    uint64_t file_bytes; /* size of the file when it was read; NEVER_READ */
     struct buf text;
     struct entry *entries; /* by start, then order */
     uint32_t count;
@@ -43,8 +43,8 @@ void perf_map_destroy(struct perf_map *map)
 
 /* ---- reading ---- */
 
-/* Not in the middle of a character. */
-static uint32_t cut(struct span name)
+/* The size of a name, cut between two characters if it is too long. */
+static uint32_t cut_name(struct span name)
 {
     size_t bytes = name.size;
     if (bytes <= PERF_MAP_NAME_MAX_BYTES)
@@ -63,7 +63,7 @@ static bool parse_line(struct span line, const uint8_t *text, struct entry *entr
         !span_parse_hex(bytes, &entry->bytes))
         return false;
     entry->name = (uint32_t)(name.data - text);
-    entry->name_bytes = cut(name);
+    entry->name_bytes = cut_name(name);
     return entry->start + entry->bytes >= entry->start;
 }
 
@@ -83,7 +83,7 @@ static uint32_t count_lines(struct span text, uint32_t most)
     return count;
 }
 
-/* False: there are more than most. */
+/* Indexes at most `most` lines; false: there are more. */
 static bool index_text(struct perf_map *map, uint32_t most)
 {
     struct span rest = buf_span(&map->text), line;
@@ -115,7 +115,7 @@ bool perf_map_read(struct perf_map *map, int fd, uint64_t file_bytes, uint64_t m
     if (file_bytes == map->file_bytes)
         return true;
     map->file_bytes = file_bytes;
-    /* Half of it for the text, and half for where each line is. */
+    /* Half of the limit is for the text, half for the index. */
     buf_fini(&map->text);
     buf_init(&map->text, half < FILE_MAX_BYTES ? (size_t)half : FILE_MAX_BYTES);
     const bool is_whole = !procfs_file_read_fd(fd, "a perf map", &map->text, &ignored);

@@ -4,9 +4,9 @@
  * (tools/perf/Documentation/jit-interface.txt of Linux). Node does with --perf-basic-prof, Java
  * with a libperf-jitted agent, .NET with DOTNET_PerfMapEnabled.
  *
- * The file grows while the process runs, and is read as a whole each time. Where two entries cover
- * an address the one that was written last is true. Size, count and names are bounded: of what does
- * not fit the start is better than nothing. Threads: one.
+ * The file grows while the process runs and is read as a whole each time. If two entries cover an
+ * address, the one that was written last is found. Size, count and names are bounded: the begin of
+ * a larger file is used. Threads: one.
  */
 #ifndef AGENT_SYMBOLS_PERF_MAP_H
 #define AGENT_SYMBOLS_PERF_MAP_H
@@ -16,21 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PERF_MAP_NAME_MAX_BYTES = 4096 }; /* the rest of a name is left out */
+enum { PERF_MAP_NAME_MAX_BYTES = 4096 }; /* longer names are cut */
 
 struct perf_map;
 
 struct perf_map *perf_map_create(void);
 void perf_map_destroy(struct perf_map *map); /* NULL is a no-op */
 
-/* Takes a file of the size file_bytes for the content, with at most max_bytes of memory, unless it
- * has that size since it was read last. False: not all of it fits. */
+/* Replaces the content by that of the file, unless the file has not grown since the last read.
+ * max_bytes: the memory limit. False: not everything fits. */
 bool perf_map_read(struct perf_map *map, int fd, uint64_t file_bytes, uint64_t max_bytes);
-/* Takes text for the content. */
+/* Replaces the content by text. */
 void perf_map_take(struct perf_map *map, struct span text);
 
-/* Borrowed until the next reading; empty: nobody knows. */
+/* The name of the function at address; borrowed until the next read. Empty: none. */
 struct span perf_map_find(const struct perf_map *map, uint64_t address);
-uint64_t perf_map_bytes(const struct perf_map *map); /* of memory */
+uint64_t perf_map_bytes(const struct perf_map *map); /* memory in use */
 
 #endif

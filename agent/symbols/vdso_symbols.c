@@ -10,7 +10,7 @@ struct symbols {
     const char *texts;
 };
 
-/* The image is the kernel's own and whole in memory, section headers too. */
+/* The image comes from the kernel and is complete in memory, including section headers. */
 static bool find_symbols(const char *image, struct symbols *ret_symbols)
 {
     const Elf64_Ehdr *head = (const void *)image;

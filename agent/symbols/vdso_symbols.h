@@ -1,6 +1,7 @@
 /*
- * vdso_names: names of the vdso's functions, by its dynamic symbols, from the image that the kernel
- * mapped into this process: all 64-bit processes of a host have the same. Threads: any.
+ * vdso_symbols: names of the functions of the vDSO, from the dynamic symbols of the image that the
+ * kernel has mapped into this process. All 64-bit processes of a host have the same image. Threads:
+ * any.
  */
 #ifndef AGENT_SYMBOLS_VDSO_SYMBOLS_H
 #define AGENT_SYMBOLS_VDSO_SYMBOLS_H
@@ -9,8 +10,9 @@
 
 #include <stdint.h>
 
-/* The function that has the byte at that distance from the start of the vdso; of several names the
- * one that the kernel calls it by (__vdso_…, __kernel_…). Empty: none has. The span is for ever. */
+/* The function that contains the byte at offset in the vDSO; if it has several names, the kernel's
+ * own
+ * (__vdso_…, __kernel_…). Empty: none. The span is valid for ever. */
 struct span vdso_symbols_find(uint64_t offset);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * cfi_cursor: reads numbers of call frame information, little-endian, from borrowed bytes.
  *
- * A read past the end gives 0, moves to the end and is remembered, so that a series of reads needs
- * one check.
+ * A read past the end returns 0, moves to the end and sets has_failed, so that a series of reads
+ * needs one check. Threads: any.
  */
 #ifndef AGENT_UNWIND_CFI_CURSOR_H
 #define AGENT_UNWIND_CFI_CURSOR_H
@@ -50,7 +50,7 @@ CFI_CURSOR_NUMBER(uint32_t, cfi_cursor_u32)
 CFI_CURSOR_NUMBER(uint64_t, cfi_cursor_u64)
 #undef CFI_CURSOR_NUMBER
 
-/* LEB128; bits past the 64th are dropped. */
+/* LEB128; bits after the 64th are dropped. */
 static inline uint64_t cfi_cursor_uleb(struct cfi_cursor *cursor)
 {
     uint64_t number = 0;
@@ -82,7 +82,7 @@ static inline int64_t cfi_cursor_sleb(struct cfi_cursor *cursor)
     return 0;
 }
 
-/* Pointer encodings of .eh_frame: the format in the low half, what it is relative to above. */
+/* Pointer encodings of .eh_frame: the format in bits 0 to 3, the base in bits 4 to 6. */
 enum {
     CFI_ENCODING_ABSOLUTE = 0x00,
     CFI_ENCODING_PC_RELATIVE = 0x10,
@@ -90,7 +90,7 @@ enum {
     CFI_ENCODING_OMITTED = 0xff,
 };
 
-/* A pointer by the format alone; false for a format that is not known. */
+/* Reads a pointer in the format of encoding, without its base; false: unknown format. */
 static inline bool cfi_cursor_pointer(struct cfi_cursor *cursor, uint8_t encoding, uint64_t *ret)
 {
     switch (encoding & 0x0f) {

@@ -1,10 +1,30 @@
+/*
+ * A call frame program describes, for the addresses of one function in ascending order, where the
+ * canonical frame address (CFA) and the saved registers are. The state is the current row of that
+ * table; instructions change it, and advance_loc goes on to another address. Example (x86-64):
+ *
+ *   instruction                     state                       row
+ *   CIE: def_cfa rsp, 8             CFA = rsp + 8, ra at CFA - 8
+ *   (start of the function)                                     0x1000: cfa=rsp+8
+ *   advance_loc 1  (push rbp)
+ *   def_cfa_offset 16               CFA = rsp + 16
+ *   offset rbp, 2 (* -8)            rbp at CFA - 16             0x1001: cfa=rsp+16 rbp=[cfa-16]
+ *   advance_loc 3  (mov rbp, rsp)
+ *   def_cfa_register rbp            CFA = rbp + 16              0x1004: cfa=rbp+16 rbp=[cfa-16]
+ *
+ * A row is emitted when the address changes, because several instructions may apply to one address.
+ * remember_state and restore_state bracket an epilogue in the middle of a function.
+ *
+ * Building the tables of a large library is mostly this file: the two most frequent instructions
+ * and the most frequent form of a rule have paths of their own.
+ */
 #include "agent/unwind/cfi_program.h"
 
 #include <assert.h>
 
 enum { REMEMBERED_MAX = 32 };
 
-/* Byte codes of DWARF 5, table 7.29, and of GNU. */
+/* Opcodes of DWARF 5, table 7.29, and of GNU. */
 enum {
     CFA_ADVANCE_LOC = 0x40, /* these three: operand in the low 6 bits */
     CFA_OFFSET = 0x80,
@@ -32,7 +52,8 @@ enum {
     CFA_VAL_OFFSET = 0x14,
     CFA_VAL_OFFSET_SF = 0x15,
     CFA_VAL_EXPRESSION = 0x16,
-    CFA_NEGATE_RA_STATE = 0x2d, /* arm64: whether the return address is signed; masked anyway */
+    CFA_NEGATE_RA_STATE = 0x2d, /* arm64: the return address is signed from here on, or not any
+                                   more; the unwinder masks it anyway */
     CFA_GNU_ARGS_SIZE = 0x2e,
     CFA_GNU_NEGATIVE_OFFSET = 0x2f,
 };
@@ -44,9 +65,9 @@ enum {
     OP_BREG31 = 0x8f,
 };
 
-/* x86-64's sigcontext: words from the one of r8 to that of rsp, and arm64's rt_sigframe: bytes of
- * siginfo, of ucontext before its mcontext, and of the fault address. */
 enum { X86_RCX = 2 };
+/* x86-64: offset of rsp from r8 in struct sigcontext. arm64: offset of the registers in
+ * rt_sigframe, after siginfo, the part of ucontext before its mcontext, and the fault address. */
 enum { X86_SIGNAL_SP = 15 * 8, ARM64_SIGNAL_REGISTERS = 128 + 176 + 8 };
 
 struct program {
@@ -59,7 +80,7 @@ struct program {
     cfi_row_function *row; /* NULL in a CIE */
     void *context;
     bool is_dirty;   /* the rule may have changed since the last row */
-    bool is_leaving; /* for an exception's handler */
+    bool is_leaving; /* the frame is being left for an exception handler */
     uint32_t remembered_count;
     struct cfi_state state;
     struct cfi_state remembered[REMEMBERED_MAX];
@@ -77,7 +98,7 @@ void cfi_common_init(struct cfi_common *common, bool is_arm64)
         common->initial.ra = (struct cfi_saved){.kind = CFI_SAVED_AT_CFA, .offset = -8};
 }
 
-/* breg N offset, at the begin of an expression. */
+/* Reads "breg N, offset" at the begin of an expression. */
 static bool read_base(struct cfi_cursor *expression, uint32_t *ret_register, int64_t *ret_offset)
 {
     uint8_t op = cfi_cursor_u8(expression);
@@ -88,7 +109,8 @@ static bool read_base(struct cfi_cursor *expression, uint32_t *ret_register, int
     return !expression->has_failed;
 }
 
-/* What linkers write for a PLT entry of 16 bytes: rsp + 8 + ((rip & 15) >= N) * 8. */
+/* Whether the expression is that of linkers for PLT entries of 16 bytes:
+ * rsp + 8 + ((rip & 15) >= N) * 8. */
 static bool is_plt(struct cfi_cursor expression, int64_t *ret_from)
 {
     /* breg7 8, breg16 0, lit15, and, litN, ge, lit3, shl, plus */
@@ -179,7 +201,8 @@ static enum unwind_stop set_cfa(const struct cfi_common *common, const struct cf
     return fits ? UNWIND_GO_ON : UNWIND_STOP_UNSUPPORTED;
 }
 
-/* Far below the CFA, in a large frame: said from the register that the CFA is said from. */
+/* In a large frame the offset of the frame pointer from the CFA does not fit a rule. It is then
+ * described relative to the register on which the CFA is based. */
 static uint8_t far_fp_kind(const struct cfi_common *common, const struct cfi_state *state,
                            struct cfi_rule *rule)
 {
@@ -192,8 +215,8 @@ static uint8_t far_fp_kind(const struct cfi_common *common, const struct cfi_sta
     return cfa->reg == common->sp ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
 }
 
-/* A frame pointer that cannot be said is lost, which matters only to frames that are found by it.
- */
+/* A frame pointer that no rule can describe is unknown, which matters only if a later frame needs
+ * it. */
 static uint8_t fp_kind(const struct cfi_common *common, const struct cfi_state *state,
                        struct cfi_rule *rule)
 {
@@ -224,7 +247,7 @@ static uint8_t fp_kind(const struct cfi_common *common, const struct cfi_state *
     }
 }
 
-/* Where the machine's calling convention has it. */
+/* Whether the return address is where the calling convention places it. */
 static bool is_default_place(const struct cfi_common *common, const struct cfi_state *state,
                              const struct cfi_rule *rule)
 {
@@ -289,8 +312,9 @@ static bool is_signal_frame(const struct cfi_common *common, const struct cfi_st
     return true;
 }
 
-/* What nearly all rows of compilers are, in one word: the CFA from the stack or frame pointer, the
- * frame pointer untouched or in the frame, the return address where it belongs. False: not so. */
+/* Makes the rule of nearly all rows in one word: the CFA is based on the stack or frame pointer,
+ * the frame pointer is unchanged or in the frame, and the return address is in its default place.
+ * False: the state has another form. */
 static bool pack_usual_rule(const struct cfi_common *common, const struct cfi_state *state,
                             struct cfi_rule *rule)
 {
@@ -315,7 +339,7 @@ static_assert(offsetof(struct unwind_rule, fp_offset) == 4 &&
                   offsetof(struct unwind_rule, saved) == 7,
               "pack_usual_rule() packs them, little-endian");
 
-static struct cfi_rule rule_of(const struct cfi_common *common, const struct cfi_state *state)
+static struct cfi_rule make_rule(const struct cfi_common *common, const struct cfi_state *state)
 {
     struct cfi_rule rule = {0};
     if (pack_usual_rule(common, state, &rule))
@@ -333,9 +357,9 @@ static struct cfi_rule rule_of(const struct cfi_common *common, const struct cfi
 }
 
 /*
- * GCC's __builtin_eh_return has the handler's stack pointer in rcx, and from there on all that is
- * left of the function is to go to it: rows by rcx and then by rsp. What realigns the stack is in
- * other registers (r10, r13).
+ * Whether the function is leaving for an exception handler. GCC's __builtin_eh_return has the stack
+ * pointer of the handler in rcx, and the rest of the function only jumps there: its rows are based
+ * on rcx and then on rsp. Code that realigns the stack uses other registers (r10, r13).
  */
 static bool is_leaving(const struct program *program)
 {
@@ -346,9 +370,9 @@ static bool is_leaving(const struct program *program)
            (program->is_leaving && cfa->reg == program->common->sp && cfa->offset <= 8);
 }
 
-static void emit(struct program *program)
+static void emit_row(struct program *program)
 {
-    struct cfi_rule rule = rule_of(program->common, &program->state);
+    struct cfi_rule rule = make_rule(program->common, &program->state);
     program->is_leaving = is_leaving(program);
     if (program->is_leaving && rule.rule.cfa != UNWIND_CFA_STOP)
         rule.rule.saved |= UNWIND_RA_IS_HANDLER << 4;
@@ -356,7 +380,8 @@ static void emit(struct program *program)
     program->is_dirty = false;
 }
 
-/* To another address: the row of the one before is complete. False at the end and in a CIE. */
+/* Goes on to another address; the row of the previous one is complete. False: the address is lower,
+ * or the program is that of a CIE. */
 static bool move_to(struct program *program, uint64_t address)
 {
     if (!program->row || address < program->address)
@@ -364,12 +389,12 @@ static bool move_to(struct program *program, uint64_t address)
     if (address == program->address)
         return true;
     if (program->is_dirty)
-        emit(program);
+        emit_row(program);
     program->address = address;
     return true;
 }
 
-static bool advance(struct program *program, uint64_t delta)
+static bool advance_address(struct program *program, uint64_t delta)
 {
     uint64_t address;
     if (__builtin_mul_overflow(delta, program->common->code_alignment, &delta) ||
@@ -378,8 +403,8 @@ static bool advance(struct program *program, uint64_t delta)
     return move_to(program, address);
 }
 
-/* The slot of a register that is followed, or NULL. */
-static struct cfi_saved *slot(struct program *program, uint64_t reg)
+/* The place for a followed register; NULL: the register is not followed. */
+static struct cfi_saved *find_slot(struct program *program, uint64_t reg)
 {
     if (reg != program->common->fp && reg != program->common->ra)
         return NULL;
@@ -387,9 +412,9 @@ static struct cfi_saved *slot(struct program *program, uint64_t reg)
     return reg == program->common->fp ? &program->state.fp : &program->state.ra;
 }
 
-static void save(struct program *program, uint64_t reg, struct cfi_saved saved)
+static void set_saved(struct program *program, uint64_t reg, struct cfi_saved saved)
 {
-    struct cfi_saved *into = slot(program, reg);
+    struct cfi_saved *into = find_slot(program, reg);
     if (into)
         *into = saved;
 }
@@ -399,17 +424,17 @@ static bool save_at_cfa(struct program *program, uint64_t reg, int64_t factored)
     struct cfi_saved saved = {.kind = CFI_SAVED_AT_CFA};
     if (__builtin_mul_overflow(factored, program->common->data_alignment, &saved.offset))
         return false;
-    save(program, reg, saved);
+    set_saved(program, reg, saved);
     return true;
 }
 
-static void restore(struct program *program, uint64_t reg)
+static void restore_register(struct program *program, uint64_t reg)
 {
     const struct cfi_state *initial = &program->common->initial;
-    save(program, reg, reg == program->common->fp ? initial->fp : initial->ra);
+    set_saved(program, reg, reg == program->common->fp ? initial->fp : initial->ra);
 }
 
-static bool remember(struct program *program)
+static bool remember_state(struct program *program)
 {
     if (program->remembered_count == REMEMBERED_MAX)
         return false;
@@ -417,7 +442,7 @@ static bool remember(struct program *program)
     return true;
 }
 
-static bool recall(struct program *program)
+static bool restore_state(struct program *program)
 {
     if (!program->remembered_count)
         return false;
@@ -428,7 +453,7 @@ static bool recall(struct program *program)
 
 static bool define_cfa(struct program *program, uint64_t reg, int64_t offset)
 {
-    /* Numbers past 32 bits are cut to one that no rule can say. */
+    /* A number of more than 32 bits becomes one that no rule can contain. */
     uint32_t number = reg < UINT32_MAX ? (uint32_t)reg : UINT32_MAX;
     program->state.cfa = (struct cfi_cfa){CFI_CFA_REGISTER, number, offset, 0};
     program->is_dirty = true;
@@ -513,31 +538,31 @@ static bool run_saved(struct program *program, uint8_t op)
     case CFA_GNU_NEGATIVE_OFFSET:
         return save_at_cfa(program, reg, (int64_t)-cfi_cursor_uleb(at));
     case CFA_RESTORE_EXTENDED:
-        restore(program, reg);
+        restore_register(program, reg);
         return true;
     case CFA_UNDEFINED:
-        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_UNDEFINED});
+        set_saved(program, reg, (struct cfi_saved){.kind = CFI_SAVED_UNDEFINED});
         return true;
     case CFA_SAME_VALUE:
-        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_SAME});
+        set_saved(program, reg, (struct cfi_saved){.kind = CFI_SAVED_SAME});
         return true;
     case CFA_REGISTER:
         other = cfi_cursor_uleb(at);
-        save(program, reg,
-             (struct cfi_saved){CFI_SAVED_IN_REGISTER, other < 32 ? (uint32_t)other : 32, 0});
+        set_saved(program, reg,
+                  (struct cfi_saved){CFI_SAVED_IN_REGISTER, other < 32 ? (uint32_t)other : 32, 0});
         return true;
     case CFA_EXPRESSION:
-        save(program, reg, saved_by_expression(take_expression(program)));
+        set_saved(program, reg, saved_by_expression(take_expression(program)));
         return true;
     case CFA_VAL_EXPRESSION:
         take_expression(program);
-        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
+        set_saved(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
         return true;
     case CFA_VAL_OFFSET:
     case CFA_VAL_OFFSET_SF:
     default:
         cfi_cursor_sleb(at);
-        save(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
+        set_saved(program, reg, (struct cfi_saved){.kind = CFI_SAVED_OTHER});
         return true;
     }
 }
@@ -552,15 +577,15 @@ static bool run_extended(struct program *program, uint8_t op)
     case CFA_SET_LOC:
         return set_location(program);
     case CFA_ADVANCE_LOC1:
-        return advance(program, cfi_cursor_u8(at));
+        return advance_address(program, cfi_cursor_u8(at));
     case CFA_ADVANCE_LOC2:
-        return advance(program, cfi_cursor_u16(at));
+        return advance_address(program, cfi_cursor_u16(at));
     case CFA_ADVANCE_LOC4:
-        return advance(program, cfi_cursor_u32(at));
+        return advance_address(program, cfi_cursor_u32(at));
     case CFA_REMEMBER_STATE:
-        return remember(program);
+        return remember_state(program);
     case CFA_RESTORE_STATE:
-        return recall(program);
+        return restore_state(program);
     case CFA_GNU_ARGS_SIZE:
         cfi_cursor_uleb(at);
         return true;
@@ -588,7 +613,7 @@ static bool run_extended(struct program *program, uint8_t op)
     }
 }
 
-/* Of a register that is not followed. */
+/* Skips the operand of an instruction for a register that is not followed. */
 static void skip_uleb(struct cfi_cursor *cursor)
 {
     while (cursor->at < cursor->end) {
@@ -598,13 +623,13 @@ static void skip_uleb(struct cfi_cursor *cursor)
     cursor->has_failed = true;
 }
 
-static bool run(struct program *program)
+static bool run_program(struct program *program)
 {
     const struct cfi_common *common = program->common;
     while (program->at.at < program->at.end && program->address < program->end) {
         uint8_t op = *program->at.at++;
         uint8_t operand = op & 0x3f;
-        /* Most of all instructions are these two. */
+        /* Most instructions are this one and CFA_ADVANCE_LOC. */
         if (op == CFA_DEF_CFA_OFFSET && program->state.cfa.kind == CFI_CFA_REGISTER) {
             program->state.cfa.offset = (int64_t)cfi_cursor_uleb(&program->at);
             program->is_dirty = true;
@@ -615,7 +640,7 @@ static bool run(struct program *program)
         bool is_sound;
         switch (op & 0xc0) {
         case CFA_ADVANCE_LOC:
-            is_sound = advance(program, operand);
+            is_sound = advance_address(program, operand);
             break;
         case CFA_OFFSET:
             if (operand != common->fp && operand != common->ra) {
@@ -625,7 +650,7 @@ static bool run(struct program *program)
             is_sound = save_at_cfa(program, operand, (int64_t)cfi_cursor_uleb(&program->at));
             break;
         case CFA_RESTORE:
-            restore(program, operand);
+            restore_register(program, operand);
             is_sound = true;
             break;
         default:
@@ -647,7 +672,7 @@ bool cfi_program_prepare(struct cfi_common *common, struct cfi_cursor instructio
         .end = 1,
         .state = common->initial,
     };
-    if (!run(&program))
+    if (!run_program(&program))
         return false;
     common->initial = program.state;
     return true;
@@ -668,16 +693,16 @@ bool cfi_program_run(const struct cfi_common *common, struct cfi_cursor instruct
     program.context = context;
     program.is_dirty = true;
     program.is_leaving = false;
-    program.remembered_count = 0; /* what is remembered is not cleared: 3 KB for each function */
+    program.remembered_count = 0; /* `remembered` is not cleared: it has 3 KB */
     program.state = common->initial;
-    bool is_sound = run(&program);
+    bool is_sound = run_program(&program);
     if (program.address >= end)
         return is_sound;
     if (!is_sound) {
         struct cfi_rule corrupt = cfi_rule_stop(UNWIND_STOP_CORRUPT);
         row(context, program.address, &corrupt);
     } else if (program.is_dirty) {
-        emit(&program);
+        emit_row(&program);
     }
     return is_sound;
 }

@@ -1,11 +1,11 @@
 /*
- * cfi_program: runs call frame instructions (DWARF 5, section 6.4.2) and says, for each address at
- * which it changes, how to get to the caller, as a rule of bpf/unwind_format.h.
+ * cfi_program: runs call frame instructions (DWARF 5, section 6.4.2) and emits a rule of
+ * bpf/unwind_format.h for each address at which the rule changes.
  *
- * Only the CFA, the frame pointer and the return address are followed; what compilers do to other
- * registers is read over. Expressions are known in the few forms that compilers, linkers and
- * hand-written code of today have: PLT entries, a stack pointer that was saved on the stack, and
- * the kernel's signal frame. What cannot be said as a rule becomes one that stops with a reason.
+ * Only the CFA, the frame pointer and the return address are followed; instructions for other
+ * registers are skipped. Expressions are recognised in the few forms that compilers, linkers and
+ * hand-written code use: PLT entries, a stack pointer that was saved on the stack, and the kernel's
+ * signal frame. A state that no rule can describe becomes a rule that stops with a reason.
  */
 #ifndef AGENT_UNWIND_CFI_PROGRAM_H
 #define AGENT_UNWIND_CFI_PROGRAM_H
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both records of a rule; extra is zero where the rule needs none. Rules are made and compared as
- * two words: with small stores before large loads, a table takes a third longer. */
+/* Both records of a rule; extra is zero if the rule needs none. Rules are made and compared as two
+ * words: small stores followed by large loads make a table take a third longer. */
 struct cfi_rule {
     union {
         struct {
@@ -33,7 +33,7 @@ static inline bool cfi_rule_equal(const struct cfi_rule *a, const struct cfi_rul
     return a->words[0] == b->words[0] && a->words[1] == b->words[1];
 }
 
-/* Does the rule use its extra record? */
+/* Whether the rule uses its extra record. */
 static inline bool cfi_rule_has_extra(const struct unwind_rule *rule)
 {
     return rule->cfa == UNWIND_CFA_SP_DEREF || rule->cfa == UNWIND_CFA_FP_DEREF ||
@@ -58,8 +58,8 @@ enum cfi_saved_kind {
 struct cfi_cfa {
     enum cfi_cfa_kind kind;
     uint32_t reg;
-    int64_t offset; /* PLT: the byte of an entry from which on 8 bytes more are pushed */
-    int64_t add;    /* DEREF: to what was read */
+    int64_t offset; /* PLT: the byte of an entry from which on 8 more bytes are pushed */
+    int64_t add;    /* DEREF: added to the value that was read */
 };
 
 struct cfi_saved {
@@ -84,22 +84,22 @@ struct cfi_common {
     uint32_t ra;
     uint64_t code_alignment;
     int64_t data_alignment;
-    struct cfi_state initial; /* after the CIE's own instructions */
+    struct cfi_state initial; /* the state after the instructions of the CIE */
 };
 
-/* Sets the registers of the machine and what its ABI says before any instruction. */
+/* Sets the register numbers of the architecture and the state that its ABI defines at the start. */
 void cfi_common_init(struct cfi_common *common, bool is_arm64);
 
-/* Runs the CIE's instructions into common->initial; false when they are broken. */
+/* Runs the instructions of the CIE, which set common->initial; false: they are malformed. */
 bool cfi_program_prepare(struct cfi_common *common, struct cfi_cursor instructions);
 
 typedef void cfi_row_function(void *context, uint64_t address, const struct cfi_rule *rule);
 
 /*
  * Runs a function's instructions for the addresses from start to end: calls row for start and for
- * each address at which the rule changes, ascending. pc_base: the address that pc-relative
- * pointers in the instructions are relative to, of their first byte. False when the instructions
- * are broken; the last row then stops with UNWIND_STOP_CORRUPT, and those before hold.
+ * each address at which the rule changes, ascending. pc_base: the address of the first byte of the
+ * instructions, for pc-relative pointers in them. False: the instructions are malformed; the last
+ * row then stops with UNWIND_STOP_CORRUPT, and the previous ones are valid.
  */
 bool cfi_program_run(const struct cfi_common *common, struct cfi_cursor instructions,
                      uint64_t pc_base, uint64_t start, uint64_t end, cfi_row_function *row,

@@ -35,7 +35,7 @@ void cfi_rules_fini(struct cfi_rules *rules)
     rules->slots = NULL;
 }
 
-/* The slot of the rule, or the free one where it belongs. */
+/* The slot of the rule, or the free slot to put it in. */
 static uint32_t *find_slot(const struct cfi_rules *rules, const struct cfi_rule *rule)
 {
     uint32_t mask = rules->slot_count - 1;

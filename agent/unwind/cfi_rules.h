@@ -1,8 +1,8 @@
 /*
- * cfi_rules: numbers rules, the same rule always the same. Begins with the fixed ones.
+ * cfi_rules: gives each different rule a number. The first rules are those with fixed numbers.
  *
- * Rules come from files of anybody: they are hashed with random numbers, so that nobody can choose
- * rules that meet in one place.
+ * Any user can provide files, so rules are hashed with a random key: nobody can choose rules that
+ * all have the same hash. Threads: one.
  */
 #ifndef AGENT_UNWIND_CFI_RULES_H
 #define AGENT_UNWIND_CFI_RULES_H
@@ -13,8 +13,10 @@ struct cfi_rule_key {
     uint64_t words[2];
 };
 
+/* Draws a random key. */
 void cfi_rule_key_draw(struct cfi_rule_key *ret_key);
-/* One product of 128 bits whose factors nobody knows: a table asks for each change of its rules. */
+/* The product, of 128 bits, of two factors that contain the key: cheap, because it is computed each
+ * time that the rule changes within a table. */
 static inline uint64_t cfi_rule_hash(const struct cfi_rule_key *key, const struct cfi_rule *rule)
 {
     const unsigned __int128 product =
@@ -26,7 +28,7 @@ struct cfi_rules {
     struct cfi_rule_key key;
     struct cfi_rule *list;
     uint32_t count;
-    uint32_t limit; /* at most so many */
+    uint32_t limit; /* the most rules */
     uint32_t capacity;
     uint32_t *slots; /* number + 1, or 0; open addressing */
     uint32_t slot_count;
@@ -35,7 +37,8 @@ struct cfi_rules {
 void cfi_rules_init(struct cfi_rules *rules, uint32_t limit);
 void cfi_rules_fini(struct cfi_rules *rules);
 
-/* The rule's number; UNWIND_RULE_FULL when it is new and there is no room. */
+/* The number of the rule, which is added if it is new. UNWIND_RULE_FULL: there is no room for it.
+ */
 uint32_t cfi_rules_add(struct cfi_rules *rules, const struct cfi_rule *rule);
 
 #endif

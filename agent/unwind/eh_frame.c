@@ -11,18 +11,19 @@ enum {
     SECTION_MAX = 256 << 20,
     CIE_MAX_BYTES = 1024,
     CIE_CACHE_BITS = 8,
-    /* Bytes of records that are read for each byte of the section; more is no honest file. */
+    /* The most that is read, as a multiple of the section's size: an index may refer to one record
+     * again and again. */
     WORK_FACTOR = 8,
-    RECORD_MIN_BYTES = 16,   /* of a function, and what one costs before it is read */
-    FUNCTIONS_MAX = 2 << 20, /* that are sorted: 32 MB */
+    RECORD_MIN_BYTES = 16,   /* size of the smallest FDE; charged before one is read */
+    FUNCTIONS_MAX = 2 << 20, /* functions that are sorted: 32 MB */
 };
 
-/* A length, an identity, and what follows. */
+/* A CIE or FDE: a length, an identity (which CIE it refers to), and the body. */
 struct record {
     bool is_cie;
-    uint64_t offset; /* of the record in the section */
+    uint64_t offset; /* in the section */
     uint64_t cie_offset;
-    uint64_t bytes; /* with its length */
+    uint64_t bytes; /* size, including the length */
     struct cfi_cursor body;
     uint64_t body_offset;
 };
@@ -37,7 +38,7 @@ struct cie {
 
 struct function {
     uint64_t start;
-    uint64_t offset; /* of its record in the section */
+    uint64_t offset; /* of its FDE in the section */
 };
 
 struct reader {
@@ -46,9 +47,9 @@ struct reader {
     struct elf_extent section;
     bool is_debug;
     uint64_t work_left;
-    uint64_t cost_bytes; /* of the windows, of which the budget was told */
+    uint64_t cost_bytes; /* cost of the windows that the budget has been charged for */
     struct file_window records;
-    struct file_window cies; /* another window: one record refers to the other */
+    struct file_window cies; /* a second window, because an FDE refers to a CIE elsewhere */
     struct cie *cache;
     struct eh_frame_facts facts;
 };
@@ -71,7 +72,7 @@ static bool take_work(struct reader *reader, uint64_t bytes)
     return true;
 }
 
-/* The bytes of a record, after its length. */
+/* Reads a record: its length and its body. */
 static bool read_record(struct reader *reader, struct file_window *window, uint64_t offset,
                         struct record *ret)
 {
@@ -104,7 +105,7 @@ static bool read_record(struct reader *reader, struct file_window *window, uint6
     return true;
 }
 
-/* Whether it is a CIE, else which one it refers to. */
+/* Reads the identity: whether the record is a CIE, otherwise the offset of its CIE. */
 static bool read_identity(struct reader *reader, struct record *record)
 {
     bool is_wide = record->body_offset - record->offset == 12;
@@ -122,7 +123,7 @@ static bool read_identity(struct reader *reader, struct record *record)
     return true;
 }
 
-/* The letters of a CIE's augmentation; what they announce is in the data that follow. */
+/* Reads the data of a CIE's augmentation, which its letters describe. */
 static bool read_augmentation(struct cie *cie, const char *letters, struct cfi_cursor *body)
 {
     cie->has_augmentation_data = letters[0] == 'z';
@@ -149,8 +150,8 @@ static bool read_augmentation(struct cie *cie, const char *letters, struct cfi_c
         case 'S':
             cie->common.is_signal = true;
             break;
-        case 'B': /* arm64: signed with key B */
-        case 'G': /* arm64: tagged stack */
+        case 'B': /* arm64: return addresses are signed with key B */
+        case 'G': /* arm64: the stack is tagged (MTE) */
             break;
         default:
             return false;
@@ -170,7 +171,7 @@ static bool parse_cie(const struct reader *reader, struct cfi_cursor body, struc
         return false;
     body.at = end + 1;
     if (version == 4 && (cfi_cursor_u8(&body) != 8 || cfi_cursor_u8(&body) != 0))
-        return false; /* sizes of addresses and of segments */
+        return false; /* .debug_frame: size of addresses, size of segment selectors */
     cie->common.code_alignment = cfi_cursor_uleb(&body);
     cie->common.data_alignment = cfi_cursor_sleb(&body);
     uint64_t ra = version == 1 ? cfi_cursor_u8(&body) : cfi_cursor_uleb(&body);
@@ -179,7 +180,7 @@ static bool parse_cie(const struct reader *reader, struct cfi_cursor body, struc
     return cfi_program_prepare(&cie->common, body);
 }
 
-/* Borrowed until the next call. */
+/* The CIE at offset, from the cache or the file; borrowed until the next call. */
 static const struct cie *find_cie(struct reader *reader, uint64_t offset)
 {
     uint64_t hash = offset * 0x9e3779b97f4a7c15ULL >> (64 - CIE_CACHE_BITS);
@@ -195,7 +196,7 @@ static const struct cie *find_cie(struct reader *reader, uint64_t offset)
     return cie;
 }
 
-/* The addresses of a function; moves the record's body past them. */
+/* Reads begin and size of a function; moves the record's body past them. */
 static bool read_addresses(struct reader *reader, const struct cie *cie, struct record *record,
                            uint64_t *ret_start, uint64_t *ret_bytes)
 {
@@ -236,7 +237,8 @@ static void run_function(struct reader *reader, const struct cie *cie, const str
         count_problem(reader, EH_FRAME_BAD_INSTRUCTIONS);
 }
 
-/* The function at start; it ends where the next one begins, whatever it says. */
+/* Reads a function and runs its instructions, up to the begin of the next function at most. False:
+ * too much was read. */
 static bool read_function(struct reader *reader, const struct function *function, uint64_t next)
 {
     struct record record;
@@ -260,7 +262,7 @@ static bool read_function(struct reader *reader, const struct function *function
     } else if (!read_addresses(reader, cie, &record, &start, &bytes) || start != function->start) {
         count_problem(reader, EH_FRAME_BAD_POINTER);
     } else if (__builtin_add_overflow(start, bytes, &end) || !is_code(reader->frames, start, end)) {
-        if (bytes) /* what the linker removed is left with no bytes */
+        if (bytes) /* a linker leaves a removed function with 0 bytes */
             count_problem(reader, EH_FRAME_OUTSIDE_CODE);
     } else {
         end = end < next ? end : next;
@@ -270,11 +272,12 @@ static bool read_function(struct reader *reader, const struct function *function
     return true;
 }
 
-/* .eh_frame_hdr's table: pairs of 4 signed bytes, relative to its begin. */
+/* The table of .eh_frame_hdr: pairs of signed 32-bit numbers (function, FDE), relative to its
+ * begin. */
 struct index {
     struct file_window window;
     uint64_t address;
-    uint64_t table; /* offset in the file */
+    uint64_t table; /* offset of the pairs in the file */
     uint32_t count;
 };
 
@@ -285,7 +288,8 @@ static bool index_open(const struct reader *reader, struct index *ret)
         return false;
     file_window_init(&ret->window, reader->frames->fd, header->offset + header->bytes);
     const uint8_t *begin = file_window_get(&ret->window, header->offset, 12);
-    /* Version 1; pointer and count of 4 bytes; table of pairs that are relative to the header. */
+    /* Version 1; a pointer and a count of 4 bytes; pairs relative to the header (datarel sdata4).
+     */
     if (!begin || begin[0] != 1 || (begin[1] & 0x0f) != 0x0b || begin[2] != 0x03 ||
         begin[3] != 0x3b)
         return false;
@@ -371,8 +375,8 @@ static void add_function(struct reader *reader, struct record *record, struct fu
     functions->list[functions->count++] = (struct function){start, record->offset};
 }
 
-/* All functions, in the order of the section. */
-static void collect(struct reader *reader, struct functions *functions)
+/* Collects all functions, in the order of the section. */
+static void collect_functions(struct reader *reader, struct functions *functions)
 {
     struct record record;
     for (uint64_t at = 0; at + 4 <= reader->section.bytes; at += record.bytes) {
@@ -401,7 +405,7 @@ static void collect(struct reader *reader, struct functions *functions)
 static void read_sorted(struct reader *reader)
 {
     struct functions functions = {0};
-    collect(reader, &functions);
+    collect_functions(reader, &functions);
     if (functions.count)
         qsort(functions.list, functions.count, sizeof *functions.list, compare_functions);
     for (size_t i = 0; i < functions.count; i++) {

@@ -14,7 +14,7 @@ enum {
     SECTION_NAMES_MAX = 4 << 20,
 };
 
-/* All of size bytes, or false. */
+/* Reads size bytes; false: there are fewer. */
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 {
     uint8_t *bytes = to;
@@ -102,8 +102,8 @@ static enum err_code read_segments(struct elf_frames *frames, const Elf64_Ehdr *
     return ERR_NONE;
 }
 
-/* Without section headers nothing says how long .eh_frame is: to the end of its segment, and a
- * length of 0 ends it before. */
+/* Finds .eh_frame by .eh_frame_hdr in a file without section headers. Its size is unknown, so it is
+ * read to the end of its segment; a record of length 0 ends it before. */
 static void find_unnamed_eh_frame(struct elf_frames *frames, const Elf64_Phdr *segments,
                                   uint32_t count)
 {
@@ -152,7 +152,7 @@ static void add_sections(struct elf_frames *frames, const Elf64_Shdr *sections, 
     }
 }
 
-/* Sections are a help, not a need: what is wrong with them is not told. */
+/* Reads the section headers. The program headers suffice, so errors are ignored. */
 static void read_sections(struct elf_frames *frames, const Elf64_Ehdr *header)
 {
     uint32_t count = header->e_shnum;

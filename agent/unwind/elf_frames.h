@@ -1,9 +1,9 @@
 /*
  * elf_frames: where an ELF file has its call frame information and its code.
  *
- * Reads headers with pread and bounded memory; the file may be hostile and may change while it is
- * read: it is never mapped, so that one that is cut short costs an error, not a SIGBUS. Section
- * headers are used where they are, else what the program headers say (PT_GNU_EH_FRAME).
+ * Headers are read with pread and bounded memory. The file is untrusted and may change while it is
+ * read. It is never mapped, so that a file that is truncated meanwhile causes an error rather than
+ * SIGBUS. Without section headers the program headers are used (PT_GNU_EH_FRAME). Threads: any.
  */
 #ifndef AGENT_UNWIND_ELF_FRAMES_H
 #define AGENT_UNWIND_ELF_FRAMES_H
@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 enum {
-    ELF_FRAMES_CODE_MAX = 8, /* executable segments that are told apart; more are merged */
+    ELF_FRAMES_CODE_MAX = 8, /* executable segments; further ones are merged with others */
 };
 
-/* Bytes of the file and where they are in memory; bytes is 0 when there are none. */
+/* A part of the file and its address in memory; bytes 0: there is none. */
 struct elf_extent {
     uint64_t address;
     uint64_t offset;
@@ -25,17 +25,17 @@ struct elf_extent {
 };
 
 struct elf_frames {
-    int fd;           /* the caller's */
-    const char *path; /* the caller's, for messages */
+    int fd;           /* borrowed */
+    const char *path; /* borrowed, for messages */
     uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
     uint64_t file_bytes;
     struct elf_extent eh_frame;
     struct elf_extent eh_frame_hdr;
     struct elf_extent debug_frame;
     struct elf_extent go_table; /* Go's pclntab */
-    uint64_t text_address;      /* of .text; 0: there is none */
+    uint64_t text_address;      /* address of .text; 0: there is none */
     uint32_t code_count;
-    struct elf_extent code[ELF_FRAMES_CODE_MAX]; /* ascending; offset is of the file */
+    struct elf_extent code[ELF_FRAMES_CODE_MAX]; /* ascending */
 };
 
 /*

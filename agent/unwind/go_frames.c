@@ -8,17 +8,19 @@ enum {
     MAGIC_1_20 = 0xfffffff1,
     HEADER_BYTES = 8,
     WORD_BYTES = 8,
-    PROGRAM_MAX = 4096, /* bytes; what comes behind them has a frame */
+    PROGRAM_MAX =
+        4096, /* bytes of a function's table; addresses beyond are taken to have a frame */
     FUNCTIONS_MAX = 1 << 20,
-    /* Times the table's bytes may be read, pages that are mostly unused among them: programs that
-     * functions share lie apart, and of Go's own and Kubernetes' programs it is 8 to 15 times. */
+    /* The most that may be read, as a multiple of the table's size. Tables that functions share are
+     * far apart, so most of a page that is read is unused: Go's own programs and those of
+     * Kubernetes need 8 to 15 times the size. */
     WORK_FACTOR = 32,
-    FUNCTION_BYTES = 64, /* about what is read of each */
+    FUNCTION_BYTES = 64, /* about what is read of each function */
     LIST_ENTRY_BYTES_1_16 = 16,
     LIST_ENTRY_BYTES = 8,
 };
 
-/* Half a second; 139,000 functions (128 MB of program) need a quarter of it. */
+/* Half a second of work; a program of 128 MB with 139,000 functions needs a quarter of it. */
 #define WORK_MAX_BYTES (UINT64_C(2) << 30)
 
 static const struct cfi_rule leaf = {.rule = {.cfa = UNWIND_CFA_LEAF}};
@@ -38,14 +40,15 @@ static uint32_t half_at(const uint8_t *bytes, unsigned offset)
     return half;
 }
 
-/* Where the code begins: the header says it, else the section does, where all of that is Go's. */
-static bool find_text(struct go_frames *go, uint64_t said)
+/* Finds the begin of the code: it is in the header or, if that is 0, it is the begin of .text,
+ * provided that the program contains only Go code. */
+static bool find_text(struct go_frames *go, uint64_t in_header)
 {
     const struct elf_frames *frames = go->frames;
-    if (!said && !frames->eh_frame.bytes)
-        said = frames->text_address;
-    go->text = said;
-    return said != 0;
+    if (!in_header && !frames->eh_frame.bytes)
+        in_header = frames->text_address;
+    go->text = in_header;
+    return in_header != 0;
 }
 
 static bool read_header(struct go_frames *go, const struct elf_extent *table)
@@ -58,7 +61,8 @@ static bool read_header(struct go_frames *go, const struct elf_extent *table)
     go->has_short_addresses = magic != MAGIC_1_16;
     if (magic != MAGIC_1_16 && magic != MAGIC_1_18 && magic != MAGIC_1_20)
         return false;
-    /* Functions, files, from 1.18 on where the code begins, then offsets of five parts. */
+    /* Words: number of functions, number of files, from 1.18 on the begin of the code, then the
+     * offsets of five parts. */
     const unsigned parts = go->has_short_addresses ? 3 : 2;
     const uint8_t *words =
         file_window_get(&go->list, table->offset + HEADER_BYTES, (parts + 5) * WORD_BYTES);
@@ -99,7 +103,7 @@ void go_frames_close(struct go_frames *go)
     file_window_fini(&go->programs);
 }
 
-/* An entry of the list; behind the last one is the end of the last function. */
+/* Reads an entry of the list. The entry after the last one has the end of the last function. */
 static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_start,
                        uint64_t *ret_place)
 {
@@ -115,10 +119,11 @@ static bool read_entry(struct go_frames *go, uint64_t number, uint64_t *ret_star
     return true;
 }
 
-/* Its program; false where it has none, or it is out of reach. */
+/* Finds the table of stack sizes (pcsp) of a function; false: it has none, or it is out of bounds.
+ */
 static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor *ret_cursor)
 {
-    /* Behind the address: name, arguments, where deferred calls return to. */
+    /* The members before it: address, name, size of arguments, return of deferred calls. */
     const unsigned before = (go->has_short_addresses ? 4 : WORD_BYTES) + 12;
     const uint64_t limit = go->functions.limit;
     if (place > limit)
@@ -137,17 +142,18 @@ static bool find_program(struct go_frames *go, uint64_t place, struct cfi_cursor
     return program != NULL;
 }
 
-static void charge(struct go_frames *go, uint64_t bytes)
+static void charge_work(struct go_frames *go, uint64_t bytes)
 {
     go->work_left -= bytes < go->work_left ? bytes : go->work_left;
 }
 
-/* Each page costs a call, however little of it is used. */
+/* Counts the pages that were read, because each costs a system call, however little of it is used.
+ */
 static void charge_reads(struct go_frames *go)
 {
     const uint64_t read_bytes =
         go->list.read_bytes + go->functions.read_bytes + go->programs.read_bytes;
-    charge(go, read_bytes - go->read_bytes);
+    charge_work(go, read_bytes - go->read_bytes);
     go->read_bytes = read_bytes;
 }
 
@@ -160,7 +166,13 @@ static bool take_budget(struct go_frames *go, struct read_budget *budget)
     return read_budget_take(budget, cost);
 }
 
-/* A row for each stretch of addresses whose function has no frame, and for each that has one. */
+/*
+ * Adds a row where the function begins, and wherever it gets or loses its frame.
+ *
+ * The table is a list of pairs (change of the stack size, number of instructions) with zigzag
+ * LEB128 numbers; the size begins at -1. Example: (2, 4) (32, 60) (31, 1) in bytes: sizes 0 for 4
+ * units, 16 for 60, 0 for 1. A size of 0 is a leaf without frame.
+ */
 static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t start,
                         uint64_t end, const struct eh_frame_sink *sink)
 {
@@ -170,18 +182,18 @@ static void run_program(struct go_frames *go, struct cfi_cursor cursor, uint64_t
     for (uint64_t at = start; at < end;) {
         const uint64_t change = cfi_cursor_uleb(&cursor);
         const uint64_t distance = cfi_cursor_uleb(&cursor) * go->quantum;
-        const bool is_over = cursor.has_failed || (!change && at > start) || !distance;
+        const bool is_at_end = cursor.has_failed || (!change && at > start) || !distance;
         const uint64_t half = change >> 1;
         taken = (int64_t)((uint64_t)taken + (change & 1 ? ~half : half));
-        const bool is_leaf = !is_over && taken == 0;
+        const bool is_leaf = !is_at_end && taken == 0;
         if (at == start || is_leaf != was_leaf)
             sink->row(sink->context, at, is_leaf ? &leaf : &none);
         was_leaf = is_leaf;
-        if (is_over || distance >= end - at)
+        if (is_at_end || distance >= end - at)
             break;
         at += distance;
     }
-    charge(go, (uint64_t)(cursor.at - begin));
+    charge_work(go, (uint64_t)(cursor.at - begin));
 }
 
 static bool is_in_code(const struct elf_frames *frames, uint64_t start, uint64_t end)

@@ -30,7 +30,7 @@ static const char *section_name(const struct unwind_table *table)
     return table->facts.frames.is_debug_frame ? ".debug_frame" : ".eh_frame";
 }
 
-/* Names of files are bytes: what is no plain ASCII is written as \u00XX. */
+/* File names are any bytes: those that are not printable ASCII are written as \u00XX. */
 static void print_json_text(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -59,7 +59,7 @@ static void print_row(void *context, uint64_t address, const struct cfi_rule *ru
     printer->has_row = true;
 }
 
-/* name of a count that is not 0, in the form of the output. */
+/* Prints a count that is not 0. */
 static void print_count(const struct printer *printer, const char *name, uint32_t count,
                         bool *is_first)
 {
@@ -134,7 +134,7 @@ static void print_text(struct printer *printer, const char *path)
     unwind_table_each(printer->table, print_row, printer);
 }
 
-/* A regular one, for which nobody waits; -1. */
+/* Opens a regular file without blocking; -1: it is none. */
 static int open_file(const char *path, struct err *err)
 {
     struct stat status;

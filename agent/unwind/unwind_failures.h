@@ -12,12 +12,13 @@
 struct unwind_failures;
 
 struct unwind_failures *unwind_failures_create(void);
-void unwind_failures_destroy(struct unwind_failures *places); /* NULL is a no-op */
+void unwind_failures_destroy(struct unwind_failures *failures); /* NULL is a no-op */
 
-/* path: of the binary, or a description of code without one. */
-void unwind_failures_add(struct unwind_failures *places, enum unwind_stop stop, const char *path);
+/* path: that of the binary, or a description of code without one. */
+void unwind_failures_add(struct unwind_failures *failures, enum unwind_stop stop, const char *path);
 
 /* "12 frame-pointer /lib/ld.so, 3 register /bin/x": the most frequent, at most limit. */
-void unwind_failures_append(const struct unwind_failures *places, uint32_t limit, struct buf *text);
+void unwind_failures_append(const struct unwind_failures *failures, uint32_t limit,
+                            struct buf *text);
 
 #endif

@@ -1,3 +1,19 @@
+/*
+ * The life of a table and its memory:
+ *
+ *   unwind_maps_reserve   chunks are allocated, all zero: runs may refer to them, and the unwinder
+ *                         uses frame pointers
+ *   unwind_maps_fill      rows and rules are written, then each chunk is published by its
+ *                         group_count
+ *   unwind_maps_fill      again, if rules had no room: the new rows are published, the old rows and
+ *                         the uses of their rules go to the list `removed`
+ *   remove_table          the chunks, with rows and rules, go to `removed`
+ *   unwind_maps_reclaim   what has been in `removed` for UNWIND_GRACE_NS is free
+ *
+ * Example: at 10.0 s a process is published again. Its old run of 24 KB goes to `removed`, while an
+ * unwinder on another CPU may still be searching it. The sweep at 10.5 s keeps it, the one at 11.5
+ * s frees it; a stack is unwound in less than a millisecond.
+ */
 #include "agent/unwind/unwind_maps.h"
 
 #include "agent/process/fair_quota.h"
@@ -17,18 +33,18 @@ struct shard {
     struct free_ranges ranges;
 };
 
-/* What counts against the owner of a table. */
+/* The owner of a table, and what counts against the owner's quota. */
 struct holding {
     uint64_t owner;
-    uint32_t bytes; /* of rows; 0: not counted */
+    uint32_t bytes; /* size of the rows; 0: not counted */
 };
 
-/* The rules of a table. */
+/* The rules that a table uses. */
 struct rule_uses {
     uint16_t *places; /* [count] */
     uint32_t count;
-    uint32_t missing;       /* records of the rules that had no room */
-    uint32_t missing_pairs; /* rules among them that take two records */
+    uint32_t missing;       /* number of records of the rules that had no room */
+    uint32_t missing_pairs; /* number of those rules that take two records */
 };
 
 enum removed_kind { REMOVED_BYTES, REMOVED_CHUNKS, REMOVED_RULES };
@@ -38,7 +54,7 @@ struct removed {
     int64_t since_ns;
     enum removed_kind kind;
     uint32_t shard; /* BYTES */
-    uint32_t start; /* BYTES: offset; CHUNKS: number of the first */
+    uint32_t start; /* BYTES: offset; CHUNKS: number of the first one */
     uint32_t size;
     struct rule_uses uses; /* RULES */
 };
@@ -46,18 +62,18 @@ struct removed {
 struct unwind_maps {
     struct unwind_memory memory;
     struct shard *shards;
-    uint32_t shard_count; /* that exist */
+    uint32_t shard_count; /* existing ones */
     struct free_ranges chunks;
     struct unwind_rules *rules;
     struct rule_uses *uses;   /* by the first chunk of a table */
-    struct holding *holdings; /* likewise */
+    struct holding *holdings; /* by the first chunk of a table */
     struct owner_usage held;  /* counted bytes by owner */
     struct removed *removed;
     size_t removed_count;
     size_t removed_capacity;
     uint64_t waiting_bytes;
     uint32_t refused_count;
-    uint32_t generation; /* of the last run */
+    uint32_t generation; /* that of the last run */
 };
 
 struct unwind_maps *unwind_maps_create(const struct unwind_memory *memory)
@@ -127,7 +143,7 @@ static void drop_free_shards(struct unwind_maps *maps)
 
 /* ---- quotas ---- */
 
-static uint32_t used_bytes(const struct unwind_maps *maps)
+static uint32_t sum_used_bytes(const struct unwind_maps *maps)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
@@ -135,7 +151,7 @@ static uint32_t used_bytes(const struct unwind_maps *maps)
     return used;
 }
 
-/* Shards that exist when the limit is lowered stay. */
+/* The limit may be lower than the number of shards that exist already. */
 static uint32_t most_bytes(const struct unwind_maps *maps)
 {
     const uint32_t limit = maps->memory.shard_limit;
@@ -144,13 +160,13 @@ static uint32_t most_bytes(const struct unwind_maps *maps)
 
 bool unwind_maps_is_counted(const struct unwind_maps *maps)
 {
-    return fair_quota_is_counted(used_bytes(maps), most_bytes(maps));
+    return fair_quota_is_counted(sum_used_bytes(maps), most_bytes(maps));
 }
 
 /* Data that would pass the half counts as well: a table may be large and the limit small. */
 static bool is_counted_with(const struct unwind_maps *maps, uint64_t bytes)
 {
-    return used_bytes(maps) + bytes > most_bytes(maps) / 2;
+    return sum_used_bytes(maps) + bytes > most_bytes(maps) / 2;
 }
 
 /* Whether the owner's quota allows bytes more, when the owner gives given_back up in exchange. */
@@ -160,7 +176,7 @@ static bool may_take(const struct unwind_maps *maps, uint64_t owner, uint64_t by
     const uint32_t most = most_bytes(maps);
     const uint32_t held = owner_usage_get(&maps->held, owner) - given_back;
     return !owner || !is_counted_with(maps, bytes) ||
-           held + bytes <= (most - used_bytes(maps)) / FAIR_QUOTA_DIVISOR;
+           held + bytes <= (most - sum_used_bytes(maps)) / FAIR_QUOTA_DIVISOR;
 }
 
 /* ---- bytes ---- */
@@ -524,10 +540,10 @@ enum err_code unwind_maps_put_run(struct unwind_maps *maps, uint64_t owner, uint
         if (!may_take(maps, owner, run_bytes(count), run_bytes(dropped)) ||
             !take_bytes(maps, run_bytes(count), &run.shard, &run.offset))
             return refuse_room(maps, "the mappings of a process", err);
-        const uint32_t behind = run.offset + count * (uint32_t)sizeof *starts;
+        const uint32_t mappings_offset = run.offset + count * (uint32_t)sizeof *starts;
         /* The unwinder sees the run completely: the kernel updates its map with a store-release. */
         if (!write_bytes(maps, run.shard, run.offset, starts, count * sizeof *starts) ||
-            !write_bytes(maps, run.shard, behind, mappings, count * sizeof *mappings)) {
+            !write_bytes(maps, run.shard, mappings_offset, mappings, count * sizeof *mappings)) {
             free_ranges_give(&maps->shards[run.shard].ranges, run.offset,
                              round_up(run_bytes(count)));
             return refuse_room(maps, "the mappings of a process", err);
@@ -601,6 +617,6 @@ void unwind_maps_stats_get(const struct unwind_maps *maps, struct unwind_maps_st
         .shard_bytes = (uint64_t)maps->shard_count * UNWIND_SHARD_BYTES,
         .waiting_bytes = maps->waiting_bytes,
     };
-    stats.used_bytes = used_bytes(maps);
+    stats.used_bytes = sum_used_bytes(maps);
     *ret_stats = stats;
 }

@@ -1,5 +1,5 @@
 /*
- * unwind_names: rules and reasons in words, for people and for metrics.
+ * unwind_names: texts for unwind rules and for the reasons why a stack ended. Threads: any.
  */
 #ifndef AGENT_UNWIND_UNWIND_NAMES_H
 #define AGENT_UNWIND_UNWIND_NAMES_H
@@ -8,10 +8,10 @@
 
 enum { UNWIND_RULE_TEXT_BYTES = 96 };
 
-/* "root", "frame-pointer", …; "unknown" for a number that is none. */
+/* "root", "frame-pointer", …; "unknown" for any other number. Also values of a metric's label. */
 const char *unwind_stop_name(enum unwind_stop stop);
 
-/* A complete stack: it came to where its thread began. */
+/* Whether the stack is complete: it was unwound to the begin of its thread. */
 static inline bool unwind_stop_is_complete(enum unwind_stop stop)
 {
     return stop == UNWIND_STOP_ROOT || stop == UNWIND_STOP_ROOT_ZERO;

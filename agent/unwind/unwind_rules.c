@@ -19,10 +19,10 @@ struct unwind_rules {
     struct cfi_rule_key key;
     struct free_ranges free;
     struct owner_usage held;             /* records by owner */
-    uint32_t uses[UNWIND_RULE_COUNT];    /* by place */
-    uint64_t owners[UNWIND_RULE_COUNT];  /* by place; 0: brought before it counted, or none */
-    uint16_t next[UNWIND_RULE_COUNT];    /* of the same bucket; 0: none */
-    uint16_t buckets[1u << BUCKET_BITS]; /* the first of each; 0, which no table looks for: none */
+    uint32_t uses[UNWIND_RULE_COUNT];    /* by place: number of tables that use the rule */
+    uint64_t owners[UNWIND_RULE_COUNT];  /* by place: who is charged for it; 0: nobody */
+    uint16_t next[UNWIND_RULE_COUNT];    /* by place: the next rule of the bucket; 0: none */
+    uint16_t buckets[1u << BUCKET_BITS]; /* place of the first rule; 0 (UNWIND_RULE_NONE): none */
 };
 
 static uint32_t record_count(const struct unwind_rule *rule)
@@ -43,8 +43,9 @@ static uint16_t *bucket_of(struct unwind_rules *rules, const struct cfi_rule *ru
     return &rules->buckets[cfi_rule_hash(&rules->key, rule) >> (64 - BUCKET_BITS)];
 }
 
-/* What says where it is; there is 0 when it is not. */
-static uint16_t *find(struct unwind_rules *rules, const struct cfi_rule *rule)
+/* The link of the bucket's list that refers to the rule; if the rule is not known, the last link,
+ * which is 0. */
+static uint16_t *find_link(struct unwind_rules *rules, const struct cfi_rule *rule)
 {
     uint16_t *link = bucket_of(rules, rule);
     while (*link) {
@@ -56,7 +57,7 @@ static uint16_t *find(struct unwind_rules *rules, const struct cfi_rule *rule)
     return link;
 }
 
-static uint16_t add(struct unwind_rules *rules, const struct cfi_rule *rule, uint16_t *link)
+static uint16_t add_rule(struct unwind_rules *rules, const struct cfi_rule *rule, uint16_t *link)
 {
     const int64_t place = free_ranges_take(&rules->free, record_count(&rule->rule));
     if (place == FREE_RANGES_NONE)
@@ -78,7 +79,7 @@ struct unwind_rules *unwind_rules_create(struct unwind_rule *records)
     cfi_rule_key_draw(&rules->key);
     free_ranges_init(&rules->free, UNWIND_RULE_COUNT);
     for (uint32_t i = 0; i < UNWIND_RULE_FIXED_COUNT; i++)
-        add(rules, &fixed[i], find(rules, &fixed[i]));
+        add_rule(rules, &fixed[i], find_link(rules, &fixed[i]));
     return rules;
 }
 
@@ -110,10 +111,10 @@ uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *ru
 {
     if (rule->words[0] == 0)
         return UNWIND_RULE_NONE;
-    uint16_t *link = find(rules, rule);
+    uint16_t *link = find_link(rules, rule);
     if (!*link) {
         const uint32_t needed = record_count(&rule->rule);
-        if (needed > share->left || add(rules, rule, link) == UNWIND_RULE_FULL)
+        if (needed > share->left || add_rule(rules, rule, link) == UNWIND_RULE_FULL)
             return UNWIND_RULE_FULL;
         rules->owners[*link] = share->owner;
         owner_usage_add(&rules->held, share->owner, needed);
@@ -123,7 +124,7 @@ uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *ru
     return *link;
 }
 
-static void give(struct unwind_rules *rules, uint16_t place)
+static void give_rule(struct unwind_rules *rules, uint16_t place)
 {
     if (place < UNWIND_RULE_FIXED_COUNT)
         return;
@@ -131,7 +132,7 @@ static void give(struct unwind_rules *rules, uint16_t place)
     if (--rules->uses[place] > 0)
         return;
     const struct cfi_rule rule = rule_at(rules, place);
-    *find(rules, &rule) = rules->next[place];
+    *find_link(rules, &rule) = rules->next[place];
     owner_usage_take(&rules->held, rules->owners[place], record_count(&rule.rule));
     rules->owners[place] = 0;
     free_ranges_give(&rules->free, place, record_count(&rule.rule));
@@ -140,7 +141,7 @@ static void give(struct unwind_rules *rules, uint16_t place)
 void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        give(rules, places[i]);
+        give_rule(rules, places[i]);
 }
 
 uint32_t unwind_rules_pairs(const struct unwind_rules *rules)

@@ -19,31 +19,32 @@
 
 struct unwind_rules;
 
-/* Records: [UNWIND_RULE_COUNT + 1], zero; the caller's, and have to outlive the rules. */
+/* records: [UNWIND_RULE_COUNT + 1], zero; borrowed, outlives the rules. */
 struct unwind_rules *unwind_rules_create(struct unwind_rule *records);
 void unwind_rules_destroy(struct unwind_rules *rules);
 
-/* What a table may bring. */
+/* What a table may add. */
 struct unwind_rules_share {
-    uint64_t owner; /* whose its new rules are; 0: it is not counted */
-    uint32_t left;  /* records */
+    uint64_t owner; /* who is charged for its new rules; 0: nobody */
+    uint32_t left;  /* number of records */
 };
 
-/* How many records a table of this owner (0: of nobody) may bring now, and any one at any time. */
+/* What a table of this owner (0: none) may add now. */
 struct unwind_rules_share unwind_rules_share(const struct unwind_rules *rules, uint64_t owner);
+/* The most that a table may ever add, in records. */
 uint32_t unwind_rules_largest_share(void);
 
-/* The place of the rule's first record, used once more; UNWIND_RULE_FULL where it is new and needs
- * more records than share->left, from which they are taken. */
+/* Adds a use of the rule and returns the place of its first record. A new rule takes its records
+ * from share->left. UNWIND_RULE_FULL: there are too few. */
 uint16_t unwind_rules_take(struct unwind_rules *rules, const struct cfi_rule *rule,
                            struct unwind_rules_share *share);
-/* One use of each place; those with a fixed meaning stay. */
+/* Releases one use of each place; rules with a fixed number stay. */
 void unwind_rules_give(struct unwind_rules *rules, const uint16_t *places, uint32_t count);
 
-/* For how many rules of two records there is room: those lie in a row. */
+/* The number of new rules with two records that fit: the two must be adjacent. */
 uint32_t unwind_rules_pairs(const struct unwind_rules *rules);
 
-/* Of all rules, in records. */
+/* The number of records of all rules. */
 uint32_t unwind_rules_used(const struct unwind_rules *rules);
 
 #endif

@@ -10,19 +10,28 @@ enum {
     CHUNK_BLOCKS = UNWIND_CHUNK_BYTES / UNWIND_BLOCK_BYTES,
 };
 
-/* One chunk grows in the scratch at a time and is copied when it is complete. */
+/*
+ * Functions come in ascending order, and so do the rows of each. A row is added only where the rule
+ * changes; a gap after a function gets a row with UNWIND_RULE_NONE. One chunk at a time grows in
+ * scratch; it is copied to the table when a row of another chunk comes.
+ *
+ * Example: a function from 0x1000 to 0x1040 with rule 5 and, from 0x1004 on, rule 9, then one from
+ * 0x1080 to 0x10C0 with rule 5. Rows: 0x1000 5, 0x1004 9, 0x1040 NONE, 0x1080 5, 0x10C0 NONE. If
+ * the second function began at 0x1048, the gap would be alignment (UNWIND_TABLE_GAP_BYTES), and
+ * rule 9 would hold up to it.
+ */
 struct builder {
     struct unwind_table *table;
     struct cfi_rules rules;
-    struct cfi_rule last_rule; /* and its number: most rows of a function alternate among few */
+    struct cfi_rule last_rule; /* the rule that was looked up last, and its number: a cache */
     uint32_t last_number;
-    uint32_t in_force;    /* the rule of the last row */
-    bool is_open;         /* a chunk is begun */
-    uint32_t number;      /* of the chunk */
-    uint64_t last_offset; /* of the last row in it */
-    uint64_t covered_end; /* where the function ends */
+    uint32_t current_rule; /* the rule of the last row: it holds up to the next one */
+    bool is_open;          /* scratch contains a chunk */
+    uint32_t number;       /* the number of that chunk */
+    uint64_t last_offset;  /* the offset of its last row */
+    uint64_t covered_end;  /* the end of the last function */
     bool has_function;
-    bool is_left_out; /* the function is too far on */
+    bool is_left_out; /* the function is beyond the last chunk */
     struct unwind_table_chunk scratch;
     uint32_t row_capacity;
     struct go_frames go;
@@ -73,8 +82,8 @@ static void open_chunk(struct builder *builder, uint32_t number, uint32_t block)
     scratch->first_rows[0] = 0;
 }
 
-/* At an offset within the open chunk, at or after its last row. */
-static void push(struct builder *builder, uint32_t offset, uint32_t rule)
+/* Adds a row to the open chunk, at or after its last one. */
+static void push_row(struct builder *builder, uint32_t offset, uint32_t rule)
 {
     struct unwind_table_chunk *scratch = &builder->scratch;
     uint32_t block = (offset >> UNWIND_BLOCK_SHIFT) - scratch->first_block;
@@ -89,7 +98,8 @@ static void push(struct builder *builder, uint32_t offset, uint32_t rule)
     }
     if (scratch->row_count == builder->row_capacity)
         grow_rows(builder);
-    /* first_rows[block_count] is the end of the last block, and so the begin of the next one. */
+    /* first_rows[block_count] is the end of the last block and therefore the begin of the next one.
+     */
     while (scratch->block_count <= block)
         scratch->first_rows[++scratch->block_count] = scratch->row_count;
     scratch->rules[scratch->row_count] = (uint16_t)rule;
@@ -98,17 +108,17 @@ static void push(struct builder *builder, uint32_t offset, uint32_t rule)
     builder->last_offset = offset;
 }
 
-/* Chunks from the open one to the wanted one: what is in force at an end is so at the next begin.
- */
+/* Closes chunks up to the wanted one and opens it. A rule that holds at the end of a chunk also
+ * holds at the begin of the next one, which gets a row there. */
 static void reach_chunk(struct builder *builder, uint32_t number, uint32_t block)
 {
-    bool is_covered = builder->in_force != UNWIND_RULE_NONE;
+    bool is_covered = builder->current_rule != UNWIND_RULE_NONE;
     while (builder->is_open && builder->number < number) {
         uint32_t next = is_covered ? builder->number + 1 : number;
         close_chunk(builder, is_covered ? CHUNK_BLOCKS : 0);
         open_chunk(builder, next, is_covered ? 0 : block);
         if (is_covered)
-            push(builder, 0, builder->in_force);
+            push_row(builder, 0, builder->current_rule);
     }
     if (!builder->is_open)
         open_chunk(builder, number, block);
@@ -116,13 +126,13 @@ static void reach_chunk(struct builder *builder, uint32_t number, uint32_t block
 
 static void add_row(struct builder *builder, uint64_t address, uint32_t rule)
 {
-    if (rule == builder->in_force)
+    if (rule == builder->current_rule)
         return;
     uint64_t offset = address - builder->table->start;
     uint32_t within = (uint32_t)offset & (UNWIND_CHUNK_BYTES - 1);
     reach_chunk(builder, (uint32_t)(offset >> UNWIND_CHUNK_SHIFT), within >> UNWIND_BLOCK_SHIFT);
-    push(builder, within, rule);
-    builder->in_force = rule;
+    push_row(builder, within, rule);
+    builder->current_rule = rule;
 }
 
 static void end_function(struct builder *builder)
@@ -170,7 +180,8 @@ static void take_go_function(void *context, uint64_t start, uint64_t end)
     take_function(builder, start, end);
 }
 
-/* Both kinds of functions ascend; C that was linked into a Go program lies before or behind. */
+/* Merges the functions of Go's table, which ascend too, with those of .eh_frame: C code of a Go
+ * program comes before or after Go's own. */
 static void take_function_in_order(void *context, uint64_t start, uint64_t end)
 {
     struct builder *builder = context;
@@ -178,8 +189,9 @@ static void take_function_in_order(void *context, uint64_t start, uint64_t end)
     take_function(builder, start, end);
 }
 
-/* Chunks for all code of the file. */
-static void plan(const struct elf_frames *frames, uint64_t *ret_start, uint32_t *ret_chunk_count)
+/* The number of chunks that cover all code of the file. */
+static void plan_chunks(const struct elf_frames *frames, uint64_t *ret_start,
+                        uint32_t *ret_chunk_count)
 {
     const struct elf_extent *last = &frames->code[frames->code_count - 1];
     const uint64_t start = frames->code[0].address & ~(uint64_t)(UNWIND_BLOCK_BYTES - 1);
@@ -209,12 +221,12 @@ enum err_code unwind_table_plan(int fd, const char *path, uint64_t *ret_start,
     struct elf_frames frames;
     if (open_frames(fd, path, &frames, err))
         return err->code;
-    plan(&frames, ret_start, ret_chunk_count);
+    plan_chunks(&frames, ret_start, ret_chunk_count);
     return ERR_NONE;
 }
 
-static enum err_code fill(struct builder *builder, const struct elf_frames *frames,
-                          struct read_budget *budget, struct err *err)
+static enum err_code build_rows(struct builder *builder, const struct elf_frames *frames,
+                                struct read_budget *budget, struct err *err)
 {
     struct eh_frame_sink sink = {take_function_in_order, take_row, builder, budget};
     struct unwind_table *table = builder->table;
@@ -232,7 +244,7 @@ static enum err_code fill(struct builder *builder, const struct elf_frames *fram
     }
     end_function(builder);
     if (builder->is_open)
-        close_chunk(builder, builder->in_force == UNWIND_RULE_NONE ? 0 : CHUNK_BLOCKS);
+        close_chunk(builder, builder->current_rule == UNWIND_RULE_NONE ? 0 : CHUNK_BLOCKS);
     table->rules = builder->rules.list;
     table->facts.rule_count = builder->rules.count;
     builder->rules.list = NULL;
@@ -252,9 +264,9 @@ enum err_code unwind_table_build(int fd, const char *path, struct read_budget *b
     struct unwind_table *table = mem_new(struct unwind_table, 1);
     struct builder builder = {.table = table};
     table->machine = frames.machine;
-    plan(&frames, &table->start, &table->facts.chunk_count);
+    plan_chunks(&frames, &table->start, &table->facts.chunk_count);
     table->chunks = mem_new(struct unwind_table_chunk, table->facts.chunk_count);
-    if (fill(&builder, &frames, budget, err)) {
+    if (build_rows(&builder, &frames, budget, err)) {
         unwind_table_destroy(table);
         return err->code;
     }
@@ -273,7 +285,7 @@ void unwind_table_destroy(struct unwind_table *table)
     mem_free(table);
 }
 
-/* The row in force at an offset in the chunk, or UINT32_MAX. */
+/* The row that holds at an offset in the chunk; UINT32_MAX: none. */
 static uint32_t find_row(const struct unwind_table_chunk *chunk, uint32_t offset)
 {
     uint32_t block = (offset >> UNWIND_BLOCK_SHIFT) - chunk->first_block;

@@ -32,7 +32,7 @@ static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *sour
 static struct unwind_memo *unwind_source_memo(struct unwind_source *source, __u32 index)
 {
     (void)source, (void)index;
-    return NULL; /* not worth it: few stacks are unwound here */
+    return NULL; /* few stacks are unwound here */
 }
 
 static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
@@ -152,7 +152,8 @@ void user_unwinder_event(struct user_unwinder *unwinder, const struct unwind_run
                          const struct stack_copy *copy, struct sample_event *event)
 {
     uint32_t count;
-    static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS, "all that are read");
+    static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS,
+                  "a copy has all registers that are read");
     unwinder->source.stack = copy->bytes;
     unwinder->source.stack_start = copy->start;
     unwinder->state = (struct unwind_state){.pc = copy->pc,
