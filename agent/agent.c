@@ -85,14 +85,7 @@ static void note_forget(void *context, struct process *process)
 
 static uint64_t *reported_serial(struct agent *agent, uint32_t number)
 {
-    if (number >= agent->reported_count) {
-        const uint32_t count = 2 * number + 64;
-        agent->reported_serials =
-            mem_resize(agent->reported_serials, count, sizeof(*agent->reported_serials));
-        memset(agent->reported_serials + agent->reported_count, 0,
-               (count - agent->reported_count) * sizeof(*agent->reported_serials));
-        agent->reported_count = count;
-    }
+    vec_reserve_zeroed(agent->reported_serials, agent->reported_count, (size_t)number + 1);
     return &agent->reported_serials[number];
 }
 

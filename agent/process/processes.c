@@ -3,7 +3,6 @@
 #include "agent/process/processes_internal.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/base/vec.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 #include "agent/process/processes_internal.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 #include <string.h>
 
@@ -43,11 +44,7 @@ static bool reserve_mapping(struct processes *processes, struct process *process
         return false;
     }
     /* Two more, because an insertion may split an existing mapping. */
-    if (process->mapping_count + 2 > process->mapping_capacity) {
-        process->mapping_capacity = process->mapping_capacity ? 2 * process->mapping_capacity : 16;
-        process->mappings =
-            mem_resize(process->mappings, process->mapping_capacity, sizeof(*process->mappings));
-    }
+    vec_reserve(process->mappings, process->mapping_capacity, process->mapping_count + 2);
     return true;
 }
 

@@ -32,6 +32,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/vec.h"
 
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: about 20 MB */

@@ -20,10 +20,7 @@ static struct window_quota_account *find_account(struct window_quota *quota, uin
     const uint32_t known = map_u64_find(&quota->numbers, owner);
     if (known != MAP_ABSENT)
         return &quota->accounts[known];
-    if (quota->count == quota->capacity) {
-        quota->capacity = quota->capacity ? 2 * quota->capacity : 64;
-        quota->accounts = mem_resize(quota->accounts, quota->capacity, sizeof(*quota->accounts));
-    }
+    vec_reserve(quota->accounts, quota->capacity, quota->count + 1);
     map_u64_add(&quota->numbers, owner, quota->count);
     quota->accounts[quota->count] = (struct window_quota_account){0};
     return &quota->accounts[quota->count++];
