@@ -19,8 +19,8 @@ static bool has_upper(struct span text)
     return false;
 }
 
-/* Whether the page wrote a name as an expression (web/src/model/escape_regex.ts); it then matches
- * exactly that name. */
+/* Whether the page wrote a name as an expression (web/src/model/search/escape_regex.ts); it then
+ * matches exactly that name. */
 static bool is_exact_name(struct span text)
 {
     static const char special[] = "\\^$.*+?()[]{}|/";

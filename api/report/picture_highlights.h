@@ -1,6 +1,6 @@
 /*
  * picture_highlights: the frames of a flame graph that a page's search (q) and marked function (m)
- * match, and the share of the total that they hold, as web/src/model/search.ts computes it.
+ * match, and the share of the total that they hold, as web/src/model/search/search.ts computes it.
  * Threads: any.
  */
 #ifndef API_REPORT_PICTURE_HIGHLIGHTS_H

@@ -2,7 +2,7 @@
  * viewer_url_state: the parameters in the address of a page that describe a view
  * (web/src/state.ts), for files of the view.
  *
- *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, in the form of web/src/model/chain.ts>
+ *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, see web/src/model/rules/chain.ts>
  *   lb=<a rule of lib/profile/report/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
  *   c=<what colours distinguish>: binary or value; otherwise packages
@@ -16,10 +16,10 @@
  *
  * Rules apply in order, each to the result of the one before. The rules at the start of the chain
  * that the server's filter (lib/profile/report/filter.h) can express are applied by it, as when a
- * page requests a large tree (web/src/model/served_rules.ts): grouped by function, line or address,
- * and no focus or ignore after a hide or show, since it would match hidden frames. When grouped by
- * file or binary, rules that match nothing in the view are rules about functions, and are the
- * filter's too (viewer_url_state_take_rules). From the first other rule on,
+ * page requests a large tree (web/src/model/rules/served_rules.ts): grouped by function, line or
+ * address, and no focus or ignore after a hide or show, since it would match hidden frames. When
+ * grouped by file or binary, rules that match nothing in the view are rules about functions, and
+ * are the filter's too (viewer_url_state_take_rules). From the first other rule on,
  * lib/profile/report/rule_chain.h applies them. Rules of unknown kinds and invalid expressions are
  * counted, so that the response can report how many rules it ignores; the page ignores them, too.
  * Threads: any.

@@ -19,8 +19,8 @@
  *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for whoever may see it:
  * with revisions filled in, and the binaries selected by build ids
  *
- * The page fills in the other parts and escapes each part of a path (web/src/model/source_link.ts).
- * Threads: any.
+ * The page fills in the other parts and escapes each part of a path
+ * (web/src/model/symbols/source_link.ts). Threads: any.
  */
 #ifndef API_SHARE_SOURCE_LINKS_H
 #define API_SHARE_SOURCE_LINKS_H

@@ -11,7 +11,7 @@
  * conditionals, callouts, atomic groups, possessive repeats, named groups, flags elsewhere, verbs,
  * \Q…\E, \A \z \G \K \R \X \p \C \N \v, octal numbers and braces of \x{…}, {,n}, POSIX classes, "]"
  * unescaped as the first of a class. "]" and braces that are not a repeat are literal, so
- * {{closure}} needs no escaping. web/src/model/regex.ts parses the same subset for the web pages.
+ * {{closure}} needs no escaping. web/src/model/search/regex.ts parses the same subset.
  *
  * A match may begin anywhere; case matters unless "(?i)" is there; "$" matches at the very end
  * only; "." matches anything but a line feed; \d, \w and \s are ASCII.

@@ -37,7 +37,7 @@ def mix(parent, name):
 
 
 def path_hash(*names):
-    """As web/src/model/path.ts says."""
+    """As web/src/model/tree/path.ts says."""
     halves = [0, 0]
     for name in names:
         halves = [mix(half, name_hash(name, base)) for half, base in zip(halves, BASES)]

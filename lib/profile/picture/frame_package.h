@@ -1,6 +1,6 @@
 /*
  * frame_package: the package, name space, crate or module at the start of a function's name, which
- * determines its colour. Equal to packageOf in web/src/model/frame_colours.ts;
+ * determines its colour. Equal to packageOf in web/src/model/colours/frame_colours.ts;
  * tests/frame_packages.txt tests both. Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_FRAME_PACKAGE_H

@@ -71,7 +71,7 @@ enum err_code picture_text_width(struct span font, int size, struct span text, d
  */
 enum { PICTURE_VALUE_BYTES = 48 };
 const char *picture_value(double value, struct span unit, char text[PICTURE_VALUE_BYTES]);
-/* "56.3 %", with as many digits as the page shows (formatPercent of web/src/model/units.ts). */
+/* "56.3 %", with as many digits as formatPercent of web/src/model/text/units.ts shows. */
 const char *picture_percent(double percent, char text[PICTURE_VALUE_BYTES]);
 
 #endif

@@ -116,7 +116,7 @@ static void fill_by_part(const struct flame *flame, enum picture_colouring colou
     map_bytes_fini(&hues);
 }
 
-/* From which share on a step is; those of web/src/model/colour.ts. */
+/* From which share on a step is; those of web/src/model/colours/colour.ts. */
 static const double shares[PICTURE_HEAT_STEPS] = {0, 0, 0.001, 0.003, 0.01, 0.03, 0.1};
 
 static uint8_t step_of(double share)

@@ -1,6 +1,6 @@
 /*
  * picture_colours: the colour of each frame in a picture, the same as on the page
- * (web/src/model/frame_colours.ts). Threads: any.
+ * (web/src/model/colours/frame_colours.ts). Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_PICTURE_COLOURS_H
 #define LIB_PROFILE_PICTURE_PICTURE_COLOURS_H

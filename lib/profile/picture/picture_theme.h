@@ -1,7 +1,7 @@
 /*
  * picture_theme: the colours of pictures and of the text on them, light and dark, the same as on
- * the page (web/src/model/colour.ts; tests/picture_theme.txt tests both). They are computed in
- * OKLCH, where equal steps look equal. Text on every fill has a contrast of at least 4.5 to 1.
+ * the page (web/src/model/colours/colour.ts; tests/picture_theme.txt tests both). They are computed
+ * in OKLCH, where equal steps look equal. Text on every fill has a contrast of at least 4.5 to 1.
  *
  * Threads: any. Source: OKLab, https://bottosson.github.io/posts/oklab/; contrast as defined by
  * WCAG 2.

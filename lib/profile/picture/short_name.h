@@ -4,8 +4,8 @@
  *
  * The forms drop the path of the package; then arguments, including those of types, and text that
  * compilers add; then packages or name spaces. Go, C++, Rust and Java are distinguished by their
- * syntax. The page uses the same rules (web/src/model/names.ts); tests/short_names.txt tests both.
- * Threads: any.
+ * syntax. The page uses the same rules (web/src/model/text/names.ts); tests/short_names.txt tests
+ * both. Threads: any.
  */
 #ifndef LIB_PROFILE_PICTURE_SHORT_NAME_H
 #define LIB_PROFILE_PICTURE_SHORT_NAME_H

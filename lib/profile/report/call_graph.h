@@ -7,11 +7,11 @@
  * functions in between are left out, the edge skips them; `direct` is the part without skipped
  * functions. A function calling itself makes no edge.
  *
- * The choice of nodes is that of the page's graph (web/src/model/call_graph.ts): half of them by
- * flat value, half by cumulative value, and none with less than 0.3 / max_nodes of the largest (1
- * in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones and each function's
- * heaviest caller, and none that go around functions which are drawn. Only for a view of one
- * profile, not of a diff. Threads: an object belongs to one thread.
+ * The choice of nodes is that of the page's graph (web/src/model/functions/call_graph.ts): half of
+ * them by flat value, half by cumulative value, and none with less than 0.3 / max_nodes of the
+ * largest (1 in 267 for 80 nodes; pprof: 1 in 200). The choice of edges: the heaviest ones and each
+ * function's heaviest caller, and none that go around functions which are drawn. Only for a view of
+ * one profile, not of a diff. Threads: an object belongs to one thread.
  */
 #ifndef LIB_PROFILE_REPORT_CALL_GRAPH_H
 #define LIB_PROFILE_REPORT_CALL_GRAPH_H

@@ -1,7 +1,7 @@
 /*
  * path_hash: identifies a node of a call tree by a hash of the frames from below the root down to
  * it. The hash does not depend on the order of tables and is the same in another upload of the same
- * program. web/src/model/path.ts computes the same hash for links.
+ * program. web/src/model/tree/path.ts computes the same hash for links.
  *
  * The hash of a frame is two 32-bit FNV-1a values of some bytes, with the bases 0x811c9dc5 and
  * 0x9747b28c. The bytes are those that make a frame distinct under the grouping (view.h), so that

@@ -1,6 +1,6 @@
 /*
  * rule_chain: applies the ordered rules of a page's address to the stacks of a view, as
- * web/src/model/transform.ts applies them to its tree.
+ * web/src/model/rules/transform.ts applies them to its tree.
  *
  *   focus      keep stacks in which some frame matches
  *   ignore     drop stacks in which some frame matches

@@ -2,7 +2,7 @@
  * rule_preset: the functions that are not a reader's own code, by language, as links name them
  * ("only:go").
  *
- * Equal to web/src/model/presets.ts; web/test/presets.test.ts compares them. Threads: any.
+ * Equal to web/src/model/rules/presets.ts; web/test/presets.test.ts compares them. Threads: any.
  */
 #ifndef LIB_PROFILE_REPORT_RULE_PRESET_H
 #define LIB_PROFILE_REPORT_RULE_PRESET_H
