@@ -1,11 +1,12 @@
-// Builds web/dist (what the server embeds), with --tests the unit tests into build/web-tests, or with
-// --bench the benchmarks into build/web-bench.
+// Builds web/dist (embedded by the server), with --tests the unit tests into build/web-tests, or
+// with --bench the benchmarks into build/web-bench.
 //
-// dist/index.html            the one page shell; the server puts its own head lines at the marker
-// dist/favicon.svg
-// dist/licenses.txt          of the packages whose code is in the scripts, and of the font in the server
-// dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
-//                            the viewer in one file, which an export fills (src/export/page.ts)
+//   dist/index.html            the page shell; the server inserts its head lines at the marker
+//   dist/favicon.svg
+//   dist/licenses.txt          of the packages in the scripts, and of the font in the server
+//   dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them;
+//                              page_frame is the viewer in one file, which an export fills
+//                              (src/export/page.ts)
 import { build, transform } from "esbuild";
 import { minify } from "terser";
 import { createHash } from "node:crypto";
@@ -28,7 +29,7 @@ const dist = join(root, "dist");
 const browsers = ["es2022", "chrome109", "firefox115", "safari16.4"];
 const headMarker = "<!--perfolio:head-->";
 
-/** `import text from "x.css?text"`: for style sheets that come with a chunk (ui/style.ts). */
+/** `import text from "x.css?text"`: for style sheets of later chunks (addStyle in ui/later.tsx). */
 const cssAsText = {
   name: "css-as-text",
   setup(plugin) {
@@ -55,7 +56,7 @@ const common = {
   jsxImportSource: "preact",
   charset: "utf8",
   logLevel: "warning",
-  legalComments: "none", // licenses.txt has them whole
+  legalComments: "none", // licenses.txt contains them
   plugins: [cssAsText],
 };
 
@@ -74,14 +75,17 @@ async function buildForNode(folder, suffix) {
   });
 }
 
-/** The built file whose source was `entry`, as a path from the site's root. */
+/** The path from the site's root of the file that was built from `entry`. */
 function outputOf(metafile, entry) {
   const found = Object.entries(metafile.outputs).find(([, output]) => output.entryPoint === entry);
   if (!found) throw new Error(`no output for ${entry}`);
   return "/assets/" + basename(found[0]);
 }
 
-/** What a script imports at once, so that the page asks for it without waiting for the script. */
+/**
+ * Preload links for what a script imports, so that the page does not wait for the script to request
+ * it.
+ */
 function preloadsOf(metafile, entry) {
   const output = Object.values(metafile.outputs).find((one) => one.entryPoint === entry);
   const imports = output.imports.filter((one) => one.kind === "import-statement" && !one.external);
@@ -90,7 +94,9 @@ function preloadsOf(metafile, entry) {
     .join("\n");
 }
 
-/** libdeflate's twelfth level is 2.5 % smaller than zlib's ninth, in a fraction of zopfli's time. */
+/**
+ * libdeflate's level 12 is 2.5 % smaller than zlib's level 9 and takes a fraction of zopfli's time.
+ */
 function compressBeside(file) {
   const bytes = readFileSync(file);
   writeFileSync(
@@ -101,7 +107,10 @@ function compressBeside(file) {
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
-/** The licenses of all packages of which a source is among the inputs, and of the font: they ask to go wherever the work goes. */
+/**
+ * The licenses of all packages with a source among the inputs, and of the font; they must accompany
+ * every copy.
+ */
 function licensesOf(metafile) {
   const packages = Object.keys(metafile.inputs).map(
     (path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1],
@@ -116,7 +125,9 @@ function licensesOf(metafile) {
     if (!file) throw new Error(`${name} comes without its license`);
     return `${name} ${version}\n\n${readFileSync(file, "utf8").trim()}\n`;
   });
-  const font = `DejaVu Sans (pictures that the server draws)\n\n${readFileSync(join(root, "../deploy/licenses/DejaVuSans.txt"), "utf8")}`;
+  const font =
+    "DejaVu Sans (pictures that the server draws)\n\n" +
+    readFileSync(join(root, "../deploy/licenses/DejaVuSans.txt"), "utf8");
   return [
     "Perfolio's pages and programs contain work of others under these licenses.\n",
     ...texts,
@@ -124,7 +135,7 @@ function licensesOf(metafile) {
   ].join(`\n${"=".repeat(72)}\n\n`);
 }
 
-/** One source as text: everything that it imports, sooner or later, is in it. */
+/** One entry with all its imports, static and dynamic, as text. */
 async function bundleText(entry, options = {}) {
   const result = await build({
     ...common,
@@ -138,11 +149,14 @@ async function bundleText(entry, options = {}) {
   return result.outputFiles[0].text;
 }
 
-/** Within an element of raw text nothing may look like its end, or like a comment's beginning. */
+/** An element of raw text must not contain its end tag or the start of a comment. */
 const asScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** The viewer in one page, with marks where an export puts title, facts and tree; the page's path from the root. */
+/**
+ * Builds the viewer as one page, with markers at which an export inserts title, facts and trees;
+ * returns its path.
+ */
 async function buildPageFrame(licenses) {
   const startsFromPage = {
     name: "worker-from-page",
@@ -182,53 +196,55 @@ async function buildPageFrame(licenses) {
     /\{\{(\w+)\}\}/g,
     (_, name) => parts[name],
   );
-  const name = `page_frame-${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
+  const name =
+    "page_frame-" +
+    `${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
   writeFileSync(join(dist, "assets", name), frame);
   return `/assets/${name}`;
 }
 
 /**
- * What comes together: who asks for one of them will soon want another, and what is small compresses badly alone.
- * All else that is imported later is a chunk of its own.
+ * Modules that share a later chunk, because a page that needs one will soon need another, and small
+ * files compress badly. Every other dynamic import is a chunk of its own.
  */
 const laterTogether = {
   reading: [
     "views/empty.tsx",
-    "views/frame_menu.tsx",
-    "views/key_sheet.tsx",
-    "views/labels.tsx",
-    "views/peek.tsx",
-    "views/rule_menu.tsx",
-    "views/sandwich.tsx",
-    "views/source_place.tsx",
-    "views/table.tsx",
-    "pages/neighbour.ts",
+    "views/controls/frame_menu.tsx",
+    "views/controls/key_sheet.tsx",
+    "views/tables/labels.tsx",
+    "views/tables/peek.tsx",
+    "views/controls/rule_menu.tsx",
+    "views/tables/sandwich.tsx",
+    "views/foot/source_place.tsx",
+    "views/tables/table.tsx",
+    "pages/share/step_share.ts",
   ],
-  giving: [
+  sharing: [
     "export/dialog.tsx",
-    "pages/comments.tsx",
-    "pages/downloads.tsx",
-    "pages/share_dialogs.tsx",
-    "pages/share_prompts.tsx",
+    "pages/share/comments.tsx",
+    "pages/share/downloads.tsx",
+    "pages/share/share_dialogs.tsx",
+    "pages/share/share_prompts.tsx",
   ],
-  seldom: [
+  rare: [
     "ui/contrast.ts",
-    "pages/embed.tsx",
+    "pages/share/embed.tsx",
     "pages/missing_names.tsx",
-    "pages/side_problem.tsx",
-    "views/carry_over.ts",
-    "views/find_old.ts",
+    "pages/share/side_problem.tsx",
+    "views/loading/carry_over.ts",
+    "views/loading/resolve_old_link.ts",
   ],
   account: [
-    "pages/account.tsx",
-    "pages/delete.tsx",
-    "pages/retention.tsx",
-    "pages/senders.tsx",
-    "pages/source_links.tsx",
+    "pages/account/account.tsx",
+    "pages/share/delete.tsx",
+    "pages/account/retention.tsx",
+    "pages/account/senders.tsx",
+    "pages/account/source_links.tsx",
   ],
 };
 
-/** `export *` of two modules leaves a name that both have out, and says nothing. */
+/** `export *` of two modules silently drops a name that both export. */
 function exportedTwice(files) {
   const names = files.flatMap((file) => {
     const source = readFileSync(join(root, "src", file), "utf8");
@@ -240,8 +256,9 @@ function exportedTwice(files) {
 }
 
 /**
- * What is imported later says that it needs the first load, which is there by then. Else the bundler would cut out of
- * the first load each set of modules that some later chunk needs: 22 files that compress far worse than one.
+ * Makes every later chunk import the first load, which is loaded by then. Otherwise the bundler
+ * would split the first load into a chunk for each set of modules that some later chunk needs: 22
+ * files that compress far worse than one.
  */
 const afterFirstLoad = {
   name: "after-first-load",
@@ -269,9 +286,9 @@ const afterFirstLoad = {
 };
 
 /**
- * What the bundler made small, made 3 % smaller (compressed): its names repeat more. The hash in a file's name is of what the
- * bundler made; another version of terser would make another file of that name, which does the same. unsafe_arrows: no
- * nameless function here is a constructor.
+ * Minifies a script further, by 3 % after compression. The hash in a file's name is that of the
+ * bundler's output; another version of terser would produce another file with the same name and
+ * behaviour. unsafe_arrows: no anonymous function here is a constructor.
  */
 const smallest = async (script) =>
   (
@@ -282,7 +299,7 @@ const smallest = async (script) =>
     })
   ).code;
 
-/** Names of the files that an output imports at once, and that those do. */
+/** The names of the files that an output imports statically, directly or indirectly. */
 function importedAtOnce(metafile, path, found = new Set()) {
   for (const one of metafile.outputs[path].imports) {
     if (one.kind !== "import-statement" || found.has(basename(one.path))) continue;
@@ -292,7 +309,10 @@ function importedAtOnce(metafile, path, found = new Set()) {
   return found;
 }
 
-/** What comes later imports for its effects alone what the first load has; that is there, and takes bytes. */
+/**
+ * Removes imports of the first load that a later chunk has only for side effects: it is loaded
+ * already, and the imports take space.
+ */
 function withoutFirstLoad(metafile, path, script) {
   if (!metafile.outputs[path].entryPoint?.startsWith("later:")) return script;
   const app = Object.keys(metafile.outputs).find(
@@ -304,7 +324,7 @@ function withoutFirstLoad(metafile, path, script) {
   );
 }
 
-/** Several entries with what they share in chunks; tells which file each became. */
+/** Bundles several entries with shared chunks; returns the metadata of the outputs. */
 async function buildScripts(entryPoints, plugins = []) {
   const result = await build({
     ...common,

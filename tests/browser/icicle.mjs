@@ -1,4 +1,4 @@
-// The picture of the tree: which way up, what part is seen, how hands and keys move it.
+// The icicle: orientation, visible part, and movement by pointer, touch and keys.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ const { build } = createRequire(join(root, "web/package.json"))("esbuild");
 
 const rowPx = 22;
 
-/** Two frames of the screen: what was asked for is painted. */
+/** Waits for two frames of the screen, so that changes are painted. */
 export const painted = (page) =>
   page.evaluate(
     () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
   );
 
-/** The name under a point of the picture, as the tooltip tells it; "" where no frame is. */
+/** The name in the tooltip at a point of the picture; "" without a frame. */
 export async function nameAt(page, x, y) {
   await page.mouse.move(x, y);
   await painted(page);
@@ -25,7 +25,7 @@ export async function nameAt(page, x, y) {
   );
 }
 
-/** The names along some rows, at places all over the picture: what a reader would say is there. */
+/** The names in some rows at positions all over the picture. */
 async function namesSeen(page) {
   const box = await page.locator(".icicle").boundingBox();
   const names = [];
@@ -44,7 +44,7 @@ async function ctrlWheel(page, deltaY) {
   await page.keyboard.up("Control");
 }
 
-/** Fingers on the screen, each a list of places that it passes. */
+/** Touches; each finger is a list of positions. */
 async function touch(page, ...fingers) {
   const client = await page.context().newCDPSession(page);
   const points = (i) =>
@@ -62,7 +62,7 @@ async function touch(page, ...fingers) {
   await client.detach();
 }
 
-/** From one place to another in ten steps. */
+/** From one position to another in ten steps. */
 const line = ([x, y], [endX, endY]) =>
   Array.from({ length: 11 }, (_, i) => [x + ((endX - x) * i) / 10, y + ((endY - y) * i) / 10]);
 
@@ -140,7 +140,7 @@ export async function testIcicle(runner, browser, server) {
           await nameAt(page, smaller.x + 100, smaller.y + smaller.height - 8),
           "level_9",
         );
-        // The keyboard brings the view along.
+        // The view follows the keyboard cursor.
         await page.focus(".icicle");
         for (let i = 0; i < 40; i++) await page.keyboard.press("ArrowUp");
         assert.match(await spoken(page), /^level_39,/);
@@ -172,7 +172,7 @@ export async function testIcicle(runner, browser, server) {
       assert.equal(page.url(), link);
       assert.deepEqual(await namesSeen(page), names);
 
-      // Zooming to a frame forgets the part; back and forward know both.
+      // Zooming to a frame resets the part; back and forward restore both.
       await page.mouse.click(x, y);
       await page.waitForURL((url) => !url.searchParams.has("w") && url.searchParams.has("z"));
       const zoomed = page.url();
@@ -183,7 +183,7 @@ export async function testIcicle(runner, browser, server) {
       await page.goForward();
       await page.waitForURL(zoomed);
 
-      // Far out is everything, and that needs no word in the link.
+      // Zoomed out is the default, which needs no parameter in the link.
       await page.mouse.move(x, y);
       for (let i = 0; i < 12; i++) await ctrlWheel(page, 300);
       await atRest(page);
@@ -306,7 +306,7 @@ export async function testIcicle(runner, browser, server) {
       assert.equal(await spoken(page), name, "the cursor stays on its frame");
       await page.keyboard.press("0");
       assert.equal(page.url(), at());
-      // In a text field the letters are letters.
+      // In a text field, letters are typed.
       await searchFor(page, "");
       await page.focus("#search");
       await page.keyboard.type("was");
@@ -358,13 +358,13 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "a finger that stays opens the menu, in a browser that does not say so too; one that moves on does not",
+    "a long press opens the menu, also in a browser without contextmenu; a moving finger does not",
     () =>
       withPage(
         browser,
         server,
         async (page) => {
-          // As Safari on phones: no "contextmenu" of its own.
+          // Like Safari on phones: no "contextmenu" event of its own.
           await page.addInitScript(() =>
             addEventListener(
               "contextmenu",
@@ -404,7 +404,7 @@ export async function testIcicle(runner, browser, server) {
             page,
             [...Array(8)].map((_, i) => [place[0] + 12 * i, place[1]]),
           );
-          await page.waitForTimeout(900); // longer than a press would need
+          await page.waitForTimeout(900); // longer than a long press
           assert.equal(await page.locator(".frame-menu").count(), 0);
           await page.goto(at("?v=table&sv=2"));
           await viewReady(page);
@@ -418,7 +418,7 @@ export async function testIcicle(runner, browser, server) {
   );
 
   await runner.test(
-    "a finger that stays opens the menu, which keeps the keyboard when the finger goes, on a large screen too",
+    "a long press opens the menu, which keeps the focus when the finger is lifted",
     () =>
       withPage(browser, server, async (page) => {
         const box = await open(page);
@@ -512,7 +512,7 @@ export async function testIcicle(runner, browser, server) {
 
   await runner.test("rows made as pixels are what a canvas draws of the same boxes", async () => {
     const made = await build({
-      entryPoints: [join(root, "web/src/views/bands.ts")],
+      entryPoints: [join(root, "web/src/views/icicle/bands.ts")],
       bundle: true,
       format: "iife",
       globalName: "bands",
@@ -520,7 +520,8 @@ export async function testIcicle(runner, browser, server) {
     });
     const page = await browser.newPage();
     await page.evaluate(`${made.outputFiles[0].text}; globalThis.bands = bands`);
-    // With 1.25 rows begin between lines: where boxes meet there, a canvas mixes each with the ground, and rows once.
+    // With a ratio of 1.25, rows start between pixels: at their border, a canvas blends each with
+    // the background, and bands only once.
     for (const [ratio, most] of [
       [1, 4],
       [2, 4],
@@ -577,7 +578,7 @@ export async function testIcicle(runner, browser, server) {
           page.evaluate(() => document.querySelector(".minimap canvas").toDataURL());
         const whole = await picture();
 
-        // A drag chooses a part, dragging the rectangle moves it, a press beside it goes there.
+        // A drag chooses a part, dragging the rectangle moves it, a click beside it moves there.
         const across = (share) => strip.x + strip.width * share;
         await page.mouse.move(across(0.5), strip.y + 10);
         await page.mouse.down();
@@ -658,7 +659,7 @@ export async function testIcicle(runner, browser, server) {
     () =>
       withPage(browser, server, async (page) => {
         await open(page);
-        /** The legend looks at every name, so it comes a little after the picture. */
+        /** The legend reads every name, so it appears shortly after the picture. */
         const legendSays = (words) =>
           page.waitForFunction(
             ([source, flags]) =>
@@ -702,7 +703,7 @@ export async function testIcicle(runner, browser, server) {
   await runner.test(
     "pictures of the server have the page's colours, by package, binary and value",
     async () => {
-      // More packages than there are hues, so that the heaviest have theirs and the others what is free.
+      // More packages than hues: the heaviest have their own, the others what is left.
       const packages = [
         "main.",
         "net/http.",

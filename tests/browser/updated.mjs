@@ -1,4 +1,4 @@
-// Tabs that were open while the server was updated: they say so, and offer what helps.
+// Tabs that were open during an update of the server: they report it and offer a reload.
 import assert from "node:assert/strict";
 import { setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
@@ -6,7 +6,7 @@ import { cpuProfile } from "./profiles.mjs";
 const gone = (page, chunk) =>
   page.route(`**/assets/${chunk}-*.js`, (route) => route.fulfill({ status: 404, body: "" }));
 
-/** The words of an update and its one way on; where: what they stand in. */
+/** The message about an update and its only action; where: its container. */
 async function saysUpdated(page, where) {
   await page.waitForSelector(`${where} .problem`);
   assert.equal(await page.textContent(`${where} .problem-status`), "updated");
@@ -17,7 +17,7 @@ async function saysUpdated(page, where) {
   );
 }
 
-/** Presses the button; what the server has is to be had again. */
+/** Presses the button; the server's files are available again. */
 async function reload(page) {
   await page.unrouteAll();
   await Promise.all([page.waitForEvent("load"), page.click("text=Reload the page")]);
@@ -59,7 +59,7 @@ export async function testUpdated(runner, browser, server) {
           server,
           async (page, watch) => {
             watch.allowed.add(404);
-            await gone(page, "giving");
+            await gone(page, "sharing");
             await open(page);
             await page.click("button:has-text('Download')");
             await saysUpdated(page, ".menu-panel");

@@ -1,34 +1,34 @@
 /*
- * app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. What is imported for no use
- * here is small and needed by several of them: each would be a chunk of its own.
+ * app: the page for a path. Pages that a reader of a profile does not need load on demand. The
+ * imports without names are small modules that several later chunks need; without them, each would
+ * become a chunk of its own.
  */
 import { render, type VNode } from "preact";
 import "./workers/worker_prelude.ts";
 import "./workers/request_order.ts";
-import "./model/adjacent_share.ts";
-import "./model/stack_rules.ts";
+import "./model/account/adjacent_share.ts";
+import "./model/rules/stack_rules.ts";
 import "./ui/keep_focus.ts";
-import "./ui/style.ts";
-import "./ui/sure_button.tsx";
+import "./ui/confirm_button.tsx";
 import "./ui/visible_text.ts";
 import type { Session } from "./api/api.ts";
 import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
-import { DiffPage } from "./pages/diff.tsx";
-import { startHearing } from "./pages/early_drop.ts";
-import { SharePage } from "./pages/share.tsx";
+import { DiffPage } from "./pages/share/diff.tsx";
+import { listenForEarlyDrops } from "./pages/upload/early_drop.ts";
+import { SharePage } from "./pages/share/share.tsx";
 
 const inShell = (content: VNode, { session }: { session: Session | null }) => (
   <Shell session={session}>{content}</Shell>
 );
 const account = (name: "InvitePage" | "LoginPage" | "OtherPage" | "SettingsPage" | "SharesPage") =>
-  later(async () => (await import("./pages/account.tsx"))[name], inShell).Component;
+  later(async () => (await import("./pages/account/account.tsx"))[name], inShell).Component;
 
 const Landing = later(
-  async () => (await import("./pages/landing.tsx")).LandingPage,
+  async () => (await import("./pages/upload/landing.tsx")).LandingPage,
   inShell,
 ).Component;
-const Embed = later(async () => (await import("./pages/embed.tsx")).EmbedPage).Component;
+const Embed = later(async () => (await import("./pages/share/embed.tsx")).EmbedPage).Component;
 const Explore = later(
   async () => (await import("./pages/explore.tsx")).ExplorePage,
   (content, { session }: { session: Session | null }) => (
@@ -38,11 +38,11 @@ const Explore = later(
   ),
 ).Component;
 const Senders = later(
-  async () => (await import("./pages/senders.tsx")).SendersPage,
+  async () => (await import("./pages/account/senders.tsx")).SendersPage,
   inShell,
 ).Component;
 const Delete = later<{ id: string; session: Session | null }>(
-  async () => (await import("./pages/delete.tsx")).DeletePage,
+  async () => (await import("./pages/share/delete.tsx")).DeletePage,
   inShell,
 ).Component;
 const Other = account("OtherPage");
@@ -56,7 +56,7 @@ const pages = {
   "/settings": account("SettingsPage"),
 };
 
-/** Empty where it cannot be decoded: that is OtherPage's to say. */
+/** "" if the path cannot be decoded; OtherPage reports this. */
 function decodedPath(): string {
   try {
     return decodeURI(location.pathname).replace(/(.)\/$/, "$1");
@@ -79,5 +79,5 @@ function App() {
   return <Page session={session} />;
 }
 
-startHearing();
+listenForEarlyDrops();
 render(<App />, document.getElementById("app")!);

@@ -1,9 +1,9 @@
-// Runs before the first paint, so that a chosen theme never flashes in the other colours.
+// Runs before the first paint, so that a stored theme does not flash in the other colours.
 const choice = (() => {
   try {
     return localStorage.getItem("perfolio:theme");
   } catch {
-    return null; // storage may be forbidden; the system's choice then stands
+    return null; // storage may be forbidden; then the system's setting applies
   }
 })();
 if (choice === "light" || choice === "dark") document.documentElement.dataset.theme = choice;

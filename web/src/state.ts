@@ -1,26 +1,28 @@
 /*
- * state: what the address bar says about a view, and back.
+ * state: the state of a view in the address bar.
  *
- * Everything is named by name or hash, never by index, so that a link survives another decoder, names that
- * come later and a newer page. `z`, `m`, `za` and `zb` are of one way to call functions and one group: whoever changes `names`
- * or `g` on the page takes them along (model/regrouped.ts). `sv` is the version of this grammar: when it changes, its number goes up
- * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
- * version does not know are carried along untouched, and so is the number of a later version, of which the foot of
- * the viewer says that it may mean more.
+ * Everything is identified by name or hash, never by index, so that a link survives another
+ * decoder, names that arrive later, and newer pages. `z`, `m`, `za` and `zb` refer to one setting
+ * of `names` and `g`; a change of these on the page converts them (model/tree/regrouped.ts). `sv`
+ * is the version of this grammar. A change of the grammar increases it and adds an upgrader for the
+ * old version, so every old link keeps working. Unknown parameters are kept unchanged, and so is
+ * the number of a later version; then the foot of the viewer states that the link may mean more.
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
- *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
- *   za=, zb=<path hash>[:<from>-<to>]: what is seen of a sandwich's callers (above) and callees (below)
- *   co=<columns of the table, with commas>   gn=<functions in the call graph>   x=<rules, see model/chain.ts>
- *   lb=<rule of a label, see model/labels.ts>, once for each
- *   names=full|none: how functions are called that symbol tables name; simple unless it says so
+ *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1
+ *   p=filtered   s=[-]<column>
+ *   za=, zb=<path hash>[:<from>-<to>]: the visible part of a sandwich's callers (above) and callees
+ *   co=<columns of the table, with commas>   gn=<functions in the call graph>
+ *   x=<rules, see model/rules/chain.ts>
+ *   lb=<rule of a label, see model/rules/labels.ts>, once for each
+ *   names=full|none: the form of names from symbol tables; absent: simple
  *
  * Version 1 had v=both for a table beside an icicle.
  */
-import { formatChain, parseChain, type Rule } from "./model/chain.ts";
-import { colourModes, type ColourMode } from "./model/frame_colours.ts";
-import { cleanLabelRules } from "./model/labels.ts";
-import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
+import { formatChain, parseChain, type Rule } from "./model/rules/chain.ts";
+import { colourModes, type ColourMode } from "./model/colours/frame_colours.ts";
+import { cleanLabelRules } from "./model/rules/labels.ts";
+import { sortColumns, type Sort, type SortColumn } from "./model/functions/functions.ts";
 
 export const stateVersion = 2;
 
@@ -38,61 +40,70 @@ export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
 
-/** How functions are called that symbol tables name: the first is for who asks for nothing. */
+/** The form of names from symbol tables; the first is the default. */
 export const nameModes = ["simple", "full", "none"] as const;
 export type NameMode = (typeof nameModes)[number];
 
-/** How many functions a call graph shows at most. */
+/** The maximum number of functions in a call graph. */
 export const graphSizes = [20, 40, 60, 100, 150] as const;
 const defaultGraphSize = 60;
 
-export interface SeenPart {
+export interface VisiblePart {
   from: number;
   to: number;
 }
 
-/** What is seen of one half of a sandwich: the frame by its path from the function that is looked from, and a part of it. */
-export interface SeenHalf {
+/**
+ * The visible part of one half of a sandwich: the frame by its path from the marked function, and a
+ * part of its width.
+ */
+export interface VisibleHalf {
   zoom: string;
-  window: SeenPart | null;
+  window: VisiblePart | null;
 }
 
 export interface ViewState {
   view: View;
-  /** What stands beside it, or "". */
+  /** The second view, or "". */
   beside: View | "";
-  /** Name of the sample type, or its number where names are empty or repeat; "" is the profile's default. */
+  /**
+   * The name of the sample type, or its index if names are empty or repeat; "" is the profile's
+   * default.
+   */
   sampleType: string;
   search: string;
-  /** Name of the function that is marked in every view, or "". */
+  /** The function that is marked in every view, or "". */
   marked: string;
-  /** Path hash of the node zoomed to; "" is the root. */
+  /** The path hash of the zoomed node; "" is the root. */
   zoom: string;
-  /** Path hash of the node whose "other" boxes were opened: the tree is made for what is below it. */
+  /**
+   * The path hash of the node whose "other" boxes were opened: the tree is computed for what is
+   * below it.
+   */
   root: string;
-  /** null is the whole of each. */
-  above: SeenHalf | null;
-  below: SeenHalf | null;
-  /** The part of the frame zoomed to that is seen, as shares of its width; null is the whole. */
-  window: SeenPart | null;
+  /** The visible parts of a sandwich; null is all of a half. */
+  above: VisibleHalf | null;
+  below: VisibleHalf | null;
+  /** The visible part of the zoomed frame, as shares of its width; null is all of it. */
+  window: VisiblePart | null;
   group: string;
   names: NameMode;
   colour: ColourMode;
   isNormalised: boolean;
-  /** Percentages are of what the rules left, not of the whole profile. */
+  /** Percentages refer to the tree after the rules instead of the whole profile. */
   isOfFiltered: boolean;
   rules: readonly Rule[];
-  /** Which samples are looked at, by their labels; before all rules. */
+  /** Selects samples by their labels, before all rules. */
   labels: readonly string[];
-  /** null is the view's own order. */
+  /** null is the default order of the view. */
   sort: Sort | null;
-  /** Of the table, in order, besides the name; empty is the table's own choice. */
+  /** The columns of the table, in order, besides the name; empty is the default. */
   columns: readonly SortColumn[];
   /** One of graphSizes. */
   graphNodes: number;
-  /** Parameters of later versions or of others, in order. */
+  /** Parameters of later versions or of other grammars, in order. */
   extra: [string, string][];
-  /** Of the grammar of the link: stateVersion, or a later one's number, which is kept. */
+  /** The version of the link's grammar: stateVersion, or that of a later version, which is kept. */
   version: number;
 }
 
@@ -147,9 +158,9 @@ const known = new Set([
   "names",
 ]);
 
-/** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
+/** upgraders[n] converts parameters of version n to version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
-  // Version 0 is a link written by hand, without sv: it has used version 1's names from the start.
+  // Version 0 is a link written by hand, without sv; it uses the names of version 1.
   0: () => {},
   1: (parameters) => {
     if (parameters.get("v") !== "both") return;
@@ -158,7 +169,7 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
   },
 };
 
-/** What a link may say and is so without it. */
+/** Values that equal the default. */
 const implied = [
   "v=icicle",
   "b=icicle",
@@ -169,7 +180,10 @@ const implied = [
   "norm=0",
 ];
 
-/** Of columns and halves a part may be unknown; an "x" is told of rule by rule (unknownRules of model/chain.ts). */
+/**
+ * Some columns and halves of a list may be unknown. The rules in "x" are reported one by one
+ * (unknownRules of model/rules/chain.ts).
+ */
 function isKnown(name: string, value: string): boolean {
   if (!value || !known.has(name) || name === "x" || implied.includes(`${name}=${value}`))
     return true;
@@ -181,10 +195,10 @@ function isKnown(name: string, value: string): boolean {
   ).has(name);
 }
 
-/** Of a value that nobody can read to its end. */
+/** The length at which a value is cut in a message. */
 const shownLength = 40;
 
-/** Settings of a link whose values are not known here, as "v=nope": they count as absent. */
+/** The settings of a link with unknown values, as "v=nope"; they count as absent. */
 export function unknownSettings(query: string): string[] {
   const parameters = new URLSearchParams(query);
   upgrade(parameters);
@@ -195,7 +209,7 @@ export function unknownSettings(query: string): string[] {
   );
 }
 
-/** The version that the parameters are of then. */
+/** Returns the version of the upgraded parameters. */
 function upgrade(parameters: URLSearchParams): number {
   const written = Number(parameters.get("sv") ?? 0);
   if (!Number.isSafeInteger(written) || written < 0) return stateVersion;
@@ -214,24 +228,24 @@ function parseSort(text: string | null): Sort | null {
 const parseColumns = (text: string | null) =>
   [...new Set((text ?? "").split(",").filter(isColumn))].filter((column) => column !== "name");
 
-function parseWindow(text: string | null): SeenPart | null {
+function parseWindow(text: string | null): VisiblePart | null {
   const found = /^(0(?:\.\d{1,9})?)-([01](?:\.\d{1,9})?)$/.exec(text ?? "");
   if (!found) return null;
   const [from, to] = [Number(found[1]), Number(found[2])];
   return from < to && to <= 1 ? { from, to } : null;
 }
 
-function parseHalf(text: string | null): SeenHalf | null {
+function parseHalf(text: string | null): VisibleHalf | null {
   const [hash, part] = (text ?? "").split(":");
   const zoom = asPathHash(hash);
   return zoom ? { zoom, window: parseWindow(part ?? null) } : null;
 }
 
-/** Nine digits, a billionth of the width: finer than any screen shows of a million boxes. */
+/** Nine digits, a billionth of the width: finer than a screen can show for a million boxes. */
 const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
 
-const formatWindow = ({ from, to }: SeenPart) => `${formatShare(from)}-${formatShare(to)}`;
-const formatHalf = ({ zoom, window }: SeenHalf) =>
+const formatWindow = ({ from, to }: VisiblePart) => `${formatShare(from)}-${formatShare(to)}`;
+const formatHalf = ({ zoom, window }: VisibleHalf) =>
   window ? `${zoom}:${formatWindow(window)}` : zoom;
 
 const asPathHash = (text: string | null) => (text && /^[0-9a-f]{16}$/.test(text) ? text : "");
@@ -271,7 +285,7 @@ export function parseState(query: string): ViewState {
   };
 }
 
-/** The query with its "?", or "" when the state is the default. */
+/** The query with its "?", or "" for the default state. */
 export function formatState(state: ViewState): string {
   const parameters = new URLSearchParams();
   if (state.view !== defaultState.view) parameters.set("v", state.view);

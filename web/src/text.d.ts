@@ -1,4 +1,4 @@
-/** A style sheet as text, made small by the build; for ui/style.ts. */
+/** A style sheet as text, minified by the build; for addStyle in ui/later.tsx. */
 declare module "*.css?text" {
   const text: string;
   export default text;

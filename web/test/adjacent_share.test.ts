@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { neighbourIn } from "../src/model/adjacent_share.ts";
+import { adjacentIn } from "../src/model/account/adjacent_share.ts";
 
-test("what stands beside something is found over the ends of pages, and no page is asked for twice", async () => {
+test("finds the adjacent entry across pages without requesting a page twice", async () => {
   const pages = [["e", "d"], [], ["c"], ["b", "a"]];
   const asked: number[] = [];
   const load = async (cursor: string) => {
@@ -11,8 +11,8 @@ test("what stands beside something is found over the ends of pages, and no page 
     return { ids: pages[at], next: at + 1 < pages.length ? String(at + 1) : null };
   };
   const beside = async (id: string) => [
-    await neighbourIn(load, id, "older"),
-    await neighbourIn(load, id, "newer"),
+    await adjacentIn(load, id, "older"),
+    await adjacentIn(load, id, "newer"),
   ];
   assert.deepEqual(await beside("e"), ["d", ""]);
   assert.deepEqual(await beside("d"), ["c", "e"]);
@@ -21,6 +21,6 @@ test("what stands beside something is found over the ends of pages, and no page 
   assert.deepEqual(await beside("z"), [null, null]);
   assert.deepEqual(await beside(""), ["e", "e"]);
   asked.length = 0;
-  await neighbourIn(load, "e", "older");
+  await adjacentIn(load, "e", "older");
   assert.deepEqual(asked, [0]);
 });

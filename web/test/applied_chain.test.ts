@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AppliedChain, RuleError } from "../src/model/applied_chain.ts";
-import { parseChain } from "../src/model/chain.ts";
-import type { Columns } from "../src/model/flame.ts";
-import { applyRule } from "../src/model/transform.ts";
+import { AppliedChain, RuleError } from "../src/model/rules/applied_chain.ts";
+import { parseChain } from "../src/model/rules/chain.ts";
+import type { Columns } from "../src/model/tree/flame.ts";
+import { applyRule } from "../src/model/rules/transform.ts";
 import { bigTree, decode } from "./trees.ts";
 
 const flame = decode(bigTree(2000, 30));
-/** All of them leave nearly all nodes. */
+/** Each of them leaves nearly all nodes. */
 const rules = parseChain("hide:f11~hide:f12~hide:f13~hide:f14~hide:f15~hide:f16");
 const anew = (chain: typeof rules) =>
   chain.reduce<Columns>((tree, rule) => applyRule(tree, flame.frames, rule), flame);

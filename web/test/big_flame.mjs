@@ -1,4 +1,4 @@
-// A flame of any number of nodes, written straight into its columns: a million takes a second. The
+// A flame of any number of nodes, written directly into its columns: a million takes a second. The
 // same numbers always give the same tree: mean depth about 20, values as uneven as real ones.
 
 const align8 = (size) => (size + 7) & ~7;
@@ -17,7 +17,7 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
   const path = [0];
   let total = 0;
   for (let i = 1; i < nodeCount; i++) {
-    // Up some frames, then one down: most leaves stand deep, near the ones before them.
+    // Up some frames, then down one: most leaves are deep and near the previous ones.
     const up =
       path.length >= maxDepth
         ? maxDepth

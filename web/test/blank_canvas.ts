@@ -1,4 +1,4 @@
-/** A canvas context that draws nothing, so that only the page's own work is executed. */
+/** A canvas context that draws nothing, so that only the page's own code is measured. */
 export const blankContext = {
   font: "",
   fillStyle: "",

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callGraph, type CallGraph } from "../src/model/call_graph.ts";
-import { labelledShare } from "../src/model/call_pair.ts";
-import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/flame.ts";
-import { groupFrames, listFunctions, type FunctionRow } from "../src/model/functions.ts";
-import { layoutGraph, type Point } from "../src/model/graph_layout.ts";
-import { peek } from "../src/model/peek.ts";
+import { callGraph, type CallGraph } from "../src/model/functions/call_graph.ts";
+import { labelledShare } from "../src/model/functions/call_pair.ts";
+import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/tree/flame.ts";
+import { groupFrames, listFunctions, type FunctionRow } from "../src/model/functions/functions.ts";
+import { layoutGraph, type Point } from "../src/model/functions/graph_layout.ts";
+import { peek } from "../src/model/functions/peek.ts";
 import { bigFlame } from "./big_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
@@ -18,7 +18,7 @@ function graphOf(flame: Flame, most: number) {
   return { graph, name: (i: number) => flame.frames.name(first[graph.nodes[i].group]) };
 }
 
-/** Every edge between the chosen functions, as a reader of whole stacks counts them; pprof's way. */
+/** Every edge between the chosen functions, counted from whole stacks, like pprof. */
 function bruteEdges(flame: Flame, chosen: Set<string>) {
   const sums = new Map<string, { sum: [number, number]; direct: [number, number] }>();
   for (let node = 1; node < flame.nodeCount; node++) {
@@ -50,7 +50,7 @@ function bruteEdges(flame: Flame, chosen: Set<string>) {
   return sums;
 }
 
-/** Names of what holds at least 0.3 / most of what the largest does. */
+/** The names of functions with at least 0.3 / most of the largest one. */
 function largeEnough(
   rows: readonly FunctionRow[],
   held: (row: FunctionRow) => number,
@@ -98,7 +98,7 @@ test("functions are the table's, edges a brute-force reader's, over functions le
   for (const most of [3, 10, 25, 80]) check(decode(bigTree(1500, 40)), most);
 });
 
-test("functions that hold next to nothing are left out, of what is wanted the less the more", () => {
+test("leaves out small functions, fewer of them if more functions are wanted", () => {
   const children = [
     { name: "hot", self: 10_000 },
     ...Array.from({ length: 30 }, (_, i) => ({ name: `cold ${i}`, self: i < 10 ? 60 : 40 })),
@@ -133,7 +133,7 @@ test("both sides of a diff are counted, negative values too", () => {
   check(decode(tree, { isDiff: true }), 20);
 });
 
-test("no function that is called is without a caller, and no dashed edge goes beside another way", () => {
+test("every called function has a caller, and no dashed edge duplicates a path", () => {
   const flame = decode(bigTree(3000, 60));
   const { graph } = graphOf(flame, 15);
   const called = new Set(graph.edges.map((edge) => edge.to));
@@ -174,7 +174,7 @@ test("boxes do not lie on each other, lines go from box to box", () => {
     weight: sum[0] / graph.nodes[0].cum[0],
   }));
   const { places, lines, labels, size } = layoutGraph(sizes, wires);
-  // A value of an edge, 60 by 12 pixels, is on no box and on no other value.
+  // The value of an edge, 60 by 12 pixels, overlaps no box and no other value.
   const values = labels.flatMap((label) => (label ? [label] : []));
   assert.ok(
     values.length >= 5 &&
@@ -208,7 +208,9 @@ test("boxes do not lie on each other, lines go from box to box", () => {
   });
 });
 
-/** Points of the smooth line that the view draws through a line's points (views/graph.tsx). */
+/**
+ * Points of the smooth line that the view draws through a line's points (views/graph/graph.tsx).
+ */
 function smooth(points: readonly Point[]): Point[] {
   const drawn: Point[] = [points[0]];
   let from = points[0];
@@ -281,7 +283,8 @@ test("a million nodes are counted at once", () => {
       ),
   );
   console.log(
-    `# call graph of a million nodes: ${counting} ms of CPU; layout of ${found.nodes.length} functions and ${found.edges.length} edges: ${drawing} ms`,
+    `# call graph of a million nodes: ${counting} ms of CPU; layout of ${found.nodes.length} ` +
+      `functions and ${found.edges.length} edges: ${drawing} ms`,
   );
   assert.equal(found.nodes.length, 60);
 });

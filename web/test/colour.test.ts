@@ -13,12 +13,12 @@ import {
   luminance,
   makePalette,
   oklch,
-} from "../src/model/colour.ts";
-import { FrameFlag } from "../src/model/flame.ts";
-import { colourModes, FrameColours, packageOf } from "../src/model/frame_colours.ts";
-import { strongPalette } from "../src/model/strong_palette.ts";
-import { RuntimeNames } from "../src/model/runtime.ts";
-import { heaviestParts } from "../src/views/legend.tsx";
+} from "../src/model/colours/colour.ts";
+import { FrameFlag } from "../src/model/tree/flame.ts";
+import { colourModes, FrameColours, packageOf } from "../src/model/colours/frame_colours.ts";
+import { strongPalette } from "../src/model/colours/strong_palette.ts";
+import { RuntimeNames } from "../src/model/colours/runtime.ts";
+import { heaviestParts } from "../src/views/foot/legend.tsx";
 import { cpuMs } from "./relative_cost.ts";
 import { bigTree, decode } from "./trees.ts";
 
@@ -41,7 +41,8 @@ test("colours are colours, and a diff's ends are far apart", () => {
   assert.equal(diffStep(10, 0), 0);
   assert.equal(diffStep(10, 10), diffSteps);
   assert.equal(diffStep(0, 0), diffSteps);
-  // Across zero it changes by more than its larger side, and no colour says more than the last.
+  // If the sign changes, the change exceeds the larger side, but no colour is stronger than the
+  // last.
   for (const [before, after, step] of [
     [3, -7, 0],
     [-7, 3, 2 * diffSteps],
@@ -71,20 +72,21 @@ test("text can be read on every fill, light and dark, near and standing back", (
       for (const [i, fill] of fills.entries())
         assert.ok(
           contrast(fill, inks[i]) >= 4.5,
-          `${isDark ? "dark" : "light"} fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`,
+          `${isDark ? "dark" : "light"} fill ${i}: ${inks[i]} on ${fill} has ` +
+            contrast(fill, inks[i]),
         );
   }
 });
 
-test("where contrast is wanted, text has 7 to 1 on every fill, and slivers 3 to 1 on the page", () => {
+test("in high contrast, text has 7 to 1 on every fill, and narrow boxes 3 to 1 on the page", () => {
   const grounds: [boolean, string, string, string, number][] = [
     [false, "#ffffff", "#000000", "#0000c0", 7],
     [true, "#000000", "#ffffff", "#ffd400", 7],
-    // Contrast themes that Windows comes with: Aquatic, Desert, Dusk.
+    // Contrast themes of Windows: Aquatic, Desert, Dusk.
     [true, "#202020", "#ffffff", "#8ee3f0", 7],
     [false, "#fffaef", "#3d3d3d", "#903909", 7],
     [true, "#2d3236", "#ffffff", "#abcfff", 7],
-    // Chosen by hand, and not well: as much as there is.
+    // Badly chosen by hand: as much contrast as there is.
     [false, "#808080", "#202020", "#0000ff", contrast("#808080", "#202020")],
   ];
   for (const [isDark, background, text, highlight, wanted] of grounds) {
@@ -105,7 +107,7 @@ test("where contrast is wanted, text has 7 to 1 on every fill, and slivers 3 to 
         `${about}, sliver ${i}: ${fill} has ${contrast(fill, background)}`,
       );
     if (wanted < 7) continue;
-    // Steps are still steps.
+    // Steps stay distinguishable.
     for (const steps of [heatFills(palette), diffFills(palette).slice(diffSteps)]) {
       const light = steps.map(luminance);
       for (let i = 1; i < light.length; i++)
@@ -263,7 +265,7 @@ test("values colour a function by what it holds itself, wherever it stands", () 
   );
 });
 
-test("the legend tells parts and what they hold, those first of which the picture shows most", () => {
+test("the legend lists parts with their values, sorted by their share of the picture", () => {
   const flame = decode({
     name: "root",
     children: [
@@ -331,7 +333,7 @@ test("signs stand only where they tell frames apart", () => {
   );
 });
 
-/** Processor time that only backtracking reaches: linear matching takes a hundredth of it. */
+/** CPU time that only backtracking reaches: linear matching takes a hundredth of it. */
 const quadraticMs = 5000;
 
 test("names made to be slow take linear time", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FrameFlag } from "../src/model/flame.ts";
-import { describeNode } from "../src/views/describe.ts";
+import { FrameFlag } from "../src/model/tree/flame.ts";
+import { describeNode } from "../src/views/foot/describe.ts";
 import { decode } from "./trees.ts";
 
 test("a frame is told with its value, its own, their shares, its place, binary and kind", () => {

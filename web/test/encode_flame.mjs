@@ -1,7 +1,8 @@
-// Writes application/vnd.perfolio.flame from a nested tree, for tests and for the page's own mock
+// Writes application/vnd.perfolio.flame from a nested tree, for tests and for the page's mock
 // server. It shares no code with the decoder.
 //
-// A tree is {name, self, base?, file?, line?, mapping?, address?, flags?, children?}; base makes it a diff.
+// A tree is {name, self, base?, file?, line?, mapping?, address?, flags?, children?}; base makes it
+// a diff.
 
 const align8 = (size) => (size + 7) & ~7;
 

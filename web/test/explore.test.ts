@@ -1,17 +1,17 @@
-// The text of a query as the page reads it, the page's address, and what a plot is made of.
+// The text of a query as the page reads it, the page's address, and the data of a plot.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  askedOf,
+  requestOf,
   defaultSelection,
   formatExplore,
   halves,
   parseExplore,
   pinned,
   type ExploreState,
-} from "../src/model/explore_state.ts";
-import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
-import { contrast } from "../src/model/colour.ts";
+} from "../src/model/continuous/explore_state.ts";
+import { formatLength, resolveTime, resolveWindow } from "../src/model/continuous/time_window.ts";
+import { contrast } from "../src/model/colours/colour.ts";
 import {
   digestOf,
   formatMetric,
@@ -20,7 +20,7 @@ import {
   plotData,
   seriesName,
   valueAt,
-} from "../src/model/plot_data.ts";
+} from "../src/model/continuous/plot_data.ts";
 import {
   afterName,
   complete,
@@ -34,10 +34,10 @@ import {
   quote,
   readMatchers,
   splitQuery,
-} from "../src/model/selector.ts";
+} from "../src/model/continuous/selector.ts";
 import { formatState, parseState } from "../src/state.ts";
 
-/** What is expected where | stands. */
+/** The expected place at |. */
 function at(marked: string) {
   const cursor = marked.indexOf("|");
   const { place } = readMatchers(marked.replace("|", ""), cursor);
@@ -91,7 +91,7 @@ test("names, operators and values typed one after the other make a query", () =>
   );
 });
 
-test("a value is quoted so that a field keeps all of it, and nothing turns the direction of what follows", () => {
+test("a quoted value stays whole in a field, and no character changes the direction", () => {
   assert.equal(quote("a\r\n\tb\0\u202ec"), '"a\\x0d\\n\\tb\\x00\\xe2\\x80\\xaec"');
   for (const type of ['we"ird:cpu', "(\r\n)", "[\u202e]\\"])
     assert.deepEqual(splitQuery(joinQuery(type, 'x="1"')), { type, matchers: 'x="1"' });
@@ -193,7 +193,7 @@ test("an error points into the matchers as they were typed", () => {
     "x",
     1,
   ]);
-  // Outside of the matchers, or without a place, it is about all of the query.
+  // Outside the matchers, or without a position, the error refers to the whole query.
   assert.deepEqual(shown("a b{x}", "query: expected { at character 3, here: b{x}"), [
     "expected { at character 3, here: b{x}",
     "a b{x}",
@@ -283,9 +283,9 @@ test("what an address may hold that makes no sense is left out", () => {
 
 test("moments: relative, of the calendar, and what is neither", () => {
   const now = 1_767_323_045_000;
-  assert.equal(resolveMoment("now-90m", now), now - 5_400_000);
-  assert.equal(resolveMoment("1767323045000", now), now);
-  assert.equal(resolveMoment("yesterday", now), null);
+  assert.equal(resolveTime("now-90m", now), now - 5_400_000);
+  assert.equal(resolveTime("1767323045000", now), now);
+  assert.equal(resolveTime("yesterday", now), null);
   assert.deepEqual(resolveWindow("now", "now-1h", now), {
     from: now - 7_200_000,
     to: now - 3_600_000,
@@ -297,7 +297,7 @@ test("moments: relative, of the calendar, and what is neither", () => {
 
 test("what is asked is the chosen series in the chosen part; a pinned link has fixed times", () => {
   const now = 1_767_323_045_000;
-  assert.deepEqual(askedOf(sample.selection, now), {
+  assert.deepEqual(requestOf(sample.selection, now), {
     query: 'cpu:samples{pod="a&b",pod="a=b",zone=""}',
     from: 1000,
     to: 2000,
@@ -384,7 +384,7 @@ test("lines are interrupted by each step without data, gauges as well as deltas"
   assert.deepEqual(gapsOf(sparse), [130]);
 });
 
-test("the average of the window is the server's, and steps with data for a part of their time weigh less", () => {
+test("the average of the window is the server's, and partial steps weigh less", () => {
   const points = [
     [0, 4],
     [10, 2],

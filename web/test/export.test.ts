@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterWords } from "../src/export/filter_words.ts";
+import { filterWords, ownState } from "../src/export/page.ts";
 import { fileNameOf } from "../src/export/make.ts";
-import { ownState } from "../src/export/page.ts";
 import { formatState, parseState } from "../src/state.ts";
 
-test("a file with the viewer says which labels and rules it was made under, and offers none of them to be taken away", () => {
+test("a saved page states its labels and rules, and offers to remove none of them", () => {
   const state = parseState(
-    "?v=table&lb=thread%3Dio&lb=region!%3Deu&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2",
+    "?v=table&lb=thread%3Dio&lb=region!%3Deu" +
+      "&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2",
   );
   assert.deepEqual(filterWords(state), [
     "thread is io",

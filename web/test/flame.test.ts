@@ -10,19 +10,19 @@ import {
   pathOf,
   startOf,
   type Flame,
-} from "../src/model/flame.ts";
-import { heatFillOf } from "../src/model/colour.ts";
-import { FrameColours } from "../src/model/frame_colours.ts";
+} from "../src/model/tree/flame.ts";
+import { heatFillOf } from "../src/model/colours/colour.ts";
+import { FrameColours } from "../src/model/colours/frame_colours.ts";
 import {
   countedAs,
   countFunctions,
   frameTitle,
   listFunctions,
   sortFunctions,
-} from "../src/model/functions.ts";
-import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
-import { findByPathHash, findByPathHashes, pathHash } from "../src/model/path.ts";
-import { exactly } from "../src/model/escape_regex.ts";
+} from "../src/model/functions/functions.ts";
+import { layoutRow, matchedColumns, nodeAt } from "../src/model/tree/layout.ts";
+import { findByPathHash, findByPathHashes, pathHash } from "../src/model/tree/path.ts";
+import { exactPattern } from "../src/model/search/escape_regex.ts";
 import {
   bothMarks,
   compileRule,
@@ -31,7 +31,7 @@ import {
   namesNothing,
   nextMatch,
   search,
-} from "../src/model/search.ts";
+} from "../src/model/search/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { cpuMs } from "./relative_cost.ts";
 import { bigTree, decode, type Tree } from "./trees.ts";
@@ -99,7 +99,7 @@ test("reads stacks that are 5,000 frames deep", () => {
   assert.equal(findByPathHash(flame, pathHash(flame, 5000)), 5000);
 });
 
-test("draws a diff as wide as the larger sides of own values come to, and negative values as their size", () => {
+test("draws a diff as wide as the sum of larger sides, and negative values by their size", () => {
   const diff = decode(
     {
       name: "root",
@@ -133,7 +133,7 @@ test("draws a diff as wide as the larger sides of own values come to, and negati
     "what takes away is not among the largest",
   );
   assert.ok(!hasSigns(decode(small)) && !hasSigns(diff));
-  // Of a diff one side is enough, also where the sums hide it.
+  // In a diff, one side is enough, even if the sums hide it.
   for (const child of [
     { self: -1, base: 2 },
     { self: 2, base: -1 },
@@ -163,7 +163,7 @@ test("refuses bytes that are cut, foreign or point outside", () => {
   const magic = copy();
   magic[0] = 88;
   assert.throws(() => decodeFlame(magic.buffer), FlameError);
-  // Of each section that names nodes or frames, a number that there cannot be.
+  // In each section that refers to nodes or frames, a number out of range.
   for (const [id, at, value] of [
     [1, 2, 999],
     [2, 0, 1],
@@ -332,17 +332,17 @@ test("takes the server's subset of expressions", () => {
   ])
     assert.throws(() => compileSearch(wrong), Error, wrong);
   const odd = "std::map<int, (a|b)>::operator[]";
-  assert.ok(compileSearch(exactly(odd)).test(odd));
-  assert.ok(!compileSearch(exactly(odd)).test(odd + "x"));
+  assert.ok(compileSearch(exactPattern(odd)).test(odd));
+  assert.ok(!compileSearch(exactPattern(odd)).test(odd + "x"));
   for (const letter of ["a", "(", "é", "🔥", "\n"]) {
     const long = letter.repeat(10_000);
     assert.ok(
-      compileRule(exactly(long)).test(long) &&
-        !compileRule(exactly(long)).test(letter.repeat(1999)),
+      compileRule(exactPattern(long)).test(long) &&
+        !compileRule(exactPattern(long)).test(letter.repeat(1999)),
       letter,
     );
-    assert.ok(new TextEncoder().encode(exactly(letter.repeat(1999))).length < 8192);
-    assert.ok(!compileRule(exactly(letter.repeat(1999))).test(long), letter);
+    assert.ok(new TextEncoder().encode(exactPattern(letter.repeat(1999))).length < 8192);
+    assert.ok(!compileRule(exactPattern(letter.repeat(1999))).test(long), letter);
   }
 });
 
@@ -380,7 +380,7 @@ test("a search expression that backtracking could not finish takes linear time",
       assert.equal(filterByName([{ name }], compileSearch(text)).length, 0);
     }
   });
-  // With backtracking the first expression takes 2^3000 steps.
+  // With backtracking, the first expression takes 2^3000 steps.
   assert.ok(cost < 20_000, `${cost} ms`);
   for (const text of ["(((a|b){1000}){1000}){1000}", "((((){1000}){1000}){1000}){1000}"])
     assert.throws(() => compileSearch(text), /repeats too much/);
@@ -454,7 +454,10 @@ test("keeps the hash of a path, which links in the world hold", () => {
   assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
 });
 
-/** Of main and a frame below it; the numbers are those of tests/unit/lib/profile/report/test_flame.c. */
+/**
+ * For main and a frame below it; the numbers are those of
+ * tests/unit/lib/profile/report/test_flame.c.
+ */
 const belowMain = (frame: Omit<Tree, "self">, group: string) =>
   decode(
     { name: "root", children: [{ name: "main", children: [{ ...frame, self: 1 }] }] },

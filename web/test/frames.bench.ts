@@ -1,12 +1,15 @@
-/* What the icicle of a million nodes costs per frame, and what renaming a function with 100,000 callers costs, in reference loops (relative_cost.ts). `make bench-frames` runs it. */
-import { makePalette } from "../src/model/colour.ts";
-import { decodeFlame } from "../src/model/flame.ts";
-import { FrameColours } from "../src/model/frame_colours.ts";
-import { matchedColumns, nodeAt } from "../src/model/layout.ts";
-import { compileSearch, search } from "../src/model/search.ts";
-import { panned, wholeOf, zoomed } from "../src/model/window.ts";
-import { IciclePainter } from "../src/views/icicle_draw.ts";
-import { Rows } from "../src/views/rows.ts";
+/*
+ * The cost of the icicle of a million nodes per frame, and of renaming a function with 100,000
+ * callers, in reference loops (relative_cost.ts). `make bench-frames` runs it.
+ */
+import { makePalette } from "../src/model/colours/colour.ts";
+import { decodeFlame } from "../src/model/tree/flame.ts";
+import { FrameColours } from "../src/model/colours/frame_colours.ts";
+import { matchedColumns, nodeAt } from "../src/model/tree/layout.ts";
+import { compileSearch, search } from "../src/model/search/search.ts";
+import { panned, wholeOf, zoomed } from "../src/model/tree/window.ts";
+import { IciclePainter } from "../src/views/icicle/icicle_draw.ts";
+import { Rows } from "../src/views/icicle/rows.ts";
 import { bigFlame } from "./big_flame.mjs";
 import { blankContext } from "./blank_canvas.ts";
 import { printCost, relativeCost } from "./relative_cost.ts";
@@ -69,7 +72,8 @@ const hitThousand = () => {
   for (let i = 0; i < 1000; i++) nodeAt(flame, i % flame.rowCount, whole, 1600, (i * 37) % 1600);
 };
 printCost("1,000 hit tests", relativeCost(10, hitThousand), frame);
-// The whole tree with a tenth of all nodes marked is painted after a letter was typed, not during a movement.
+// The whole tree with a tenth of all nodes marked is painted after a letter was typed, not during a
+// movement.
 printCost(
   "paint with a tenth of the nodes marked",
   relativeCost(20, () => paint(whole, true)),

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gather, type Gathered } from "../src/export/gather.ts";
+import { loadGroups, type LoadedGroups } from "../src/export/load_groups.ts";
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-test("groups are asked for a few at a time; what fails is told, and alone asked for again", async () => {
+test("groups load a few at a time; only failed ones are retried", async () => {
   const groups = ["a", "b", "c", "d", "e", "f"];
-  const into: Gathered<string> = { trees: new Map(), failed: new Map() };
+  const into: LoadedGroups<string> = { trees: new Map(), failed: new Map() };
   const { signal } = new AbortController();
   let [running, most] = [0, 0];
   const asked: string[] = [];
@@ -20,7 +20,7 @@ test("groups are asked for a few at a time; what fails is told, and alone asked 
     if (isBroken && (group === "b" || group === "e")) throw new Error(`no ${group}`);
     return group.toUpperCase();
   };
-  await gather(groups, make, into, signal, (done) => steps.push(done));
+  await loadGroups(groups, make, into, signal, (done) => steps.push(done));
   assert.equal(most, 3);
   assert.deepEqual(steps, [0, 1, 2, 3, 4, 5, 6]);
   assert.deepEqual([...into.trees.keys()].sort(), ["a", "c", "d", "f"]);
@@ -30,7 +30,7 @@ test("groups are asked for a few at a time; what fails is told, and alone asked 
   ]);
   isBroken = false;
   asked.length = steps.length = 0;
-  await gather(groups, make, into, signal, (done) => steps.push(done));
+  await loadGroups(groups, make, into, signal, (done) => steps.push(done));
   assert.deepEqual(asked, ["b", "e"]);
   assert.deepEqual(steps, [4, 5, 6]);
   assert.equal(into.failed.size, 0);
@@ -47,7 +47,7 @@ test("who cancels waits for nothing more", async () => {
     return group;
   };
   await assert.rejects(
-    gather(
+    loadGroups(
       ["a", "b", "c", "d", "e"],
       make,
       { trees: new Map(), failed: new Map() },

@@ -1,10 +1,12 @@
-/* gunzip: one member or several, cut where they end, and never more than was allowed. */
+/* gunzip: one member or several, cut at their ends, and never more output than allowed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
 import { gunzip } from "../src/local/gunzip.ts";
 
-/** As browsers do it: exactly one member (node's own takes several). zlib's headers have ten bytes. */
+/**
+ * Like browsers: exactly one member (node's own accepts several). zlib's headers have ten bytes.
+ */
 class OneMember extends TransformStream<Uint8Array, Uint8Array> {
   constructor() {
     const parts: Uint8Array[] = [];

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makePalette } from "../src/model/colour.ts";
-import { decodeFlame } from "../src/model/flame.ts";
-import { FrameColours } from "../src/model/frame_colours.ts";
-import { wholeOf } from "../src/model/window.ts";
-import { IciclePainter } from "../src/views/icicle_draw.ts";
-import { Rows } from "../src/views/rows.ts";
+import { makePalette } from "../src/model/colours/colour.ts";
+import { decodeFlame } from "../src/model/tree/flame.ts";
+import { FrameColours } from "../src/model/colours/frame_colours.ts";
+import { wholeOf } from "../src/model/tree/window.ts";
+import { IciclePainter } from "../src/views/icicle/icicle_draw.ts";
+import { Rows } from "../src/views/icicle/rows.ts";
 import { bigFlame } from "./big_flame.mjs";
 import { blankContext } from "./blank_canvas.ts";
 

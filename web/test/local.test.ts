@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { toPprof } from "../src/export/pprof_form.ts";
-import { seenTree } from "../src/export/seen_tree.ts";
+import { visibleTree } from "../src/export/visible_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded, splitPair } from "../src/local/folded.ts";
 import { FrameGrouper } from "../src/local/grouping.ts";
@@ -11,9 +11,9 @@ import { PairError, RefusedError } from "../src/local/profile.ts";
 import { MessageWriter } from "../src/local/protobuf_writer.ts";
 import { readProfile } from "../src/local/read.ts";
 import { findSides } from "../src/local/sides.ts";
-import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
-import { writeFlame } from "../src/model/flame_bytes.ts";
-import { formatValue } from "../src/model/units.ts";
+import { decodeFlame, FrameFlag } from "../src/model/tree/flame.ts";
+import { writeFlame } from "../src/model/tree/flame_bytes.ts";
+import { formatValue } from "../src/model/text/units.ts";
 
 test("folded stacks of many lines, and every way to write a number", () => {
   assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
@@ -41,7 +41,7 @@ test("stacks that begin alike are one tree, as on the server", async () => {
   assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
 });
 
-test("labels are counted of stacks that a focus or ignore names by function, file or binary", () => {
+test("counts the labels of stacks selected by function, file or binary", () => {
   const profile = decodeFolded("main;read 5\nmain;write 3\n");
   Object.assign(
     profile.frames.find(({ name }) => name === "read")!,
@@ -57,7 +57,7 @@ test("labels are counted of stacks that a focus or ignore names by function, fil
   assert.equal(kept({ ignore: ["libc"] }), 3);
 });
 
-test("frames without a name are counted, and white space that is not of ASCII belongs to names", () => {
+test("counts frames without a name, and keeps white space outside ASCII in names", () => {
   const stacksOf = (text: string) => {
     const { frames, start, stack, values } = decodeFolded(text);
     return [...values].map((value, i) => [
@@ -106,7 +106,8 @@ test("a binary that is called by slashes alone has no name", () => {
 
 test("frames may begin like comments", () => {
   const profile = decodeFolded(
-    "//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of 9\n//\n#\n//nothing;more\n",
+    "//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of " +
+      "9\n//\n#\n//nothing;more\n",
   );
   assert.deepEqual([...profile.values], [10, 7, 3, 5]);
   assert.deepEqual(profile.notes, []);
@@ -396,7 +397,7 @@ test("a kernel's address, which is more than a number holds, is kept and exporte
   for (let rest = address; rest; rest >>= 7n)
     varint.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
   assert.ok(
-    Buffer.from(toPprof(seenTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])),
+    Buffer.from(toPprof(visibleTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])),
     "field 3 of its location",
   );
 });

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFlame, pathOf, type Flame } from "../src/model/flame.ts";
-import { listFunctions } from "../src/model/functions.ts";
-import { peek, type PeekRow } from "../src/model/peek.ts";
+import { decodeFlame, pathOf, type Flame } from "../src/model/tree/flame.ts";
+import { listFunctions } from "../src/model/functions/functions.ts";
+import { peek, type PeekRow } from "../src/model/functions/peek.ts";
 import { bigFlame } from "./big_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
-/** Every stack with what it holds itself: what a reader without any tree would see. */
+/** Every stack with its self value, for a reader without a tree. */
 function stacksOf(flame: Flame): { names: string[]; self: number; base: number }[] {
   return Array.from(flame.self, (self, node) => ({
     names: pathOf(flame, node)

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { presets } from "../src/model/chain.ts";
-import { presetFrames, type PresetFrames } from "../src/model/presets.ts";
-import { compileRule } from "../src/model/search.ts";
+import { presets } from "../src/model/rules/chain.ts";
+import { presetFrames, type PresetFrames } from "../src/model/rules/presets.ts";
+import { compileRule } from "../src/model/search/search.ts";
 
-/** Tables of C as they stand in the source. */
+/** The tables in the C source. */
 function serverPresets(): Record<string, PresetFrames> {
   const source = readFileSync(
     new URL("../../lib/profile/report/rule_preset.c", import.meta.url),
@@ -26,7 +26,7 @@ function serverPresets(): Record<string, PresetFrames> {
   );
 }
 
-/** Literals of C; several that stand side by side are one. */
+/** C string literals; adjacent ones are joined. */
 function strings(body: string): string[] {
   const joined = body.replace(/\/\/.*$/gm, "").replace(/"\s*\n\s*"/g, "");
   return [...joined.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(
@@ -47,7 +47,7 @@ test("expressions of presets are of the kind that the server takes", () => {
 const isHidden = (preset: string, name: string) =>
   presetFrames[preset].hides.some((pattern) => compileRule(pattern).test(name));
 
-/** Names, files and binaries: rules look at all three. */
+/** Names, files and binaries: rules match all three. */
 const others: Record<string, string[]> = {
   go: [
     "testing.tRunner",

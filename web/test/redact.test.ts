@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { MessageWriter } from "../src/local/protobuf_writer.ts";
 import { findRedactable, redact } from "../src/local/redact.ts";
 import { readProfile } from "../src/local/read.ts";
-import { nothingRedacted, type Redaction } from "../src/local/wish.ts";
+import { nothingRedacted, type Redaction } from "../src/local/redaction.ts";
 
 /** One sample of main.run with labels, in the first of the binaries. */
 function pprofOf({
@@ -49,7 +49,7 @@ const redacted = async (file: Blob, wish: Partial<Redaction>): Promise<string> =
     new Uint8Array(await (await redact(file, { ...nothingRedacted, ...wish })).arrayBuffer()),
   ).toString("utf8");
 
-test("without the command line nothing of it is left in labels, whatever they are called", async () => {
+test("removing the command line removes it from all labels, whatever their name", async () => {
   const keys = [
     "cmd",
     "cmdline",
@@ -116,7 +116,7 @@ test("without paths there are none in the values of labels", async () => {
   );
 });
 
-test("without the command line a program's path has no arguments, and comments that name it go", async () => {
+test("removing the command line also removes it from paths and comments", async () => {
   const programs: [given: string, left: string][] = [
     ["/usr/bin/psql postgres://u:S3CRET@h", "/usr/bin/psql"],
     ["/usr/bin/psql S3CRET", "/usr/bin/psql"],
@@ -160,14 +160,15 @@ test("without the command line no comment that may hold it is left", async () =>
   for (const comment of comments.slice(out.length)) assert.ok(text.includes(comment), comment);
 });
 
-test("a file that is larger than a tab may hold is said to be, and not called another format", async () => {
+test("a file too large for a tab is reported as too large, not as another format", async () => {
   const huge = Object.defineProperty(new Blob(["main;run 1\n"]), "size", { value: 2 ** 30 });
   for (const look of [findRedactable, readProfile]) await assert.rejects(look(huge), /too large/);
 });
 
 test("folded stacks lose comments, and no stack that looks like one", async () => {
   const lines =
-    "//main;x 10\r\n# hello;world 5\n\na;b 3\n# host db-7\n// by vera\n#\n//nothing;more\nhost db-7 of vera\n";
+    "//main;x 10\r\n# hello;world 5\n\na;b 3\n# host db-7\n// by vera\n#\n//nothing;more\nhost " +
+    "db-7 of vera\n";
   const sum = async (blob: Blob) =>
     (await readProfile(blob))!.values.reduce((all, value) => all + value, 0);
   const file = new Blob([lines]);

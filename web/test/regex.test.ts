@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Pattern } from "../src/model/regex.ts";
+import { Pattern } from "../src/model/search/regex.ts";
 
-/** The server is asked the same by tests/integration/test_regex.py. */
+/** tests/integration/test_regex.py runs the same cases against the server. */
 const cases: { names: string[]; accepted: [string, string[]][]; refused: string[] } = JSON.parse(
   readFileSync(new URL("../../tests/integration/regex_cases.json", import.meta.url), "utf8"),
 );
@@ -21,7 +21,7 @@ test("expressions find the names that they find on the server", () => {
 
 test("both ways of matching agree", () => {
   for (const [text, names] of cases.accepted) {
-    // Something nested behind it sends it the other way, and changes nothing.
+    // A nested part after it selects the other matcher without changing the meaning.
     const isMarked = text.startsWith("(?i)");
     const pattern = new Pattern(
       `${isMarked ? "(?i)" : ""}(?:${isMarked ? text.slice(4) : text})((a|)*)*`,

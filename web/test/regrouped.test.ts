@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findRegrouped, renamed } from "../src/model/regrouped.ts";
+import { findRegrouped, renamed } from "../src/model/tree/regrouped.ts";
 import { decode, type Tree } from "./trees.ts";
 import { renameWideTree } from "./wide_tree.ts";
 
@@ -55,7 +55,7 @@ const found = (from: Flame, name: string, to: Flame) => {
   return [nodes.map((node) => to.frames.name(to.frame[node])), isFound, isSame];
 };
 
-test("a frame is found however functions are called: by its place, and of several there by what it holds", () => {
+test("a frame is found under other names: by its place, and among several by its value", () => {
   assert.deepEqual(found(full, "int shop::add<int>(int)", mangled), [
     ["_ZN4shop3addIiEET_S1_"],
     true,

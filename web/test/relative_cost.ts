@@ -1,6 +1,10 @@
-/* relative_cost: the cost of work as a multiple of a reference loop that is measured in the same run. The ratio depends little on the machine's speed and load. Benchmarks use it. Tests assert at most processor time that only an algorithm of the wrong order reaches. */
+/*
+ * relative_cost: the cost of work as a multiple of a reference loop that is measured in the same
+ * run. The ratio depends little on the machine's speed and load. Benchmarks use it. Tests assert at
+ * most a CPU time that only an algorithm of the wrong order reaches.
+ */
 
-/** Processor time of a call in ms. Wall time would include other processes' work. */
+/** CPU time of a call in ms. Wall time would include other processes' work. */
 export function cpuMs(run: () => void): number {
   const before = process.cpuUsage();
   run();
@@ -16,7 +20,10 @@ const table = Uint32Array.from(
 );
 let kept = 0;
 
-/** The reference loop: dependent reads of a 4 MiB table, larger than the first-level caches, as the columns of a large tree are. It takes 3.4 ms on the machine where the goals were set. */
+/**
+ * The reference loop: dependent reads of a 4 MiB table, larger than the first-level caches, as the
+ * columns of a large tree are. It takes 3.4 ms on the machine where the goals were set.
+ */
 function referenceLoop(): void {
   let at = 1;
   for (let i = 0; i < 1 << 20; i++) at = (table[at & 0xfffff] + at) >>> 0;
@@ -33,9 +40,13 @@ export function relativeCost(count: number, run: (i: number) => void): number {
   return median(costs);
 }
 
-/** Prints one row: the cost, the goal, and whether it is met. A missed goal does not fail: machines differ. */
+/**
+ * Prints one row: the cost, the goal, and whether it is met. A missed goal does not fail: machines
+ * differ.
+ */
 export function printCost(name: string, cost: number, goal: number): void {
   console.log(
-    `${name.padEnd(64)} ${cost.toFixed(2).padStart(8)} ${goal.toFixed(0).padStart(6)}  ${cost < goal ? "met" : "MISSED"}`,
+    `${name.padEnd(64)} ${cost.toFixed(2).padStart(8)} ${goal.toFixed(0).padStart(6)}  ` +
+      (cost < goal ? "met" : "MISSED"),
   );
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTurn } from "../src/workers/request_order.ts";
+import { retryWhileBusy } from "../src/workers/request_order.ts";
 
 const refusal = (status: number, retryAfter: number | null) =>
   Object.assign(new Error("x"), { status, retryAfter });
 
-/** Fails with each of the errors, then gives "done"; what was waited for. */
+/** Fails with each of the errors, then returns "done"; records the pauses. */
 async function run(errors: unknown[]) {
   const waits: number[] = [];
   let asked = 0;
@@ -17,7 +17,7 @@ async function run(errors: unknown[]) {
     waits.push(ms);
     return Promise.resolve();
   };
-  const answer = await inTurn(ask, pause).catch((error: unknown) => error);
+  const answer = await retryWhileBusy(ask, pause).catch((error: unknown) => error);
   return { answer, waits, asked };
 }
 
@@ -29,7 +29,7 @@ test("what found no turn is asked again as the server says", async () => {
   });
 });
 
-test("it is given up after five tries, and at once where no time is named, or a long one", async () => {
+test("gives up after five attempts, and at once without a short retry time", async () => {
   const busy = refusal(503, 1);
   assert.deepEqual(await run([busy, busy, busy, busy, busy, busy]), {
     answer: busy,

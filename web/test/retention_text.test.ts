@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepText, keepWords, ruleWords } from "../src/model/retention_text.ts";
+import {
+  formatPeriod,
+  describePeriod,
+  describeRetention,
+} from "../src/model/account/retention_text.ts";
 
 test("durations are told in the largest unit that is whole", () => {
   const cases: [number, string, string][] = [
@@ -16,7 +20,7 @@ test("durations are told in the largest unit that is whole", () => {
     [730 * 86400 + 1, "63072001s", "63,072,001 seconds"],
   ];
   for (const [seconds, text, words] of cases)
-    assert.deepEqual([keepText(seconds), keepWords(seconds)], [text, words]);
-  assert.equal(ruleWords(0, null), "kept forever");
-  assert.equal(ruleWords(3600, 86400), "kept 1 hour, hourly totals 1 day");
+    assert.deepEqual([formatPeriod(seconds), describePeriod(seconds)], [text, words]);
+  assert.equal(describeRetention(0, null), "kept forever");
+  assert.equal(describeRetention(3600, 86400), "kept 1 hour, hourly totals 1 day");
 });

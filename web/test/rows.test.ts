@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nodeAt } from "../src/model/layout.ts";
-import { wholeOf } from "../src/model/window.ts";
-import { listSpace, neighbour, rowHeight, Rows, sameNode } from "../src/views/rows.ts";
+import { nodeAt } from "../src/model/tree/layout.ts";
+import { wholeOf } from "../src/model/tree/window.ts";
+import { listSpace, neighbour, rowHeight, Rows, sameNode } from "../src/views/icicle/rows.ts";
 import { decode, small } from "./trees.ts";
 
 test("every pixel belongs to the row whose box covers it, either way up", () => {
@@ -91,7 +91,7 @@ test("a frame's own part stays free at its right end", () => {
   assert.equal(nodeAt(flame, 1, whole, 100, 59), 1);
 });
 
-test("a node stands in another tree where its names do, or at the nearest caller that is there", () => {
+test("finds a node in another tree by its names, or its nearest caller that exists there", () => {
   const tree = (names: string[], self = 1) => ({
     name: names[0],
     self,
@@ -116,7 +116,7 @@ test("a node stands in another tree where its names do, or at the nearest caller
   assert.equal(sameNode(from, leaf, from), leaf);
 });
 
-test("a list that is higher than elements can be is scrolled through from its first to its last row", () => {
+test("a list higher than an element can be is scrolled from its first to its last row", () => {
   assert.deepEqual(listSpace(3000, 500, 120), { spacePx: 3000, top: 120, shift: 0 });
   const whole = 758_137 * 30;
   const at = (scrollTop: number) => listSpace(whole, 500, scrollTop);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatChain, parseChain } from "../src/model/chain.ts";
-import { boundsAfter, servedRules, splitRules } from "../src/model/served_rules.ts";
-import { describeNode } from "../src/views/describe.ts";
-import { pairText } from "../src/views/graph_box.ts";
+import { formatChain, parseChain } from "../src/model/rules/chain.ts";
+import { boundsAfter, servedRules, splitRules } from "../src/model/rules/served_rules.ts";
+import { describeNode } from "../src/views/foot/describe.ts";
+import { pairText } from "../src/views/graph/graph_box.ts";
 import { decode, small } from "./trees.ts";
 
 const split = (chain: string, group = "function", labels = 0, ofFunctions?: boolean[]) => {
@@ -11,7 +11,7 @@ const split = (chain: string, group = "function", labels = 0, ofFunctions?: bool
   return [formatChain(served), formatChain(rest)];
 };
 
-test("the server is asked for the rules at a chain's begin that it applies as the page does", () => {
+test("the server applies the leading rules that mean the same to server and page", () => {
   assert.deepEqual(split("focus:a~ignore:b~hide:c~show:d"), ["focus:a~ignore:b~hide:c~show:d", ""]);
   assert.deepEqual(split("focus:a~hide:c~ignore:b~hide:d"), ["focus:a~hide:c", "ignore:b~hide:d"]);
   assert.deepEqual(split("only:go~focus:a"), ["", "only:go~focus:a"]);
@@ -34,7 +34,7 @@ test("the server is asked for the rules at a chain's begin that it applies as th
   });
 });
 
-test("by file and binary the server is asked for the rules of functions, as far as their order is nothing", () => {
+test("by file and binary, the server applies rules of functions in any order", () => {
   const chain = "focus:a~ignore:f~hide:b~focus:c";
   assert.deepEqual(split(chain, "file", 0, [true, true, true, true]), [
     "focus:a~ignore:f~hide:b",

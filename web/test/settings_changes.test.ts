@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changesOf, type Told } from "../src/model/settings_changes.ts";
+import { changesOf, type ListEntry } from "../src/model/account/settings_changes.ts";
 
-const list = (...texts: string[]): Told[] =>
+const list = (...texts: string[]): ListEntry[] =>
   texts.map((one) => {
     const [key, text = ""] = one.split("=");
     return { key, name: `Rule ${key}`, text };

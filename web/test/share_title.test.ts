@@ -33,7 +33,7 @@ test("a share of a query is called after type, service, labels and window", () =
   );
 });
 
-test("the sides of a comparison can be told apart, from each other and from those of others", () => {
+test("titles of a comparison's sides differ from each other and from others'", () => {
   const side = (hour: number, query = `${cpu}{service_name="payments"}`) => ({
     query,
     from: at(26, hour, 0),
@@ -46,7 +46,8 @@ test("the sides of a comparison can be told apart, from each other and from thos
   const [, other] = titlesOf([side(18, `${cpu}{service_name="orders"}`), side(18)]);
   assert.equal(
     other,
-    "CPU time, payments, 26 Nov 2026, 18:00–19:00 compared with CPU time, orders, 26 Nov 2026, 18:00–19:00",
+    "CPU time, payments, 26 Nov 2026, 18:00–19:00 compared with CPU time, orders, 26 Nov 2026, " +
+      "18:00–19:00",
   );
   const longest = side(18, `${cpu}{service_name="${"s".repeat(300)}"}`);
   for (const title of titlesOf([longest, { ...longest, query: longest.query.replace("s", "t") }]))

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Flame } from "../src/model/flame.ts";
+import type { Flame } from "../src/model/tree/flame.ts";
 import {
   escapePath,
   linksOf,
@@ -11,7 +11,7 @@ import {
   sourceUrl,
   type SourceLink,
   type SourceRule,
-} from "../src/model/source_link.ts";
+} from "../src/model/symbols/source_link.ts";
 import { cpuMs } from "./relative_cost.ts";
 
 const link = (fields: Partial<SourceLink> = {}): SourceLink => ({
@@ -91,7 +91,7 @@ test("a hostile path stays a path", () => {
   assert.equal(sourceUrl([link({ url: "javascript:{path}" })], at("/build/x")), "");
 });
 
-test("of a team's list those count that ask for no label, by build id for the tree's binaries", () => {
+test("of a team's rules, those without a label apply, by build id for the tree's binaries", () => {
   const rule = (fields: Partial<SourceRule>): SourceRule => ({
     id: 1,
     path_prefix: "",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { actions, presets, type Rule } from "../src/model/chain.ts";
-import { formatLabelRule, parseLabelRule, turnLabelRule } from "../src/model/labels.ts";
+import { actions, presets, type Rule } from "../src/model/rules/chain.ts";
+import { formatLabelRule, parseLabelRule, invertLabelRule } from "../src/model/rules/labels.ts";
 import {
   colourModes,
   defaultState,
@@ -127,7 +127,7 @@ test("a rule of a label is read as the server reads it, and turned round", () =>
     if (!rule) continue;
     assert.deepEqual(parseLabelRule(formatLabelRule(rule)), rule, text);
     assert.deepEqual(
-      parseLabelRule(turnLabelRule(text)),
+      parseLabelRule(invertLabelRule(text)),
       { ...rule, excludes: !rule.excludes },
       text,
     );
@@ -221,7 +221,8 @@ test("settings of a link whose values are not known are named", () => {
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {
   const state = parseState(
-    "?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&names=odd&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1",
+    "?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&names=odd&gn=7000" +
+      "&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1",
   );
   assert.equal(state.view, "icicle");
   assert.equal(state.graphNodes, 60);

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { askAll, askedMost, byCause, join, type Told } from "../src/model/symbolization.ts";
+import {
+  requestAll,
+  buildIdsPerRequest,
+  byCause,
+  join,
+  type SymbolizationStatus,
+} from "../src/model/symbols/symbolization.ts";
 
 const binary = (id: string) => ({ build_id: id, file: `/bin/${id}` });
 const missing = (id: string) => ({ ...binary(id), reason: "nobody sent it", next_retry: null });
@@ -21,7 +27,7 @@ test("a binary that is on its way for one profile and missing for another counts
   assert.equal(joined.complete, false);
 });
 
-test("where some are not listed, as many of them as any of the profiles has are told, and nothing is complete", () => {
+test("reports the largest number of unlisted binaries and is not complete then", () => {
   const all = { complete: true, pending: [], missing: [] };
   const some = (unlisted: number) => ({ complete: false, pending: [], missing: [], unlisted });
   assert.deepEqual(join([all, some(44)]), { ...some(44) });
@@ -29,12 +35,12 @@ test("where some are not listed, as many of them as any of the profiles has are 
   assert.deepEqual(join([all, all]), { ...all, unlisted: 0 });
 });
 
-test("all binaries are asked for, a batch at a time, and all are complete only when each batch is", async () => {
-  const ids = Array.from({ length: 2 * askedMost + 56 }, (_, i) => `id${i}`);
+test("requests all binaries in batches, and is complete only if every batch is", async () => {
+  const ids = Array.from({ length: 2 * buildIdsPerRequest + 56 }, (_, i) => `id${i}`);
   const sizes: number[] = [];
   const ask =
     (last: string) =>
-    async (asked: string[]): Promise<Told> => {
+    async (asked: string[]): Promise<SymbolizationStatus> => {
       sizes.push(asked.length);
       const lacks = asked.includes(last);
       return {
@@ -44,13 +50,13 @@ test("all binaries are asked for, a batch at a time, and all are complete only w
         generation: 1,
       };
     };
-  const told = await askAll(ids, ask(ids.at(-1)!));
-  assert.deepEqual(sizes, [askedMost, askedMost, 56]);
+  const told = await requestAll(ids, ask(ids.at(-1)!));
+  assert.deepEqual(sizes, [buildIdsPerRequest, buildIdsPerRequest, 56]);
   assert.deepEqual([told.complete, told.missing.length, told.generation], [false, 1, 3]);
-  assert.equal((await askAll(ids, ask("none"))).complete, true);
+  assert.equal((await requestAll(ids, ask("none"))).complete, true);
 });
 
-test("binaries that lack names for the same cause are one entry, with the earliest next try", () => {
+test("binaries that lack names for the same cause are one entry with the earliest next try", () => {
   const id = (i: number) => i.toString(16).padStart(40, "0");
   const unreachable = (i: number) => ({
     ...binary(id(i)),

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { h, Fragment, type VNode } from "preact";
-import { packageOf } from "../src/model/frame_colours.ts";
-import { sortFunctions } from "../src/model/functions.ts";
-import { shorterNames } from "../src/model/names.ts";
+import { packageOf } from "../src/model/colours/frame_colours.ts";
+import { sortFunctions } from "../src/model/functions/functions.ts";
+import { shorterNames } from "../src/model/text/names.ts";
 import {
   changeOf,
   formatAgo,
@@ -16,15 +16,15 @@ import {
   formatPercent,
   formatSigned,
   formatValue,
-} from "../src/model/units.ts";
-import { readPasted } from "../src/pages/share_dialogs.tsx";
-import { FrameFlag } from "../src/model/flame.ts";
-import { LabelFitter } from "../src/views/fitter.ts";
-import { sampleTypeLabel, sampleTypeToken } from "../src/views/sample_types.ts";
+} from "../src/model/text/units.ts";
+import { readPasted } from "../src/pages/share/share_dialogs.tsx";
+import { FrameFlag } from "../src/model/tree/flame.ts";
+import { LabelFitter } from "../src/views/icicle/label_fitter.ts";
+import { sampleTypeLabel, sampleTypeToken } from "../src/views/controls/sample_types.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
-import { shownName, visible } from "../src/model/visible_text_model.ts";
+import { shownName, visible } from "../src/model/text/visible_text_model.ts";
 import "../src/ui/visible_text.ts";
-import { addressWithin } from "../src/model/sign_in_redirect.ts";
+import { addressWithin } from "../src/model/account/sign_in_redirect.ts";
 
 test("values are told in the unit that fits", () => {
   assert.equal(formatValue(0, "nanoseconds"), "0 ns");
@@ -204,7 +204,7 @@ test("names get shorter, never empty", () => {
       assert.ok(form !== "" || i === 0, `${name} → ${form}`);
 });
 
-test("a name that nobody can read whole has no shorter forms, which would take longer the longer it is", () => {
+test("a very long name has no shorter forms, because computing them takes quadratic time", () => {
   for (const part of ["x", "(", "a::", "f(", " [clone ", "<"]) {
     const name = part.repeat(400_000 / part.length);
     assert.deepEqual(shorterNames(name), [name]);
@@ -212,7 +212,7 @@ test("a name that nobody can read whole has no shorter forms, which would take l
   assert.ok(shorterNames(`acme::f<${"int, ".repeat(400)}int>::run()`).length > 2);
 });
 
-/** Tags, texts and link targets of what a component gives. */
+/** Tags, texts and link targets of what a component renders. */
 function flatten(node: unknown): string {
   if (typeof node === "string" || typeof node === "number") return String(node);
   if (Array.isArray(node)) return node.map(flatten).join("");
@@ -224,17 +224,20 @@ function flatten(node: unknown): string {
 
 test("Markdown becomes elements", () => {
   const text =
-    "# Title\n\nSome **strong** and `code<b>`.\n- one\n- [two](https://x.test/a)\n\n> quote\n\n```\n<script>\n```";
+    "# Title\n\nSome **strong** and `code<b>`.\n- one\n- [two](https://x.test/a)\n\n> " +
+    "quote\n\n```\n<script>\n```";
   assert.equal(
     flatten(Markdown({ text })),
-    "<div><h2>Title</><p>Some <strong>strong</> and <code>code<b></>.</><ul><li>one</><li><a(https://x.test/a)>two</></></>" +
+    "<div><h2>Title</><p>Some <strong>strong</> and " +
+      "<code>code<b></>.</><ul><li>one</><li><a(https://x.test/a)>two</></></>" +
       "<blockquote>quote</><pre><code><script></></></>",
   );
 });
 
 test("Markdown makes no link of what could run, and no element of HTML", () => {
   const text =
-    "[a](javascript:alert(1)) [b](data:text/html,x) [c](//evil.test) <img src=x onerror=alert(1)> [d](/p/x)";
+    "[a](javascript:alert(1)) [b](data:text/html,x) [c](//evil.test) <img src=x " +
+    "onerror=alert(1)> [d](/p/x)";
   const flat = flatten(Markdown({ text }));
   assert.ok(
     !flat.includes("<a(javascript") && !flat.includes("<a(data") && !flat.includes("<a(//"),

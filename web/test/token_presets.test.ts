@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { presetNameOf, tokenPresets } from "../src/model/token_presets.ts";
+import { presetNameOf, tokenPresets } from "../src/model/account/token_presets.ts";
 
-test("a token carries the name of the preset whose scopes it has, in any order, and of no other", () => {
+test("a token has the name of the preset with the same scopes, in any order", () => {
   for (const { name, scopes } of Object.values(tokenPresets))
     assert.equal(presetNameOf([...scopes].reverse()), name);
   assert.equal(presetNameOf([...tokenPresets.admin.scopes, "operator"]), "Operator");

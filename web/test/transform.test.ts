@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { presets, type Rule } from "../src/model/chain.ts";
+import { presets, type Rule } from "../src/model/rules/chain.ts";
 import {
   derive,
   FrameFlag,
@@ -8,11 +8,11 @@ import {
   withTree,
   type Columns,
   type Flame,
-} from "../src/model/flame.ts";
-import { exactly } from "../src/model/escape_regex.ts";
-import { listFunctions } from "../src/model/functions.ts";
-import { compileSearch, search } from "../src/model/search.ts";
-import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
+} from "../src/model/tree/flame.ts";
+import { exactPattern } from "../src/model/search/escape_regex.ts";
+import { listFunctions } from "../src/model/functions/functions.ts";
+import { compileSearch, search } from "../src/model/search/search.ts";
+import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/rules/transform.ts";
 import { decode, small, type Tree } from "./trees.ts";
 
 let seed = 5;
@@ -20,7 +20,7 @@ const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223
 
 const fileOf = (name: string) => (name < "d" ? "first.c" : name < "f" ? "second.c" : "");
 
-/** Few names, so that recursion is common; no two brothers share one. */
+/** Few names, so that recursion is common; no two siblings share one. */
 function randomTree(count: number, spread: number, isDiff: boolean): Tree {
   const root: Tree = { name: "root", children: [] };
   const all = [root];
@@ -46,7 +46,7 @@ function randomTree(count: number, spread: number, isDiff: boolean): Tree {
   return root;
 }
 
-/** Stacks as text, "a;b;c", with their values: the tree as a list, without any shared code. */
+/** Stacks as text, "a;b;c", with their values: the tree as a list, without shared code. */
 type Stacks = Map<string, [number, number]>;
 
 function add(stacks: Stacks, path: string[], values: [number, number]): void {
@@ -112,7 +112,7 @@ const remake = (flame: Flame, columns: Columns) => withTree(flame, columns, deri
 const patterns = ["^a$", "[bc]", "^[a-f]$", "second\\.c", "h", "^[^h]$", "nothing"];
 
 for (const isDiff of [false, true])
-  test(`each rule and chains of them equal a brute-force reader${isDiff ? ", for a diff" : ""}`, () => {
+  test(`rules and chains equal a brute-force reader${isDiff ? ", for a diff" : ""}`, () => {
     for (let round = 0; round < 120; round++) {
       const tree = randomTree(3 + random(400), 1 + random(12), isDiff);
       let flame = decode(tree, { isDiff });
@@ -169,8 +169,8 @@ test("rules and presets name functions, whether or not their address stands in f
       (sum, [value]) => sum + value,
       0,
     );
-  assert.equal(left(rule("focus", exactly("runtime.mcall"))), 7);
-  assert.equal(left(rule("ignore", exactly("0x24 runtime.mcall"))), 8);
+  assert.equal(left(rule("focus", exactPattern("runtime.mcall"))), 7);
+  assert.equal(left(rule("ignore", exactPattern("0x24 runtime.mcall"))), 8);
   assert.deepEqual(
     [...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("only", "go"))))].length,
     2,
@@ -350,10 +350,14 @@ test("a rule for one function leaves alone another whose name differs in case", 
     ],
   });
   assert.deepEqual(
-    [...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("hide", exactly("main.run")))))],
+    [
+      ...stacksOf(
+        remake(flame, applyRule(flame, flame.frames, rule("hide", exactPattern("main.run")))),
+      ),
+    ],
     [["main.Run", [2, 0]]],
   );
-  assert.equal(search(flame, compileSearch(exactly("main.run"))).functionCount, 1);
+  assert.equal(search(flame, compileSearch(exactPattern("main.run"))).functionCount, 1);
   assert.equal(search(flame, compileSearch("main")).functionCount, 2);
   assert.equal(applyRule(flame, flame.frames, rule("focus", "(?i)RUN")).frame.length, 3);
 });

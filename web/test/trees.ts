@@ -1,5 +1,5 @@
-/* trees: the trees that several tests look at, and how they become a flame. */
-import { decodeFlame, type Flame } from "../src/model/flame.ts";
+/* trees: trees that several tests use, and their conversion to a flame. */
+import { decodeFlame, type Flame } from "../src/model/tree/flame.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 
 export interface Tree {
@@ -21,7 +21,7 @@ export function decode(tree: Tree, options = {}): Flame {
   );
 }
 
-/** Nodes in preorder: root, a, c, d, b; a holds 2 of its 6 itself, at its right end. */
+/** Nodes in preorder: root, a, c, d, b; a has a self value of 2 of its 6, at its right end. */
 export const small: Tree = {
   name: "root",
   children: [

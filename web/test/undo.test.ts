@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Rule } from "../src/model/chain.ts";
-import { Undo, type Filters } from "../src/model/undo.ts";
+import type { Rule } from "../src/model/rules/chain.ts";
+import { Undo, type Filters } from "../src/model/rules/undo.ts";
 
 const rule = (text: string): Rule => ({ action: "focus", text, isOff: false });
 const filters = (...texts: string[]): Filters => ({ rules: texts.map(rule), labels: [] });

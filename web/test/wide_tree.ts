@@ -1,5 +1,8 @@
-/* wide_tree: one function with 100,000 callers, in a tree with full names and in one with mangled names. */
-import { renamed } from "../src/model/regrouped.ts";
+/*
+ * wide_tree: one function with 100,000 callers, in a tree with full names and in one with mangled
+ * names.
+ */
+import { renamed } from "../src/model/tree/regrouped.ts";
 import { decode } from "./trees.ts";
 
 const app = { mapping: "/usr/bin/app" };

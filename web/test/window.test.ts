@@ -10,7 +10,7 @@ import {
   windowOf,
   zoomed,
   type Window,
-} from "../src/model/window.ts";
+} from "../src/model/tree/window.ts";
 import { formatState, parseState, defaultState } from "../src/state.ts";
 import { bigTree, decode, small } from "./trees.ts";
 

@@ -1,8 +1,8 @@
-// Processor time, memory and bytes of a browser and of servers, read from /proc and from the browser.
+// CPU time, memory and bytes of a browser and of servers, read from /proc and from the browser.
 import { readdirSync, readFileSync } from "node:fs";
 
 const tickMs = 10; // USER_HZ is 100 on every Linux
-/** So long without work, and work that counts as none. */
+/** The time without work after which the page is quiet, and the work that is ignored. */
 const quietMs = 450;
 const sampleMs = 25;
 const idleShare = 0.06;
@@ -22,7 +22,7 @@ function fieldsOf(pid) {
   return text ? text.slice(text.lastIndexOf(")") + 2).split(" ") : null;
 }
 
-/** A process and all that it started. */
+/** A process and its descendants. */
 export class Processes {
   constructor(rootPid) {
     this.rootPid = rootPid;
@@ -40,7 +40,7 @@ export class Processes {
     return all;
   }
 
-  /** User and system time since they began, with children that have ended. */
+  /** User and system time since their start, including children that have ended. */
   cpuSeconds() {
     let ms = 0;
     for (const pid of this.pids()) {
@@ -50,13 +50,16 @@ export class Processes {
     return ms / 1000;
   }
 
-  /** Fixes which processes fine() looks at, so that looking costs little. */
+  /** Fixes the set of processes for fine(), so that reading is cheap. */
   hold() {
     this.held = this.pids();
     return this;
   }
 
-  /** Time that their threads ran, and that they waited for a processor, in ms; exact, but ended threads are lost. */
+  /**
+   * The time in ms that their threads ran and waited for a CPU; exact, but ended threads are
+   * missing.
+   */
   fine() {
     const sum = { ran: 0, waited: 0 };
     for (const pid of this.held) {
@@ -75,7 +78,7 @@ export class Processes {
     return sum;
   }
 
-  /** Of the largest renderer, in MiB. */
+  /** For the largest renderer, in MiB. */
   rendererMemory() {
     const renderers = this.pids().filter((pid) =>
       read(`/proc/${pid}/cmdline`).includes("--type=renderer"),
@@ -92,7 +95,7 @@ export class Processes {
   }
 }
 
-/** What `act` costs until nothing runs any more: CPU in ms of all processes, and wall time in ms. */
+/** The cost of `act` until everything is quiet: CPU of all processes and wall time, in ms. */
 export async function costUntilQuiet(processes, act, limitMs) {
   processes.hold();
   const before = processes.fine();
@@ -104,7 +107,8 @@ export async function costUntilQuiet(processes, act, limitMs) {
     if (performance.now() - begun > limitMs) throw new Error(`not done after ${limitMs / 1000} s`);
     await pause(sampleMs);
     const [now, at] = [processes.fine(), performance.now()];
-    // A thread that waits for a processor all the time is not idle; on a busy machine every thread waits a little.
+    // A thread that constantly waits for a CPU is not idle; on a busy machine every thread waits a
+    // little.
     if (
       now.ran - last.ran > idleShare * (at - lastAt) ||
       now.waited - last.waited > 0.9 * (at - lastAt)
@@ -122,10 +126,10 @@ export const twoFrames = (page) =>
     () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
   );
 
-/** Where frames are slow, as many as this allows are enough. */
+/** If frames are slow, as many as fit into this time are enough. */
 const framesWallMs = 12_000;
 
-/** CPU in ms of each step until two frames later, less what two frames without any step cost. */
+/** CPU in ms of each step until two frames later, minus the cost of two frames without a step. */
 export async function frameCosts(page, processes, steps, step) {
   processes.hold();
   const costs = async (count, act) => {
@@ -157,7 +161,7 @@ export function median(values) {
   return known.length % 2 ? known[middle] : (known[middle - 1] + known[middle]) / 2;
 }
 
-/** Bytes as they went over the wire, from now on. */
+/** Counts the bytes on the wire from now on. */
 export async function countBytes(session) {
   const counted = { bytes: 0 };
   await session.send("Network.enable", {
@@ -168,7 +172,7 @@ export async function countBytes(session) {
   return counted;
 }
 
-/** MiB that are alive on the page's heap, and in buffers outside it. */
+/** MiB in use on the page's heap, and in buffers outside it. */
 export async function heapMemory(session) {
   await session.send("HeapProfiler.enable");
   await session.send("HeapProfiler.collectGarbage");

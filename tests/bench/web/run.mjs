@@ -1,12 +1,12 @@
-// Perfolio's pages beside other viewers: the same trees, the same browser, the same run.
+// Compares Perfolio's pages with other viewers: the same trees, the same browser, the same run.
 //
 //   make bench-web                  table on the terminal, build/bench-web/results.csv
 //   BENCH_NODES=10000,1000000       sizes of the generated trees
-//   BENCH_VIEWERS=Perfolio,d3       only viewers whose name begins so
-//   BENCH_ROUNDS=3                  each figure is the median of so many fresh browsers
-//   BENCH_LIMIT_SECONDS=120         what takes longer is reported as that
+//   BENCH_VIEWERS=Perfolio,d3       only viewers whose name starts with one of these
+//   BENCH_ROUNDS=3                  each figure is the median of this many fresh browsers
+//   BENCH_LIMIT_SECONDS=120         longer measurements are reported as this limit
 //
-// A goal that is missed is marked, and nothing fails because of it: machines differ.
+// A missed goal is marked but is not a failure, because machines differ.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -61,14 +61,15 @@ async function withBrowser(use) {
     const page = await context.newPage();
     page.setDefaultTimeout(limitMs);
     const processes = new Processes(host.process().pid);
-    await costUntilQuiet(processes, () => twoFrames(page), limitMs); // what a browser still does after it began
+    // the browser's own work after its start
+    await costUntilQuiet(processes, () => twoFrames(page), limitMs);
     return await use(page, processes, await context.newCDPSession(page));
   } finally {
     await host.close();
   }
 }
 
-/** Runs one part; what goes wrong is its figure. */
+/** Runs one part; if it fails, the error becomes its figure. */
 async function part(figures, name, run) {
   const timer = new AbortController();
   const tooLong = new Promise((_, reject) => {
@@ -196,7 +197,7 @@ async function measure(viewer, tree) {
   return figures;
 }
 
-/** What the page's own code costs for each step, without page and server. */
+/** The cost of the page's own code for each step, without page and server. */
 async function measureModel(site, tree, flameBytes) {
   site.files.set("/flame", {
     bytes: flameBytes,
@@ -257,7 +258,7 @@ async function flameOf(server, bytes) {
 const decode = (model, bytes) =>
   model.decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 
-/** The trees with what Perfolio answers for each; a generated one must arrive whole. */
+/** The trees with Perfolio's response for each; a generated tree must arrive complete. */
 async function makeTrees(site) {
   mkdirSync(folder, { recursive: true });
   const model = await import(site.modelPath);
@@ -374,7 +375,8 @@ function goal(tree, text, value, most, unit = "") {
   if (!Number.isFinite(value)) return console.log(`  goal ${text}: not measured`);
   const isMet = value <= most;
   console.log(
-    `  goal ${text}: ${value.toFixed(most < 1 ? 3 : 1)}${unit}, at most ${most}${unit}: ${isMet ? "met" : "MISSED"}`,
+    `  goal ${text}: ${value.toFixed(most < 1 ? 3 : 1)}${unit}, at most ${most}${unit}: ` +
+      (isMet ? "met" : "MISSED"),
   );
   csv.push([
     tree.name,
@@ -399,7 +401,8 @@ function checkGoals(tree, byName, model) {
       memory(ours) / memory(other),
       most,
     );
-    // What a system gives away is the whole process; what a viewer can do about it is what a page without any script has not.
+    // The process as a whole is what a system gives up; a viewer can only influence the part above
+    // a page without scripts.
     goal(
       tree,
       `RSS of the renderer, share of ${name}'s (${words})`,
@@ -428,7 +431,7 @@ function checkGoals(tree, byName, model) {
   }
 }
 
-/* ---- all of it ---- */
+/* ---- main ---- */
 
 function viewersFor(site) {
   const blank = {
@@ -461,7 +464,7 @@ try {
   for (const tree of trees) {
     const raw = new Map(viewers.map((viewer) => [viewer.name, []]));
     const models = [];
-    // Viewers take turns, so that what else the machine does meets all of them.
+    // Viewers take turns, so that other load on the machine affects all of them.
     for (let round = 0; round < rounds; round++) {
       for (const viewer of viewers) raw.get(viewer.name).push(await measure(viewer, tree));
       models.push(await measureModel(site, tree, tree.flame));
@@ -471,7 +474,8 @@ try {
     for (const figures of byName.values()) figures.aboveBlankMib = figures.rssMib - blank;
     const model = together(models);
     console.log(
-      `\n${tree.name === "real" ? "a real profile" : "generated"}: ${tree.nodeCount.toLocaleString("en-US")} nodes, median of ${rounds}`,
+      `\n${tree.name === "real" ? "a real profile" : "generated"}: ` +
+        `${tree.nodeCount.toLocaleString("en-US")} nodes, median of ${rounds}`,
     );
     printTable([...byName.keys()], byName, columns);
     printTable(["alone"], new Map([["alone", model]]), modelColumns);

@@ -1,4 +1,5 @@
-// The other viewers' pages, made of npm packages under build/bench-web/, and a server for them on loopback.
+// Pages with the other viewers, built from npm packages under build/bench-web/, and a server for
+// them on loopback.
 import { build } from "../../../web/node_modules/esbuild/lib/main.js";
 import { execFileSync } from "node:child_process";
 import {
@@ -25,8 +26,9 @@ const contentTypes = {
 };
 
 /**
- * Installs what package-lock.json says, once for each version of it. Throws where the registry cannot be reached.
- * react-data-grid is overridden since Grafana's own is a branch on GitHub; only its tables, which are not shown, use it.
+ * Installs the packages of package-lock.json, once per version of that file. Throws if the registry
+ * cannot be reached. react-data-grid is overridden because Grafana's own is a branch on GitHub;
+ * only its tables, which are not shown, use it.
  */
 function install() {
   const lock = readFileSync(join(here, "package-lock.json"));
@@ -62,7 +64,7 @@ const common = {
   },
 };
 
-/** Bundles one page; its packages come from where they were installed. */
+/** Bundles one page with the installed packages. */
 async function bundle(files, name, source) {
   const outfile = join(work, "pages", `${name}.js`);
   const alias = {
@@ -87,7 +89,7 @@ async function bundle(files, name, source) {
   return outfile;
 }
 
-/** Compressed beforehand, so that serving costs next to nothing. */
+/** Compressed in advance, so that serving is cheap. */
 function pack(bytes, extension) {
   const type = contentTypes[extension] ?? "application/octet-stream";
   return type === "application/octet-stream"
@@ -97,7 +99,7 @@ function pack(bytes, extension) {
 
 export class Site {
   files = new Map();
-  /** Why the other viewers are not there, or "". */
+  /** Why the other viewers are not available, or "". */
   problem = "";
 
   static async open() {
@@ -148,7 +150,7 @@ export class Site {
     });
   }
 
-  /** Serves a tree in a format; its address from the site's root. */
+  /** Serves a tree in a format; returns its path. */
   add(tree, format) {
     const path = `/${tree.name}.${format}`;
     const isJson = format === "d3" || format === "nested";

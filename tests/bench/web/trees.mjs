@@ -1,8 +1,8 @@
-// Call trees to measure viewers with, and the same tree in the format that each viewer reads.
+// Call trees for measuring viewers, and the same tree in the format of each viewer.
 //
-// A tree is columns in preorder: depth, name (an index into names) and self. The generated ones come
-// from a fixed seed; siblings never share a name and every leaf has a value, so that a viewer that
-// builds its tree from stacks arrives at exactly these nodes.
+// A tree consists of columns in preorder: depth, name (an index into names) and self. Generated
+// trees use a fixed seed; siblings never share a name and every leaf has a value, so that a viewer
+// that builds its tree from stacks gets exactly these nodes.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -20,7 +20,7 @@ function generator(seed) {
   };
 }
 
-/** About 15 new nodes for each stack, mean depth a little over 20, values as uneven as real ones. */
+/** About 15 new nodes per stack, mean depth slightly above 20, values as uneven as real ones. */
 export function makeTree(nodeCount, seed = 12345) {
   const random = generator(seed);
   const functionCount = functionsOf(nodeCount);
@@ -47,7 +47,8 @@ export function makeTree(nodeCount, seed = 12345) {
     for (let i = 0; i < length; i++, node++) {
       const parent = path[path.length - 1];
       depth[node] = path.length;
-      name[node] = 1 + ((parent.base + parent.children++ * 7919) % functionCount); // 7919 is prime: siblings differ
+      // 7919 is prime, so siblings differ.
+      name[node] = 1 + ((parent.base + parent.children++ * 7919) % functionCount);
       if (parent.children > functionCount) throw new Error("more siblings than functions");
       path.push({
         node,
@@ -62,7 +63,7 @@ export function makeTree(nodeCount, seed = 12345) {
   return { nodeCount, names, depth, name, self };
 }
 
-/** What a node and all it calls hold. */
+/** The total of each node. */
 export function totals({ nodeCount, depth, self }) {
   const total = self.slice();
   const path = [];
@@ -77,7 +78,7 @@ export function totals({ nodeCount, depth, self }) {
 
 /* ---- formats ---- */
 
-/** Bytes that grow; numbers are written as protobuf's varints. */
+/** A growing buffer; numbers are written as protobuf varints. */
 class Writer {
   bytes = Buffer.allocUnsafe(1 << 16);
   size = 0;
@@ -118,7 +119,7 @@ function message(fill) {
   return writer.content;
 }
 
-/** gzip pprof: one sample for each node that holds something itself. */
+/** gzip pprof: one sample for each node with a self value. */
 export function toPprof({ nodeCount, names, depth, name, self }) {
   const out = new Writer();
   const strings = ["", "cpu", "nanoseconds", ...names];
@@ -156,7 +157,10 @@ export function toPprof({ nodeCount, names, depth, name, self }) {
   return gzipSync(out.content, { level: 6 });
 }
 
-/** What d3-flame-graph reads: objects in objects. Written as text, since a deep tree is not for JSON.stringify alone. */
+/**
+ * The format of d3-flame-graph: nested objects. Written as text, because JSON.stringify fails for
+ * deep trees.
+ */
 export function toD3Json(tree) {
   const { nodeCount, names, depth, name } = tree;
   const total = totals(tree);
@@ -171,16 +175,17 @@ export function toD3Json(tree) {
   return Buffer.from(parts.join(""));
 }
 
-/** What @grafana/flamegraph reads: nested sets in columns, names as an enumeration. */
+/** The format of @grafana/flamegraph: nested sets in columns, names as an enumeration. */
 export function toNestedSet(tree) {
   const { names, depth, name, self } = tree;
   const list = (column) => `[${column.join(",")}]`;
   return Buffer.from(
-    `{"names":${JSON.stringify(names)},"level":${list(depth)},"label":${list(name)},"value":${list(totals(tree))},"self":${list(self)}}`,
+    `{"names":${JSON.stringify(names)},"level":${list(depth)},"label":${list(name)},"value":` +
+      `${list(totals(tree))},"self":${list(self)}}`,
   );
 }
 
-/** The columns of a tree as Perfolio's page has decoded it. */
+/** The columns of a tree as decoded by Perfolio's page. */
 export function fromFlame(flame) {
   const names = ["root"];
   const ids = new Map();
@@ -200,7 +205,7 @@ export function fromFlame(flame) {
   };
 }
 
-/* ---- kept on disk ---- */
+/* ---- files ---- */
 
 const writers = {
   pprof: toPprof,
@@ -208,7 +213,10 @@ const writers = {
   nested: (tree) => gzipSync(toNestedSet(tree), { level: 6 }),
 };
 
-/** A tree's files, made once. JSON is kept as gzip; `make` gives the columns, `files` what is there already. */
+/**
+ * The files of a tree, created once. JSON is stored as gzip. `make` returns the columns; `files`
+ * lists the existing files.
+ */
 export class StoredTree {
   constructor(folder, name, nodeCount, { make, files = {}, sought = "Method1" }) {
     Object.assign(this, { folder, name, nodeCount, make, files, sought });

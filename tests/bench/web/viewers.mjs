@@ -1,14 +1,15 @@
 /*
- * The viewers that are measured, each with the same few verbs:
+ * The measured viewers, each with the same operations:
  *
- *   start(tree, limitMs)  what is to be had before the page is opened: {url, processes of a server or null, stop}
- *   ready(page)           until the first whole picture is there
- *   wake(page)            whatever else hands need
- *   pan, zoomStep         one step of a hand; zoomClick where only a press on a frame zooms
- *   search(page)          puts the cursor into the field; letters are typed one by one
- *   transforms            named changes of the tree, each done when it returns and the browser rests
+ *   start(tree, limitMs)  prepares the page: {url, processes of a server or null, stop}
+ *   ready(page)           waits for the first complete picture
+ *   wake(page)            waits for everything else that input needs
+ *   pan, zoomStep         one step of input; zoomClick if only a click on a frame zooms
+ *   search(page)          focuses the search field; letters are typed one by one
+ *   transforms            named changes of the tree, each done when it returns and the browser is
+ *                         idle
  *
- * What a viewer cannot do is left out and shown as "-".
+ * Operations that a viewer lacks are left out and shown as "-".
  */
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
@@ -23,7 +24,7 @@ async function withKey(page, key, act) {
   await page.keyboard.up(key);
 }
 
-/** The picture's middle third, away from its edges. */
+/** The middle third of the picture, away from its edges. */
 async function place(page, selector, x = 0.4, y = 0.3) {
   const box = await page.locator(selector).first().boundingBox();
   return [box.x + box.width * x, box.y + Math.min(box.height, 500) * y];
@@ -34,7 +35,7 @@ async function place(page, selector, x = 0.4, y = 0.3) {
 const isShown = () =>
   document.querySelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot") !== null;
 
-/** Adds a rule for the frame that stands some rows below the root. */
+/** Adds a rule for the frame some rows below the root. */
 const addRule = (key) => async (page) => {
   await page.focus(".icicle");
   await page.keyboard.press("Home");
@@ -121,7 +122,7 @@ export const d3 = (site) => ({
       i % 2 === 0,
     );
   },
-  /** It has a function and no field: what a page around it would call for each letter. */
+  /** The viewer has a function and no field: what a page around it would call for each letter. */
   type: (page, text) => page.evaluate((sought) => globalThis.chart.search(sought), text),
 });
 
@@ -139,14 +140,18 @@ export const grafana = (site) => ({
     const box = await page.locator("[data-testid=flameGraph]").boundingBox();
     return [box.x + box.width * (await page.evaluate(() => globalThis.widestShare)), box.y + 33];
   },
-  /** Presses, search and table are not there while only the picture is: what comes up first is measured without them. */
+  /**
+   * While only the picture is shown, clicks, search and table are not ready: the first picture is
+   * measured without them.
+   */
   async wake(page) {
     await page.evaluate(() => globalThis.showAll());
     await page.locator("[id^=option-flameGraph]").click({ force: true });
   },
-  /** A press opens a menu whose first entry zooms; a pill above the picture goes back. */
+  /** A click opens a menu whose first entry zooms; a pill above the picture returns. */
   async zoomClick(page, i) {
-    if (i % 2) return page.locator("[aria-label='Remove focus']").evaluate((pill) => pill.click()); // its icon is not served, so it has no size
+    // The pill's icon is not served, so it has no size to click on.
+    if (i % 2) return page.locator("[aria-label='Remove focus']").evaluate((pill) => pill.click());
     this.block ??= await this.at(page);
     await page.mouse.click(...this.block);
     await page.getByText("Focus block").click();
@@ -166,7 +171,7 @@ function freePort() {
   });
 }
 
-/** The program behind `go tool pprof`, built once; null where Go is not. */
+/** The program behind `go tool pprof`, built once; null without Go. */
 export function findPprof() {
   try {
     return execFileSync("go", ["tool", "-n", "pprof"], {
@@ -231,7 +236,7 @@ export const pprof = (program) => ({
   },
   search: (page) => page.focus("#search"),
   transforms: {
-    // Its server makes the page anew.
+    // Its server renders the page again.
     hide: {
       run: (page, tree) => page.goto(`${page.url()}?h=${tree.sought}7`),
       undo: (page) => page.goBack(),

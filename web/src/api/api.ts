@@ -1,5 +1,6 @@
 /*
- * api: requests of session, shares, trees, tables and labels. Only the modules in this folder talk to the server.
+ * api: requests of session, shares, trees, tables and labels. Only the modules in this folder talk
+ * to the server.
  *
  * Responses are JSON or the binary form of a tree. An error is thrown as a Problem (RFC 9457).
  */
@@ -9,10 +10,10 @@ import {
   type Flame,
   type SampleType,
   type Symbolization,
-} from "../model/flame.ts";
-import type { FunctionSums } from "../model/functions.ts";
-import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
-import type { Asked } from "../model/served_rules.ts";
+} from "../model/tree/flame.ts";
+import type { FunctionSums } from "../model/functions/functions.ts";
+import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
+import type { ServedRequest } from "../model/rules/served_rules.ts";
 
 export class Problem extends Error {
   constructor(
@@ -160,8 +161,9 @@ export async function request(path: string, options: RequestInit = {}): Promise<
 }
 
 /**
- * Why a script of this site could not be loaded. Browsers word this failure differently, so the server is contacted. If it
- * responds, it has other scripts by now, or the browser refuses a second request; in both cases the page must be reloaded.
+ * Why a script of this site could not be loaded. Browsers word this failure differently, so the
+ * server is contacted. If it responds, it has other scripts by now, or the browser refuses a second
+ * request; in both cases the page must be reloaded.
  */
 export const lostScript = (): Promise<Problem> =>
   request("/", { method: "HEAD", cache: "no-store" }).then(outdated, (problem: Problem) => problem);
@@ -227,7 +229,10 @@ export async function signOut(): Promise<void> {
   await sendJson("DELETE", "/api/v1/session");
 }
 
-/** Unsafe requests with a cookie carry the CSRF token of the session, so the session is loaded first. */
+/**
+ * Unsafe requests with a cookie carry the CSRF token of the session, so the session is loaded
+ * first.
+ */
 export async function change<T>(
   method: string,
   path: string,
@@ -271,11 +276,11 @@ export interface FlameQuery {
   group: string;
   /** Path hash of the root node of the requested tree; "" for the whole tree. Trees only. */
   root?: string;
-  /** Rules of model/labels.ts. */
+  /** Rules of model/rules/labels.ts. */
   labels: readonly string[];
   names: string;
   /** Rules that the server applies. */
-  rules?: Asked;
+  rules?: ServedRequest;
 }
 
 export async function getFlameAt(
@@ -378,14 +383,15 @@ export const getDiffTop = (
   signal: AbortSignal,
 ) =>
   getDiffTopAt(
-    `/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`,
+    "/api/v1/diff/top" +
+      queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 }),
     signal,
   );
 
 /** The selection whose labels are counted. */
 export type LabelsQuery = Pick<FlameQuery, "sampleType" | "names">;
 
-export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsQuestion) => ({
+export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsRequest) => ({
   ...question,
   sample_type: query.sampleType,
   names: namesParameter(query),
@@ -395,19 +401,22 @@ export const labelParameters = (query: LabelsQuery, { rules, ...question }: Labe
 export const getLabels = (
   id: string,
   query: LabelsQuery,
-  question: LabelsQuestion,
+  question: LabelsRequest,
   signal: AbortSignal,
 ) =>
-  getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(query, question)), signal);
+  getJson<LabelsResponse>(
+    `${share(id)}/labels` + queryOf(labelParameters(query, question)),
+    signal,
+  );
 
 export const getDiffLabels = (
   a: string,
   b: string,
   query: LabelsQuery & { isNormalised: boolean },
-  question: LabelsQuestion,
+  question: LabelsRequest,
   signal: AbortSignal,
 ) =>
-  getJson<LabelsAnswer>(
+  getJson<LabelsResponse>(
     "/api/v1/diff/labels" +
       queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, question) }),
     signal,

@@ -1,15 +1,17 @@
-/* comments_api: what is asked of the server about comments; apart from api.ts, since most readers open none. */
+/*
+ * comments_api: requests for comments. Separate from api.ts because most readers open no comments.
+ */
 import { change, getJson, queryOf } from "./api.ts";
 
 /** A frame that a comment is about. */
 export interface Pin {
-  /** Of its path (model/path.ts). */
+  /** The hash of the frame's path (model/tree/path.ts). */
   hash: string;
   function: string;
 }
 
 export interface Comment {
-  /** Counts up per share and is never used again. */
+  /** Increases per share and is never reused. */
   n: number;
   author: string;
   /** Markdown, as typed. */

@@ -1,4 +1,7 @@
-/* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
+/*
+ * explore_api: requests to the store of continuous profiles. Separate from api.ts because readers
+ * of a share do not need it.
+ */
 import {
   change,
   diffMode,
@@ -15,14 +18,14 @@ import {
   type LabelsQuery,
   type ShareSettings,
 } from "./api.ts";
-import { inTurn } from "../workers/request_order.ts";
-import type { Asked } from "../model/explore_state.ts";
-import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
-import type { Span } from "../model/moment.ts";
-import type { StackRules } from "../model/stack_rules.ts";
+import { retryWhileBusy } from "../workers/request_order.ts";
+import type { QueryRequest } from "../model/continuous/explore_state.ts";
+import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
+import type { Span } from "../model/continuous/time_window.ts";
+import type { StackRules } from "../model/rules/stack_rules.ts";
 
 export interface ProfileType {
-  /** The whole name. */
+  /** The full name of the profile type. */
   type: string;
   name: string;
   sample_type: string;
@@ -33,27 +36,35 @@ export type Rule = "sum" | "mean" | "difference";
 
 export interface Series {
   labels: Record<string, string>;
-  /** Only of the sum of the series beyond the limit, the last one: how many they are. It has no labels. */
+  /**
+   * Only in the last series, the sum of the series beyond the limit: the number of these series. It
+   * has no labels.
+   */
   other_count?: number;
-  /** Begin of the step in ms, value. Steps without data have none. */
+  /** [start of the step in ms, value]. Steps without data have no entry. */
   points: [number, number][];
-  /** Of the window, in the unit of the points; the same whatever the step is. Absent when there are no points. */
+  /**
+   * The average over the window, in the unit of the points; independent of the step. Absent if
+   * there are no points.
+   */
   average?: number;
-  /** Begin of each step that has data for a part of its time only, and how many ms that is. */
+  /** [start of the step, ms with data] for each step that has data for only a part of its time. */
   partial?: [number, number][];
 }
-export interface RangeAnswer {
+export interface RangeResponse {
   type: string;
   unit: string;
   rule: Rule;
-  /** Steps begin at its multiples since 1970, the first at or before the window. */
+  /**
+   * The step width. Steps start at multiples of it since 1970, the first at or before the window.
+   */
   step_ms: number;
   series: Series[];
-  /** What the reader of the values must know, such as how profiles without a duration count. */
+  /** Notes on the meaning of the values, such as how profiles without a duration are counted. */
   notes?: string[];
 }
-/** With what of it is missing; "" where all is there. */
-export type Range = RangeAnswer & { warning: string };
+/** `warning` states what is missing; "" if the result is complete. */
+export type Range = RangeResponse & { warning: string };
 
 export interface StoredProfile {
   id: string;
@@ -68,20 +79,23 @@ export interface StoredPage {
   next: string | null;
 }
 
-/** How the answer was made; "" where nothing is told. */
-export interface Made {
+/** How the result was computed; empty values if the server reported nothing. */
+export interface QueryDetails {
   rule: string;
   /** "blocks=1, rows=12" as numbers by name. */
   statistics: Record<string, number>;
   warning: string;
 }
 
-/** In seconds: whole numbers mean other units by their length. */
+/**
+ * In seconds with a decimal point: the API would read a whole number as another unit, by its
+ * length.
+ */
 const seconds = (ms: number) => (ms / 1000).toFixed(3);
 const spanOf = ({ from, to }: Span) => ({ start: seconds(from), end: seconds(to) });
-const askedBy = (asked: Asked) => ({ query: asked.query, ...spanOf(asked) });
+const askedBy = (asked: QueryRequest) => ({ query: asked.query, ...spanOf(asked) });
 
-function madeBy({ headers }: Response): Made {
+function detailsOf({ headers }: Response): QueryDetails {
   const pairs = [...(headers.get("Perfolio-Statistics") ?? "").matchAll(/(\w+)=(\d+)/g)];
   return {
     rule: headers.get("Perfolio-Rule") ?? "",
@@ -100,12 +114,12 @@ const listed = async <Item>(
 export const listTypes = (span: Span, signal?: AbortSignal) =>
   listed<ProfileType>("/api/v1/profile_types", spanOf(span), signal);
 
-/** Is there any profile at all, however old? */
+/** Whether the team has any profile, however old. */
 export const hasProfiles = async (nowMs: number, signal?: AbortSignal) =>
   (await listed("/api/v1/profile_types", { ...spanOf({ from: 0, to: nowMs }), limit: 1 }, signal))
     .length > 0;
 
-/** Completions are for the eye: of many the first are enough. */
+/** Completions are read by a person, so the first ones are enough. */
 const maxCompletions = 500;
 
 export const listLabelNames = (match: string, span: Span, signal?: AbortSignal) =>
@@ -121,9 +135,9 @@ export const listLabelValues = (name: string, match: string, span: Span, signal?
     signal,
   );
 
-/** A rate of what has one; levels have none. */
+/** Requests a rate for types that have one; gauges have none. */
 export async function getRange(
-  asked: Asked,
+  asked: QueryRequest,
   by: readonly string[],
   { labels, focus, ignore }: StackRules,
   signal: AbortSignal,
@@ -132,10 +146,10 @@ export async function getRange(
     "/api/v1/query_range" +
     queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: "auto" });
   const response = await request(path, { signal, headers: { Accept: "application/json" } });
-  return { ...((await response.json()) as RangeAnswer), warning: madeBy(response).warning };
+  return { ...((await response.json()) as RangeResponse), warning: detailsOf(response).warning };
 }
 
-export const listStored = (asked: Asked, after: string, signal?: AbortSignal) =>
+export const listStored = (asked: QueryRequest, after: string, signal?: AbortSignal) =>
   getJson<StoredPage>(
     "/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }),
     signal,
@@ -143,15 +157,18 @@ export const listStored = (asked: Asked, after: string, signal?: AbortSignal) =>
 
 /* ---- trees ---- */
 
-/** What the views show: all profiles that were asked for as one, one of them, or the difference of two selections. */
+/**
+ * What the panes show: all selected profiles merged, one of them, or the difference of two
+ * selections.
+ */
 export type Source =
-  | { kind: "merged"; asked: Asked }
+  | { kind: "merged"; asked: QueryRequest }
   | { kind: "single"; id: string }
-  | { kind: "diff"; before: Asked; after: Asked };
+  | { kind: "diff"; before: QueryRequest; after: QueryRequest };
 
 export type ViewQuery = FlameQuery & { isNormalised: boolean };
 
-const sides = (before: Asked, after: Asked) => ({
+const sides = (before: QueryRequest, after: QueryRequest) => ({
   a_query: before.query,
   a_start: seconds(before.from),
   a_end: seconds(before.to),
@@ -162,7 +179,7 @@ const sides = (before: Asked, after: Asked) => ({
 
 const profilePath = (id: string) => `/api/v1/profiles/${encodeURIComponent(id)}`;
 
-/** The path of a report, with what it takes. */
+/** The path of a report with its parameters. */
 function pathOf(
   source: Source,
   report: "flame" | "top" | "labels",
@@ -183,12 +200,12 @@ export const getTree = (
   source: Source,
   query: ViewQuery,
   signal: AbortSignal,
-  onMade: (made: Made) => void,
+  onDetails: (details: QueryDetails) => void,
 ) =>
   getFlameAt(
     pathOf(source, "flame", query.isNormalised, { ...viewParameters(query), root: query.root }),
     signal,
-    (response) => onMade(madeBy(response)),
+    (response) => onDetails(detailsOf(response)),
   );
 
 export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =>
@@ -200,19 +217,23 @@ export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =
 export const getSampleLabels = (
   source: Source,
   query: LabelsQuery & { isNormalised: boolean },
-  question: LabelsQuestion,
+  question: LabelsRequest,
   signal: AbortSignal,
 ) =>
-  getJson<LabelsAnswer>(
+  getJson<LabelsResponse>(
     pathOf(source, "labels", query.isNormalised, labelParameters(query, question)),
     signal,
   );
 
 /* ---- sharing ---- */
 
-/** Samples keep the labels that are named. */
-export const shareAnswer = (asked: Asked, settings: ShareSettings, labels: readonly string[]) =>
-  inTurn(() =>
+/** Creates a share. Its samples keep only the named labels. */
+export const shareResult = (
+  asked: QueryRequest,
+  settings: ShareSettings,
+  labels: readonly string[],
+) =>
+  retryWhileBusy(() =>
     change<Created>(
       "POST",
       "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels }),

@@ -1,4 +1,7 @@
-/* senders_api: who sends continuous profiles; apart from api.ts, since who reads a share does not need it. */
+/*
+ * senders_api: requests for the sources of continuous profiles. Separate from api.ts because
+ * readers of a share do not need it.
+ */
 import { getJson } from "./api.ts";
 
 export interface Sender {
@@ -21,6 +24,6 @@ export interface Sender {
   last_error_at: string | null;
 }
 
-/** Last seen first. */
+/** Most recently seen first. */
 export const listSenders = async (): Promise<Sender[]> =>
   (await getJson<{ senders: Sender[] }>("/api/v1/senders")).senders;

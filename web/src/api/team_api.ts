@@ -1,21 +1,22 @@
 /*
- * team_api: what the settings and the pages of invitations ask of the server; apart from api.ts, since who reads a share
- * does not need it.
+ * team_api: requests of the settings and of the pages for invitations. Separate from api.ts because
+ * readers of a share do not need it.
  *
- * What several people may change is a Part. It comes with a version; a change names the version that was looked at, and is
- * refused with 412 once somebody else has changed the part.
+ * A list or object that several people may change is a Part. It has a version. A change names the
+ * version that the reader saw and is refused with 412 if someone else has changed the part since.
  */
 import { change, getJson, queryOf, request, sendJson, type Session } from "./api.ts";
-import type { Told } from "../model/settings_changes.ts";
-import { ruleWords } from "../model/retention_text.ts";
+import type { ListEntry } from "../model/account/settings_changes.ts";
+import type { SourceRule } from "../model/symbols/source_link.ts";
+import { describeRetention } from "../model/account/retention_text.ts";
 
 export interface Part<T> {
   path: string;
-  /** What people said in it, thing by thing. */
-  tell: (value: T) => Told[];
+  /** The items of the value as text, to report how two versions differ. */
+  entriesOf: (value: T) => ListEntry[];
 }
 
-/** version: "" for a part whose things are only made and removed. */
+/** version: "" for a part whose items are only created and deleted. */
 export async function readPart<T>({ path }: Part<T>): Promise<{ value: T; version: string }> {
   const response = await request(path, { headers: { Accept: "application/json" } });
   return { value: (await response.json()) as T, version: response.headers.get("ETag") ?? "" };
@@ -24,7 +25,7 @@ export async function readPart<T>({ path }: Part<T>): Promise<{ value: T; versio
 const ifMatch = (version: string): Record<string, string> =>
   version ? { "If-Match": version } : {};
 
-/* ---- tokens: none is ever changed, so nothing of them is undone by who has not looked ---- */
+/* ---- tokens: never changed, so a change cannot undo another one ---- */
 
 export interface Token {
   id: number;
@@ -38,7 +39,7 @@ export interface Token {
 
 export const tokensPart: Part<{ tokens: Token[] }> = {
   path: "/api/v1/tokens",
-  tell: ({ tokens }) =>
+  entriesOf: ({ tokens }) =>
     tokens.map(({ id, name, scopes }) => ({
       key: id,
       name: `Token “${name}”`,
@@ -62,20 +63,21 @@ export interface User {
 
 export const peoplePart: Part<{ users: User[] }> = {
   path: "/api/v1/users",
-  tell: ({ users }) => users.map(({ id, email, role }) => ({ key: id, name: email, text: role })),
+  entriesOf: ({ users }) =>
+    users.map(({ id, email, role }) => ({ key: id, name: email, text: role })),
 };
 export const changeRole = (id: number, role: string, version: string) =>
   change<void>("PATCH", `${peoplePart.path}/${id}`, { role }, ifMatch(version));
 export const removeUser = (id: number, version: string) =>
   change<void>("DELETE", `${peoplePart.path}/${id}`, undefined, ifMatch(version));
 
-/* ---- invitations: another to the same address takes the place of the first ---- */
+/* ---- invitations: a new one to the same address replaces the older one ---- */
 
-/** Whom an invitation link is for, as told to whoever holds it. */
+/** The content of an invitation, as shown to the holder of its link. */
 export interface Invited {
   email: string;
   role: string;
-  /** Build ids of the team's binaries are told to public debuginfod servers, for their names. */
+  /** The server sends build ids of the team's binaries to public debuginfod servers. */
   asks_public_debuginfod: boolean;
 }
 
@@ -84,13 +86,13 @@ export interface Invitation {
   email: string;
   role: string;
   expires_at: string;
-  /** Only in the answer that made it. */
+  /** Only in the response that created it. */
   url?: string;
 }
 
 export const invitationsPart: Part<{ invitations: Invitation[] }> = {
   path: "/api/v1/invitations",
-  tell: ({ invitations }) =>
+  entriesOf: ({ invitations }) =>
     invitations.map(({ id, email, role }) => ({
       key: id,
       name: `Invitation of ${email}`,
@@ -101,7 +103,7 @@ export const invite = (email: string, role: string, version: string) =>
   change<Invitation>("POST", invitationsPart.path, { email, role }, ifMatch(version));
 export const withdrawInvitation = (id: number) =>
   change<void>("DELETE", `${invitationsPart.path}/${id}`);
-export const lookAtInvitation = (token: string) =>
+export const getInvitation = (token: string) =>
   sendJson<Invited>("POST", `${invitationsPart.path}/look`, { token });
 export const acceptInvitation = (token: string, name: string, password: string) =>
   sendJson<Session>("POST", `${invitationsPart.path}/accept`, { token, name, password });
@@ -128,10 +130,10 @@ export const listFailedSignIns = () => getJson<FailedSignIns>("/api/v1/failed-si
 export interface Team {
   id: number;
   name: string;
-  /** With commas between them. */
+  /** Separated by commas. */
   sample_labels: string;
   usage: { bytes_stored: number };
-  /** rule_keep_s: 0 is any time. */
+  /** rule_keep_s: 0 is unlimited. */
   quotas: {
     max_bytes_stored: number;
     uploads_per_minute: number;
@@ -143,58 +145,75 @@ export interface Team {
 export const labelsText = (labels: string) => labels.replaceAll(",", ", ");
 export const teamPart: Part<Team> = {
   path: "/api/v1/tenant",
-  tell: ({ name, sample_labels }) => [
+  entriesOf: ({ name, sample_labels }) => [
     { key: "name", name: "The team’s name", text: name },
     { key: "labels", name: "Series labels", text: labelsText(sample_labels) || "none" },
   ],
 };
 export const renameTeam = (name: string, version: string) =>
   change<Team>("PATCH", teamPart.path, { name }, ifMatch(version));
-/** null: those of the server's setting. */
+/** null: the server's default. */
 export const setSampleLabels = (sample_labels: string | null, version: string) =>
   change<Team>("PATCH", teamPart.path, { sample_labels }, ifMatch(version));
 
-/* ---- for how long the team keeps which continuous profiles ---- */
+/* ---- retention of continuous profiles ---- */
 
 export interface Rule {
   id: number;
-  /** 1 is the first. */
+  /** Starts at 1. */
   position: number;
   query: string;
-  /** 0: for ever. */
+  /** 0: forever. */
   keep_s: number;
   totals_s: number | null;
 }
 export interface Rules {
-  /** In their order. */
+  /** In order of position. */
   rules: Rule[];
   default_keep_s: number;
 }
-/** Durations as people write them; no position: where it is, or the last. */
-export interface RuleWish {
+/**
+ * Durations as text ("90d"). Without a position, the rule keeps its place or becomes the last one.
+ */
+export interface RuleInput {
   query: string;
   keep: string;
   totals?: string;
   position?: number;
-  /** false: refused where the selector has a rule already. */
+  /** false: refused if the selector already has a rule. */
   replace?: boolean;
 }
 
 export const rulesPart: Part<Rules> = {
   path: "/api/v1/retention",
-  tell: ({ rules }) =>
+  entriesOf: ({ rules }) =>
     rules.map(({ id, query, keep_s, totals_s }) => ({
       key: id,
       name: `Rule ${query}`,
-      text: ruleWords(keep_s, totals_s),
+      text: describeRetention(keep_s, totals_s),
     })),
 };
-export const setRule = (wish: RuleWish, version: string) =>
-  change<Rule>("POST", rulesPart.path, wish, ifMatch(version));
+export const setRule = (input: RuleInput, version: string) =>
+  change<Rule>("POST", rulesPart.path, input, ifMatch(version));
 export const removeRule = (id: number, version: string) =>
   change<void>("DELETE", `${rulesPart.path}/${id}`, undefined, ifMatch(version));
 
-/* ---- what happened ---- */
+/* ---- links to source code ---- */
+
+export type SourceRuleInput = Pick<
+  SourceRule,
+  "url" | "path_prefix" | "build_id" | "label" | "revision" | "audience"
+>;
+
+/** In order of precedence. */
+export const listSourceLinks = async () =>
+  (await getJson<{ links: SourceRule[] }>("/api/v1/source-links")).links;
+export const addSourceLink = (input: SourceRuleInput) =>
+  change<SourceRule>("POST", "/api/v1/source-links", input);
+export const removeSourceLink = (id: number) =>
+  change<void>("DELETE", `/api/v1/source-links/${id}`);
+
+/* ---- audit log ---- */
 
 export interface AuditEntry {
   id: number;
@@ -205,7 +224,7 @@ export interface AuditEntry {
   address: string;
 }
 export interface AuditPage {
-  /** The newest first. */
+  /** Newest first. */
   entries: AuditEntry[];
   next_cursor: string | null;
 }

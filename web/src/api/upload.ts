@@ -1,6 +1,6 @@
 /*
- * upload: sends a file, in one piece or in parts. An upload in parts that was cut off, by a closed tab or a lost
- * network, is remembered by this browser and goes on with the parts that are missing.
+ * upload: sends a file, in one piece or in parts. If an upload in parts is interrupted (closed tab,
+ * lost network), this browser stores its id and later continues with the missing parts.
  */
 import {
   change,
@@ -16,27 +16,28 @@ import {
 } from "./api.ts";
 import {
   fingerprintOf,
-  findUnfinished,
-  forgetUnfinished,
-  rememberUnfinished,
-  type Unfinished,
-} from "../model/draft_store.ts";
+  findDraft,
+  removeDraft,
+  storeDraft,
+  type UploadDraft,
+} from "../model/storage/draft_store.ts";
 
 const partsFrom = 8 * 1024 * 1024;
 
 export interface Upload {
   settings: ShareSettings;
-  /** waiting: why nothing is being sent now; else "". */
+  /** waiting: why nothing is being sent at the moment; otherwise "". */
   onProgress: (sentBytes: number, totalBytes: number, waiting?: string) => void;
   signal: AbortSignal;
 }
 
-/** Browsers tell of what has been sent four times a second while it grows; on a busy machine it takes them longer. */
+/** Browsers report progress four times a second; on a busy machine, less often. */
 const reportMs = 3000;
 
 /**
- * Gives up a request that makes a share, unless all of it has been sent: then the server may make the share, and only the
- * answer has the token that deletes it. What was last told of the sending is too old to go by.
+ * Aborts a request that creates a share unless the whole body was sent. Then the server may create
+ * the share, and only the response contains the token that deletes it, so the request has to
+ * finish. The last progress event is too old to decide this.
  */
 function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void {
   if (known.isSent) return;
@@ -48,8 +49,8 @@ function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void 
 }
 
 /**
- * XMLHttpRequest and not fetch, because only it tells how much has been sent. A POST makes a share: one that was cancelled
- * too late is answered all the same.
+ * XMLHttpRequest instead of fetch, because only it reports upload progress. A POST creates a share:
+ * if it is cancelled too late, the response is still read.
  */
 function sendBody(
   method: "POST" | "PUT",
@@ -113,12 +114,12 @@ const passwordHeader = (settings: ShareSettings): Record<string, string> =>
     ? { "X-Perfolio-Password": encodeHeader(settings.password) }
     : {};
 
-/** Header values are bytes; a password outside of ASCII travels as its UTF-8 bytes. */
+/** Header values are bytes, so a password that is not ASCII is sent as UTF-8 bytes. */
 function encodeHeader(text: string): string {
   return String.fromCharCode(...new TextEncoder().encode(text));
 }
 
-/** An upload in parts, as the server tells it. */
+/** The server's state of an upload in parts. */
 interface Received {
   id: string;
   size: number;
@@ -131,7 +132,7 @@ const uploadPath = (id: string) => `/api/v1/uploads/${encodeURIComponent(id)}`;
 const tokenHeader = (token: string): Record<string, string> =>
   token ? { "X-Perfolio-Upload-Token": token } : {};
 
-/** Ends with the signal's reason when it is aborted. */
+/** Rejects with the signal's reason when aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -168,15 +169,16 @@ async function sendPart(
       upload.onProgress(
         sent,
         total,
-        `${error.status === 0 ? "the server cannot be reached" : "the server is busy"}, trying again in ${seconds} s`,
+        `${error.status === 0 ? "the server cannot be reached" : "the server is busy"}, trying ` +
+          `again in ${seconds} s`,
       );
       await pause(seconds * 1000, upload.signal);
     }
   }
 }
 
-/** What the server has of an upload that was begun before; null when it is over or unknown. */
-async function receivedOf({ id, token }: Unfinished): Promise<Received | null> {
+/** The server's state of an interrupted upload; null if it has expired or is unknown. */
+async function receivedOf({ id, token }: UploadDraft): Promise<Received | null> {
   try {
     return await getJson<Received>(uploadPath(id), undefined, tokenHeader(token));
   } catch (error) {
@@ -186,12 +188,12 @@ async function receivedOf({ id, token }: Unfinished): Promise<Received | null> {
 }
 
 async function goOn(
-  known: Unfinished | null,
+  known: UploadDraft | null,
   size: number,
-): Promise<{ at: Unfinished; begun: Received } | null> {
+): Promise<{ at: UploadDraft; begun: Received } | null> {
   const begun = known && (await receivedOf(known));
   if (known && begun && begun.size === size) return { at: known, begun };
-  if (known) forgetUnfinished(known.id);
+  if (known) removeDraft(known.id);
   return null;
 }
 
@@ -199,13 +201,13 @@ async function begin(
   file: File,
   print: string,
   filename: string,
-): Promise<{ at: Unfinished; begun: Received }> {
+): Promise<{ at: UploadDraft; begun: Received }> {
   const begun = await sendJson<Received & { upload_token?: string }>("POST", "/api/v1/uploads", {
     size: file.size,
     filename,
   });
   const at = { id: begun.id, token: begun.upload_token ?? "", print, begunAt: Date.now() };
-  if (print) rememberUnfinished(at);
+  if (print) storeDraft(at);
   return { at, begun: { ...begun, parts_received: [] } };
 }
 
@@ -215,7 +217,7 @@ const bytesOf = (part: number, { part_bytes }: Received, size: number) =>
 async function uploadInParts(file: File, upload: Upload): Promise<Created> {
   const print = await fingerprintOf(file);
   upload.signal.throwIfAborted();
-  const known = print ? findUnfinished(print) : null;
+  const known = print ? findDraft(print) : null;
   const { at, begun } =
     (await goOn(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
   const headers = tokenHeader(at.token);
@@ -246,15 +248,15 @@ async function uploadInParts(file: File, upload: Upload): Promise<Created> {
       ...passwordHeader(upload.settings),
     },
   );
-  forgetUnfinished(at.id);
+  removeDraft(at.id);
   return created;
 }
 
-/** How much of a file the server has from an upload that was cut off; 0 for none. */
-export async function unfinishedBytes(file: File): Promise<number> {
+/** The number of bytes that the server already has from an interrupted upload; 0 for none. */
+export async function uploadedBytes(file: File): Promise<number> {
   if (file.size <= partsFrom) return 0;
   const print = await fingerprintOf(file);
-  const found = await goOn(print ? findUnfinished(print) : null, file.size);
+  const found = await goOn(print ? findDraft(print) : null, file.size);
   return (
     found?.begun.parts_received.reduce(
       (sum, part) => sum + bytesOf(part, found.begun, file.size),
@@ -263,19 +265,20 @@ export async function unfinishedBytes(file: File): Promise<number> {
   );
 }
 
-/** Gives up what was begun, so that the file is sent from its beginning. */
+/** Discards an interrupted upload, so that the file is sent from the start. */
 export async function startOver(file: File): Promise<void> {
-  const known = findUnfinished(await fingerprintOf(file));
+  const known = findDraft(await fingerprintOf(file));
   if (!known) return;
-  forgetUnfinished(known.id);
+  removeDraft(known.id);
   await sendJson("DELETE", uploadPath(known.id), undefined, tokenHeader(known.token)).catch(
     () => undefined,
   ); // it expires anyway
 }
 
 /**
- * Shares the bytes as they are; large ones go in parts that are tried again one by one, and later go on. One that is
- * cancelled when the server has all of it comes to a share nevertheless, which the caller deletes.
+ * Creates a share from the unchanged bytes of a file. A large file is sent in parts, which are
+ * repeated one by one and can be continued later. If it is cancelled when the server has the whole
+ * file, a share is created nevertheless, and the caller deletes it.
  */
 export async function uploadProfile(file: File, upload: Upload): Promise<Created> {
   await getSession().catch(() => undefined);

@@ -1,4 +1,7 @@
-/* first_profile: what stands in place of a graph where there is nothing to draw: how profiles come here, or where to look. */
+/*
+ * first_profile: shown instead of a graph when there is no data: how to send profiles, or where to
+ * look.
+ */
 import type { Session } from "../api/api.ts";
 import { hasProfiles } from "../api/explore_api.ts";
 import { HowToSend } from "../pages/how_to_send.tsx";

@@ -1,12 +1,12 @@
-/* group_menu: the labels that tell the lines of the graph apart. */
+/* group_menu: chooses the labels that divide the graph into lines. */
 import { listLabelNames } from "../api/explore_api.ts";
-import type { Asked } from "../model/explore_state.ts";
-import { joinQuery, splitQuery } from "../model/selector.ts";
+import type { QueryRequest } from "../model/continuous/explore_state.ts";
+import { joinQuery, splitQuery } from "../model/continuous/selector.ts";
 import { ErrorLine, Loading, Menu, Name } from "../ui/kit.tsx";
 import { useLoaded, type Loaded } from "./use_selection.ts";
 
-/** Of the series of that type in the window. */
-export function useLabelNames(window: Asked): Loaded<string[]> {
+/** The label names of the series of that type in the window. */
+export function useLabelNames(window: QueryRequest): Loaded<string[]> {
   const { type } = splitQuery(window.query);
   return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) =>
     listLabelNames(joinQuery(type, ""), window, signal),

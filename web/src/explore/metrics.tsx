@@ -1,9 +1,10 @@
 /*
- * metrics: values over time of one selection: the plot, a table of its series, and every value as a table. The plot takes keys as a
- * slider does: arrows go from step to step, with Shift they mark a part, Enter takes it.
+ * metrics: the values of one selection over time: the plot, a table of its series, and a table of
+ * all values. The plot handles keys like a slider: arrows move by a step, Shift and arrows mark a
+ * range, Enter applies it.
  */
 import { useCallback, useMemo, useState } from "preact/hooks";
-import type { RangeAnswer, Series } from "../api/explore_api.ts";
+import type { RangeResponse, Series } from "../api/explore_api.ts";
 import {
   digestOf,
   formatMetric,
@@ -13,10 +14,15 @@ import {
   seriesName,
   valueAt,
   type LineLook,
-} from "../model/plot_data.ts";
-import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
-import { formatExact } from "../model/units.ts";
-import type { Selection } from "../model/explore_state.ts";
+} from "../model/continuous/plot_data.ts";
+import {
+  formatLength,
+  formatMoment,
+  formatSpan,
+  type Span,
+} from "../model/continuous/time_window.ts";
+import { formatExact } from "../model/text/units.ts";
+import type { Selection } from "../model/continuous/explore_state.ts";
 import { Button, Name } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
@@ -24,16 +30,16 @@ import { usePalette } from "../ui/theme.ts";
 const plot = later(async () => (await import("./plot.tsx")).Plot);
 
 interface MetricsProps {
-  answer: RangeAnswer;
+  answer: RangeResponse;
   isCurrent: boolean;
   window: Span;
   selection: Selection;
-  /** Which stacks the values are of, where it is not all of them. */
+  /** Describes the stacks that are counted if a rule restricts them. */
   of: string;
   onPart: (part: Span | null) => void;
-  /** The labels of a series, or none for all of them. */
+  /** Called with the labels of a series, or with none for all series. */
   onChoose: (labels: Selection["only"]) => void;
-  /** Makes the marked part the window. */
+  /** Makes the marked range the window. */
   onZoom: () => void;
 }
 
@@ -42,7 +48,7 @@ const isSame = (labels: Record<string, string>, only: Selection["only"]) =>
   only.length === Object.keys(labels).length &&
   only.every(([name, value]) => labels[name] === value);
 
-const dataOf = ({ series, step_ms }: RangeAnswer) =>
+const dataOf = ({ series, step_ms }: RangeResponse) =>
   plotData(
     series.map(({ points }) => points),
     step_ms,
@@ -64,7 +70,10 @@ function Swatch({ look }: { look: LineLook }) {
   );
 }
 
-/** The name and the values of each series, those of the selected part of the time if there is one. A press looks at it alone. */
+/**
+ * The name and values of each series, for the marked range if there is one. A press restricts the
+ * page to that series.
+ */
 function SeriesTable({
   answer,
   looks,
@@ -134,7 +143,7 @@ function SeriesTable({
   );
 }
 
-function AllValues({ answer }: { answer: RangeAnswer }) {
+function AllValues({ answer }: { answer: RangeResponse }) {
   const [isOpen, setOpen] = useState(false);
   const moments = useMemo(
     () =>
@@ -183,7 +192,7 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
   );
 }
 
-/** Marking by keys: where it began, and the step that the cursor stands on. */
+/** Marking with keys: where the range starts and the step of the cursor. */
 function useSteps({
   window,
   answer,
@@ -256,7 +265,7 @@ export function Metrics(props: MetricsProps) {
   }, [palette]);
   const format = useCallback((value: number) => formatMetric(value, answer.unit), [answer.unit]);
   const cursor = steps.ms ?? pointed;
-  const told = answer.series.slice(0, 5).map((one) => {
+  const values = answer.series.slice(0, 5).map((one) => {
     const value = valueAt(one.points, steps.begin, answer.step_ms);
     return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
   });
@@ -269,11 +278,17 @@ export function Metrics(props: MetricsProps) {
         class="plot"
         role="slider"
         tabIndex={0}
-        aria-label="Values over time. Arrow keys move between steps, Shift with an arrow key selects a range, Enter shows only that range, Escape clears the selection."
+        aria-label={
+          "Values over time. Arrow keys move between steps, Shift with an arrow key " +
+          "selects a range, Enter shows only that range, Escape clears the selection."
+        }
         aria-valuemin={0}
         aria-valuemax={steps.count - 1}
         aria-valuenow={steps.at}
-        aria-valuetext={`${moment}: ${told.join(", ")}${steps.marked ? `; selected ${formatSpan(steps.marked)}` : ""}`}
+        aria-valuetext={
+          `${moment}: ${values.join(", ")}` +
+          (steps.marked ? `; selected ${formatSpan(steps.marked)}` : "")
+        }
         onKeyDown={steps.press}
         onBlur={steps.leave}
       >

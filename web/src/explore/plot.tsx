@@ -1,25 +1,25 @@
 /*
- * plot: lines over time, drawn by uPlot, in a chunk of their own. What a hand drags over becomes a part of the window; moving
- * by keys and everything that is read aloud is metrics.tsx's.
+ * plot: lines over time, drawn by uPlot, in a chunk of its own. Dragging marks a range of the
+ * window. Keys and texts for screen readers are in metrics.tsx.
  */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import uPlotStyle from "uplot/dist/uPlot.min.css?text";
-import type { LineLook, PlotData } from "../model/plot_data.ts";
-import type { Span } from "../model/moment.ts";
-import { addStyle } from "../ui/style.ts";
+import type { LineLook, PlotData } from "../model/continuous/plot_data.ts";
+import type { Span } from "../model/continuous/time_window.ts";
+import { addStyle } from "../ui/later.tsx";
 
 addStyle(uPlotStyle);
 
 export interface PlotProps {
   data: PlotData;
   window: Span;
-  /** A value as it is written at the axis; a change of it draws anew. */
+  /** Formats a value for the axis. A different function redraws the plot. */
   format: (value: number) => string;
   looks: readonly LineLook[];
-  /** The one line that stands out, or -1. */
+  /** The highlighted line, or -1. */
   chosen: number;
-  /** What is marked: chosen already, or about to be. */
+  /** The marked range, applied or being dragged. */
   part: Span | null;
   cursor: number | null;
   colours: { text: string; line: string };
@@ -27,20 +27,22 @@ export interface PlotProps {
   onCursor: (ms: number | null) => void;
 }
 
-/** A hand that moves less has pressed, not dragged. */
-const leastDrag = 4;
+/** A pointer that moves fewer pixels has clicked, not dragged. */
+const minDragPx = 4;
 
 const two = (number: number) => String(number).padStart(2, "0");
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** The day stands below the first time of each. */
-function momentTexts(splits: number[], stepMs: number): string[] {
+/** The date is written below the first time of each day. */
+function timeLabels(splits: number[], stepMs: number): string[] {
   let last = new Date(Date.now()).toDateString();
   return splits.map((ms) => {
     const date = new Date(ms);
     const day = `${date.getDate()} ${months[date.getMonth()]}`;
     if (stepMs >= 86_400_000) return day;
-    const time = `${two(date.getHours())}:${two(date.getMinutes())}${stepMs < 60_000 ? ":" + two(date.getSeconds()) : ""}`;
+    const time =
+      `${two(date.getHours())}:${two(date.getMinutes())}` +
+      (stepMs < 60_000 ? ":" + two(date.getSeconds()) : "");
     const isNew = date.toDateString() !== last;
     last = date.toDateString();
     return isNew ? `${time}\n${day}` : time;
@@ -73,7 +75,7 @@ function makePlot(root: HTMLElement, props: PlotProps): uPlot {
           ...axis,
           size: 36,
           space: 70,
-          values: (_, splits, _axis, _space, step) => momentTexts(splits, step),
+          values: (_, splits, _axis, _space, step) => timeLabels(splits, step),
         },
         {
           ...axis,
@@ -121,7 +123,10 @@ function showCursor(plot: uPlot, ms: number | null): void {
   );
 }
 
-/** Follows one pointer from press to release; a finger that goes up or down scrolls the page as ever. */
+/**
+ * Follows one pointer from press to release. A finger that moves vertically scrolls the page as
+ * usual.
+ */
 function followDrags(plot: uPlot, latest: { current: PlotProps }): void {
   const { over } = plot;
   let begun: number | null = null;
@@ -142,14 +147,14 @@ function followDrags(plot: uPlot, latest: { current: PlotProps }): void {
     over.setPointerCapture(event.pointerId);
   });
   over.addEventListener("pointermove", (event) => {
-    // The nearest moment that has a value, as the points on the lines show.
+    // The nearest time that has a value, as shown by the points on the lines.
     latest.current.onCursor(latest.current.data.moments[plot.posToIdx(placeOf(event))] ?? null);
     if (begun !== null) showPart(plot, spanTo(placeOf(event)));
   });
   over.addEventListener("pointerup", (event) => {
     if (begun === null) return;
     const place = placeOf(event);
-    const dragged = Math.abs(place - begun) >= leastDrag ? spanTo(place) : null;
+    const dragged = Math.abs(place - begun) >= minDragPx ? spanTo(place) : null;
     end();
     if (dragged) latest.current.onPart(dragged);
   });

@@ -1,9 +1,11 @@
-/* profile_list: the single profiles that a selection is made of, newest first; one of them can be looked at alone. */
+/*
+ * profile_list: the single profiles of a selection, newest first. One of them can be opened alone.
+ */
 import { useState } from "preact/hooks";
 import { listStored, type StoredProfile } from "../api/explore_api.ts";
-import type { Asked } from "../model/explore_state.ts";
-import { formatMoment } from "../model/moment.ts";
-import { formatValue } from "../model/units.ts";
+import type { QueryRequest } from "../model/continuous/explore_state.ts";
+import { formatMoment } from "../model/continuous/time_window.ts";
+import { formatValue } from "../model/text/units.ts";
 import { asProblem, Button, ErrorLine, Loading, Name } from "../ui/kit.tsx";
 import type { Problem } from "../api/api.ts";
 import { useLoaded } from "./use_selection.ts";
@@ -16,8 +18,8 @@ function labelText({ labels }: StoredProfile): string {
 }
 
 interface ProfileListProps {
-  asked: Asked;
-  /** The one that is seen, or "". */
+  asked: QueryRequest;
+  /** The opened profile, or "". */
   opened: string;
   onOpen: (id: string) => void;
 }

@@ -1,12 +1,13 @@
 /*
- * query_bar: the matchers of a query, with completions of names, operators and values, as a combobox. Arrows choose a
- * completion; where the text at the cursor is no matcher yet, the first one is chosen already. Enter and Tab accept the
- * chosen completion. Without one, Enter runs the query and Tab leaves the field. Escape closes the list, so that Enter runs
- * the query as it is typed. The field marks the place of an error that the server reports.
+ * query_bar: the matchers of a query as a combobox with completions of names, operators and values.
+ * Arrows choose a completion; while the text at the cursor is not yet a matcher, the first
+ * completion is preselected. Enter and Tab accept the chosen completion. Without one, Enter runs
+ * the query and Tab leaves the field. Escape closes the list, so that Enter runs the query as
+ * typed. The field marks the position of an error that the server reports.
  */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { listLabelNames, listLabelValues } from "../api/explore_api.ts";
-import type { Span } from "../model/moment.ts";
+import type { Span } from "../model/continuous/time_window.ts";
 import {
   afterName,
   complete,
@@ -18,7 +19,7 @@ import {
   readMatchers,
   splitQuery,
   type Place,
-} from "../model/selector.ts";
+} from "../model/continuous/selector.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Name } from "../ui/kit.tsx";
 
@@ -36,8 +37,8 @@ interface Choice {
   place: Place;
 }
 
-/** What the server knows, by what was asked. */
-function useAnswers() {
+/** Caches completions by request. */
+function useCompletionCache() {
   const known = useRef(new Map<string, Promise<string[]>>());
   return (key: string, ask: () => Promise<string[]>) => {
     if (known.current.size > maxKnown) known.current.clear();
@@ -57,7 +58,7 @@ const matching = (choices: readonly string[], typed: string) => {
 
 function useChoices(type: string, span: Span) {
   const [choices, setChoices] = useState<Choice[]>([]);
-  const answers = useAnswers();
+  const answers = useCompletionCache();
   const asked = useRef(0);
   const close = () => {
     asked.current++;
@@ -92,7 +93,7 @@ function useChoices(type: string, span: Span) {
   return { choices, open, close };
 }
 
-/** The text with the wrong place marked. */
+/** The text with the position of the error marked. */
 function WrongPlace({ text, at }: { text: string; at: number }) {
   return (
     <code class="wrong-place">
@@ -105,9 +106,9 @@ function WrongPlace({ text, at }: { text: string; at: number }) {
 
 interface QueryBarProps {
   query: string;
-  /** What the server said of the query, or "". */
+  /** The server's error for the query, or "". */
   error: string;
-  /** When the labels that are offered were seen. */
+  /** The time range in which the offered labels occur. */
   span: Span;
   label: string;
   onQuery: (query: string) => void;
@@ -122,7 +123,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
   const id = useId();
   useEffect(() => setText(matchers), [query]);
   const wrong = error ? errorInField(query, error) : null;
-  /** The completions that were asked for last; null after Escape. */
+  /** The completions that were requested last; null after Escape. */
   const asked = useRef<Promise<Choice[] | null> | null>(null);
   const offered = choices.length > 0;
 
@@ -141,7 +142,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
     asked.current = null;
     close();
     const typed = input.current!.value;
-    // A whole query may be pasted, type and all.
+    // A complete query with a profile type may be pasted.
     onQuery(
       typed.includes("{") && typed.trimEnd().endsWith("}") ? typed.trim() : joinQuery(type, typed),
     );
@@ -149,13 +150,14 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
   const choose = (choice: Choice) => {
     const field = input.current!;
     const done = complete(field.value, choice.place, choice.text);
-    setText((field.value = done.text)); // at once, since the next key may come before the next picture
+    // at once, because the next key may arrive before the next render
+    setText((field.value = done.text));
     field.focus();
     field.setSelectionRange(done.cursor, done.cursor);
     close();
     look();
   };
-  /** Completions may still be under way: a query that is not finished waits for them. */
+  /** Completions may still be loading; an incomplete query waits for them. */
   const enter = async () => {
     const typed = input.current!.value;
     const found = isOpenEnded() ? await asked.current : null;
@@ -242,7 +244,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
             role="option"
             aria-selected={i === active}
             onPointerDown={(event) => {
-              event.preventDefault(); // the field keeps the focus
+              event.preventDefault(); // keeps the focus in the field
               choose(choice);
             }}
           >

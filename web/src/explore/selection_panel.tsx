@@ -1,9 +1,9 @@
-/* selection_panel: one selection: what, when, and its values over time. */
+/* selection_panel: one selection: query, time window and values over time. */
 import type { ComponentChildren } from "preact";
-import type { Selection } from "../model/explore_state.ts";
-import { joinQuery, splitQuery } from "../model/selector.ts";
+import type { Selection } from "../model/continuous/explore_state.ts";
+import { joinQuery, splitQuery } from "../model/continuous/selector.ts";
 import { Button, ErrorLine, Loading, Select } from "../ui/kit.tsx";
-import { MissingLine } from "./made_line.tsx";
+import { MissingLine } from "./query_details.tsx";
 import { Metrics } from "./metrics.tsx";
 import { QueryBar } from "./query_bar.tsx";
 import { TimeRange } from "./time_range.tsx";
@@ -11,20 +11,20 @@ import { typeLabel } from "./type_names.ts";
 import type { Known } from "./use_selection.ts";
 
 interface SelectionPanelProps {
-  /** Which of two; "" where it is the only one. */
+  /** The side of a comparison; "" for a single selection. */
   side: "" | "Before" | "After";
   selection: Selection;
   known: Known;
-  /** The graph has a line for each value of some labels. */
+  /** The graph is divided into lines by labels. */
   hasLines: boolean;
-  /** Which stacks the values are of, where it is not all of them. */
+  /** Describes the stacks that are counted if a rule restricts them. */
   of: string;
   onChange: (patch: Partial<Selection>) => void;
   onRefresh: () => void;
   children?: ComponentChildren;
 }
 
-/** The type of the query, which may be named in part; by its whole name once that is known. */
+/** The full name of the query's type once it is known; the query may contain a part of the name. */
 function chosenType({ types, range }: Known, type: string): string {
   const whole = range.isCurrent && range.value?.type;
   return whole && types.value?.some((one) => one.type === whole) ? whole : type;

@@ -1,13 +1,14 @@
 /*
- * share_title: what a share of a query is called until its maker chooses a title: type, service, labels and window, in the
- * reader's time zone. The server makes the same of a request without a title, in UTC (api/query/query_title.h).
+ * share_title: the default title of a share of a query: type, service, labels and window, in the
+ * reader's time zone. The server creates the same title for a request without one, in UTC
+ * (api/query/query_title.h).
  */
-import type { Asked } from "../model/explore_state.ts";
-import { readMatchers, splitQuery } from "../model/selector.ts";
-import { formatDate } from "../model/units.ts";
+import type { QueryRequest } from "../model/continuous/explore_state.ts";
+import { readMatchers, splitQuery } from "../model/continuous/selector.ts";
+import { formatDate } from "../model/text/units.ts";
 import { typeWord } from "./type_names.ts";
 
-/** The server takes titles of 200 characters: so that those of two sides fit. */
+/** The server accepts titles of 200 characters; the titles of both sides must fit. */
 const longest = { title: 200, type: 30, labels: 45 };
 const cut = (text: string, most: number) =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -23,21 +24,23 @@ function labelsOf(matchers: string): string {
   return cut(texts.join(", ") || "all services", longest.labels);
 }
 
-function windowOf({ from, to }: Asked): string {
+function windowOf({ from, to }: QueryRequest): string {
   const [first, last] = [from, to].map((ms) => {
     const [date, time] = formatDate(ms).split(", ");
     return { date, time: to - from < 120_000 ? new Date(ms).toTimeString().slice(0, 8) : time };
   });
-  return `${first.date}, ${first.time}–${first.date === last.date ? "" : `${last.date}, `}${last.time}`;
+  return (
+    `${first.date}, ${first.time}–${first.date === last.date ? "" : `${last.date}, `}` + last.time
+  );
 }
 
-export function titleOf(asked: Asked): string {
+export function titleOf(asked: QueryRequest): string {
   const { type, matchers } = splitQuery(asked.query);
   return [cut(typeWord(type), longest.type), labelsOf(matchers), windowOf(asked)].join(", ");
 }
 
-/** Of one query, or of a comparison's sides: before and after. */
-export function titlesOf(asked: readonly Asked[]): string[] {
+/** The titles of a query, or of the sides of a comparison: before and after. */
+export function titlesOf(asked: readonly QueryRequest[]): string[] {
   if (asked.length < 2) return asked.map(titleOf);
   const [before, after] = asked;
   const compared = (other: string) => `${titleOf(after)} compared with ${other}`;

@@ -1,7 +1,7 @@
-/* time_range: when: until now, which a press brings up to date, or between two moments. */
+/* time_range: chooses the time window: up to now, which "Refresh" moves, or between two times. */
 import { useState } from "preact/hooks";
-import type { Selection } from "../model/explore_state.ts";
-import { formatLength, toLocal, type Span } from "../model/moment.ts";
+import type { Selection } from "../model/continuous/explore_state.ts";
+import { formatLength, toLocal, type Span } from "../model/continuous/time_window.ts";
 import { Button, Dialog, ErrorLine, Field, IconButton, Select } from "../ui/kit.tsx";
 import { Problem } from "../api/api.ts";
 
@@ -14,7 +14,7 @@ const presets: [string, string][] = [
   ["now-30d", "Last 30 days"],
 ];
 
-function MomentsDialog({
+function TimeRangeDialog({
   span,
   onSpan,
   onClose,
@@ -113,7 +113,7 @@ export function TimeRange({ selection, span, label, onChange, onRefresh }: TimeR
       />
       <IconButton icon="refresh" label="Refresh" onClick={onRefresh} />
       {isChoosing && (
-        <MomentsDialog span={span} onSpan={setSpan} onClose={() => setChoosing(false)} />
+        <TimeRangeDialog span={span} onSpan={setSpan} onClose={() => setChoosing(false)} />
       )}
     </span>
   );

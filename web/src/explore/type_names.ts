@@ -1,4 +1,4 @@
-/* type_names: profile types as people call them. */
+/* type_names: the readable names of profile types. */
 import type { ProfileType } from "../api/explore_api.ts";
 
 const names: Record<string, string> = {
@@ -19,19 +19,22 @@ const names: Record<string, string> = {
   exceptions: "Exceptions",
 };
 
-/** The reader's word first, then what tells it from others. */
+/** The readable name first, then the part that distinguishes it from other types. */
 export function typeLabel({ name, sample_type, sample_unit }: ProfileType): string {
   const word = names[sample_type] ?? sample_type;
-  return `${word} · ${name}${sample_unit && sample_unit !== "count" && !names[sample_type] ? ` (${sample_unit})` : ""}`;
+  return (
+    `${word} · ${name}` +
+    (sample_unit && sample_unit !== "count" && !names[sample_type] ? ` (${sample_unit})` : "")
+  );
 }
 
-/** Of a type by its whole name. */
+/** The readable name for the full name of a type. */
 export function typeWord(type: string): string {
   const [name, sampleType = name] = type.split(":");
   return names[sampleType] ?? sampleType;
 }
 
-/** What a page begins with: CPU time where there is some. */
+/** The type shown first: CPU time if there is any. */
 export function firstType(types: readonly ProfileType[]): ProfileType | undefined {
   const rank = ({ sample_type }: ProfileType) =>
     ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;

@@ -1,20 +1,23 @@
-/* use_selection: what the server knows of one selection: the types of its window, and its values over time. */
+/*
+ * use_selection: loads the data of one selection: the types in its window, and its values over
+ * time.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
 import { getRange, listTypes, type ProfileType, type Range } from "../api/explore_api.ts";
-import { windowOf, type Asked, type Selection } from "../model/explore_state.ts";
-import type { StackRules } from "../model/stack_rules.ts";
+import { windowOf, type QueryRequest, type Selection } from "../model/continuous/explore_state.ts";
+import type { StackRules } from "../model/rules/stack_rules.ts";
 import { asProblem } from "../ui/kit.tsx";
 
 export interface Loaded<Value> {
-  /** The last one stays while the next is under way. */
+  /** The previous value stays while the next one loads. */
   value: Value | null;
   isCurrent: boolean;
   problem: Problem | null;
   retry: () => void;
 }
 
-/** What load gives for a key; null and "" are not asked for. */
+/** Loads the value for a key; nothing is loaded for null and "". */
 export function useLoaded<Value>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<Value>,
@@ -43,10 +46,10 @@ export function useLoaded<Value>(
 }
 
 export interface Known {
-  window: Asked;
+  window: QueryRequest;
   types: Loaded<ProfileType[]>;
   range: Loaded<Range>;
-  /** What the server says of the query itself, or that there is no such type in the window; or "". */
+  /** The server's error for the query, or that the window does not contain the type; or "". */
   queryError: string;
 }
 
@@ -58,7 +61,7 @@ export function useSelection(
   nowMs: number,
 ): Known | null {
   const window = selection && windowOf(selection, nowMs);
-  // Windows of fixed times are asked for anew, too, when all is brought up to date.
+  // A refresh also reloads windows with fixed times.
   const spanKey = window && `${nowMs}\n${window.from}\n${window.to}`;
   const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
   const range = useLoaded(

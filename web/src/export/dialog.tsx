@@ -1,23 +1,25 @@
-/* dialog: saves what is seen as a file; everything is made in the browser; only a page with all groups asks the server for their trees. */
+/*
+ * dialog: saves the view as a file. The browser creates every file; only a page with all groups
+ * loads their trees from the server.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ExportForm } from "./write.ts";
-import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
-import { asProblem, Button, Dialog, ErrorLine, say } from "../ui/kit.tsx";
+import { formatBytes, formatPercent, formatValue } from "../model/text/units.ts";
+import { asProblem, Button, Dialog, ErrorLine, showMessage } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { PaneContext } from "../views/panes.tsx";
-import { picturesShown } from "../views/stage.ts";
+import { picturesShown } from "../views/icicle/stage.ts";
 import type { Problem } from "../api/api.ts";
-import { filterWords } from "./filter_words.ts";
-import { gather, type Gathered } from "./gather.ts";
+import { filterWords, makePage, maxPageBytes, type PackedTree, type PageHues } from "./page.ts";
+import { loadGroups, type LoadedGroups } from "./load_groups.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
-import { makePage, maxPageBytes, type PackedTree, type PageHues } from "./page.ts";
-import { parentOf } from "../model/flame.ts";
-import { FrameColours } from "../model/frame_colours.ts";
-import { groupOfLabel } from "../model/labels.ts";
-import { servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
+import { parentOf } from "../model/tree/flame.ts";
+import { FrameColours } from "../model/colours/frame_colours.ts";
+import { groupOfLabel } from "../model/rules/labels.ts";
+import { servedRules, splitRules, type ServedRules } from "../model/rules/served_rules.ts";
 import { graphShown, graphToPng, graphToSvg } from "./graph_picture.ts";
 import { toPng, toSvg } from "./pictures.ts";
-import { addStyle } from "../ui/style.ts";
+import { addStyle } from "../ui/later.tsx";
 import style from "./dialog.css?text";
 
 addStyle(style);
@@ -72,28 +74,31 @@ const choices: Choice[] = [
 ];
 const isPicture = (kind: Kind): kind is "svg" | "png" => kind === "svg" || kind === "png";
 
-/** A graph is saved where no icicle is seen; it is no canvas. */
+/** The graph is saved if no icicle is visible; it is not a canvas. */
 const hasPicture = () => picturesShown().length > 0 || graphShown() !== null;
 
 const pageTitle = () => document.title.replace(/ · Perfolio$/, "");
 
-/** The rules under which another group has what is seen; null where it would have something else. */
+/**
+ * The rules that give the same samples in another grouping; null if another grouping would show
+ * other samples.
+ */
 function rulesForAll({ state, regrouped }: PaneContext): ServedRules | undefined | null {
   const active = state.rules.filter((rule) => !rule.isOff);
   if (active.length === 0) return undefined;
-  // The server applies its rules to the samples, whatever they are grouped by.
+  // The server applies its rules to the samples, independent of the grouping.
   const { served, rest } = splitRules(active, state.group, state.labels.length);
   return regrouped?.canServe && rest.length === 0 ? servedRules(served) : null;
 }
 
-/** The groups that a page has besides its own. */
+/** The groups that the page contains besides the current one. */
 function otherGroups(context: PaneContext, own: string): string[] {
   return context.regrouped && rulesForAll(context) !== null
     ? context.regrouped.groups.filter((group) => group !== own)
     : [];
 }
 
-/** A link may name a label without saying that it is one. */
+/** A link may name a label without the "label:" prefix. */
 function ownGroup({ state, regrouped }: PaneContext): string {
   return (
     regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ??
@@ -101,7 +106,7 @@ function ownGroup({ state, regrouped }: PaneContext): string {
   );
 }
 
-/** The whole by another group, under the same rules. */
+/** The whole tree in another grouping, under the same rules. */
 async function packGroup(
   context: PaneContext,
   group: string,
@@ -122,11 +127,11 @@ function huesOf({ source, flame, zoom }: Seen): PageHues {
   );
 }
 
-/** What is seen, then what was gathered of the same by other groups. */
+/** The visible tree, followed by the trees of other groups that were loaded. */
 async function packPage(
   seen: Seen,
   context: PaneContext,
-  { trees }: Gathered<BlobPart[]>,
+  { trees }: LoadedGroups<BlobPart[]>,
 ): Promise<Blob> {
   const group = ownGroup(context);
   const packed: PackedTree[] = [{ group, parts: await makeParts(seen, "page") }];
@@ -144,7 +149,7 @@ async function makeFile(
   type: string,
   seen: Seen,
   context: PaneContext,
-  gathered: Gathered<BlobPart[]>,
+  gathered: LoadedGroups<BlobPart[]>,
 ): Promise<Blob> {
   const graph = picturesShown().length ? null : graphShown();
   if (kind === "svg")
@@ -157,16 +162,16 @@ async function makeFile(
   return new Blob(await makeParts(seen, kind), { type });
 }
 
-/** Groups that are asked for. */
+/** The groups that are being loaded. */
 interface Progress {
   done: number;
   of: number;
 }
 
-/** A page some of whose groups did not come. */
+/** A page of which some groups failed to load. */
 interface Unfinished {
   choice: Choice;
-  gathered: Gathered<BlobPart[]>;
+  gathered: LoadedGroups<BlobPart[]>;
 }
 
 function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) {
@@ -176,17 +181,17 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   const [unfinished, setUnfinished] = useState<Unfinished | null>(null);
   const abort = useRef<AbortController | null>(null);
   const cancel = () => abort.current?.abort();
-  useEffect(() => cancel, []); // who closes the dialog waits for nothing
+  useEffect(() => cancel, []); // closing the dialog cancels everything
 
-  /** False: some did not come, and the reader is asked. */
+  /** False if some groups failed; then the reader decides how to continue. */
   const gatherFor = async (
     choice: Choice,
-    gathered: Gathered<BlobPart[]>,
+    gathered: LoadedGroups<BlobPart[]>,
     signal: AbortSignal,
   ): Promise<boolean> => {
     const groups = otherGroups(context, ownGroup(context));
     const make = (group: string) => packGroup(context, group, signal);
-    await gather(groups, make, gathered, signal, (done) =>
+    await loadGroups(groups, make, gathered, signal, (done) =>
       setProgress({ done, of: groups.length }),
     );
     if (gathered.failed.size > 0) setUnfinished({ choice, gathered });
@@ -194,7 +199,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   };
   const write = async (
     { kind, ending, type }: Choice,
-    gathered: Gathered<BlobPart[]>,
+    gathered: LoadedGroups<BlobPart[]>,
     signal: AbortSignal,
   ) => {
     const { flame, source, state, zoom } = context;
@@ -210,14 +215,14 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
     signal.throwIfAborted();
     const name = fileNameOf(pageTitle()) + ending;
     save(blob, name);
-    say(`${name}, ${formatBytes(blob.size)}`);
+    showMessage(`${name}, ${formatBytes(blob.size)}`);
   };
-  /** What else had the focus goes away. */
+  /** The previously focused element disappears. */
   const focusOn = ({ kind }: Choice) => document.getElementById(`export-${kind}`)?.focus();
-  /** asks: first for the groups that are not there yet. */
+  /** asks: load the missing groups first. */
   const run = async (
     choice: Choice,
-    gathered: Gathered<BlobPart[]> = { trees: new Map(), failed: new Map() },
+    gathered: LoadedGroups<BlobPart[]> = { trees: new Map(), failed: new Map() },
     asks = true,
   ) => {
     if (busy !== null) return;
@@ -244,7 +249,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   return { busy, error, progress, unfinished, run, cancel };
 }
 
-/** While groups are asked for: how far it is; and what did not come. */
+/** The progress while groups load, and the groups that failed. */
 function GroupState({
   progress,
   unfinished,
@@ -289,7 +294,7 @@ function GroupState({
   );
 }
 
-/** What the files hold, in words; of a comparison, side b. */
+/** Describes the contents of the files; for a comparison, of side b. */
 function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean }) {
   const { flame, source, state, zoom, unit } = context;
   const kept = flame.cum[isZoomed ? zoom : 0];
@@ -316,7 +321,7 @@ interface GroupsProps {
   onChange: (isOn: boolean) => void;
 }
 
-/** Whether the page can be grouped, too: its file then holds what that needs. */
+/** Chooses whether the saved page offers other groupings; the file then contains their trees. */
 function Groups({ context, isZoomed, isOn, onChange }: GroupsProps) {
   const labels = context.regrouped!.groups.flatMap(
     (group) => /^label:(.*)$/s.exec(group)?.[1] ?? [],
@@ -333,9 +338,10 @@ function Groups({ context, isZoomed, isOn, onChange }: GroupsProps) {
       <span>
         Include the other groupings in the page: function, file, line, address, binary
         {labels.map((label) => `, ${label}`)}
-        {isPossible
-          ? ""
-          : ` (not available ${isZoomed ? "when only a part is saved" : "with rules that apply to this grouping only"})`}
+        {!isPossible &&
+          (isZoomed
+            ? " (not available when only a part is saved)"
+            : " (not available with rules that apply to this grouping only)")}
       </span>
     </label>
   );

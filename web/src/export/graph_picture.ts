@@ -1,6 +1,7 @@
 /*
- * graph_picture: the call graph of the page as SVG and PNG: all of it, however much is seen. The elements of the page are written
- * down with the colours and fonts that its style gives them; what only people's hands need is left out.
+ * graph_picture: the call graph as SVG and PNG, including the part that is scrolled out of view.
+ * The elements of the page are copied with the colours and fonts of their computed style; elements
+ * that only serve interaction are left out.
  */
 import { inXml, maxCanvasPx, pngOf } from "./pictures.ts";
 
@@ -19,7 +20,10 @@ const styles = [
 ];
 const marginPx = 8;
 
-/** The group that holds the graph, without the camera's place; null where none is shown. */
+/**
+ * The group that contains the graph, without the transform of the camera; null if no graph is
+ * visible.
+ */
 export const graphShown = () => document.querySelector<SVGGElement>(".graph-view svg > g");
 
 function copyOf(element: Element, isOutermost = false): Element {
@@ -27,7 +31,7 @@ function copyOf(element: Element, isOutermost = false): Element {
   for (const name of isOutermost ? places : [...places, "transform"])
     if (element.hasAttribute(name)) made.setAttribute(name, element.getAttribute(name)!);
   const style = getComputedStyle(element);
-  // Groups hand down all but this; what they hold has the rest of its own.
+  // Groups inherit everything except opacity to their children, which set their own styles.
   for (const name of element.localName === "g" ? ["opacity"] : styles)
     made.setAttribute(name, style.getPropertyValue(name));
   const label = element.getAttribute("aria-label");
@@ -64,7 +68,10 @@ export function graphToSvg(graph: SVGGElement, title: string): string {
     ground,
     copyOf(graph, true),
   );
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${inXml(new XMLSerializer().serializeToString(svg))}\n`;
+  return (
+    `<?xml version="1.0" encoding="UTF-8"?>\n` +
+    `${inXml(new XMLSerializer().serializeToString(svg))}\n`
+  );
 }
 
 export async function graphToPng(graph: SVGGElement): Promise<Blob> {

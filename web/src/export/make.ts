@@ -1,14 +1,14 @@
-/* make: the page's side of write.ts, and what turns its answer into a file that is saved. */
+/* make: the page's side of write.ts; saves the result as a file. */
 import type { LocalReply, LocalRequest } from "../workers/local_worker.ts";
-import type { Flame } from "../model/flame.ts";
+import type { Flame } from "../model/tree/flame.ts";
 import { startWorker } from "../workers/start_worker.ts";
 import type { ExportForm } from "./write.ts";
 
 export interface Seen {
-  /** As it was loaded, and what the rules left. */
+  /** The loaded tree, and the tree after the rules. */
   source: Flame;
   flame: Flame;
-  /** The frame below which all is wanted; 0 is the root. */
+  /** The root of the exported part; 0 is the whole tree. */
   zoom: number;
   comment: string;
 }
@@ -19,7 +19,7 @@ export function makeParts(
 ): Promise<BlobPart[]> {
   const { frame, parentDelta, self, baseSelf } = flame;
   const columns = frame === source.frame ? null : { frame, parentDelta, self, baseSelf };
-  // A flame's columns are views of the answer it was read from.
+  // The columns of a flame are views of the response that it was decoded from.
   const request: LocalRequest = {
     id: 1,
     seen: { form, bytes: source.frame.buffer as ArrayBuffer, columns, zoom, comment },
@@ -48,7 +48,10 @@ export function makeParts(
   });
 }
 
-/** A name that every system takes, from a title; of one that is a profile's own file name without its ending. */
+/**
+ * A file name that every system accepts, made from a title. If the title is a profile's file name,
+ * its extension is removed.
+ */
 export function fileNameOf(title: string): string {
   const plain = title
     .replace(/(\.(pb|pprof|folded|json|gz|zst))+$/i, "")
@@ -63,6 +66,6 @@ export function save(blob: Blob, name: string): void {
   link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
-  // The browser has taken the file over by then; what is not given back holds its memory.
+  // The browser has taken over the file by then; a URL that is not revoked keeps its memory.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

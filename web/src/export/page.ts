@@ -1,14 +1,16 @@
 /*
- * page: one HTML file that holds the viewer and a tree, for a reader without this server or any network.
+ * page: creates one HTML file with the viewer and a tree, for a reader without this server or a
+ * network.
  *
- * The build writes the page's frame with script, worker and style in it, and a policy that names
- * their hashes and allows nothing else (build.mjs); here title, date and tree are put in, and the trees of
- * other groups where those are wanted. They stand in an element of a type that is no script's, packed and as base64: letters
- * that end no element.
+ * The build creates the frame of the page with script, worker and style, and a policy that allows
+ * only their hashes (build.mjs). This module inserts title, date and tree, and the trees of other
+ * groups if requested. The trees are compressed and base64-encoded in an element with a type that
+ * is not a script; base64 contains no character that could end the element.
  */
 import { formatState, type ViewState } from "../state.ts";
-import type { ColourMode, PartHue } from "../model/frame_colours.ts";
-import { filterWords } from "./filter_words.ts";
+import type { ColourMode, PartHue } from "../model/colours/frame_colours.ts";
+import { describeLabelRule } from "../model/rules/labels.ts";
+import { describeRule } from "../views/controls/rules.tsx";
 
 export const maxPageBytes = 64 * 1024 * 1024;
 
@@ -21,18 +23,21 @@ const marks = {
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escape = (text: string) => text.replace(/[&<>"]/g, (letter) => entities[letter]);
 
-/** What the page in the file knows of itself. */
+/** The properties of the saved page. */
 export interface PageFacts {
   title: string;
-  /** Where it was made, in ISO 8601. */
+  /** When it was created, in ISO 8601. */
   savedAt: string;
-  /** How it is looked at first, as in the address bar. */
+  /** The initial view, as in the address bar. */
   query: string;
-  /** Labels and rules that chose what is in it. */
+  /** The labels and rules that selected the contents. */
   filters: string[];
-  /** Of each tree in it what it is grouped by; the first is the one that was seen. */
+  /** The grouping of each tree in it; the first is the visible one. */
   groups: string[];
-  /** Of the whole profile, of which the trees may be a part: colours are those of the page that was saved. */
+  /**
+   * The hues of the whole profile in the page that was saved, so that a part of it has the same
+   * colours.
+   */
   hues: PageHues;
 }
 
@@ -44,12 +49,13 @@ async function readFrame(): Promise<string> {
   const response = await fetch(address);
   if (!response.ok)
     throw new Error(
-      `The viewer could not be loaded: the server responded with status ${response.status}. Reload the page and try again.`,
+      `The viewer could not be loaded: the server responded with status ${response.status}. ` +
+        "Reload the page and try again.",
     );
   return response.text();
 }
 
-/** Labels, rules, zoom and sample type are in the trees already. */
+/** The view without what the trees already contain: labels, rules, zoom and sample type. */
 export const ownState = (state: ViewState): ViewState => ({
   ...state,
   labels: [],
@@ -61,7 +67,17 @@ export const ownState = (state: ViewState): ViewState => ({
   extra: [],
 });
 
-/** A tree as write.ts packs it; none of its letters is a blank. */
+/**
+ * The labels and rules that the saved view was made with, in words: the trees hold only the result.
+ */
+export function filterWords({ labels, rules }: Pick<ViewState, "labels" | "rules">): string[] {
+  const active = rules.filter((rule) => !rule.isOff);
+  return [...labels.map(describeLabelRule), ...active.map(describeRule)].map((words) =>
+    words.filter(Boolean).join(" "),
+  );
+}
+
+/** A tree as packed by write.ts; it contains no blank. */
 export interface PackedTree {
   group: string;
   parts: BlobPart[];
@@ -84,7 +100,7 @@ export async function makePage(
   const [head, afterTitle] = frame.split(marks.title);
   const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
   const [beforeFlame, tail] = afterFacts.split(marks.flame);
-  // "<" could begin the end of the element, or a comment in it.
+  // "<" could start the end tag of the element or a comment in it.
   const json = JSON.stringify(facts).replace(/</g, "\\u003c");
   const page = new Blob(
     [
@@ -100,7 +116,8 @@ export async function makePage(
   );
   if (page.size > maxPageBytes)
     throw new Error(
-      "The page would be too large for a browser to open. Filter the profile or zoom in first, or save it as pprof.",
+      "The page would be too large for a browser to open. Filter the profile or zoom in first, " +
+        "or save it as pprof.",
     );
   return page;
 }

@@ -1,26 +1,26 @@
 /*
- * pictures: what icicles show now, as SVG and PNG: the painter that paints the screen paints them too,
- * so that colours, window, marks and labels are the same. Several stand below each other.
+ * pictures: the visible icicles as SVG and PNG. The painter of the screen paints them too, so
+ * colours, window, marks and labels are the same. Several icicles are stacked vertically.
  */
-import type { Flame } from "../model/flame.ts";
-import { visible } from "../model/visible_text_model.ts";
-import { Shapes } from "../views/bands.ts";
-import { spokenNode } from "../views/describe.ts";
-import { IciclePainter, type Picture } from "../views/icicle_draw.ts";
-import { rowHeight } from "../views/rows.ts";
+import type { Flame } from "../model/tree/flame.ts";
+import { visible } from "../model/text/visible_text_model.ts";
+import { Shapes } from "../views/icicle/bands.ts";
+import { spokenNode } from "../views/foot/describe.ts";
+import { IciclePainter, type Picture } from "../views/icicle/icicle_draw.ts";
+import { rowHeight } from "../views/icicle/rows.ts";
 
 const gapPx = 12;
-/** A browser's canvas holds no more in any direction. */
+/** The maximum width and height of a browser's canvas. */
 export const maxCanvasPx = 16_384;
 
-/** Until no name is left out. */
+/** Paints until no name is left out. */
 function paintWhole(context: CanvasRenderingContext2D, picture: Picture): IciclePainter {
   const painter = new IciclePainter(context, new Shapes(context));
   for (let isWhole = painter.paint(picture); !isWhole;) isWhole = painter.paintMore(picture);
   return painter;
 }
 
-/** Upper edges, and the size of all. */
+/** The upper edge of each picture, and the total size. */
 function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number; height: number } {
   const tops: number[] = [];
   let height = 0;
@@ -37,7 +37,7 @@ function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number
 
 /* ---- SVG ---- */
 
-/** Without what XML 1.0 cannot hold, not even escaped. */
+/** Removes characters that XML 1.0 cannot contain, not even escaped. */
 const notInXml =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const entities: Record<string, string> = {
@@ -52,7 +52,7 @@ const escape = (text: string) =>
   inXml(visible(text)).replace(/[&<>"']/g, (letter) => entities[letter]);
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
-/** What the painter needs of a canvas, written down as SVG. */
+/** The part of the canvas API that the painter uses, written as SVG. */
 class SvgPen {
   fillStyle: string | CanvasPattern = "#000";
   globalAlpha = 1;
@@ -70,15 +70,21 @@ class SvgPen {
     return this.measuring.measureText(text);
   }
   createPattern(): CanvasPattern {
-    return this.measuring.createPattern(this.measuring.canvas, "repeat")!; // told from colours by its kind
+    // distinguished from colours by its type
+    return this.measuring.createPattern(this.measuring.canvas, "repeat")!;
   }
   private fill(): string {
     const opacity = this.globalAlpha < 1 ? ` fill-opacity="${this.globalAlpha}"` : "";
-    return `fill="${typeof this.fillStyle === "string" ? escape(this.fillStyle) : "url(#hatch)"}"${opacity}`;
+    return (
+      `fill="` +
+      `${typeof this.fillStyle === "string" ? escape(this.fillStyle) : "url(#hatch)"}"` +
+      opacity
+    );
   }
   fillRect(x: number, y: number, width: number, height: number): void {
     this.elements.push(
-      `<rect x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}" ${this.fill()}/>`,
+      `<rect x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}" ` +
+        `${this.fill()}/>`,
     );
   }
   fillText(text: string, x: number, y: number): void {
@@ -91,7 +97,7 @@ class SvgPen {
   }
 }
 
-/** Over each box one that is not seen but says what it is. */
+/** Adds an invisible rectangle with a title over each box. */
 function titles(
   flame: Flame,
   { boxes }: IciclePainter,
@@ -100,9 +106,12 @@ function titles(
 ): string {
   const made: string[] = [];
   for (let i = 0; i < boxes.count; i++) {
-    const place = `x="${short(boxes.x[i])}" y="${short(rows.topOf(boxes.row[i]) - scrollTop)}" width="${short(boxes.width[i])}" height="${rowHeight - 1}"`;
+    const place =
+      `x="${short(boxes.x[i])}" y="${short(rows.topOf(boxes.row[i]) - scrollTop)}" ` +
+      `width="${short(boxes.width[i])}" height="${rowHeight - 1}"`;
     made.push(
-      `<rect ${place} fill-opacity="0"><title>${escape(spokenNode(flame, boxes.node[i], unit))}</title></rect>`,
+      `<rect ${place} fill-opacity="0"><title>` +
+        `${escape(spokenNode(flame, boxes.node[i], unit))}</title></rect>`,
     );
   }
   return made.join("\n");
@@ -115,13 +124,20 @@ export function toSvg(pictures: readonly Picture[], title: string): string {
     const pen = new SvgPen();
     const painter = paintWhole(pen as unknown as CanvasRenderingContext2D, picture);
     const unit = picture.flame.metadata.unit ?? "";
-    return `<svg y="${tops[i]}" width="${picture.widthPx}" height="${picture.rows.viewPx}" font-size="12">\n${pen.text()}\n${titles(picture.flame, painter, picture, unit)}\n</svg>`;
+    return (
+      `<svg y="${tops[i]}" width="${picture.widthPx}" height="${picture.rows.viewPx}" ` +
+      `font-size="12">\n${pen.text()}\n${titles(picture.flame, painter, picture, unit)}\n</svg>`
+    );
   });
-  const hatch = `<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M-6 6L0 0M0 6L6 0M6 6L12 0" stroke="${escape(palette.hatch)}"/></pattern>`;
+  const hatch =
+    `<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse"><path ` +
+    `d="M-6 6L0 0M0 6L6 0M6 6L12 0" stroke="${escape(palette.hatch)}"/></pattern>`;
   const about = spokenNode(flame, 0, flame.metadata.unit ?? "");
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="Segoe UI, Roboto, Helvetica Neue, Noto Sans, DejaVu Sans, sans-serif" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ` +
+      `${width} ${height}" font-family="Segoe UI, Roboto, Helvetica Neue, Noto Sans, DejaVu ` +
+      `Sans, sans-serif" role="img">`,
     `<title>${escape(title)}</title><desc>${escape(about)}</desc><defs>${hatch}</defs>`,
     `<rect width="${width}" height="${height}" fill="${escape(palette.background)}"/>`,
     ...parts,

@@ -1,9 +1,9 @@
 /*
- * pprof_form: a seen tree as a profile.proto message: one sample for each node that holds a value
- * itself. A comparison has two sample types, before and after.
+ * pprof_form: a visible tree as a profile.proto message with one sample for each node that has a
+ * self value. A comparison has two sample types, before and after.
  */
 import { MessageWriter } from "../local/protobuf_writer.ts";
-import { forEachStack, type SeenFrame, type SeenTree } from "./seen_tree.ts";
+import { forEachStack, type VisibleFrame, type VisibleTree } from "./visible_tree.ts";
 
 const enum Field {
   SampleType = 1,
@@ -29,7 +29,7 @@ class Strings {
   }
 }
 
-/** Ids from 1, for what is written once. */
+/** Assigns ids from 1 to objects that are written once. */
 function idsOf<T>(): (key: T, write: (id: number) => void) => number {
   const ids = new Map<T, number>();
   return (key, write) => {
@@ -58,12 +58,13 @@ class Tables {
       this.out.message(Field.Mapping, (mapping) => {
         mapping.number(1, id);
         mapping.number(5, this.strings.id(path));
-        for (let has = 7; has <= 10; has++) mapping.number(has, 1); // names are all there: nothing is to be looked up
+        // all names are present, so pprof does not symbolize
+        for (let has = 7; has <= 10; has++) mapping.number(has, 1);
       }),
     );
   }
 
-  private func({ name, file, line }: SeenFrame): number {
+  private func({ name, file, line }: VisibleFrame): number {
     const startLine = this.isByFunction ? line : 0;
     return this.functionIds(`${startLine}\n${file}\n${name}`, (id) =>
       this.out.message(Field.Function, (func) => {
@@ -76,7 +77,7 @@ class Tables {
     );
   }
 
-  location(id: number, frame: SeenFrame): void {
+  location(id: number, frame: VisibleFrame): void {
     const [mappingId, functionId] = [this.mapping(frame.mapping), this.func(frame)];
     this.out.message(Field.Location, (location) => {
       location.number(1, id);
@@ -90,11 +91,12 @@ class Tables {
   }
 }
 
-function writeSamples(out: MessageWriter, tree: SeenTree): void {
+function writeSamples(out: MessageWriter, tree: VisibleTree): void {
   const stack: number[] = [];
   forEachStack(tree, (node) => {
     stack.length = 0;
-    for (let at = node; at > 0; at = tree.parent[at]) stack.push(tree.frame[at]); // a location's id is its frame's number
+    // the id of a location is the number of its frame
+    for (let at = node; at > 0; at = tree.parent[at]) stack.push(tree.frame[at]);
     const values = tree.baseSelf ? [tree.baseSelf[node], tree.self[node]] : [tree.self[node]];
     out.message(Field.Sample, (sample) => {
       sample.packed(1, stack);
@@ -103,8 +105,8 @@ function writeSamples(out: MessageWriter, tree: SeenTree): void {
   });
 }
 
-/** comment says what of which profile this is. */
-export function toPprof(tree: SeenTree, comment: string): Uint8Array<ArrayBuffer> {
+/** comment: identifies the profile and the exported part. */
+export function toPprof(tree: VisibleTree, comment: string): Uint8Array<ArrayBuffer> {
   const out = new MessageWriter();
   const strings = new Strings();
   const { sample_type = "samples", unit = "count", group_by = "function" } = tree.metadata;

@@ -1,14 +1,15 @@
 /*
- * text_forms: a seen tree as folded stacks and as the API's JSON (lib/profile/report/export_folded.h and
- * export_json.h say what they look like). Both come in pieces, since a string has a limit.
+ * text_forms: a visible tree as folded stacks and as the API's JSON (formats:
+ * lib/profile/report/export_folded.h and export_json.h). The output is a list of pieces, because
+ * the length of a string is limited.
  */
-import { FrameFlag } from "../model/flame.ts";
-import { decimalsOf } from "../model/units.ts";
-import { forEachStack, type SeenTree } from "./seen_tree.ts";
+import { FrameFlag } from "../model/tree/flame.ts";
+import { decimalsOf } from "../model/text/units.ts";
+import { forEachStack, type VisibleTree } from "./visible_tree.ts";
 
 const piece = 1 << 20;
 
-/** Gathers text as UTF-8 bytes. */
+/** Collects text as UTF-8 bytes. */
 class Pieces {
   readonly done: Uint8Array<ArrayBuffer>[] = [];
   private text = "";
@@ -24,15 +25,15 @@ class Pieces {
   }
 }
 
-/** The format knows no escape: what would end a frame or a line becomes something else. */
+/** The format has no escapes, so characters that end a frame or a line are replaced. */
 const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f\x7f-\x9f]/g, " ");
 
-/** A whole number of such units; "count/100" stands for two decimals (local/folded.ts). */
+/** An integer in these units; "count/100" stands for two decimals (local/folded.ts). */
 function foldedValue(value: number, unit: string): string {
   return String(Math.round(value) / 10 ** decimalsOf(unit));
 }
 
-export function toFolded(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
+export function toFolded(tree: VisibleTree): Uint8Array<ArrayBuffer>[] {
   const pieces = new Pieces();
   const names = tree.frames.map(({ name }) => foldedName(name));
   const stack: string[] = [];
@@ -54,8 +55,8 @@ const flagNames: [number, string][] = [
   [FrameFlag.Other, "other"],
 ];
 
-/** What a frame says of itself, the same for all its nodes. */
-function frameMembers(tree: SeenTree): string[] {
+/** The members that describe a frame, equal for all its nodes. */
+function frameMembers(tree: VisibleTree): string[] {
   return tree.frames.map(({ name, file, line, mapping, address, flags }) => {
     const members: [string, unknown][] = [["name", name]];
     if (file) members.push(["file", file]);
@@ -68,7 +69,7 @@ function frameMembers(tree: SeenTree): string[] {
   });
 }
 
-function jsonHead(tree: SeenTree): string {
+function jsonHead(tree: VisibleTree): string {
   const {
     sample_type = "",
     unit = "",
@@ -98,8 +99,10 @@ function jsonHead(tree: SeenTree): string {
   );
 }
 
-/** Between two nodes everything is closed up to the parent of the second: no recursion, however deep. */
-export function toJson(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
+/**
+ * Between two nodes, everything up to the parent of the second one is closed, without recursion.
+ */
+export function toJson(tree: VisibleTree): Uint8Array<ArrayBuffer>[] {
   const pieces = new Pieces();
   const members = frameMembers(tree);
   const node = (i: number) => {

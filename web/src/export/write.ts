@@ -1,19 +1,23 @@
-/* write: what is seen of a tree as a file; in local_worker.ts, for export/make.ts. */
-import { toFlameBytes } from "./flame_form.ts";
+/*
+ * write: writes the visible part of a tree as a file; runs in local_worker.ts for export/make.ts.
+ */
 import { toPprof } from "./pprof_form.ts";
-import { seenTree, type SeenTree } from "./seen_tree.ts";
+import { visibleTree, type VisibleTree } from "./visible_tree.ts";
 import { toFolded, toJson } from "./text_forms.ts";
-import { decodeFlame, derive, withTree, type Columns } from "../model/flame.ts";
+import { decodeFlame, derive, withTree, type Columns } from "../model/tree/flame.ts";
+import { writeFlame } from "../model/tree/flame_bytes.ts";
 
-/** page: the tree in the viewer's own form, packed as text for a page that holds it. */
+/** page: the tree in the viewer's binary form, packed as text for a saved page. */
 export type ExportForm = "pprof" | "folded" | "json" | "page";
 
 export interface ExportRequest {
   form: ExportForm;
-  /** The answer that the whole tree came in, and what the rules left of it; null without rules. */
+  /**
+   * The response that contained the whole tree, and the tree after the rules; null without rules.
+   */
   bytes: ArrayBuffer;
   columns: Columns | null;
-  /** The frame below which all is seen; 0 is the root. */
+  /** The root of the exported part; 0 is the whole tree. */
   zoom: number;
   comment: string;
 }
@@ -23,7 +27,7 @@ async function gzip(parts: BlobPart[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Response(packed).arrayBuffer());
 }
 
-/** Base64 in pieces that a call can take, each of whole groups of three bytes. */
+/** Base64 in pieces that fit an argument list, each of complete groups of three bytes. */
 function base64(bytes: Uint8Array): string[] {
   const step = 3 * 8192;
   const pieces: string[] = [];
@@ -32,7 +36,29 @@ function base64(bytes: Uint8Array): string[] {
   return pieces;
 }
 
-async function write(form: ExportForm, tree: SeenTree, comment: string): Promise<BlobPart[]> {
+/** The tree in the binary form that the viewer reads. */
+function toFlameBytes(tree: VisibleTree): ArrayBuffer {
+  const { sample_type = "", unit = "" } = tree.metadata;
+  return writeFlame({
+    tree: {
+      frame: tree.frame,
+      parentDelta: tree.parent.map((parent, i) => i - parent),
+      self: tree.self,
+      baseSelf: tree.baseSelf,
+    },
+    frames: tree.frames,
+    total: tree.total,
+    baseTotal: tree.baseTotal,
+    isCut: tree.isCut,
+    metadata: {
+      ...tree.metadata,
+      sample_types: [{ type: sample_type, unit }],
+      sample_type_index: 0,
+    },
+  });
+}
+
+async function write(form: ExportForm, tree: VisibleTree, comment: string): Promise<BlobPart[]> {
   switch (form) {
     case "pprof":
       return [await gzip([toPprof(tree, comment)])];
@@ -50,5 +76,5 @@ export async function writeExport(request: ExportRequest): Promise<BlobPart[]> {
   const flame = request.columns
     ? withTree(source, request.columns, derive(request.columns))
     : source;
-  return write(request.form, seenTree(flame, request.zoom), request.comment);
+  return write(request.form, visibleTree(flame, request.zoom), request.comment);
 }

@@ -1,10 +1,10 @@
 /*
- * encode_flame: a local profile, or two as a comparison, as the bytes that the server would answer (see
- * model/flame.ts), so that the viewer cannot tell where a tree came from.
+ * encode_flame: encodes a local profile, or two as a comparison, like a response of the server (see
+ * model/tree/flame.ts), so that the viewer treats both alike.
  */
-import { FrameFlag } from "../model/flame.ts";
-import { writeFlame, type PlainFrame } from "../model/flame_bytes.ts";
-import { Builder } from "../model/tree_builder.ts";
+import { FrameFlag } from "../model/tree/flame.ts";
+import { writeFlame, type PlainFrame } from "../model/tree/flame_bytes.ts";
+import { Builder } from "../model/tree/tree_builder.ts";
 import { FrameGrouper, parseGroup, type FrameGroup } from "./grouping.ts";
 import { labelKeys, labelTest, labelText } from "./labels.ts";
 import { LocalError, type LocalFrame, type LocalProfile, type Stacks } from "./profile.ts";
@@ -12,17 +12,17 @@ import { LocalError, type LocalFrame, type LocalProfile, type Stacks } from "./p
 /** One profile, or one side of a comparison. */
 export interface Side {
   profile: LocalProfile;
-  /** Index into its sample types. */
+  /** Index into its sampleTypes. */
   type: number;
-  /** What makes its values those of the tree: 1, but for units of a comparison. */
+  /** Converts its values to those of the tree; 1 unless the units of a comparison differ. */
   factor: number;
 }
 
-export interface TreeWish {
+export interface TreeOptions {
   /** As in a link; "" is by function. */
   group: string;
   labels: readonly string[];
-  /** Of a comparison: side b has the total of side a. */
+  /** Comparisons only: side b is scaled to the total of side a. */
   isNormalised: boolean;
 }
 
@@ -33,7 +33,7 @@ interface Grouped {
   stacks: Omit<Stacks, "frames">[];
 }
 
-/** The last one, since other sample types and labels are asked for with the same. */
+/** The last grouping, reused when the page requests other sample types and labels. */
 let last: Grouped | null = null;
 
 function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Grouped {
@@ -45,9 +45,9 @@ function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Group
     last.profiles.length === profiles.length
   )
     return last;
-  last = null; // its memory is needed for the next
+  last = null; // frees its memory for the next one
   const grouper = new FrameGrouper(group);
-  // Side b first: what is said of a frame is what b says.
+  // Side b first, because the properties of a frame are those in b.
   const stacks = [...profiles]
     .reverse()
     .map((profile) => profile.regroup(grouper))
@@ -55,7 +55,7 @@ function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Group
   return (last = { profiles, group, frames: grouper.frames, stacks });
 }
 
-/** Below the root, by the value of a label: the frame of each sample. */
+/** For grouping by a label: the frame below the root for each sample. */
 class LabelFrames {
   private readonly known = new Map<string, number>();
 
@@ -88,17 +88,21 @@ function checkLabel(
   if (keys.includes(label) || profiles.every(({ start }) => start.length === 1)) return;
   const known = keys.length ? `: ${[...new Set(keys)].slice(0, 20).join(", ")}` : "";
   throw new LocalError(
-    `“${label}” is neither function, file, line, address or binary nor a label of this profile${known}.`,
+    `“${label}” is neither function, file, line, address or binary nor a label of this profile` +
+      `${known}.`,
   );
 }
 
-/** The unit of both sides' values. */
+/** The common unit of both sides. */
 export function unitOf(sides: readonly Side[]): string {
   const { profile, type } = sides.find(({ factor }) => factor === 1)!;
   return profile.sampleTypes[type].unit;
 }
 
-/** What makes each side's values those of the tree, their unit aside; 0 where a total is not above zero: it has no shares. */
+/**
+ * The factor that converts the values of each side to those of the tree, apart from the unit; 0 if
+ * a total is not above zero, because it has no shares.
+ */
 export function scaleOf(sides: readonly Side[], isNormalised: boolean): number {
   if (sides.length < 2 || !isNormalised) return 1;
   const [before, after] = sides.map(totalOf);
@@ -112,14 +116,14 @@ function totalOf({ profile: { values, sampleTypes }, type, factor }: Side): numb
 }
 
 /** sides: one profile, or before and after. */
-export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer {
+export function encodeFlame(sides: readonly Side[], options: TreeOptions): ArrayBuffer {
   const profiles = sides.map(({ profile }) => profile);
   const keys = profiles.flatMap(labelKeys);
-  const { frames: group, label } = parseGroup(wish.group);
+  const { frames: group, label } = parseGroup(options.group);
   if (label !== null) checkLabel(profiles, keys, label);
   const grouped = groupSides(profiles, group);
   const isDiff = sides.length === 2;
-  // Frame 0 stands for the root.
+  // Frame 0 is the root.
   const frames: PlainFrame[] = [
     { name: "root", file: "", line: 0, mapping: "", flags: 0 },
     ...grouped.frames,
@@ -127,12 +131,12 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
   const labelFrames = label === null ? null : new LabelFrames(label, frames);
   const totals = sides.map(totalOf);
   const [baseTotal, ownTotal] = isDiff ? totals : [0, totals[0]];
-  const scale = scaleOf(sides, wish.isNormalised);
+  const scale = scaleOf(sides, options.isNormalised);
   const builder = new Builder(1024, 0, isDiff);
   sides.forEach(({ profile, type, factor }, side) => {
     const { start, stack } = grouped.stacks[side];
     const typeCount = profile.sampleTypes.length;
-    const isKept = labelTest(profile, wish.labels, keys);
+    const isKept = labelTest(profile, options.labels, keys);
     const labelFrame = labelFrames?.of(profile);
     const isBase = isDiff && side === 0;
     for (let i = 0; i + 1 < start.length; i++) {
@@ -155,8 +159,8 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
       unit: unitOf(sides),
       sample_types: profile.sampleTypes,
       sample_type_index: type,
-      group_by: wish.group || "function",
-      ...(isDiff ? { normalised: wish.isNormalised } : {}),
+      group_by: options.group || "function",
+      ...(isDiff ? { normalised: options.isNormalised } : {}),
     },
   });
 }

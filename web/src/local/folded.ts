@@ -1,9 +1,9 @@
 /*
- * folded: "root;...;leaf value" lines, read as the server reads them (lib/profile/formats/folded.h): the value
- * stands behind the last blank, empty lines and comments are passed over, decimals are scaled to whole
- * numbers and the unit says so.
+ * folded: reads lines of "root;...;leaf value" like the server (lib/profile/formats/folded.h): the
+ * value follows the last blank, empty lines and comments are skipped, decimals are scaled to whole
+ * numbers and the unit states the scale.
  */
-import { formatCount } from "../model/units.ts";
+import { formatCount } from "../model/text/units.ts";
 import { FrameGrouper } from "./grouping.ts";
 import {
   LocalError,
@@ -16,9 +16,9 @@ import {
 } from "./profile.ts";
 
 const maxDecimals = 6;
-/** Values from here on the server does not keep, but for whole numbers up to 2^63. */
+/** The server does not store values from here on, except whole numbers up to 2^63. */
 const valueEnd = 9.2e18;
-/** A number with a point or an exponent is shorter there. */
+/** A number with a point or an exponent is shorter than this on the server. */
 const numberBytes = 40;
 function isNumber(text: string): boolean {
   const size = Math.abs(Number(text));
@@ -36,7 +36,7 @@ interface Line {
   value: string;
 }
 
-/** Without white space of ASCII: any other the server takes for a part of a name. */
+/** Removes ASCII white space only: the server takes any other white space as a part of a name. */
 function trim(text: string): string {
   const isSpace = (code: number) => code === 32 || (code >= 9 && code <= 13);
   let [from, to] = [0, text.length];
@@ -45,14 +45,17 @@ function trim(text: string): string {
   return text.slice(from, to);
 }
 
-/** A trimmed line cut at its last blank; null for what is no stack with a value. */
+/** Splits a trimmed line at its last blank; null if it is not a stack with a value. */
 function parseLine(line: string): Line | null {
   const at = Math.max(line.lastIndexOf(" "), line.lastIndexOf("\t")) + 1;
   const [stack, value] = [trim(line.slice(0, at)), line.slice(at)];
   return stack && isNumber(value) ? { stack, value } : null;
 }
 
-/** "# text", "// text", and "//text" without a value; what has several frames and a value is a stack. */
+/**
+ * "# text", "// text", and "//text" without a value. A line with several frames and a value is a
+ * stack.
+ */
 function isComment(line: string, found: Line | null): boolean {
   if (line === "#") return true;
   if (!line.startsWith("# ") && !line.startsWith("//")) return false;
@@ -61,7 +64,10 @@ function isComment(line: string, found: Line | null): boolean {
   );
 }
 
-/** Of each line but empty ones and comments: the stack and its value; null for what is no stack. */
+/**
+ * The stack and the value of each line except empty lines and comments; null if the line is not a
+ * stack.
+ */
 function* linesOf(text: string): Generator<Line | null> {
   for (const raw of text.split("\n")) {
     const line = trim(raw);
@@ -70,19 +76,22 @@ function* linesOf(text: string): Generator<Line | null> {
   }
 }
 
-/** The text without what is no stack: comments, and lines that nobody can read. */
+/** The text without comments and malformed lines. */
 export const stacksAlone = (text: string): string =>
   text
     .split("\n")
     .filter((line) => !line || linesOf(line).next().value)
     .join("\n");
 
-/** Lines that are no stack may be few where there are more stacks, or a tenth of the stacks, as on the server. */
+/**
+ * As on the server, up to this number of malformed lines is accepted if there are more stacks than
+ * that, or a tenth of the stacks.
+ */
 const skippedFew = 3;
 const areMostlyStacks = (stacks: number, skipped: number) =>
   stacks > 0 && (skipped * 10 <= stacks || (skipped <= skippedFew && skipped < stacks));
 
-/** Is nearly every line that is no comment a stack with a value? */
+/** Whether nearly every line except comments is a stack with a value. */
 export function areStacks(text: string): boolean {
   let stacks = 0;
   let skipped = 0;
@@ -96,7 +105,7 @@ export function areStacks(text: string): boolean {
 interface Lines {
   stacks: string[];
   values: string[];
-  /** Of stacks with two numbers behind them. */
+  /** The number of stacks with two values. */
   pairs: number;
   skipped: number;
 }
@@ -118,7 +127,10 @@ function readLines(text: string): Lines {
 const mappingOf = (name: string) =>
   name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "";
 
-/** A frame without a name stays one. What is inlined ("_[i]") is a part of its caller's place, and so of its binary. */
+/**
+ * Keeps a frame without a name. An inlined frame ("_[i]") belongs to the place of its caller and
+ * thus to the caller's binary.
+ */
 function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
   const isByBinary = grouper.group === "binary";
   const frameOf = new Map<string, number>();
@@ -152,7 +164,10 @@ function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
   return { frames: grouper.frames, start, stack: stack.take() };
 }
 
-/** The power of ten that keeps up to six decimal places, fewer where the largest value would not fit. */
+/**
+ * The power of ten that keeps up to six decimal places, or fewer if the largest value would not
+ * fit.
+ */
 function scaleOf(values: readonly string[]): number {
   let decimals = 0;
   let largest = 0;
@@ -166,7 +181,7 @@ function scaleOf(values: readonly string[]): number {
   return 10 ** decimals;
 }
 
-/** Stacks with two values as two texts with one: before and after. */
+/** Splits stacks with two values into two texts with one value: before and after. */
 export function splitPair(text: string): [before: string, after: string] {
   const before: string[] = [];
   const after: string[] = [];
@@ -185,12 +200,14 @@ export function decodeFolded(text: string): LocalProfile {
     throw new LocalError("No line of the file is a stack with a value behind it.");
   if (!areMostlyStacks(lines.stacks.length, lines.skipped))
     throw new RefusedError(
-      `${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} lines are no stack with a value: this is no profile that is known here.`,
+      `${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} ` +
+        "lines are no stack with a value: this is no profile that is known here.",
     );
-  // Those without callers may have names that end so: "worker 1 200".
+  // Stacks without callers may have names that end like this: "worker 1 200".
   if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
     throw new PairError(
-      "Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.",
+      "Each stack has two values, as a comparison has: share the profiles before and after by " +
+        "themselves, and compare those.",
     );
   const scale = scaleOf(lines.values);
   return {
@@ -201,11 +218,12 @@ export function decodeFolded(text: string): LocalProfile {
     values: Float64Array.from(
       lines.values,
       (value) => Math.sign(Number(value)) * Math.round(Math.abs(Number(value)) * scale) || 0,
-    ), // halves away from zero, as there
+    ), // rounds halves away from zero, like the server
     labels: noLabels(lines.stacks.length),
     notes: lines.skipped
       ? [
-          `${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`,
+          `${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no ` +
+            "stack with a value.",
         ]
       : [],
   };

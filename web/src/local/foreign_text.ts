@@ -1,11 +1,12 @@
 /*
- * foreign_text: text files of other tools that are no profiles here, by the rules of the server
- * (lib/profile/formats/foreign_text.c), so that both refuse the same files. Tested with those in tests/data/foreign.
+ * foreign_text: text files of other tools that cannot be read as profiles, by the rules of the
+ * server (lib/profile/formats/foreign_text.c), so that both refuse the same files.
+ * tests/data/foreign tests both.
  */
 const headCharacters = 16 << 10;
 const headLines = 40;
 
-/** Lines that are not empty, without blanks around them. */
+/** The first lines that are not empty, trimmed. */
 type Head = readonly string[];
 
 const hasLine = (head: Head, ...starts: string[]) =>
@@ -17,21 +18,23 @@ const isCachegrind = (head: Head) =>
 const isTraceHead = (line: string) =>
   line.startsWith("--- ") && line.includes("%, ") && /(?: samples| sample)$/.test(line);
 
-/** "@[" or "@name[", the frames one a line, and "]: 12". */
+/** "@[" or "@name[", one frame per line, and "]: 12". */
 function isBpftrace(head: Head): boolean {
   const open = head.findIndex((line) => line.startsWith("@") && line.endsWith("["));
   return open >= 0 && head.slice(open + 1).some((line) => line.includes("]: "));
 }
 
-/** The first that is true counts. */
+/** The first match counts. */
 const tools: [is: (head: Head) => boolean, advice: string][] = [
   [
     (head) => isCachegrind(head) && hasLine(head, "creator: xdebug"),
-    "This is a cachegrind profile of Xdebug, which has no stacks; profile PHP with Excimer (formatCollapsed) or phpspy, which give folded stacks.",
+    "This is a cachegrind profile of Xdebug, which has no stacks; profile PHP with Excimer " +
+      "(formatCollapsed) or phpspy, which give folded stacks.",
   ],
   [
     isCachegrind,
-    "This is a callgrind profile, which has no stacks; record the program with “perfolio record” or “perf record -g”.",
+    "This is a callgrind profile, which has no stacks; record the program with “perfolio " +
+      "record” or “perf record -g”.",
   ],
   [
     (head) =>
@@ -48,11 +51,13 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
   ],
   [
     (head) => startsWith(head, "heap profile:"),
-    "This is a heap profile of tcmalloc as text; convert it with “pprof -proto PROGRAM FILE” (github.com/google/pprof).",
+    "This is a heap profile of tcmalloc as text; convert it with “pprof -proto PROGRAM FILE” " +
+      "(github.com/google/pprof).",
   ],
   [
     (head) => startsWith(head, "heap_v2/"),
-    "This is a heap profile of jemalloc; convert it to folded stacks with “jeprof --collapsed PROGRAM FILE”.",
+    "This is a heap profile of jemalloc; convert it to folded stacks with “jeprof --collapsed " +
+      "PROGRAM FILE”.",
   ],
   [
     (head) =>
@@ -60,14 +65,16 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
       (hasLine(head.slice(1, 2), "x ")
         ? hasLine(head, "X ", "I ")
         : hasLine(head.slice(1, 2), "X ") && hasLine(head, "I ")),
-    "This is a recording of heaptrack; convert it to folded stacks with “heaptrack_print --print-flamegraph OUTPUT FILE”.",
+    "This is a recording of heaptrack; convert it to folded stacks with “heaptrack_print " +
+      "--print-flamegraph OUTPUT FILE”.",
   ],
   [
     (head) =>
       head.some(isTraceHead) ||
       hasLine(head, "--- Execution profile ---") ||
       head.some((line) => line.includes("percent  samples  top")),
-    "This is a report of async-profiler as text; record with “asprof -o collapsed” for folded stacks.",
+    "This is a report of async-profiler as text; record with “asprof -o collapsed” for folded " +
+      "stacks.",
   ],
   [
     (head) => hasLine(head, "# Overhead", "Overhead  "),
@@ -80,7 +87,8 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
   [
     (head) =>
       startsWith(head, "desc:") && hasLine(head, "time_unit:") && hasLine(head, "snapshot="),
-    "This is a heap profile of valgrind’s massif, which exports no stacks; record with “heaptrack” and convert it with “heaptrack_print --print-flamegraph OUTPUT FILE”.",
+    "This is a heap profile of valgrind’s massif, which exports no stacks; record with " +
+      "“heaptrack” and convert it with “heaptrack_print --print-flamegraph OUTPUT FILE”.",
   ],
   [
     (head) => startsWith(head, "v8-version,"),
@@ -88,7 +96,8 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
   ],
   [
     (head) => startsWith(head, "rbspy") && head[0].length === "rbspy02".length,
-    "This is a raw recording of rbspy; convert it with “rbspy report --format collapsed --input FILE --output OUTPUT”.",
+    "This is a raw recording of rbspy; convert it with “rbspy report --format collapsed " +
+      "--input FILE --output OUTPUT”.",
   ],
   [
     (head) => startsWith(head, "Process ") && hasLine(head, "Python v") && hasLine(head, "Thread "),
@@ -96,19 +105,23 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
   ],
   [
     (head) => startsWith(head, "file-format: Blackfire"),
-    "This is a profile of Blackfire, which has no stacks; profile PHP with Excimer (formatCollapsed) or phpspy, which give folded stacks.",
+    "This is a profile of Blackfire, which has no stacks; profile PHP with Excimer " +
+      "(formatCollapsed) or phpspy, which give folded stacks.",
   ],
   [
     isBpftrace,
-    "This is the output of bpftrace; convert it to folded stacks with “stackcollapse-bpftrace.pl” (github.com/brendangregg/FlameGraph).",
+    "This is the output of bpftrace; convert it to folded stacks with " +
+      "“stackcollapse-bpftrace.pl” (github.com/brendangregg/FlameGraph).",
   ],
   [
     (head) => startsWith(head, "Analysis of sampling "),
-    "This is a report of “sample” of macOS; convert it to folded stacks with “stackcollapse-sample.awk” (github.com/brendangregg/FlameGraph).",
+    "This is a report of “sample” of macOS; convert it to folded stacks with " +
+      "“stackcollapse-sample.awk” (github.com/brendangregg/FlameGraph).",
   ],
   [
     (head) => head.length > 0 && head[0].endsWith("\tSymbol Name"),
-    "This is a deep copy out of Instruments; convert it to folded stacks with “stackcollapse-instruments.pl” (github.com/brendangregg/FlameGraph).",
+    "This is a deep copy out of Instruments; convert it to folded stacks with " +
+      "“stackcollapse-instruments.pl” (github.com/brendangregg/FlameGraph).",
   ],
   [
     (head) => head.some((line) => line.includes("Time and Allocation Profiling Report")),
@@ -116,15 +129,17 @@ const tools: [is: (head: Head) => boolean, advice: string][] = [
   ],
   [
     (head) => hasLine(head, "Full thread dump "),
-    "This is a thread dump of Java; convert dumps to folded stacks with “stackcollapse-jstack.pl” (github.com/brendangregg/FlameGraph).",
+    "This is a thread dump of Java; convert dumps to folded stacks with " +
+      "“stackcollapse-jstack.pl” (github.com/brendangregg/FlameGraph).",
   ],
   [
     (head) => startsWith(head, "Flat profile:"),
-    "This is a report of gprof, which has no stacks; record the program with “perfolio record” or “perf record -g”.",
+    "This is a report of gprof, which has no stacks; record the program with “perfolio record” " +
+      "or “perf record -g”.",
   ],
 ];
 
-/** Which tool wrote the text, and how to get a profile from that tool; "" for none of them. */
+/** The tool that wrote the text and how to get a profile from it; "" if no tool is recognized. */
 export function foreignText(text: string): string {
   const head = text
     .slice(0, headCharacters)

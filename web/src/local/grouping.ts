@@ -1,14 +1,16 @@
 /*
- * grouping: which places of a local profile are one frame, and what it is called, as the server has it
+ * grouping: which places of a local profile form one frame, and the frame's name, like the server
  * (lib/profile/report/view.h, frame_table.c).
  */
-import { FrameFlag } from "../model/flame.ts";
+import { FrameFlag } from "../model/tree/flame.ts";
 import type { LocalFrame } from "./profile.ts";
 
 const frameGroups = ["function", "file", "line", "address", "binary"] as const;
 export type FrameGroup = (typeof frameGroups)[number];
 
-/** What a grouping means that is written in a link: one of frames, or a label, by which functions are divided. */
+/**
+ * Parses the grouping of a link: by a property of frames, or by a label, which divides functions.
+ */
 export function parseGroup(text: string): { frames: FrameGroup; label: string | null } {
   const frames = frameGroups.find((group) => group === (text || "function"));
   return frames
@@ -16,37 +18,37 @@ export function parseGroup(text: string): { frames: FrameGroup; label: string | 
     : { frames: "function", label: text.replace(/^label:/, "") };
 }
 
-/** A line of a location, or a location of which no line is known. */
+/** A line of a location, or a location without line information. */
 export interface Place {
   func: { name: string; file: string; startLine: number } | null;
   line: number;
   isInlined: boolean;
   mapping: string;
   address: bigint;
-  /** Of the address in its binary's file. */
+  /** The address in the binary's file. */
   offset: bigint;
 }
 
 const interpreted = /\.(py|js|ts|mjs|cjs|rb|pl|php|lua)$/;
-/** The binary that agents give to functions of scripts. */
+/** The binary name that agents use for functions of scripts. */
 const interpreter = /^\[(cpython|ruby)\]$/;
 const kernel = /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/;
-/** Flags that hold only when they hold everywhere. */
+/** Flags that are set only if all places of the frame have them. */
 const ofAll = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
 
-/** "" of a path that is nothing but slashes. */
+/** "" for a path that consists of slashes. */
 const baseName = (path: string) => /([^/]+)\/*$/.exec(path)?.[1] ?? "";
-/** As pprof prints what has no name. */
+/** The name that pprof prints for a mapping without a name. */
 function binaryName(mapping: string): string {
   const name = baseName(mapping);
   return name ? `[${name}]` : "<unknown>";
 }
-/** Of a binary's path, what counts before an offset. */
+/** The number of bytes of a binary's path that count in front of an offset. */
 const rawPathBytes = 256;
 
 const hexadecimal = (number: bigint) => "0x" + number.toString(16);
 
-/** Of an address without a function: lib/profile/raw_name.h. */
+/** The name of an address without a function, as in lib/profile/raw_name.h. */
 function rawName({ mapping, address, offset }: Place): string {
   if (!address) return binaryName(mapping);
   const bytes = encoder.encode(mapping);
@@ -56,12 +58,12 @@ function rawName({ mapping, address, offset }: Place): string {
   return base ? `${base}+${hexadecimal(offset)}` : hexadecimal(address);
 }
 
-/** Bytes of a name that stands behind an address. */
+/** The number of bytes of a name that follows an address. */
 const addressNameBytes = 240;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Once where the address is all that is known. */
+/** The address followed by the name, or the address alone if that is the name. */
 function addressName(number: bigint, name: string): string {
   const address = hexadecimal(number);
   if (name === address) return name;
@@ -78,7 +80,7 @@ export class FrameGrouper {
 
   constructor(readonly group: FrameGroup) {}
 
-  /** The frame that the place is a part of. */
+  /** The frame that contains the place. */
   frame(place: Place): number {
     const { frame, key } = this.shape(place);
     const known = this.known.get(key);
@@ -91,7 +93,7 @@ export class FrameGrouper {
     return this.frames.push(frame) - 1;
   }
 
-  /** The place as a frame, and what makes it one with others. */
+  /** The frame for a place, and the key that places of the same frame share. */
   private shape(place: Place): { frame: LocalFrame; key: string } {
     const { func, line, isInlined, mapping, address } = place;
     const file = func?.file ?? "";
@@ -106,7 +108,7 @@ export class FrameGrouper {
         const shown = file || binaryName(mapping);
         return { frame: { name: shown, file, line: 0, mapping, flags }, key: shown };
       }
-      case "binary": // its name is no symbol, and stands without brackets
+      case "binary": // its name is not a symbol and has no brackets
         return {
           frame: {
             name: binaryName(mapping).replace(/^\[([^]*)\]$/, "$1"),

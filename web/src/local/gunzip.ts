@@ -1,13 +1,18 @@
 /*
- * gunzip: unpacks gzip data, of one member or of several joined ("cat a.gz b.gz").
+ * gunzip: decompresses gzip data of one member or of several concatenated members ("cat a.gz
+ * b.gz").
  *
- * The browser's own decoder takes exactly one member and does not say where it ended. So where it
- * refuses the whole, the data is cut where a member's header can begin, and a cut is right when the
- * decoder takes what stands before it: it checks the length and the checksum.
+ * The browser's decoder accepts exactly one member and does not report where it ends. If it refuses
+ * the whole data, the data is cut at every position where a member's header can start. A cut is
+ * right if the decoder accepts the part before it, because the decoder verifies length and
+ * checksum.
  */
 import { LocalError, RefusedError } from "./profile.ts";
 
-/** Cuts that turn out wrong: a header's bytes can stand in data by chance, but hardly more than once. */
+/**
+ * The maximum number of wrong cuts: data may contain the bytes of a header by chance, but hardly
+ * more than once.
+ */
 const maxWrongCuts = 32;
 
 export const tooLarge = "The file is too large to be read in the browser.";
@@ -15,7 +20,7 @@ const notWhole = "The file is incomplete: its gzip data cannot be unpacked.";
 
 class TooLarge extends LocalError {}
 
-/** null: these bytes are no whole member. */
+/** null: these bytes are not a complete member. */
 async function unpackMember(
   bytes: Uint8Array<ArrayBuffer>,
   maxBytes: number,
@@ -43,7 +48,10 @@ async function unpackMember(
   }
 }
 
-/** The next place from `at` on where a header can stand: magic, deflate, no reserved flag, a known effort. */
+/**
+ * The next position from `at` on where a header can start: magic, deflate, no reserved flag, a
+ * known compression level.
+ */
 function nextHeader(bytes: Uint8Array, at: number): number {
   for (;;) {
     const found = bytes.indexOf(0x1f, at);
@@ -67,7 +75,10 @@ function join(parts: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
-/** Throws RefusedError when the data is broken, LocalError when it is larger than maxBytes unpacked or cut at too many places. */
+/**
+ * Throws RefusedError if the data is broken, and LocalError if it is larger than maxBytes
+ * uncompressed or has to be cut at too many positions.
+ */
 export async function gunzip(
   bytes: Uint8Array<ArrayBuffer>,
   maxBytes: number,

@@ -1,8 +1,17 @@
-/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/report/labels.h). */
-import type { Label, LabelBar, LabelCount, LabelsAnswer, LabelValue } from "../model/labels.ts";
+/*
+ * join_labels: joins the label counts of both sides of a local comparison into one result
+ * (lib/profile/report/labels.h).
+ */
+import type {
+  Label,
+  LabelBar,
+  LabelCount,
+  LabelsResponse,
+  LabelValue,
+} from "../model/rules/labels.ts";
 import { barsFor, type SideCount } from "./labels.ts";
 
-/** What makes each side's values those of the comparison. */
+/** The factors that convert the values of each side to those of the comparison. */
 export type Factors = readonly [a: number, b: number];
 
 function joinCount(
@@ -20,7 +29,7 @@ const sizeOf = ({ total_a = 0, total_b = 0 }: LabelCount) =>
   Math.max(Math.abs(total_a), Math.abs(total_b));
 const bySize = (x: LabelCount, y: LabelCount) => sizeOf(y) - sizeOf(x);
 
-/** Of both lists those of one name together. */
+/** Pairs the entries of both lists that have the same name. */
 function pairUp<T>(
   a: readonly T[],
   b: readonly T[],
@@ -44,7 +53,10 @@ function sumOf(values: readonly LabelValue[]): LabelCount {
   return sum;
 }
 
-/** Of both sides in the same bars; sums are made those of the comparison last, as the server does. */
+/**
+ * Counts both sides in the same bars. Like on the server, sums are converted to those of the
+ * comparison last.
+ */
 function joinBars(
   pair: readonly (Label | undefined)[],
   values: readonly LabelValue[],
@@ -69,8 +81,8 @@ function joinBars(
   };
 }
 
-/** A side without the label has all that it kept without it. */
-const withoutIt = (label: Label | undefined, { answer, samples }: SideCount): LabelCount =>
+/** On a side without the label, all kept samples count as "without". */
+const countWithout = (label: Label | undefined, { answer, samples }: SideCount): LabelCount =>
   label?.without ?? { total: answer.kept, samples };
 
 function joinLabel(
@@ -111,7 +123,7 @@ function joinLabel(
     without: {
       value: null,
       filter: known.without.filter,
-      ...joinCount(withoutIt(a, sides[0]), withoutIt(b, sides[1]), factors),
+      ...joinCount(countWithout(a, sides[0]), countWithout(b, sides[1]), factors),
     },
     value_count: values.length,
     values: shown,
@@ -120,13 +132,13 @@ function joinLabel(
   };
 }
 
-/** Both sides hold all values of each label. */
+/** Both sides contain all values of each label. */
 export function joinLabels(
   sides: readonly [SideCount, SideCount],
   factors: Factors,
   unit: string,
   limit: number,
-): LabelsAnswer {
+): LabelsResponse {
   const [a, b] = sides.map(({ answer }) => answer);
   const labels = pairUp(a.labels, b.labels, ({ key }) => key)
     .map((pair) => joinLabel(pair, sides, factors, limit))

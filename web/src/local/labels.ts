@@ -1,6 +1,6 @@
 /*
- * labels: what the samples of a local profile are labelled with, counted as the server counts it
- * (lib/profile/report/labels.h), and which samples rules of labels keep (lib/profile/report/label_filter.h).
+ * labels: counts the labels of samples of a local profile like the server
+ * (lib/profile/report/labels.h) and applies label rules (lib/profile/report/label_filter.h).
  */
 import {
   formatLabelRule,
@@ -8,11 +8,11 @@ import {
   type Label,
   type LabelBar,
   type LabelRule,
-  type LabelsAnswer,
-  type LabelsQuestion,
+  type LabelsResponse,
+  type LabelsRequest,
   type LabelValue,
-} from "../model/labels.ts";
-import { boundedTest, compileRule } from "../model/search.ts";
+} from "../model/rules/labels.ts";
+import { boundedTest, compileRule } from "../model/search/search.ts";
 import { LocalError, type LocalLabels, type LocalProfile } from "./profile.ts";
 
 /* ---- rules ---- */
@@ -20,7 +20,7 @@ import { LocalError, type LocalLabels, type LocalProfile } from "./profile.ts";
 interface Range {
   low: number;
   high: number;
-  /** null: any. */
+  /** null: any unit. */
   unit: string | null;
 }
 
@@ -35,7 +35,7 @@ function rangeOf(value: string): Range | null {
     : { low: Number(one), high: Number(one), unit };
 }
 
-/** Does a sample have it? */
+/** A test whether a sample matches the rule. */
 function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boolean {
   const { start, key, text, number, unit, strings } = labels;
   const id = strings.indexOf(rule.key);
@@ -62,7 +62,10 @@ function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boole
   };
 }
 
-/** Which samples the rules keep. Throws LocalError for a label that is not known: one that no sample has, of either side of a comparison. */
+/**
+ * A test whether the rules keep a sample. Throws LocalError for an unknown label: one that no
+ * sample of either side has.
+ */
 export function labelTest(
   { labels }: LocalProfile,
   texts: readonly string[],
@@ -84,7 +87,7 @@ export function labelTest(
     all.every((tests) => tests.some((test) => test(sample)));
 }
 
-/** Which samples have a frame that an expression matches, by name, file or binary. */
+/** A test whether a sample has a frame whose name, file or binary matches the expression. */
 function frameTest(profile: LocalProfile, expression: string): (sample: number) => boolean {
   const test = boundedTest(compileRule(expression));
   const matches = profile.frames.map(({ name, file, mapping }) =>
@@ -97,18 +100,21 @@ function frameTest(profile: LocalProfile, expression: string): (sample: number) 
   };
 }
 
-/* ---- as a frame ---- */
+/* ---- labels as frames ---- */
 
 const labelTextBytes = 4096;
-/** What a number and the mark of a cut may take. */
+/** The maximum length of a number and of the mark of a truncation. */
 const numberBytes = 22;
 const cutBytes = 4;
 
-/** Keys that some sample has. */
+/** The keys that occur in samples. */
 export const labelKeys = ({ labels }: LocalProfile): string[] =>
   [...new Set(labels.key)].map((key) => labels.strings[key]);
 
-/** Of a sample what stands under a label, "a" or "4096 bytes", several with commas between, for a frame's name; "" for none. */
+/**
+ * The values of a label of a sample as the name of a frame: "a" or "4096 bytes", several separated
+ * by commas; "" for none.
+ */
 export function labelText({ labels }: LocalProfile, label: string): (sample: number) => string {
   const { start, key, text, number, unit, strings } = labels;
   const id = strings.indexOf(label);
@@ -154,13 +160,16 @@ const bySize = (a: { total: number }, b: { total: number }) =>
 
 const equalBars = 16;
 
-/** Bars that hold numbers, and which of them holds one: as the server draws them, powers of two where numbers differ much, else equal ones. */
+/**
+ * The bars of numeric values and a function that finds the bar of a number, as on the server:
+ * powers of two if the numbers differ much, otherwise bars of equal width.
+ */
 export interface Bars {
   ends: { low: number; high: number }[];
   barOf: (number: number) => number;
 }
 
-/** null where there are too few different numbers for a picture. */
+/** null if there are too few different numbers for a picture. */
 export function barsFor(numbers: readonly number[]): Bars | null {
   if (numbers.length <= equalBars) return null;
   const low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
@@ -255,17 +264,17 @@ function describe(
   };
 }
 
-/** An answer, and of how many samples it is. */
+/** A result and the number of samples that it counts. */
 export interface SideCount {
-  answer: LabelsAnswer;
+  answer: LabelsResponse;
   samples: number;
 }
 
-/** known: keys that rules may name. */
+/** known: the keys that rules may contain. */
 export function countLabels(
   profile: LocalProfile,
   type: number,
-  question: LabelsQuestion,
+  question: LabelsRequest,
   known = labelKeys(profile),
 ): SideCount {
   const { labels, values, start, sampleTypes } = profile;

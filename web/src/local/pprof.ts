@@ -1,9 +1,9 @@
 /*
- * pprof: decodes a profile.proto message in the browser as the server does it (lib/profile/report/view.h): a
- * function without a name counts by its system name, what has no symbols by its binary; drop_frames cut
- * a stack as `go tool pprof` cuts it.
+ * pprof: decodes a profile.proto message like the server (lib/profile/report/view.h). A function
+ * without a name has its system name, an address without symbols the name of its binary.
+ * drop_frames truncates a stack like `go tool pprof` does.
  */
-import { boundedTest, compileRule } from "../model/search.ts";
+import { boundedTest, compileRule } from "../model/search/search.ts";
 import { FrameGrouper } from "./grouping.ts";
 import {
   LocalError,
@@ -34,7 +34,7 @@ interface Func {
 
 interface Mapping {
   file: number;
-  /** What makes an address an offset in the file. */
+  /** The difference between an address and its offset in the file. */
   shift: bigint;
 }
 
@@ -48,16 +48,19 @@ interface Raw {
   sampleLocations: NumberList<Float64Array>;
   values: NumberList<Float64Array>;
   labelStart: NumberList<Uint32Array>;
-  /** Four for each: key, text, number and unit; all but the number are indexes of strings. */
+  /**
+   * Four numbers per label: key, text, number and unit. All except the number are indexes of
+   * strings.
+   */
   labels: NumberList<Float64Array>;
-  /** Every number of values that some sample has: one, in a right file. */
+  /** The distinct numbers of values per sample; a valid file has only one. */
   valueCounts: Set<number>;
   dropFrames: number;
   keepFrames: number;
   defaultType: number;
 }
 
-/** Numbers of a message by field; the others are passed over. */
+/** The numeric fields of a message; other fields are skipped. */
 function fields(message: Message): Map<number, number> {
   const found = new Map<number, number>();
   while (message.next()) {
@@ -98,7 +101,7 @@ function readLocation(message: Message): { id: number; location: Location } {
   return { id, location };
 }
 
-/** How many values the sample has. */
+/** Returns the number of values of the sample. */
 function readSample(message: Message, raw: Raw): number {
   let count = 0;
   while (message.next()) {
@@ -189,14 +192,14 @@ function read(data: Uint8Array): Raw {
   return raw;
 }
 
-/** A location: its frames, the outermost first, and what drop_frames says of it. */
+/** A location: its frames, outermost first, and the effect of drop_frames on it. */
 interface Located {
   frames: number[];
-  /** "whole": it goes with all that it calls; "beneath": what it calls goes. */
+  /** "whole": removed with all its callees; "beneath": its callees are removed. */
   dropped: "" | "whole" | "beneath";
 }
 
-/** Without the argument list, which drop_frames does not see, and without a leading dot. */
+/** Removes the argument list, which drop_frames ignores, and a leading dot. */
 function simplifyName(name: string): string {
   const bare = name.startsWith(".") ? name.slice(1) : name;
   return /^(?:\(anonymous namespace\)|operator\(\)|[^(])*/.exec(bare)![0];
@@ -206,7 +209,7 @@ class Locations {
   private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   private readonly texts: (string | undefined)[] = [];
   private readonly known = new Map<number, Located>();
-  /** Ids of functions that drop_frames names and keep_frames does not. */
+  /** Ids of functions that match drop_frames and not keep_frames. */
   private readonly dropped: ReadonlySet<number>;
   readonly notes: string[] = [];
 
@@ -226,8 +229,8 @@ class Locations {
   }
 
   /**
-   * All at once and before anything else, since the search has a deadline: in the server's language,
-   * and bounded, so that no file can keep the browser busy for ever.
+   * Tests all names at once before anything else, because the search has a deadline: in the
+   * server's language and with bounds, so that no file can block the browser.
    */
   private findDropped(): ReadonlySet<number> {
     const dropped = new Set<number>();
@@ -265,7 +268,7 @@ class Locations {
     if (!location) throw new LocalError("The pprof file names a location that it does not hold.");
     const binary = this.raw.mappings.get(location.mappingId);
     const mapping = this.text(binary?.file ?? 0);
-    // Lines stand from the innermost inlined call to the function itself.
+    // Lines are ordered from the innermost inlined call to the function itself.
     const { lines } = location;
     let outermost = lines.length - 1;
     while (outermost >= 0 && !this.isDropped(lines[outermost])) outermost--;
@@ -302,7 +305,10 @@ class Locations {
   }
 }
 
-/** How many locations at the leaf's end are cut away: behind the first one from the root that stays. */
+/**
+ * The number of locations to remove at the leaf's end. Seen from the root: everything from the
+ * first dropped location after a kept one.
+ */
 function dropCount(places: readonly Located[]): number {
   let hasKept = false;
   for (let at = places.length - 1; at >= 0; at--) {
@@ -312,7 +318,7 @@ function dropCount(places: readonly Located[]): number {
   return 0;
 }
 
-/** Stacks from the root to the leaf; neighbours in one binary are one frame. */
+/** Stacks from root to leaf. Adjacent places in one binary are one frame. */
 function readStacks(raw: Raw, locations: Locations): Stacks {
   const { grouper } = locations;
   const isByBinary = grouper.group === "binary";
@@ -361,7 +367,10 @@ function readLabels(raw: Raw, locations: Locations): LocalLabels {
   return { ...labels, start: raw.labelStart.take() };
 }
 
-/** As the server looks: top-level fields of known numbers and kinds, up to the very end. */
+/**
+ * Like the server: checks that the data consists of top-level fields of known numbers and types up
+ * to the end.
+ */
 export function isPprof(data: Uint8Array): boolean {
   let hasKnown = false;
   try {

@@ -1,6 +1,6 @@
 /*
- * profile: a file that was not uploaded, as this browser reads it: stacks of frames with a value for
- * each sample type. What decoders here make and encode_flame.ts turns into a tree.
+ * profile: a local file as read by this browser: stacks of frames with a value for each sample
+ * type. The decoders in this folder create it, and encode_flame.ts turns it into a tree.
  */
 import type { FrameGrouper } from "./grouping.ts";
 
@@ -11,19 +11,22 @@ export interface LocalFrame {
   mapping: string;
   /** 0 or absent unless frames are addresses. */
   address?: bigint;
-  /** FrameFlag of model/flame.ts. */
+  /** FrameFlag of model/tree/flame.ts. */
   flags: number;
 }
 
-/** Of sample i: those from start[i] on, before start[i + 1]; key, text and unit are indexes of strings. */
+/**
+ * Sample i has the labels from start[i] up to start[i + 1]; key, text and unit are indexes of
+ * strings.
+ */
 export interface LocalLabels {
   start: Uint32Array;
   key: Uint32Array;
-  /** 0: it is a number. */
+  /** 0: the label is a number. */
   text: Uint32Array;
   number: Float64Array;
   unit: Uint32Array;
-  /** Each once; 0 is "". */
+  /** Each string once; 0 is "". */
   strings: string[];
 }
 
@@ -38,38 +41,41 @@ export const noLabels = (sampleCount: number): LocalLabels => ({
 
 export interface Stacks {
   frames: LocalFrame[];
-  /** Of sample i: frames stack[start[i] .. start[i + 1]), from the root to the leaf. */
+  /** Sample i has the frames stack[start[i] .. start[i + 1]), from root to leaf. */
   start: Uint32Array;
   stack: Uint32Array;
 }
 
-/** Its stacks are of functions. */
+/** Its stacks consist of functions. */
 export interface LocalProfile extends Stacks {
   sampleTypes: { type: string; unit: string }[];
   /** Index into sampleTypes. */
   defaultType: number;
-  /** The same samples with stacks of something else, whose frames the grouper has: read once more at each call. */
+  /**
+   * The same samples with frames of another grouping, which the grouper collects; reads the file
+   * again at each call.
+   */
   regroup: (grouper: FrameGrouper) => Omit<Stacks, "frames">;
   /** values[i * sampleTypes.length + type]. */
   values: Float64Array;
   labels: LocalLabels;
-  /** What was passed over or could not be kept exactly, in words for the reader. */
+  /** What was skipped or could not be stored exactly, as text for the reader. */
   notes: string[];
 }
 
-/** The file is not what it seemed, or is broken; the message can be shown. */
+/** The file has another format than expected or is broken; the message can be shown. */
 export class LocalError extends Error {
-  /** Of several files, the one that it is about; -1 for none of them alone. */
+  /** The index of the file that the error is about; -1 if it is not about a single file. */
   file = -1;
 }
 
-/** The server would refuse the file, too. */
+/** The server would refuse the file too. */
 export class RefusedError extends LocalError {}
 
-/** It is two profiles, before and after, in one file; splitPair of folded.ts makes them two. */
+/** The file contains two profiles, before and after; splitPair of folded.ts separates them. */
 export class PairError extends RefusedError {}
 
-/** Gathers numbers without knowing how many there will be. */
+/** Collects numbers whose count is not known in advance. */
 export class NumberList<T extends Uint32Array | Float64Array> {
   length = 0;
   constructor(private data: T) {}

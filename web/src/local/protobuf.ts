@@ -1,9 +1,9 @@
-/* protobuf: the fields of a message, one after another; varints as exact numbers up to 2^53. */
+/* protobuf: iterates over the fields of a message; varints are exact up to 2^53. */
 import { LocalError } from "./profile.ts";
 
 export class Message {
   field = 0;
-  /** 0 varint, 1 eight bytes, 2 bytes, 5 four bytes. */
+  /** Wire types: 0 varint, 1 eight bytes, 2 bytes, 5 four bytes. */
   wire = 0;
 
   constructor(
@@ -12,7 +12,7 @@ export class Message {
     private readonly end = data.length,
   ) {}
 
-  /** Moves to the next field; its value must be read or skipped before the one after. */
+  /** Moves to the next field. The value must be read or skipped before the next call. */
   next(): boolean {
     if (this.at >= this.end) return false;
     const tag = this.unsigned();
@@ -22,7 +22,7 @@ export class Message {
     return true;
   }
 
-  /** 64 bits as they stand, the low and the high half. */
+  /** The 64 bits of a varint as low and high half. */
   private varint(): [low: number, high: number] {
     let low = 0;
     let high = 0;
@@ -71,7 +71,7 @@ export class Message {
     const [from, to] = this.span();
     return new Message(this.data, from, to);
   }
-  /** Numbers of a repeated field, packed or one by one. */
+  /** The numbers of a repeated field, packed or not. */
   numbers(isSigned: boolean, push: (value: number) => void): void {
     if (this.wire === 0) return push(isSigned ? this.signed() : this.unsigned());
     const packed = this.message();
@@ -87,7 +87,7 @@ export class Message {
     } else throw new LocalError("This is no pprof file: it holds a field of an unknown kind.");
   }
 
-  /** Where the next field begins, and the bytes from such a place to here. */
+  /** The position of the next field, and the bytes from such a position to the current one. */
   get offset(): number {
     return this.at;
   }

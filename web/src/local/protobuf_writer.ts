@@ -1,4 +1,7 @@
-/* protobuf_writer: builds a message field by field; numbers are whole and exact to 2^53, or bigints that are not negative. */
+/*
+ * protobuf_writer: writes a message field by field. Numbers are integers up to 2^53, or
+ * non-negative bigints.
+ */
 
 export class MessageWriter {
   private data = new Uint8Array(64);
@@ -11,7 +14,7 @@ export class MessageWriter {
     this.data = wider;
   }
 
-  /** Negative numbers as 64 bits, in two's complement. */
+  /** Negative numbers as 64 bits in two's complement. */
   varint(value: number | bigint): void {
     this.need(10);
     let low = Number(typeof value === "bigint" ? value & 0xffffffffn : value >>> 0);
@@ -30,7 +33,7 @@ export class MessageWriter {
     this.size += bytes.length;
   }
 
-  /** A number; zero is what a reader takes a missing one for, and is left out. */
+  /** Writes a number. Zero is the default of a missing field and is left out. */
   number(field: number, value: number | bigint): void {
     if (!value) return;
     this.varint(field * 8);
@@ -46,7 +49,7 @@ export class MessageWriter {
     write(inner);
     this.bytes(field, inner.take());
   }
-  /** Nothing where there are none. */
+  /** Writes nothing for an empty list. */
   packed(field: number, values: readonly number[]): void {
     if (values.length === 0) return;
     this.message(field, (inner) => {
@@ -54,7 +57,7 @@ export class MessageWriter {
     });
   }
 
-  /** A view of what was written; not to be used after more is written. */
+  /** A view of the written bytes; invalid once more is written. */
   take(): Uint8Array<ArrayBuffer> {
     return this.data.subarray(0, this.size);
   }

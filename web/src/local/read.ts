@@ -1,6 +1,6 @@
 /*
- * read: which of the formats that the browser can read a file has, and the profile in it. Files are
- * never sent anywhere from here.
+ * read: detects which format a file has, among those that the browser can read, and reads the
+ * profile. Files are never sent from here.
  */
 import { areStacks, decodeFolded } from "./folded.ts";
 import { foreignText } from "./foreign_text.ts";
@@ -9,28 +9,35 @@ import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
 import { foreignProtobuf, looksLikeJson, refusalOf } from "./refusal.ts";
 
-/** What a tab can be asked to hold; larger files are for the server. */
+/** The largest uncompressed size that a tab should hold; larger files are read by the server. */
 const maxBytes = 512 * 1024 * 1024;
 
 const maxHeadBytes = 16 << 20;
 
-/** Folded stacks are text of which nearly every line ends in a number; known text of other tools is none. */
+/**
+ * Folded stacks are text in which nearly every line ends with a number; recognized texts of other
+ * tools are excluded.
+ */
 export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
-  // Lines are whole there, however long.
+  // Tests whole lines, however long.
   const end = bytes.subarray(0, maxHeadBytes).indexOf(10, 64 * 1024);
   const head = new TextDecoder().decode(bytes.subarray(0, end < 0 ? maxHeadBytes : end));
   return !looksLikeJson(head) && !foreignText(head) && areStacks(head);
 }
 
-/** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/report/view.c). */
-function noteSums({ sampleTypes, values, notes }: LocalProfile): void {
+/**
+ * The server stores such a file but reports no sums of a type whose values reach 2^63 - 1
+ * (lib/profile/report/view.c).
+ */
+function addSumNotes({ sampleTypes, values, notes }: LocalProfile): void {
   sampleTypes.forEach(({ type }, column) => {
     let sum = 0;
     for (let i = column; i < values.length; i += sampleTypes.length) sum += Math.abs(values[i]);
     if (sum >= 2 ** 63)
       notes.push(
-        `The values of ${type || `type ${column}`} come to 2^63 − 1 or more: the link’s page will not show them, since the server cannot add them up.`,
+        `The values of ${type || `type ${column}`} come to 2^63 − 1 or more: the link’s page ` +
+          "will not show them, since the server cannot add them up.",
       );
   });
 }
@@ -40,19 +47,22 @@ function decode(bytes: Uint8Array): LocalProfile | null {
   return isPprof(bytes) && !foreignProtobuf(bytes) ? decodePprof(bytes) : null;
 }
 
-/** A file's bytes, unpacked. Throws LocalError for more than can be held, as gunzip does. */
+/** The uncompressed bytes of a file. Throws LocalError if they are too large, like gunzip. */
 export async function unpack(file: Blob): Promise<Uint8Array> {
   if (file.size > maxBytes) throw new LocalError(tooLarge);
   const raw = new Uint8Array(await file.arrayBuffer());
   return raw[0] === 0x1f && raw[1] === 0x8b ? gunzip(raw, maxBytes) : raw;
 }
 
-/** null: a format that only the server reads. Throws LocalError for a broken or too large file, RefusedError for what is no profile. */
+/**
+ * null: a format that only the server can read. Throws LocalError for a broken or too large file,
+ * and RefusedError for a file that is not a profile.
+ */
 export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   const bytes = await unpack(file);
   if (bytes.length === 0) throw new RefusedError("The file is empty.");
   const profile = decode(bytes);
-  if (profile) noteSums(profile);
+  if (profile) addSumNotes(profile);
   const refusal = profile ? "" : refusalOf(bytes);
   if (refusal) throw new RefusedError(refusal);
   return profile;

@@ -1,10 +1,10 @@
 /*
- * redact: takes out of a file what its owner does not want to send: paths, labels, the command line,
- * comments. Names of functions and all numbers stay as they are.
+ * redact: removes data that the owner of a file does not want to send: paths, labels, the command
+ * line, comments. Function names and all numbers stay unchanged.
  *
- * A pprof message is written anew field by field. Its table of strings keeps its order, since fields that are
- * not known here may point into it; a string that no remaining field names is emptied. Fields that are not
- * known and hold bytes are left out, for nobody can say what is in them; numbers are kept.
+ * A pprof message is rewritten field by field. The string table keeps its order, because unknown
+ * fields may refer to it; a string that no remaining field refers to is emptied. Unknown fields
+ * with bytes are removed, because their content cannot be checked; unknown numbers stay.
  */
 import { stacksAlone } from "./folded.ts";
 import { isPprof } from "./pprof.ts";
@@ -12,9 +12,9 @@ import { LocalError } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 import { MessageWriter } from "./protobuf_writer.ts";
 import { isFolded, unpack } from "./read.ts";
-import type { Redaction } from "./wish.ts";
+import type { Redaction } from "./redaction.ts";
 
-/** What could be taken out; null for a format that only the server reads. */
+/** The parts that can be removed; null for a format that only the server can read. */
 export interface Redactable {
   format: "pprof" | "folded";
   labelKeys: string[];
@@ -22,26 +22,26 @@ export interface Redactable {
 
 const baseName = (path: string) =>
   path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
-/** "cmdline", "process.command_args", "jvmArgs", "process.command_args.0" and whatever else ends so. */
-const isCommandKey = (key: string) =>
-  /(^|[^a-z])(cmd|command|arg[sv]?|arguments)[^a-z]*$|(cmd|command)[^a-z]?(line|args?|arguments)[^a-z]*$/i.test(
-    key.replace(/[a-z](?=[A-Z])/g, "$&_"),
-  );
-/** As in "command: …", "process.command_line=…" and "args …"; or what has options. */
+/** "cmdline", "process.command_args", "jvmArgs", "process.command_args.0" and similar keys. */
+const commandKey =
+  /((^|[^a-z])(cmd|command|arg[sv]?|arguments)|(cmd|command)[^a-z]?(line|args?|arguments))[^a-z]*$/i;
+const isCommandKey = (key: string) => commandKey.test(key.replace(/[a-z](?=[A-Z])/g, "$&_"));
+/** "command: …", "process.command_line=…", "args …", or a text with options. */
 const isCommand = (text: string) =>
-  /(^|[^a-z])((cmd|command)[^a-z]?(line|args?|arguments)|arg[sv])(?![a-z])|(cmd|command)["']?\s*[:=]|[\s\0]--?\w/i.test(
-    text,
-  );
-/** "app --listen …": what follows a blank and begins like an argument. */
+  /(^|[^a-z])((cmd|command)[^a-z]?(line|args?|arguments)|arg[sv])(?![a-z])/i.test(text) ||
+  /(cmd|command)["']?\s*[:=]|[\s\0]--?\w/i.test(text);
+/** "app --listen …": removes everything from the first option on. */
 const withoutOptions = (path: string) => path.replace(/[\s\0]-.*$/s, "");
-/** What is no option, and of no name of a thread such as "app worker-3" either. */
+/**
+ * Looks like an argument that is not an option. Thread names such as "app worker-3" must not match.
+ */
 const isArgument = /[=/:@\\]|[\s\0]-/;
 /**
- * A program's path up to its first blank, of which nobody can tell whether it is in a folder's name or in front of an
- * argument; but for Windows, where the name ends in .exe.
+ * A program's path up to its first blank, because a blank may belong to a folder or precede an
+ * argument. On Windows, up to ".exe".
  */
 const programOf = (path: string) => /^"?[A-Za-z]:\\.*?\.exe(?![^\s\0"])|^[^\s\0]*/is.exec(path)![0];
-/** Of a program without what Windows ends it with. */
+/** The name of a program without ".exe". */
 const nameOf = (path: string) => baseName(programOf(path)).replace(/\.exe$/i, "");
 const isLibrary = /\.(so|dll|dylib|jar|ko)(\.[\w.]+)?$/;
 const isInBrackets = /^\[.*\]$/;
@@ -61,12 +61,12 @@ const enum Field {
   DocUrl,
 }
 
-/** Fields of a message: those that hold an index of a string, messages, and others that are known. */
+/** The fields of a message: indexes of strings, submessages, and other known fields. */
 interface Kind {
   texts: Record<number, (index: number) => number>;
   messages?: Record<number, Kind>;
   plain?: readonly number[];
-  /** Leaves a whole message out. */
+  /** Whether to remove the whole message. */
   isLeftOut?: (message: Message) => boolean;
 }
 
@@ -81,7 +81,7 @@ class Redactor {
   constructor(
     private readonly strings: readonly Uint8Array[],
     mainBinary: number,
-    private readonly wish: Redaction,
+    private readonly redaction: Redaction,
   ) {
     this.mainBinary = nameOf(this.text(mainBinary));
     const keep = (index: number) => this.keep(index);
@@ -95,7 +95,8 @@ class Redactor {
         [Field.DropFrames]: keep,
         [Field.KeepFrames]: keep,
         [Field.DefaultSampleType]: keep,
-        [Field.DocUrl]: (index) => (wish.comments || wish.paths !== "keep" ? 0 : keep(index)),
+        [Field.DocUrl]: (index) =>
+          redaction.comments || redaction.paths !== "keep" ? 0 : keep(index),
       },
       messages: {
         [Field.SampleType]: valueType,
@@ -122,7 +123,10 @@ class Redactor {
     return place;
   }
 
-  /** Libraries have none, unless what stands there is a program with one as its last. */
+  /**
+   * Paths of libraries have no arguments, unless the path is a program whose last argument is a
+   * library.
+   */
   private withoutArguments(path: string): string {
     if (isInBrackets.test(path)) return path;
     const bare = withoutOptions(path);
@@ -132,10 +136,11 @@ class Redactor {
   private readonly numberOf = new Map<string, number>();
   private path(index: number, word: "file" | "binary"): number {
     const whole = this.text(index);
-    const path = this.wish.commandLine && word === "binary" ? this.withoutArguments(whole) : whole;
-    if (path === "" || this.wish.paths === "keep" || isInBrackets.test(path))
+    const path =
+      this.redaction.commandLine && word === "binary" ? this.withoutArguments(whole) : whole;
+    if (path === "" || this.redaction.paths === "keep" || isInBrackets.test(path))
       return path === whole ? this.keep(index) : this.add(path);
-    if (this.wish.paths === "base") return this.add(baseName(path));
+    if (this.redaction.paths === "base") return this.add(baseName(path));
     const key = word + path;
     if (!this.numberOf.has(key)) this.numberOf.set(key, this.numberOf.size + 1);
     const ending = /\.[A-Za-z]{1,5}$/.exec(path)?.[0] ?? "";
@@ -158,7 +163,7 @@ class Redactor {
       else if (message.field === 2 && message.wire === 0) text = this.text(message.unsigned());
       else message.skip();
     }
-    const { labels, commandLine } = this.wish;
+    const { labels, commandLine } = this.redaction;
     return (
       labels === "all" ||
       labels.includes(key) ||
@@ -166,10 +171,10 @@ class Redactor {
     );
   }
 
-  /** A comment or a label's value that stays. */
+  /** The string of a comment or a label value that stays. */
   private withoutPaths(index: number): number {
     const text = this.text(index);
-    const { paths } = this.wish;
+    const { paths } = this.redaction;
     const plain =
       paths === "keep"
         ? text
@@ -182,10 +187,10 @@ class Redactor {
   private isCommentOut(index: number): boolean {
     const text = this.text(index);
     const isOfMain = this.mainBinary !== "" && text.includes(this.mainBinary);
-    return this.wish.comments || (this.wish.commandLine && (isOfMain || isCommand(text)));
+    return this.redaction.comments || (this.redaction.commandLine && (isOfMain || isCommand(text)));
   }
 
-  /** Writes what stays of a message; the fields' order stays too. */
+  /** Writes the remaining fields of a message in their order. */
   private rewrite(message: Message, kind: Kind, out: MessageWriter): void {
     for (let from = message.offset; message.next(); from = message.offset) {
       const { field, wire } = message;
@@ -231,7 +236,7 @@ class Redactor {
   }
 }
 
-/** What must be known before anything is rewritten: strings may stand behind what names them. */
+/** Collects what is needed before rewriting: strings may follow the fields that refer to them. */
 function survey(data: Uint8Array) {
   const strings: Uint8Array[] = [];
   const labelKeys = new Set<number>();
@@ -268,7 +273,10 @@ function survey(data: Uint8Array) {
   return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary) };
 }
 
-/** The file's bytes unpacked; null for a format that is not read here. Throws LocalError for a file that cannot be unpacked here. */
+/**
+ * The uncompressed bytes of a file; null for a format that cannot be read here. Throws LocalError
+ * if the file cannot be decompressed here.
+ */
 async function open(file: Blob): Promise<{ bytes: Uint8Array; format: "pprof" | "folded" } | null> {
   const bytes = await unpack(file);
   if (bytes.length === 0) return null;
@@ -283,8 +291,8 @@ export async function findRedactable(file: Blob): Promise<Redactable | null> {
   return { format, labelKeys: format === "folded" ? [] : survey(bytes).labelKeys };
 }
 
-/** The file without what is not wanted, packed with gzip. */
-export async function redact(file: Blob, wish: Redaction): Promise<Blob> {
+/** The redacted file, compressed with gzip. */
+export async function redact(file: Blob, redaction: Redaction): Promise<Blob> {
   const opened = await open(file);
   if (!opened)
     throw new LocalError(
@@ -294,10 +302,12 @@ export async function redact(file: Blob, wish: Redaction): Promise<Blob> {
   let made: Uint8Array<ArrayBuffer>;
   if (format === "pprof") {
     const { strings, mainBinary } = survey(bytes);
-    made = new Redactor(strings, mainBinary, wish).run(bytes);
+    made = new Redactor(strings, mainBinary, redaction).run(bytes);
   } else {
     const text = new TextDecoder().decode(bytes);
-    made = new TextEncoder().encode(wish.comments || wish.commandLine ? stacksAlone(text) : text);
+    made = new TextEncoder().encode(
+      redaction.comments || redaction.commandLine ? stacksAlone(text) : text,
+    );
   }
   return new Response(new Blob([made]).stream().pipeThrough(new CompressionStream("gzip"))).blob();
 }

@@ -1,26 +1,30 @@
 /*
- * refusal: files that the server surely refuses, told as it tells them (lib/profile/formats/format.c, foreign_file.c), so that nobody sends one
- * to learn that.
+ * refusal: detects files that the server would refuse, with the server's explanation
+ * (lib/profile/formats/format.c, foreign_file.c), so that the reader knows before sending one.
  */
 import { areStacks } from "./folded.ts";
 import { foreignText } from "./foreign_text.ts";
 import { isPprof } from "./pprof.ts";
 
 const readable =
-  "What can be read is pprof (raw, gzip or zstd), folded stacks, perf script text, Chrome .cpuprofile and speedscope JSON.";
+  "What can be read is pprof (raw, gzip or zstd), folded stacks, perf script text, Chrome " +
+  ".cpuprofile and speedscope JSON.";
 const svg = "This is an SVG picture; the folded stacks that it was made from are what to share.";
 const program = "This is a program or library, not a profile.";
 const xctrace =
-  "This is XML of Instruments; “xctrace export --input TRACE --xpath '/trace-toc/*/data/table[@schema=\"time-profile\"]'” exports the samples, which “inferno-collapse-xctrace” converts to folded stacks.";
+  "This is XML of Instruments; “xctrace export --input TRACE --xpath " +
+  "'/trace-toc/*/data/table[@schema=\"time-profile\"]'” exports the samples, which " +
+  "“inferno-collapse-xctrace” converts to folded stacks.";
 const otlp =
-  "This is a batch of OpenTelemetry (OTLP); send it to /v1development/profiles, with “perfolio push --format otlp FILE”.";
+  "This is a batch of OpenTelemetry (OTLP); send it to /v1development/profiles, with “perfolio " +
+  "push --format otlp FILE”.";
 const perfScript = "the output of “perf script” is what to share.";
 const pySpy = "record with “py-spy record --format raw” or “perfolio record”.";
 const record = "record the program with “perfolio record” or “perf record -g”.";
 const excimer = "profile PHP with Excimer (formatCollapsed) or phpspy, which give folded stacks.";
 
-/** By the first bytes, as lib/profile/formats/foreign_file.c has them. */
-const strangers: [RegExp, string][] = [
+/** By the first bytes, as in lib/profile/formats/foreign_file.c. */
+const foreignFormats: [RegExp, string][] = [
   [/^(PERFILE2|2ELIFREP)/, `This is perf.data; ${perfScript}`],
   [/^(\x7fELF|\xcf\xfa\xed\xfe)/, program],
   [/^PK\x03\x04/, "This is a zip archive; the profile in it is what to share."],
@@ -29,15 +33,18 @@ const strangers: [RegExp, string][] = [
   [/^\x04\x22\x4d\x18/, "This file is compressed with lz4; unpack it first."],
   [
     /^FLR\0/,
-    "This is a JFR recording; convert it to pprof with async-profiler’s “jfrconv -o pprof FILE OUTPUT”.",
+    "This is a JFR recording; convert it to pprof with async-profiler’s “jfrconv -o pprof FILE " +
+      "OUTPUT”.",
   ],
   [
     /^JAVA PROFILE 1\.0/,
-    "This is a heap dump of Java (HPROF), not a profile; record allocations with “asprof -e alloc -o collapsed”.",
+    "This is a heap dump of Java (HPROF), not a profile; record allocations with “asprof -e " +
+      "alloc -o collapsed”.",
   ],
   [
     /^Nettrace\x14/,
-    "This is a .nettrace file of dotnet-trace; convert it with “dotnet-trace convert --format Speedscope FILE”.",
+    "This is a .nettrace file of dotnet-trace; convert it with “dotnet-trace convert --format " +
+      "Speedscope FILE”.",
   ],
   [
     /^\x14\0\0\0!FastSerialization\.1/,
@@ -47,7 +54,8 @@ const strangers: [RegExp, string][] = [
   [/^MOJ[\0-\x08]./s, "This is a MOJO file of Austin; convert it with “mojo2austin FILE OUTPUT”."],
   [
     /^\x04\x08\{/,
-    "This is a dump of Ruby, perhaps of stackprof; convert it to folded stacks with “stackprof --stackcollapse FILE”.",
+    "This is a dump of Ruby, perhaps of stackprof; convert it to folded stacks with “stackprof " +
+      "--stackcollapse FILE”.",
   ],
   [/^hdrbhetb/, "This is an event log of GHC; convert it with “hs-speedscope FILE”."],
   [/^\x17\x08\x44tracing/, `This is a trace of trace-cmd; ${record}`],
@@ -55,11 +63,13 @@ const strangers: [RegExp, string][] = [
   [/^SQLite format 3\0/, "This is an SQLite database, not a profile."],
   [
     /^(\0{8}\x03\0{7}\0{8}.{3}[\0-\x05]\0{4}\0{8}|\0{4}\x03\0{3}\0{4}.{3}[\0-\x05]\0{4}|\0{15}\x03\0{8}\0{4}[\0-\x05].{3}\0{8}|\0{7}\x03\0{4}[\0-\x05].{3}\0{4})/s,
-    "This is a CPU profile of gperftools; convert it with “pprof -proto PROGRAM FILE” (github.com/google/pprof).",
+    "This is a CPU profile of gperftools; convert it with “pprof -proto PROGRAM FILE” " +
+      "(github.com/google/pprof).",
   ],
   [
     /^go 1\.\d+ trace\0/,
-    "This is an execution trace of Go; “go tool trace -pprof=sched FILE” (or net, sync, syscall) makes a pprof profile of it.",
+    "This is an execution trace of Go; “go tool trace -pprof=sched FILE” (or net, sync, " +
+      "syscall) makes a pprof profile of it.",
   ],
   [/^[{\xfb][)\xa9]\x03/, `This is a profile of Python’s cProfile, which has no stacks; ${pySpy}`],
   [/^\x89PNG/, "This is a picture."],
@@ -71,11 +81,15 @@ const strangers: [RegExp, string][] = [
   [/^<svg/, svg],
   [
     /^\s*\[\s*\{/,
-    "This JSON is a list, perhaps a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”, with py-spy by “--format speedscope”.",
+    "This JSON is a list, perhaps a Chrome trace; save the CPU profile alone, in Node with " +
+      "“node --cpu-prof”, with py-spy by “--format speedscope”.",
   ],
 ];
 
-/** A message that begins with a message, and Perfetto's packets; pprof's field 1 has two numbers. */
+/**
+ * Messages whose first field is a message, such as Perfetto's packets; field 1 of pprof starts with
+ * two numbers.
+ */
 const protobufs: [RegExp, string][] = [
   [/^\n(?:[\x80-\xff]*[\x01-\x7f])\n/, otlp],
   [
@@ -84,16 +98,20 @@ const protobufs: [RegExp, string][] = [
   ],
 ];
 
-/** By the members of the top-level object; the first that has all of them counts. */
+/**
+ * By the members of the top-level object; the first entry with all of its members present counts.
+ */
 const kinds: [members: string[], advice: string][] = [
   [["resourceProfiles"], otlp],
   [
     ["meta", "threads"],
-    `This is a profile of the Firefox Profiler, as Firefox, samply and Vernier write it, which has no export of stacks; ${record}`,
+    "This is a profile of the Firefox Profiler, as Firefox, samply and Vernier write it, which " +
+      `has no export of stacks; ${record}`,
   ],
   [
     ["snapshot", "nodes", "edges"],
-    "This is a heap snapshot of Chrome or Node, not a profile; record allocations with @datadog/pprof.",
+    "This is a heap snapshot of Chrome or Node, not a profile; record allocations with " +
+      "@datadog/pprof.",
   ],
   [
     ["traceEvents"],
@@ -109,7 +127,8 @@ const kinds: [members: string[], advice: string][] = [
   ],
   [
     ["frames", "interval"],
-    "This is a stackprof dump as JSON; record with “raw: true” and convert the dump to folded stacks with “stackprof --stackcollapse FILE”.",
+    "This is a stackprof dump as JSON; record with “raw: true” and convert the dump to folded " +
+      "stacks with “stackprof --stackcollapse FILE”.",
   ],
   [
     ["root_frame", "sample_count"],
@@ -126,11 +145,13 @@ const kinds: [members: string[], advice: string][] = [
   [["linux-perf-json-version"], `This is JSON of “perf data convert”; ${perfScript}`],
   [
     ["dhatFileVersion"],
-    "This is a heap profile of valgrind’s DHAT, which exports no stacks; record with “heaptrack” and convert it with “heaptrack_print --print-flamegraph OUTPUT FILE”.",
+    "This is a heap profile of valgrind’s DHAT, which exports no stacks; record with " +
+      "“heaptrack” and convert it with “heaptrack_print --print-flamegraph OUTPUT FILE”.",
   ],
   [
     ["cost_centres", "rts_arguments"],
-    "This is a profile of GHC as JSON; profile with “+RTS -p” and convert PROGRAM.prof to folded stacks with “ghc-prof-flamegraph”.",
+    "This is a profile of GHC as JSON; profile with “+RTS -p” and convert PROGRAM.prof to " +
+      "folded stacks with “ghc-prof-flamegraph”.",
   ],
   [
     ["recording", "overview"],
@@ -138,7 +159,8 @@ const kinds: [members: string[], advice: string][] = [
   ],
   [
     ["name", "value", "children"],
-    "This is the tree of a flame graph as JSON; the folded stacks that it was made from are what to share.",
+    "This is the tree of a flame graph as JSON; the folded stacks that it was made from are " +
+      "what to share.",
   ],
   [["main()"], `This is a profile of XHProf, which has no stacks; ${excimer}`],
 ];
@@ -149,7 +171,9 @@ const [quote, backslash, colon] = [...'"\\:'].map((letter) => letter.charCodeAt(
 const isOpening = (byte: number) => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number) => byte === 0x7d || byte === 0x5d;
 
-/** Names of the members of the outermost object; the text, which may be long, is only looked through. */
+/**
+ * The member names of the outermost object, found without parsing, because the text may be long.
+ */
 function memberNames(bytes: Uint8Array): Set<string> {
   const names = new Set<string>();
   const decoder = new TextDecoder();
@@ -168,8 +192,8 @@ function memberNames(bytes: Uint8Array): Set<string> {
   return names;
 }
 
-/** Which kind of JSON it is that nobody here reads; "" for .cpuprofile and speedscope. */
-function strangeJson(bytes: Uint8Array): string {
+/** Explains JSON that cannot be read; "" for .cpuprofile and speedscope. */
+function foreignJson(bytes: Uint8Array): string {
   const names = memberNames(bytes);
   const has = (...all: string[]) => all.every((name) => names.has(name));
   const hasTimes = has("startTime") || has("endTime");
@@ -182,27 +206,27 @@ function strangeJson(bytes: Uint8Array): string {
   );
 }
 
-/** Packed again, or text of two bytes a letter: what is in it is not known here. */
+/** Compressed again, or UTF-16: the content is unknown here. */
 const unknown = /^(\x1f\x8b|\x28\xb5\x2f\xfd|\xff\xfe|\xfe\xff)/;
-/** As an event of perf script may look, on the generous side: "java 12 1.5: 3 cycles:". */
+/** Matches lines like the events of perf script, generously: "java 12 1.5: 3 cycles:". */
 const mayBeEvent = /^\S.*\s\d.*:/m;
 const noText = /[\0-\x08\x0e-\x1a\x1c-\x1f]/;
 const sniffed = 4096;
 
-/** Which tool wrote a file that begins as pprof does; "" for none. */
+/** Explains a file of another tool that begins like pprof; "" for pprof. */
 export const foreignProtobuf = (bytes: Uint8Array): string =>
   protobufs.find(([shape]) => shape.test(String.fromCharCode(...bytes.subarray(0, 16))))?.[1] ?? "";
 
-/** Why the server refuses it; "" for what it may read. */
+/** Why the server refuses the file; "" if it may accept it. */
 export function refusalOf(bytes: Uint8Array): string {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
     return refusalOf(bytes.subarray(3));
   const start = String.fromCharCode(...bytes.subarray(0, sniffed));
   if (unknown.test(start)) return "";
-  const stranger = strangers.find(([shape]) => shape.test(start));
-  if (stranger) return `${stranger[1]} ${readable}`;
+  const foreignFormat = foreignFormats.find(([shape]) => shape.test(start));
+  if (foreignFormat) return `${foreignFormat[1]} ${readable}`;
   if (looksLikeJson(start)) {
-    const kind = strangeJson(bytes);
+    const kind = foreignJson(bytes);
     return kind && `${kind} ${readable}`;
   }
   if (noText.test(start) && (bytes[0] === 0x0a || isPprof(bytes))) {

@@ -1,12 +1,12 @@
 /*
- * sides: which values of a local profile a tree is of, and which of two profiles are compared, as the server
- * chooses them (lib/profile/report/diff.h): types of one name, whose units are the same or convert into each other
- * (lib/profile/unit.h).
+ * sides: chooses the values of a local profile for a tree, and the types of two profiles to
+ * compare, like the server (lib/profile/report/diff.h): types of the same name whose units are
+ * equal or convertible (lib/profile/unit.h).
  */
 import type { Side } from "./encode_flame.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";
 
-/** Each divides all larger ones of its kind. */
+/** Each size divides all larger ones of its kind. */
 const sizes: Record<"time" | "memory" | "count", Record<string, number>> = {
   time: {
     ns: 1,
@@ -42,7 +42,10 @@ function sizeOf(unit: string): { kind: string; size: number } | null {
   return null;
 }
 
-/** The type that a link's word means: a name, a number where names are empty or repeat, or nothing; -1 for none. */
+/**
+ * The sample type that a link names: by name, by index if names are empty or repeated, or the
+ * default; -1 if there is none.
+ */
 function typeOf({ sampleTypes, defaultType }: LocalProfile, word: string): number {
   if (word === "") return defaultType;
   const index = /^\d+$/.test(word)
@@ -51,7 +54,10 @@ function typeOf({ sampleTypes, defaultType }: LocalProfile, word: string): numbe
   return index < sampleTypes.length ? index : -1;
 }
 
-/** The place of a type is no promise of the format, but tells two of one name apart. */
+/**
+ * Types of the same name are matched by their position. The format does not guarantee the order,
+ * but nothing else distinguishes them.
+ */
 function findLike(from: LocalProfile, at: number, { sampleTypes }: LocalProfile): number {
   const wanted = from.sampleTypes[at];
   const isSame = (other: { type: string; unit: string } | undefined) =>
@@ -69,7 +75,7 @@ function findLike(from: LocalProfile, at: number, { sampleTypes }: LocalProfile)
 const listTypes = ({ sampleTypes }: LocalProfile) =>
   sampleTypes.map(({ type, unit }, i) => (type ? `${type}/${unit}` : `type ${i}`)).join(", ");
 
-/** Types of before and after. */
+/** The types of before and after. */
 function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number, number] {
   const wanted = typeOf(b, word);
   const like = wanted < 0 ? -1 : findLike(b, wanted, a);
@@ -83,11 +89,12 @@ function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number,
     }
   }
   throw new LocalError(
-    `These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`,
+    `These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like ` +
+      `unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`,
   );
 }
 
-/** What a tree of one profile, or of two as before and after, is made of. */
+/** The input of a tree: one profile, or before and after. */
 export function findSides(profiles: readonly LocalProfile[], word: string): Side[] {
   const [a, b] = profiles;
   if (!b) {

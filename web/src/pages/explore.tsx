@@ -1,6 +1,7 @@
 /*
- * explore: a team's continuous profiles: a selection (what and when) with its values over time, and below it the views of a
- * share's page of all that it holds as one profile; or two selections, compared.
+ * explore: a team's continuous profiles: a selection (query and time) with its values over time,
+ * and below it the same panes as for a share, for the merged profile; or a comparison of two
+ * selections.
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../api/api.ts";
@@ -9,92 +10,91 @@ import {
   getSampleLabels,
   getTree,
   listStored,
-  type Made,
+  type QueryDetails,
   type Source,
 } from "../api/explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
 import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
-import { MadeLine } from "../explore/made_line.tsx";
+import { QueryDetailsLine } from "../explore/query_details.tsx";
 import { ProfileList } from "../explore/profile_list.tsx";
 import { SelectionPanel } from "../explore/selection_panel.tsx";
-import { ShareAnswer } from "../explore/share_answer.tsx";
+import { ShareResult } from "../explore/share_result.tsx";
 import { firstType } from "../explore/type_names.ts";
 import { useSelection, type Loaded } from "../explore/use_selection.ts";
 import style from "../explore/explore.css?text";
 import {
-  askedOf,
+  requestOf,
   formatExplore,
   halves,
   parseExplore,
   pinned,
   type ExploreState,
   type Selection,
-} from "../model/explore_state.ts";
-import type { Flame } from "../model/flame.ts";
-import { labelsOfView } from "../model/labels.ts";
-import { neighbourIn, type Way } from "../model/adjacent_share.ts";
-import { joinQuery } from "../model/selector.ts";
-import type { Asked } from "../model/served_rules.ts";
-import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
+} from "../model/continuous/explore_state.ts";
+import type { Flame } from "../model/tree/flame.ts";
+import { labelsOfView } from "../model/rules/labels.ts";
+import { adjacentIn, type Direction } from "../model/account/adjacent_share.ts";
+import { joinQuery } from "../model/continuous/selector.ts";
+import type { ServedRequest } from "../model/rules/served_rules.ts";
+import { describeStackRules, stackRulesOf } from "../model/rules/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
-import { asProblem, Button, copyText, Empty, say, useTitle } from "../ui/kit.tsx";
-import { useMustSignIn } from "../ui/must_sign_in.ts";
-import { isSignedIn, Shell } from "../ui/shell.tsx";
-import { addStyle } from "../ui/style.ts";
-import { missingNames } from "./share.tsx";
-import { Verdict } from "../views/legend.tsx";
+import { asProblem, Button, copyText, Empty, showMessage, useTitle } from "../ui/kit.tsx";
+import { isSignedIn, Shell, useMustSignIn } from "../ui/shell.tsx";
+import { addStyle } from "../ui/later.tsx";
+import { missingNames } from "./share/share.tsx";
+import { Verdict } from "../views/foot/legend.tsx";
 import { useViewState } from "../views/view_address.ts";
-import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
+import { treeRequestOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 
 addStyle(style);
 
 type Change = (patch: Partial<ExploreState>, how?: "push" | "replace") => void;
 
 function sourceOf({ selection, baseline, profile }: ExploreState, nowMs: number): Source {
-  const asked = askedOf(selection, nowMs);
-  if (baseline) return { kind: "diff", before: askedOf(baseline, nowMs), after: asked };
+  const asked = requestOf(selection, nowMs);
+  if (baseline) return { kind: "diff", before: requestOf(baseline, nowMs), after: asked };
   return profile ? { kind: "single", id: profile } : { kind: "merged", asked };
 }
 
-/** The view as a share has it. */
+/** The view with the parameters that a share supports. */
 const shareView = (view: ViewState) => formatState({ ...view, extra: [], root: "" });
 
-/** What the address says, and how the page changes it. */
+/** The state of the address bar and functions to change it. */
 function useExplore() {
   const [view, update] = useViewState();
   const explore = parseExplore(view.extra);
-  // What was opened below a node of one tree is not in another.
+  // A node opened in one tree does not exist in another.
   const change: Change = (patch, how) =>
     update({ extra: formatExplore({ ...explore, ...patch }, view.extra), root: "" }, how);
   return { view, update, explore, change };
 }
 
 interface SeenProps {
-  /** When all was brought up to date. */
+  /** The time of the last refresh. */
   nowMs: number;
   source: Source;
   view: ReturnType<typeof useExplore>["view"];
   update: ReturnType<typeof useExplore>["update"];
-  /** What the tree can be divided by. */
+  /** The labels that the tree can be divided by. */
   labelKeys: readonly string[];
   extraKeys: Record<string, () => void>;
 }
 
-/** The views, with what is said of the answer above them. */
+/** The viewer, with details about the result above it. */
 function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) {
-  // By tree, since the viewer keeps some of the last and does not ask for them again.
-  const [made, setMade] = useState<Record<string, Made>>({});
+  // By tree, because the viewer caches recent trees and does not load them again.
+  const [details, setDetails] = useState<Record<string, QueryDetails>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
-  const question = questionOf(view);
-  const [nameCount, setNameCount] = useState(0); // how often names came
+  const question = treeRequestOf(view);
+  const [nameCount, setNameCount] = useState(0); // increases when names arrive
   const key = [nowMs, nameCount, JSON.stringify(source), treeKey(view)].join("\n");
   const load = useCallback(
-    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
+    (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
       getTree(
         source,
         { ...question, ...treeOf(view, group, root), rules },
         signal,
-        (how) => rules || group || root || setMade((old) => ({ ...old, [key]: how })),
+        (how) => rules || group || root || setDetails((old) => ({ ...old, [key]: how })),
       ),
     [key],
   );
@@ -106,7 +106,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
     <>
       <div class="made-line">
         {isDiff && flame && <Verdict flame={flame} isNormalised={view.isNormalised} />}
-        <MadeLine made={made[key] ?? null} />
+        <QueryDetailsLine details={details[key] ?? null} />
         {lacks && (
           <div class="names-line">
             <missingNames.Component
@@ -168,7 +168,7 @@ function Tools({
   onCopy,
   onShare,
 }: ToolsProps) {
-  // A chosen series is named by the labels that told it from others.
+  // A chosen series is identified by the labels that divided the graph.
   const setBy = (by: string[]) =>
     change({
       by,
@@ -226,23 +226,23 @@ function Page({ session }: { session: Session }) {
         formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }),
       "Link",
     );
-  /** From all to the newest alone, from one to the one beside it. */
-  const step = (way: Way) => {
+  /** Steps from the merged profile to the newest single one, or from one to the adjacent one. */
+  const step = (direction: Direction) => {
     const load = async (after: string) => {
-      const { data, next } = await listStored(askedOf(selection, nowMs), after);
+      const { data, next } = await listStored(requestOf(selection, nowMs), after);
       return { ids: data.map(({ id }) => id), next };
     };
     if (baseline) return;
-    neighbourIn(load, profile, way).then(
+    adjacentIn(load, profile, direction).then(
       (id) =>
         id
           ? change({ profile: id })
-          : say(
+          : showMessage(
               id === null
                 ? "This profile is not in the time range"
-                : `There is no ${way} profile in the time range`,
+                : `There is no ${direction} profile in the time range`,
             ),
-      (error) => say(asProblem(error).message),
+      (error) => showMessage(asProblem(error).message),
     );
   };
   const source = sourceOf(explore, nowMs);
@@ -300,7 +300,7 @@ function Page({ session }: { session: Session }) {
             {hasList && selection.query && (
               <ProfileList
                 key={nowMs}
-                asked={askedOf(selection, nowMs)}
+                asked={requestOf(selection, nowMs)}
                 opened={profile}
                 onOpen={(id) => change({ profile: id })}
               />
@@ -341,11 +341,11 @@ function Page({ session }: { session: Session }) {
         )
       )}
       {isSharing && (
-        <ShareAnswer
+        <ShareResult
           view={shareView(view)}
           labels={labelsOfView(view.labels, view.group)}
           asked={
-            source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]
+            source.kind === "diff" ? [source.before, source.after] : [requestOf(selection, nowMs)]
           }
           onClose={() => setSharing(false)}
         />

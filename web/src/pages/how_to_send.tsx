@@ -1,9 +1,9 @@
-/* how_to_send: commands to copy that send a team's first continuous profile. */
+/* how_to_send: commands that send a team's first continuous profile. */
 import type { Session } from "../api/api.ts";
 import { CopyField, Empty } from "../ui/kit.tsx";
 import { commandsFor, Trust } from "./commands.tsx";
 
-/** How to start the agent with a token that was made for it. */
+/** How to start the agent with a token that was just created. */
 export function StartAgent({ session }: { session: Session }) {
   const commands = commandsFor(session, location.origin);
   return (

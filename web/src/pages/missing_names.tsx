@@ -1,14 +1,23 @@
 /*
- * missing_names: which binaries of what is shown have addresses without names, why, and what to do; tells the page when
- * names have come. It stands in a line that the page has kept for it, and opens over what is below. Asks again after a few seconds, later less often, and at once when the page is looked at again.
+ * missing_names: lists the binaries with addresses without names, the causes and what to do, and
+ * notifies the page when names arrive. It occupies a line that the page reserves, and opens over
+ * the content below. It polls after a few seconds, later less often, and at once when the page
+ * becomes visible.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getJson, queryOf } from "../api/api.ts";
-import type { Symbolization, Unnamed } from "../model/flame.ts";
-import { askAll, byCause, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
-import { formatDate } from "../model/units.ts";
-import { CopyField, Name, say } from "../ui/kit.tsx";
-import { addStyle } from "../ui/style.ts";
+import type { Symbolization, Unnamed } from "../model/tree/flame.ts";
+import {
+  requestAll,
+  byCause,
+  idOf,
+  join,
+  joinStatus,
+  type SymbolizationStatus,
+} from "../model/symbols/symbolization.ts";
+import { formatDate } from "../model/text/units.ts";
+import { CopyField, Name, showMessage } from "../ui/kit.tsx";
+import { addStyle } from "../ui/later.tsx";
 import style from "./missing_names.css?text";
 
 addStyle(style);
@@ -21,71 +30,83 @@ const baseName = (path: string) => path.replace(/\/+$/, "").replace(/^.*\//, "")
 const nameOf = ({ file, build_id }: Unnamed) =>
   baseName(file) || build_id.slice(0, 16) || "unknown";
 
-/** In the quotes of a shell where it needs them. */
+/** Quoted for a shell if necessary. */
 const quoted = (path: string) =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 
-/** What to type where the binaries are: those without a build id are found by nobody. */
+/**
+ * The command to run on the machine that has the binaries. Binaries without a build id cannot be
+ * found.
+ */
 function command(binaries: readonly Unnamed[]): string {
   const files = binaries
     .filter(({ build_id, file }) => build_id && file.startsWith("/"))
     .map(({ file }) => quoted(file));
-  return `perfolio debuginfo upload ${files.length > 0 ? [...new Set(files)].slice(0, 20).join(" ") : "FILE"}`;
+  return (
+    "perfolio debuginfo upload " +
+    (files.length > 0 ? [...new Set(files)].slice(0, 20).join(" ") : "FILE")
+  );
 }
 
-async function askShares(shares: readonly string[], signal: AbortSignal): Promise<Told> {
-  const told = await Promise.all(
+async function requestShares(
+  shares: readonly string[],
+  signal: AbortSignal,
+): Promise<SymbolizationStatus> {
+  const statuses = await Promise.all(
     shares.map((id) =>
-      getJson<Told>(`/api/v1/shares/${encodeURIComponent(id)}/symbolization`, signal),
+      getJson<SymbolizationStatus>(
+        `/api/v1/shares/${encodeURIComponent(id)}/symbolization`,
+        signal,
+      ),
     ),
   );
-  return joinTold(told);
+  return joinStatus(statuses);
 }
 
-/** Of binaries that are known by their build ids; those without stay as they are. */
-async function askBinaries(
+/** For binaries with build ids; those without stay as they are. */
+async function requestBinaries(
   { pending, missing, unlisted = 0 }: Symbolization,
   signal: AbortSignal,
-): Promise<Told> {
+): Promise<SymbolizationStatus> {
   const known = new Map([...pending, ...missing].map(({ build_id, file }) => [build_id, file]));
-  const told = await askAll([...known.keys()].filter(Boolean), (ids) =>
-    getJson<Told>("/api/v1/symbolization" + queryOf({ build_id: ids }), signal),
+  const status = await requestAll([...known.keys()].filter(Boolean), (ids) =>
+    getJson<SymbolizationStatus>("/api/v1/symbolization" + queryOf({ build_id: ids }), signal),
   );
   const named = <T extends Unnamed>(list: T[]) =>
     list.map((one) => ({ ...one, file: known.get(one.build_id) ?? one.file }));
   const others = missing.filter(({ build_id }) => !build_id);
   return {
-    ...told,
-    complete: told.complete && others.length === 0 && unlisted === 0,
+    ...status,
+    complete: status.complete && others.length === 0 && unlisted === 0,
     unlisted,
-    pending: named(told.pending),
-    missing: [...named(told.missing), ...others],
+    pending: named(status.pending),
+    missing: [...named(status.missing), ...others],
   };
 }
 
 const lackOf = ({ pending, missing }: Symbolization) => pending.length + missing.length;
 
-/** What the page knew, and then as the server tells it, asked again and again until it is complete. */
+/** The status known to the page, then the server's, polled until it is complete. */
 function useSymbolization(
   known: Symbolization,
   shares: readonly string[],
   onNames: () => void,
 ): Symbolization {
   const [state, setState] = useState<Symbolization | null>(null);
-  const told = useRef(onNames);
-  told.current = onNames;
+  const latestOnNames = useRef(onNames);
+  latestOnNames.current = onNames;
   const key = [...shares, ...[...known.pending, ...known.missing].map(idOf).sort()].join("\n");
   useEffect(() => {
     const abort = new AbortController();
-    let last: Told | null = null;
+    let last: SymbolizationStatus | null = null;
     let wait = firstWait;
     let timer = 0;
     const canCome =
       shares.length > 0 || [...known.pending, ...known.missing].some(({ build_id }) => build_id);
     setState(null);
-    const take = (next: Told) => {
+    const take = (next: SymbolizationStatus) => {
       if (last ? last.generation !== next.generation : lackOf(next) < lackOf(known)) {
-        told.current();
+        latestOnNames.current();
         wait = firstWait;
       }
       last = next;
@@ -96,11 +117,11 @@ function useSymbolization(
       try {
         take(
           await (shares.length > 0
-            ? askShares(shares, abort.signal)
-            : askBinaries(known, abort.signal)),
+            ? requestShares(shares, abort.signal)
+            : requestBinaries(known, abort.signal)),
         );
       } catch {
-        // The next one may be answered: nothing that is shown gets wrong by waiting.
+        // The next poll may succeed; what is shown does not become wrong by waiting.
       }
       if (abort.signal.aborted || last?.complete) return;
       timer = window.setTimeout(ask, wait);
@@ -126,7 +147,7 @@ function useSymbolization(
   return state ?? known;
 }
 
-/** An overlay that is opened by its summary closes as menus do. */
+/** Closes an overlay that is opened by its summary, like a menu. */
 function useClosing(element: { current: HTMLDetailsElement | null }): void {
   useEffect(() => {
     const close = (event: Event) => {
@@ -151,7 +172,7 @@ function useClosing(element: { current: HTMLDetailsElement | null }): void {
   }, []);
 }
 
-/** "19:01", or with its date where that is not today's. */
+/** "19:01", with the date if it is not today. */
 function formatSoon(time: string): string {
   const text = formatDate(time);
   return text.split(", ")[0] === formatDate(Date.now()).split(", ")[0] ? text.slice(-5) : text;
@@ -172,7 +193,7 @@ function Entry({ binary, children }: { binary: Unnamed; children?: string }) {
   );
 }
 
-/** Binaries with one text for all of them: a row, which lists them where they are several. */
+/** A row for binaries with the same text, which lists them if there are several. */
 function Group({
   binaries,
   text,
@@ -199,15 +220,16 @@ function Group({
   );
 }
 
-/** An answer has room for some hundred binaries. */
+/** A response contains at most some hundred binaries. */
 const unlistedText = (count: number) =>
-  `At least ${count} more ${count === 1 ? "binary is" : "binaries are"} not listed here and may lack names.`;
+  `At least ${count} more ${count === 1 ? "binary is" : "binaries are"} not listed here and ` +
+  "may lack names.";
 const counted = (count: number) => `${count} ${count === 1 ? "binary" : "binaries"}`;
 
 export interface MissingNamesProps {
-  /** Of each profile that is shown; those that do not tell it are left out. */
+  /** The known status of each profile shown; undefined if the server did not report it. */
   known: readonly (Symbolization | undefined)[];
-  /** Shares to be asked again; without them the team's binaries are. */
+  /** The shares to poll; without them, the team's binaries. */
   shares?: readonly string[];
   onNames: () => void;
 }
@@ -220,7 +242,7 @@ export function MissingNames({ known, shares = [], onNames }: MissingNamesProps)
     missing,
     unlisted = 0,
   } = useSymbolization(first, shares, () => {
-    say("New symbol names were loaded");
+    showMessage("New symbol names were loaded");
     onNames();
   });
   const element = useRef<HTMLDetailsElement>(null);

@@ -1,4 +1,4 @@
-/* other: what a kind of problem means (/problems/<name>), and paths that lead nowhere. */
+/* other: explains a kind of problem (/problems/<name>), and reports unknown paths. */
 import { Problem, type Session } from "../api/api.ts";
 import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -6,28 +6,35 @@ import { Shell } from "../ui/shell.tsx";
 const explanations: Record<string, string> = {
   invalid: "A parameter, its value or the file is invalid. The response says which.",
   unsupported:
-    "Perfolio cannot read this format. It reads pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
+    "Perfolio cannot read this format. It reads pprof, folded stacks, perf script, Chrome " +
+    ".cpuprofile and speedscope JSON.",
   too_large:
-    "The upload, its decompressed size or its number of samples exceeds a limit of this server. If only the request was too long, upload in parts. Otherwise ask the operator.",
+    "The upload, its decompressed size or its number of samples exceeds a limit of this " +
+    "server. If only the request was too long, upload in parts. Otherwise ask the operator.",
   not_found:
     "This page or profile does not exist, or only signed-in members of its team can see it.",
   gone: "The profile was deleted or has expired. It cannot be restored.",
   damaged:
-    "The stored data exists, but its size or checksum is wrong, so it is not served. The operator can restore it from a backup.",
-  lost: "The server has a record of this, but its stored data is missing although it was not deleted. The operator can restore it from a backup.",
+    "The stored data exists, but its size or checksum is wrong, so it is not served. The " +
+    "operator can restore it from a backup.",
+  lost:
+    "The server has a record of this, but its stored data is missing although it was not " +
+    "deleted. The operator can restore it from a backup.",
   conflict:
     "It already exists, or someone changed it in the meantime. Reload it and repeat the change.",
   unauthenticated:
-    "The credentials were missing, wrong or expired. Sign in, send a token, or enter the profile’s password.",
+    "The credentials were missing, wrong or expired. Sign in, send a token, or enter the " +
+    "profile’s password.",
   forbidden: "You are authenticated, but your role or token does not allow this.",
   rate_limited: "Too many requests. Try again after the time in Retry-After.",
   quota:
-    "Your team has used up its storage quota. Delete profiles, or ask the operator for more storage.",
+    "Your team has used up its storage quota. Delete profiles, or ask the operator for more " +
+    "storage.",
   busy: "The server is overloaded. Try again after the time in Retry-After.",
   timeout: "The request took longer than the server allows. Narrow the request, or try again.",
 };
 
-/** Of a path that leads nowhere. */
+/** The problem for an unknown path. */
 function problemOf(path: string): Problem {
   try {
     decodeURIComponent(path);

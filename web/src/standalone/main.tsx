@@ -1,13 +1,13 @@
 /*
- * main: the viewer in a file of its own (export/page.ts): trees from the page itself, no server. Rules
- * are applied by a worker whose text stands in the page too.
+ * main: the viewer in an exported page (export/page.ts): the trees are in the page, without a
+ * server. A worker whose text is in the page applies rules.
  */
 import { render } from "preact";
 import "../boot.ts";
 import "../ui/visible_text.ts";
 import type { PageFacts } from "../export/page.ts";
-import { decodeFlame, type Flame } from "../model/flame.ts";
-import { formatDate, formatValue } from "../model/units.ts";
+import { decodeFlame, type Flame } from "../model/tree/flame.ts";
+import { formatDate, formatValue } from "../model/text/units.ts";
 import { Messages, ProblemView, asProblem } from "../ui/kit.tsx";
 import { Mark } from "../ui/icons.tsx";
 import { useViewState } from "../views/view_address.ts";
@@ -25,7 +25,9 @@ async function readFlame(at: number): Promise<Flame> {
 
 function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
   const [state, update] = useViewState(facts.query);
-  /** Where a link names a group that is not here: what was seen when it was saved. */
+  /**
+   * If a link names a group that is not in the file, the group that was visible when it was saved.
+   */
   const shown = Math.max(0, facts.groups.indexOf(state.group));
   const unit = flame.metadata.unit ?? "";
   return (

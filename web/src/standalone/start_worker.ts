@@ -1,4 +1,7 @@
-/* start_worker: for the viewer in a file: the workers' texts stand in the page, and the policy allows what is made of them. */
+/*
+ * start_worker: replaces workers/start_worker.ts in an exported page: starts a worker from a text
+ * in the page, which the policy allows as a blob.
+ */
 
 interface TrustedTypes {
   createPolicy(
@@ -7,7 +10,7 @@ interface TrustedTypes {
   ): { createScriptURL(url: string): string };
 }
 
-/** The element's id is the name without "perfolio-". */
+/** The id of the element is the name without "perfolio-". */
 export function startWorker(name: "perfolio-worker" | "perfolio-graph-worker"): Worker {
   const text = document.getElementById(name.slice("perfolio-".length))?.textContent ?? "";
   const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));

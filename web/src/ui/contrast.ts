@@ -1,15 +1,15 @@
 /*
- * contrast: the colours for readers whose system asks for more contrast, or has colours of its own that it puts on
- * all pages (forced colours). Then boxes have edges, text on them a contrast of 7 to 1 wherever the system's
- * own text has it, and what a search found a thick edge: nothing is told by a colour alone.
+ * contrast: colours for systems that request more contrast or force their own colours on all pages
+ * (forced colours). Boxes have edges, their text has a contrast of 7 to 1 if the system's own text
+ * has it, and search matches have a thick edge: no information depends on colour alone.
  */
-import type { Palette } from "../model/colour.ts";
-import { layoutRow } from "../model/layout.ts";
-import { strongPalette, type Ground } from "../model/strong_palette.ts";
-import { fillOf, type Look, type Picture } from "../views/icicle_draw.ts";
-import { rowHeight } from "../views/rows.ts";
+import type { Palette } from "../model/colours/colour.ts";
+import { layoutRow } from "../model/tree/layout.ts";
+import { strongPalette, type Ground } from "../model/colours/strong_palette.ts";
+import { fillOf, type Look, type Picture } from "../views/icicle/icicle_draw.ts";
+import { rowHeight } from "../views/icicle/rows.ts";
 import style from "./contrast.css?text";
-import { addStyle } from "./style.ts";
+import { addStyle } from "./later.tsx";
 
 addStyle(style, true);
 
@@ -18,7 +18,10 @@ const plainGrounds: Record<"dark" | "light", Ground> = {
   dark: { background: "#000000", text: "#ffffff", highlight: "#ffd400" },
 };
 
-/** What the system paints pages with. A canvas is given no colours by name: they are asked of an element. */
+/**
+ * The system's colours of pages. A canvas cannot use them by name, so they are read from an
+ * element.
+ */
 function systemGround(): Ground {
   const probe = document.createElement("i");
   document.body.append(probe);
@@ -42,7 +45,9 @@ function systemGround(): Ground {
   return ground;
 }
 
-/** Lines inside a box along its four edges; those at its sides leave some of a narrow box. */
+/**
+ * Draws lines inside a box along its four edges; those at the sides leave a part of a narrow box.
+ */
 function strokeInside(
   context: CanvasRenderingContext2D,
   x: number,
@@ -59,12 +64,13 @@ function strokeInside(
 }
 
 const leastWithInside = 5;
-/** Of the edges of what a search found. */
+/** The width of the edges of search matches. */
 const wide = 3;
 
 /**
- * Edges of the boxes that have an inside. What is narrower is filled to be seen; where something is searched for, what is
- * found has thick ends, the rest a line below. Twice the time of a picture without.
+ * Draws the edges of boxes that are wide enough. Narrower boxes are filled so that they are
+ * visible. During a search, matches have thick ends and other boxes a line below. Takes twice the
+ * time of a picture without edges.
  */
 function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"] {
   return (context: CanvasRenderingContext2D, picture: Picture) => {
@@ -73,7 +79,7 @@ function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"]
     for (let row = first; row <= last; row++) {
       const y = rows.topOf(row) - scrollTop;
       layoutRow(flame, row, window, widthPx, (begin, end, left, right) => {
-        // Whole pixels: an edge that is spread over two of them has half the contrast.
+        // Whole pixels: an edge that covers parts of two pixels has half the contrast.
         const from = Math.round(Math.max(-wide, left));
         const width = Math.max(1, Math.round(Math.min(widthPx + wide, right)) - from);
         const isFound = marks?.rows.any(begin, end) ?? false;

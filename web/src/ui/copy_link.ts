@@ -1,8 +1,8 @@
-/* copy_link: the link to what is seen, short where the address is long. */
+/* copy_link: copies a link to the current view, a short link if the address is long. */
 import { change } from "../api/api.ts";
-import { copyText, say } from "./kit.tsx";
+import { copyText, showMessage } from "./kit.tsx";
 
-/** Up to here the query of an address is copied as it is. */
+/** Up to this length, the query of an address is copied unchanged. */
 const maxQuery = 200;
 
 export async function copyLink(): Promise<void> {
@@ -14,14 +14,16 @@ export async function copyLink(): Promise<void> {
     (error: Error) => ((what = `No short link (${error.message}): long link`), href),
   );
   try {
-    // Clipboards open only while a key or button is pressed, in some browsers: the text is promised at once.
+    // Some browsers allow writing to the clipboard only during a key or button press, so a promise
+    // is written at once.
     await navigator.clipboard.write([
       new ClipboardItem({
         "text/plain": link.then((text) => new Blob([text], { type: "text/plain" })),
       }),
     ]);
-    say(`${what} copied`);
+    showMessage(`${what} copied`);
   } catch {
-    await copyText(await link, what); // others know no promised text and wait a few seconds instead
+    // other browsers do not accept a promise, but allow writing for a few seconds
+    await copyText(await link, what);
   }
 }

@@ -1,4 +1,6 @@
-/* icons: drawn on a 16-pixel grid with a 1.5-pixel line, in the colour of the text beside them. */
+/*
+ * icons: drawn on a 16-pixel grid with a 1.5-pixel stroke, in the colour of the surrounding text.
+ */
 
 const paths = {
   search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10Zm3.6-1.4L14 14",
@@ -6,8 +8,11 @@ const paths = {
   check: "M2.5 8.5 6 12l7.5-8",
   download: "M8 2v8m-3.5-3.5L8 10l3.5-3.5M2.5 13.5h11",
   settings:
-    "M2 4.5h6m4 0h2M2 11.5h2m4 0h6M10 6.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4Zm-4 7a2 2 0 1 0 0-4 2 2 0 0 0 0 4Z",
-  sun: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM8 1v1.5m0 11V15M1 8h1.5m11 0H15M3 3l1 1m8 8 1 1m0-10-1 1m-8 8-1 1",
+    "M2 4.5h6m4 0h2M2 11.5h2m4 0h6M10 6.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4Zm-4 7a2 2 0 1 0 0-4 2 2 " +
+    "0 0 0 0 4Z",
+  sun:
+    "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM8 1v1.5m0 11V15M1 8h1.5m11 0H15M3 3l1 1m8 8 1 " +
+    "1m0-10-1 1m-8 8-1 1",
   moon: "M13.5 9.6A6 6 0 0 1 6.4 2.5a6 6 0 1 0 7.1 7.1Z",
   close: "m3.5 3.5 9 9m0-9-9 9",
   minus: "M2.5 8h11",
@@ -22,7 +27,9 @@ const paths = {
   table: "M2 3.5h12M2 8h12M2 12.5h12",
   sandwich: "M3 2.5h10v3H3zm-1 5h12v1.5H2zm1 3.5h10v2.5H3z",
   graph: "M6 1.5h4v3H6zM1.5 11.5h4v3h-4zm9 0h4v3h-4zM8 4.5l-4.5 7M8 4.5l4.5 7",
-  peek: "M6 6.5h4v3H6zM1.5 2.5h2v3h-2zm0 8h2v3h-2zm11-8h2v3h-2zm0 8h2v3h-2zM3.5 4 6 7m-2.5 5L6 9m6.5-5L10 7m2.5 5L10 9",
+  peek:
+    "M6 6.5h4v3H6zM1.5 2.5h2v3h-2zm0 8h2v3h-2zm11-8h2v3h-2zm0 8h2v3h-2zM3.5 4 6 7m-2.5 5L6 " +
+    "9m6.5-5L10 7m2.5 5L10 9",
   comments: "M2 2.5h12v8.5H7L4 13.5V11H2z",
   filter: "M2 3h12L9.5 8.5v4l-3 1.5V8.5z",
   left: "m10 4-4 4 4 4",
@@ -61,7 +68,7 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-/** The mark: three rows of an icicle. */
+/** The logo: three rows of an icicle. */
 export function Mark() {
   return (
     <svg class="mark" width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">

@@ -1,10 +1,11 @@
 /*
- * keep_focus: where the focus goes when what had it goes away: a row that was deleted, a panel that was closed, a form that
- * was sent. Browsers leave it to the page's body then, and whoever uses keys or a screen reader begins at the top again.
+ * keep_focus: moves the focus when the focused element disappears: a row that was deleted, a panel
+ * that was closed, a form that was sent. Browsers then focus the page's body, and a user of keys or
+ * a screen reader starts at the top again.
  *
- * It goes to what stands in that place now: the row that moved up, else the one above, else what is around. Whoever knows a
- * better place takes the focus there: this only acts where nobody did. It is in the first load, since a press may come
- * before any chunk does.
+ * The focus moves to the element in the same place: the row that moved up, or the one above, or the
+ * container. Code that knows a better place focuses it; this module acts only if nothing else did.
+ * It is in the first load, because a press may precede any later chunk.
  */
 
 const focusable = "a[href], button, input, select, textarea, summary, [tabindex]";
@@ -14,29 +15,29 @@ const canTake = (element: HTMLElement) =>
 
 interface Step {
   parent: Element;
-  /** Of the ancestor's child that held the focus. */
+  /** The index of the ancestor's child that contained the focus. */
   index: number;
-  /** Which of that child's focusable elements it was. */
+  /** The index among that child's focusable elements. */
   at: number;
 }
 
 const allIn = (root: Element): HTMLElement[] => [...root.querySelectorAll<HTMLElement>(focusable)];
 
 let last: HTMLElement | null = null;
-let way: Step[] = []; // from the element to the page's root
+let path: Step[] = []; // from the element to the root of the page
 
-function remember(element: HTMLElement): void {
+function storeShare(element: HTMLElement): void {
   last = element;
-  way = [];
+  path = [];
   for (let child: Element = element; child.parentElement; child = child.parentElement)
-    way.push({
+    path.push({
       parent: child.parentElement,
       index: [...child.parentElement.children].indexOf(child),
       at: Math.max(0, allIn(child).indexOf(element)),
     });
 }
 
-/** Of one element: the focusable thing at that place in it, or the nearest before. */
+/** The focusable element at that index in an element, or the nearest before it. */
 function within(element: Element | undefined, at: number): HTMLElement | undefined {
   if (!element) return undefined;
   if (element.matches(focusable) && canTake(element as HTMLElement)) return element as HTMLElement;
@@ -45,7 +46,7 @@ function within(element: Element | undefined, at: number): HTMLElement | undefin
 }
 
 function findPlace(): HTMLElement | undefined {
-  for (const { parent, index, at } of way) {
+  for (const { parent, index, at } of path) {
     if (!parent.isConnected || parent === document.body) continue;
     const found =
       within(parent.children[index], at) ??
@@ -58,7 +59,7 @@ function findPlace(): HTMLElement | undefined {
 
 let isWaiting = false;
 
-/** Once those who know better had their turn. */
+/** Runs after other code had the chance to move the focus. */
 function look(): void {
   isWaiting = false;
   if (!last || (document.activeElement && document.activeElement !== document.body)) return;
@@ -74,8 +75,8 @@ function soon(): void {
   setTimeout(() => requestAnimationFrame(() => setTimeout(look)));
 }
 
-addEventListener("focusin", (event) => remember(event.target as HTMLElement));
-// Left by a press on what takes no focus, it was not lost.
+addEventListener("focusin", (event) => storeShare(event.target as HTMLElement));
+// A press on something that cannot be focused removes the focus on purpose.
 addEventListener("pointerdown", () =>
   setTimeout(() => {
     if (last?.isConnected && canTake(last) && document.activeElement === document.body) last = null;

@@ -1,30 +1,30 @@
-/* kit: the few controls that all pages share. */
+/* kit: the controls that all pages share. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/api.ts";
-import { formatValue } from "../model/units.ts";
-import { shownName, visible } from "../model/visible_text_model.ts";
+import { formatValue } from "../model/text/units.ts";
+import { shownName, visible } from "../model/text/visible_text_model.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /* ---- messages ---- */
 
 const messages = new EventTarget();
 
-/** Says something in passing: seen at the page's foot and heard by a screen reader. */
-export function say(text: string): void {
+/** Shows a short message at the foot of the page; a screen reader reads it. */
+export function showMessage(text: string): void {
   messages.dispatchEvent(new CustomEvent("say", { detail: text }));
 }
 
 const nextKey = "perfolio:say";
-/** Nothing that is stored is meant for this page. */
+/** The page is being left, so a stored message is not for this page. */
 let isLeft = false;
-/** Says it on the page that comes next in this tab. */
-export function sayNext(text: string): void {
+/** Shows a message on the next page in this tab. */
+export function showMessageOnNextPage(text: string): void {
   isLeft = true;
   try {
     sessionStorage.setItem(nextKey, text);
   } catch {
-    // Without storage it is not said.
+    // Without storage, the message is lost.
   }
 }
 
@@ -50,10 +50,10 @@ export function Messages() {
       timer = window.setTimeout(() => setText(""), 2200 + 40 * detail.length);
     };
     messages.addEventListener("say", show);
-    // A browser stops everything while it opens the storage: not before the page has begun.
+    // A browser blocks while it opens the storage, so this waits until the page has started.
     const opening = window.setTimeout(() => {
-      const told = readNext();
-      if (told) show(new CustomEvent("", { detail: told }));
+      const text = readNext();
+      if (text) show(new CustomEvent("", { detail: text }));
     }, 300);
     return () => {
       clearTimeout(opening);
@@ -70,13 +70,16 @@ export function Messages() {
 export async function copyText(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    say(`${what} copied`);
+    showMessage(`${what} copied`);
   } catch {
-    say(`The browser did not allow copying. ${what}: ${text}`);
+    showMessage(`The browser did not allow copying. ${what}: ${text}`);
   }
 }
 
-/** A name that an agent or a file gave: each of its characters is seen, and it turns no text beside it. */
+/**
+ * A name from an agent or a file: all its characters are visible, and it does not change the
+ * direction of the text around it.
+ */
 export const Name = ({ text }: { text: string }) => <bdi>{shownName(text)}</bdi>;
 
 /* ---- buttons ---- */
@@ -114,8 +117,8 @@ export function IconButton({
 }
 
 /**
- * A text that one wants to copy whole: a command, a link, a token. Lines break between words, and within one that is longer
- * than a line where an address has a slash.
+ * A text to copy as a whole: a command, a link, a token. Lines break between words, and within a
+ * word that is longer than a line after a slash.
  */
 export function CopyField({
   text,
@@ -206,13 +209,13 @@ export function Select({
   );
 }
 
-/** A row of which one is pressed. */
+/** A row of buttons of which one is pressed. */
 export function Segments<T extends string>(props: {
   label: string;
   value: T;
   choices: { value: T; label: string; icon?: IconName; count?: number }[];
   onChange: (value: T) => void;
-  /** Words on the pressed one only. */ isCompact?: boolean;
+  /** Only the pressed button shows its text. */ isCompact?: boolean;
 }) {
   return (
     <div
@@ -237,14 +240,14 @@ export function Segments<T extends string>(props: {
   );
 }
 
-/** Keys pressed there are text, not orders. */
+/** Whether keys pressed in the target are text instead of commands. */
 export const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/* ---- what opens ---- */
+/* ---- disclosure: folds, menus, dialogs ---- */
 
-/** A list that is one line on small screens, until one wants all of it. */
+/** A list in one line on small screens, until the reader unfolds it. */
 export function Fold({ label, children }: { label: string; children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -265,20 +268,21 @@ interface MenuProps {
   label: string;
   icon?: IconName;
   class?: string;
-  /** What is in it is made when it is first opened. */
+  /** The content is created when it is first opened. */
   isLazy?: boolean;
   children: ComponentChildren;
 }
 
-/** So far panels stay from the window's edges. */
+/** The minimum distance of panels from the edges of the window. */
 const panelEdgePx = 12;
 
-/** A panel below its button may be wider than the room beside it, or higher than that below it. */
+/** Shifts a panel that is wider or higher than the space beside or below its button. */
 function keepInWindow(panel: HTMLElement): void {
   const { style } = panel;
   style.translate = "";
   const { left, right, top } = panel.getBoundingClientRect();
-  style.translate = `${Math.max(0, panelEdgePx - left) + Math.min(0, innerWidth - panelEdgePx - right)}px`;
+  const fromLeft = Math.max(0, panelEdgePx - left);
+  style.translate = `${fromLeft + Math.min(0, innerWidth - panelEdgePx - right)}px`;
   style.setProperty("--top", `${top}px`);
 }
 
@@ -342,7 +346,8 @@ export function Dialog({
   useEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     element.current?.showModal();
-    return () => opener?.focus(); // the browser does so only where the dialog is closed before it goes
+    // the browser restores the focus only if the dialog is closed before it is removed
+    return () => opener?.focus();
   }, []);
   return (
     <dialog
@@ -389,7 +394,7 @@ export function ErrorLine({ error }: { error: Problem | null }) {
   );
 }
 
-/** Says nothing for 200 ms, so that what comes at once does not flicker. */
+/** Shows nothing for 200 ms, so that fast responses do not flicker. */
 export function Loading({ label = "Loading" }: { label?: string }) {
   return (
     <div class="loading" role="status">
@@ -421,7 +426,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** By kind: a heading, and one sentence that says what happened and what to do. */
+/** By kind: a heading, and a sentence that explains what happened and what to do. */
 const problemTexts: Record<string, [string, string]> = {
   gone: [
     "This profile is gone",
@@ -437,7 +442,8 @@ const problemTexts: Record<string, [string, string]> = {
   ],
   lost: [
     "The data of this profile is lost",
-    "It is missing from storage although it was not deleted. The server’s operator can restore it from a backup.",
+    "It is missing from storage although it was not deleted. The server’s operator can restore " +
+      "it from a backup.",
   ],
   forbidden: ["Not allowed", "Your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many requests", "Wait a moment, then try again."],
@@ -449,21 +455,24 @@ const problemTexts: Record<string, [string, string]> = {
   busy: ["The server is overloaded", "Try again in a moment."],
 };
 
-/** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
+/**
+ * Whether the same request may succeed later: the network, the server or a limit failed, not the
+ * request itself.
+ */
 const mayPass = ({ kind, status }: Problem) =>
   kind !== "damaged" && kind !== "lost" && (!status || status === 429 || status >= 500);
 
 interface ProblemViewProps {
   problem: Problem;
-  /** Offered only where that may help. */
+  /** Offered only if a retry may help. */
   onRetry?: () => void;
-  /** Where the problem's own says too little. */
+  /** Replaces a heading that says too little. */
   heading?: string;
-  /** What else there is to do. */
-  ways?: ComponentChildren;
+  /** Further actions. */
+  actions?: ComponentChildren;
 }
 
-export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProps) {
+export function ProblemView({ problem, onRetry, heading, actions }: ProblemViewProps) {
   const kind =
     problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
@@ -486,7 +495,7 @@ export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProp
             </Button>
           )
         )}
-        {ways}
+        {actions}
         <a class="button plain" href="/">
           <span>Share a profile</span>
         </a>

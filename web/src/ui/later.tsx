@@ -1,4 +1,7 @@
-/* later: a component of another chunk, which is asked for when it is first shown, or a little before. */
+/*
+ * later: a component in a later chunk, which is loaded when it is first shown or shortly before,
+ * and its style sheet.
+ */
 import type { ComponentType, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { lostScript, type Problem } from "../api/api.ts";
@@ -6,11 +9,11 @@ import { Loading, ProblemView } from "./kit.tsx";
 
 export interface Later<Props> {
   Component: ComponentType<Props>;
-  /** Asks for the chunk now, since it will be shown soon. */
+  /** Loads the chunk now, because it will be shown soon. */
   preload: () => void;
 }
 
-/** around: what stands around the component's place until it is there. */
+/** around: wraps the component's place until it is loaded. */
 export function later<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
   around: (content: VNode, props: Props) => VNode = (content) => content,
@@ -21,7 +24,7 @@ export function later<Props extends object>(
     loading ??= load().then(
       (made) => (loaded = made),
       async () => {
-        loading = null; // the network may be back at the next try
+        loading = null; // the network may be back at the next attempt
         throw await lostScript();
       },
     );
@@ -41,4 +44,26 @@ export function later<Props extends object>(
     );
   }
   return { Component, preload: () => void get().catch(() => undefined) };
+}
+
+/* ---- style sheets of later chunks ---- */
+
+const known = new Set<string>();
+let last: CSSStyleSheet | null = null;
+
+/**
+ * Adds the style sheet of a chunk. It is constructed by script because the policy forbids inline
+ * styles. It follows app.css and the sheets added before, so it must contain its own rules for
+ * small screens. isLast: keeps precedence over all sheets added later; at most one sheet has it.
+ */
+export function addStyle(text: string, isLast = false): void {
+  if (known.has(text)) return;
+  known.add(text);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  const others = document.adoptedStyleSheets.filter((one) => one !== last);
+  if (isLast) last = sheet;
+  document.adoptedStyleSheets = isLast
+    ? [...others, sheet]
+    : [...others, sheet, ...(last ? [last] : [])];
 }

@@ -1,16 +1,16 @@
 /*
- * long_press: a finger that stays where it is asks for the menu. Safari on phones does not say so ("contextmenu"), so it is
- * said here; where the browser says it, that comes first.
+ * long_press: a long touch requests a context menu. Safari on phones sends no "contextmenu" event,
+ * so this module sends one; in other browsers the browser's event comes first.
  */
 const stayMs = 650;
 const slackPx = 10;
 
-/** Listens until what is returned is called. */
-export function hearLongPresses(): () => void {
+/** Listens until the returned function is called. */
+export function listenForLongPresses(): () => void {
   const ended = new AbortController();
   let timer = 0;
   let pressed: PointerEvent;
-  /** The press that is under way made one. */
+  /** The current touch has opened a menu. */
   let isMenu = false;
   const stop = () => clearTimeout(timer);
   const on = <K extends keyof DocumentEventMap>(
@@ -37,7 +37,8 @@ export function hearLongPresses(): () => void {
       stop(),
   );
   for (const kind of ["pointerup", "pointercancel", "contextmenu"] as const) on(kind, stop);
-  // The finger goes up where a menu is now: that presses nothing, and takes the focus nowhere, as a browser's mouse that follows would.
+  // The finger is lifted over the menu: this must not press anything or move the focus, as the
+  // emulated mouse events would.
   on("mousedown", (event) => isMenu && event.preventDefault());
   on("click", (event) => {
     if (isMenu) event.stopPropagation();

@@ -1,7 +1,7 @@
 /*
- * markdown: the safe small part of Markdown that descriptions need, as elements and never as HTML
- * text: paragraphs, headings, lists, block quotes, fenced code, `code`, **strong**, *emphasis*,
- * [links](https://…) and bare links. Everything else stays the text that it is.
+ * markdown: a safe subset of Markdown for descriptions, as elements and never as HTML text:
+ * paragraphs, headings, lists, block quotes, fenced code, `code`, **strong**, *emphasis*,
+ * [links](https://…) and bare links. Everything else stays plain text.
  */
 import type { ComponentChildren, VNode } from "preact";
 
@@ -54,7 +54,7 @@ const startsBlock = (line: string) =>
   bullet.test(line) ||
   number.test(line);
 
-/** The block at `at`, and the line after it. */
+/** The block at line `at`, and the line after it. */
 function block(lines: string[], at: number): [VNode, number] {
   const line = lines[at];
   if (fence.test(line)) {
@@ -68,7 +68,7 @@ function block(lines: string[], at: number): [VNode, number] {
   }
   const head = heading.exec(line);
   if (head) {
-    // A share's title is the page's only h1, so that a description begins at h2.
+    // The share's title is the page's only h1, so a description starts at h2.
     const Tag = `h${Math.min(6, head[1].length + 1)}` as "h2";
     return [<Tag>{inlineMarkdown(head[2])}</Tag>, at + 1];
   }

@@ -1,4 +1,4 @@
-/* shell: what stands around every page. */
+/* shell: the header around every page, and the session. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getSession, nobody, signOut, type Session } from "../api/api.ts";
@@ -95,10 +95,18 @@ export function Shell({
   );
 }
 
-/** Where to sign in and come back from. */
+/** The sign-in page, with the current page as its return address. */
 export function signInLink(): string {
   const here = location.pathname + location.search;
   return here === "/" || here.startsWith("/login")
     ? "/login"
     : "/login?next=" + encodeURIComponent(here);
+}
+
+/** Sends a reader who is not signed in to the sign-in page, which leads back here. */
+export function useMustSignIn(session: Session | null): void {
+  useEffect(() => {
+    if (session && !isSignedIn(session))
+      location.replace("/login?next=" + encodeURIComponent(location.pathname + location.search));
+  }, [session]);
 }

@@ -1,10 +1,11 @@
 /*
- * theme: the colours of the picture: dark or light as the system wants until the reader chooses, and stronger ones
- * (contrast) where the system asks for contrast or puts its own colours on all pages. These come in a chunk of their own.
+ * theme: the colours of the canvas: dark or light by the system's setting until the reader chooses,
+ * and stronger ones (contrast.ts) if the system requests contrast or forces its own colours. The
+ * latter are in a later chunk.
  */
 import { useEffect, useState } from "preact/hooks";
-import { makePalette } from "../model/colour.ts";
-import type { Look } from "../views/icicle_draw.ts";
+import { makePalette } from "../model/colours/colour.ts";
+import type { Look } from "../views/icicle/icicle_draw.ts";
 
 const storageKey = "perfolio:theme";
 const changed = new EventTarget();
@@ -31,15 +32,15 @@ function paletteNow(): Look {
         strengthen = chunk.strengthen;
         renew();
       },
-      () => undefined, // the plain colours can be read too
+      () => undefined, // the plain colours are readable too
     );
   return strengthen?.(plain, forced().matches) ?? plain;
 }
 
-/** Made, and kept up to date, from the first time on that it is asked for. */
+/** Created on first use and kept up to date. */
 function shownPalette(): Look {
   if (!palette)
-    for (const wish of [system, contrast, forced]) wish().addEventListener("change", renew);
+    for (const query of [system, contrast, forced]) query().addEventListener("change", renew);
   return (palette ??= paletteNow());
 }
 
@@ -48,7 +49,10 @@ function renew(): void {
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Switches to the other of light and dark. Where that is what the system wants, the choice is dropped. */
+/**
+ * Switches between light and dark. If the result equals the system's setting, the stored choice is
+ * removed.
+ */
 export function toggleTheme(): void {
   const dark = !isDarkNow();
   const followsSystem = dark === system().matches;
@@ -58,7 +62,7 @@ export function toggleTheme(): void {
     if (followsSystem) localStorage.removeItem(storageKey);
     else localStorage.setItem(storageKey, dark ? "dark" : "light");
   } catch {
-    // Forbidden storage: the choice lasts as long as the page.
+    // Without storage, the choice lasts as long as the page.
   }
   renew();
 }

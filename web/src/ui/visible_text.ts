@@ -1,9 +1,9 @@
 /*
- * visible_text: every text that Preact puts on a page, and what elements are called, goes through visible(): names, titles,
- * labels and comments stand in so many places that one would be forgotten.
+ * visible_text: applies visible() to every text, title and aria-label that Preact renders. Names,
+ * titles, labels and comments appear in so many places that one would be forgotten.
  */
 import { Fragment, options } from "preact";
-import { visible } from "../model/visible_text_model.ts";
+import { visible } from "../model/text/visible_text_model.ts";
 
 type Props = Record<string, unknown>;
 const named = ["title", "aria-label"];

@@ -1,21 +1,27 @@
-/* empty: what stands in the views' place where there is nothing to show, with the way out of it. */
-import type { Flame } from "../model/flame.ts";
-import { formatValue, shownUnit } from "../model/units.ts";
+/* empty: replaces the panes if there is nothing to show, with a way to continue. */
+import type { Flame } from "../model/tree/flame.ts";
+import { formatValue, shownUnit } from "../model/text/units.ts";
 import { Button } from "../ui/kit.tsx";
 
 interface EmptyProps {
   flame: Flame;
   hasRules: boolean;
   onClear: () => void;
-  /** Given where a comparison is normalised and a total is not above zero: shows it as it is. */
+  /** Shows absolute values; present if a comparison is normalised and a total is not above zero. */
   onAbsolute?: () => void;
 }
 
-/** Which side cannot be normalised, or by. Of the one after only its share of the one before is known, which is 0 then. */
+/**
+ * States which side cannot be normalised. For the side after, only its share of the side before is
+ * known, which is 0 then.
+ */
 function shareless({ baseTotal, metadata }: Flame): string {
   if (baseTotal > 0) return "The total of this type in the profile after is not above zero.";
   if (baseTotal < 0)
-    return `The total of the profile before is ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
+    return (
+      `The total of the profile before is ${formatValue(baseTotal, metadata.unit ?? "")}, ` +
+      "which is not above zero."
+    );
   return "The profile before has no values of this type.";
 }
 
@@ -50,9 +56,11 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
         <div class="empty">
           <h2>No samples of this type</h2>
           <p>
-            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"}{" "}
-            value{unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample types, if there are any,
-            are in the menu above.
+            {flame.isDiff
+              ? "Neither profile, before nor after, holds a value"
+              : "The profile holds no value"}
+            {unit ? ` in ${shownUnit(unit)}` : ""} here. Other sample types, if there are any, are
+            in the menu above.
           </p>
         </div>
       )}

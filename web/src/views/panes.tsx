@@ -1,25 +1,26 @@
 /*
- * panes: the ways to show a tree, one entry each: icicle, flame, table, sandwich, and those that load with a later
- * chunk. The viewer shows one pane or two side by side.
+ * panes: the ways to show a tree, one entry each: icicle, flame, table, sandwich, and those that
+ * load with a later chunk. The viewer shows one pane or two side by side.
  *
- * Every pane gets the same context. Whatever a link should restore belongs to the state, not to a pane.
+ * Every pane gets the same context. Whatever a link should restore belongs to the state, not to a
+ * pane.
  */
 import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Problem } from "../api/api.ts";
-import type { Action, Rule } from "../model/chain.ts";
-import type { Bound, Flame } from "../model/flame.ts";
-import type { FrameColours } from "../model/frame_colours.ts";
-import type { FunctionRow } from "../model/functions.ts";
-import type { LoadLabels } from "../model/labels.ts";
-import type { Pattern } from "../model/regex.ts";
-import type { SearchResult } from "../model/search.ts";
-import type { SeenPart, Update, View, ViewState } from "../state.ts";
+import type { Action, Rule } from "../model/rules/chain.ts";
+import type { Bound, Flame } from "../model/tree/flame.ts";
+import type { FrameColours } from "../model/colours/frame_colours.ts";
+import type { FunctionRow } from "../model/functions/functions.ts";
+import type { LoadLabels } from "../model/rules/labels.ts";
+import type { Pattern } from "../model/search/regex.ts";
+import type { SearchResult } from "../model/search/search.ts";
+import type { VisiblePart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
-import type { Load } from "./use_flame.ts";
-import { Icicle } from "./icicle.tsx";
-import type { Look } from "./icicle_draw.ts";
+import type { Load } from "./loading/use_flame.ts";
+import { Icicle } from "./icicle/icicle.tsx";
+import type { Look } from "./icicle/icicle_draw.ts";
 
 /** The pane of comments, which only some pages provide. */
 export type CommentsOf = (props: PaneProps) => VNode | null;
@@ -56,7 +57,10 @@ export interface PaneContext {
   rowBound: Bound;
   /** Why the rows could not be loaded. */
   rowsFailed: Failed | null;
-  /** Trees of the callers and callees of the marked function; null until computed, and if no shown pane needs them. */
+  /**
+   * Trees of the callers and callees of the marked function; null until computed, and if no shown
+   * pane needs them.
+   */
   callers: Flame | null;
   callees: Flame | null;
   /** Why the tree after the rules, or the trees of callers and callees, could not be computed. */
@@ -66,11 +70,11 @@ export interface PaneContext {
   /** Matches of the search and of the marked function in `flame`. */
   marks: SearchResult | null;
   zoom: number;
-  part: SeenPart | null;
+  part: VisiblePart | null;
   cursor: number;
   onCursor: (node: number) => void;
   onZoom: (node: number) => void;
-  onPart: (node: number, part: SeenPart | null) => void;
+  onPart: (node: number, part: VisiblePart | null) => void;
   onHover: (node: number) => void;
   /** The function under the pointer in any view; "" for none. */
   hovered: string;
@@ -112,9 +116,9 @@ export interface PaneKind {
   label: string;
   icon: IconName;
   key: string;
-  wantsRows?: boolean;
+  needsRows?: boolean;
   /** Needs the trees of callers and callees of the marked function. */
-  wantsAround?: boolean;
+  needsAround?: boolean;
   /** Shows a tree; the foot describes the frame under the pointer. */
   hasCursor?: boolean;
   Component: ComponentType<PaneProps>;
@@ -168,11 +172,11 @@ function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
   );
 }
 
-const table = later(async () => (await import("./table.tsx")).TablePane);
-const labels = later(async () => (await import("./labels.tsx")).LabelsPane);
-const sandwich = later(async () => (await import("./sandwich.tsx")).SandwichPane);
-const graph = later(async () => (await import("./graph.tsx")).GraphPane);
-const peek = later(async () => (await import("./peek.tsx")).PeekPane);
+const table = later(async () => (await import("./tables/table.tsx")).TablePane);
+const labels = later(async () => (await import("./tables/labels.tsx")).LabelsPane);
+const sandwich = later(async () => (await import("./tables/sandwich.tsx")).SandwichPane);
+const graph = later(async () => (await import("./graph/graph.tsx")).GraphPane);
+const peek = later(async () => (await import("./tables/peek.tsx")).PeekPane);
 
 export const panes: Record<View, PaneKind> = {
   icicle: {
@@ -189,17 +193,17 @@ export const panes: Record<View, PaneKind> = {
     hasCursor: true,
     Component: (props) => IciclePane(props, true),
   },
-  table: { label: "Table", icon: "table", key: "2", wantsRows: true, ...table },
+  table: { label: "Table", icon: "table", key: "2", needsRows: true, ...table },
   sandwich: {
     label: "Sandwich",
     icon: "sandwich",
     key: "3",
-    wantsRows: true,
-    wantsAround: true,
+    needsRows: true,
+    needsAround: true,
     ...sandwich,
   },
   graph: { label: "Graph", icon: "graph", key: "6", ...graph },
-  peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
+  peek: { label: "Peek", icon: "peek", key: "8", needsRows: true, ...peek },
   labels: { label: "Labels", icon: "labels", key: "7", ...labels },
   comments: {
     label: "Comments",
@@ -221,7 +225,7 @@ export function Panes({ context, isCurrent }: PanesProps) {
     0,
     shown.findIndex((kind) => panes[kind].hasCursor),
   );
-  // Who stood in a view by keyboard stands in the one that takes its place.
+  // Moves the keyboard focus from a pane to the pane that replaces it.
   const box = useRef<HTMLDivElement>(null);
   const hadFocus = box.current?.contains(document.activeElement);
   useLayoutEffect(() => {

@@ -1,11 +1,11 @@
-/* use_filters: rules and label filters as a reader changes them, with the way back. */
+/* use_filters: changes of rules and label filters, with undo and redo. */
 import { useEffect, useRef } from "preact/hooks";
-import type { Action, Rule } from "../model/chain.ts";
-import { cleanLabelRules } from "../model/labels.ts";
-import { exactly } from "../model/escape_regex.ts";
-import { keyOf, Undo, type Filters } from "../model/undo.ts";
+import type { Action, Rule } from "../model/rules/chain.ts";
+import { cleanLabelRules } from "../model/rules/labels.ts";
+import { exactPattern } from "../model/search/escape_regex.ts";
+import { keyOf, Undo, type Filters } from "../model/rules/undo.ts";
 import type { Update } from "../state.ts";
-import { say } from "../ui/kit.tsx";
+import { showMessage } from "../ui/kit.tsx";
 
 export function useFilters({ rules, labels }: Filters, update: Update) {
   const filters: Filters = { rules, labels };
@@ -16,7 +16,8 @@ export function useFilters({ rules, labels }: Filters, update: Update) {
   }, [keyOf(filters)]);
   const setFilters = (changed: Partial<Filters>) => {
     undone.current?.push({ ...filters, ...changed });
-    update("labels" in changed ? { ...changed, root: "" } : changed); // a part may be without such samples
+    // the part may not contain such samples
+    update("labels" in changed ? { ...changed, root: "" } : changed);
   };
   const setRules = (rules: readonly Rule[]) => setFilters({ rules });
   return {
@@ -24,10 +25,10 @@ export function useFilters({ rules, labels }: Filters, update: Update) {
     setLabels: (labels: readonly string[]) => setFilters({ labels: cleanLabelRules(labels) }),
     clear: () => setFilters({ rules: [], labels: [] }),
     addRule: (action: Action, name: string) =>
-      name && setRules([...rules, { action, text: exactly(name), isOff: false }]),
+      name && setRules([...rules, { action, text: exactPattern(name), isOff: false }]),
     step: (way: "undo" | "redo") => {
       const other = undone.current?.[way]();
-      if (!other) return say(`There is nothing to ${way}`);
+      if (!other) return showMessage(`There is nothing to ${way}`);
       update(
         keyOf({ ...other, rules: [] }) === keyOf({ ...filters, rules: [] })
           ? other

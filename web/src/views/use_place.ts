@@ -1,17 +1,19 @@
-/* use_place: where in a tree one is: the frame zoomed to, the part of it that is seen, and where the keyboard stands. */
+/*
+ * use_place: the position in a tree: the zoomed frame, its visible part, and the keyboard cursor.
+ */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { FrameFlag, parentOf, type Flame } from "../model/flame.ts";
-import { findByPathHash, pathHash } from "../model/path.ts";
-import type { SeenPart, Update, ViewState } from "../state.ts";
-import { say } from "../ui/kit.tsx";
-import { sameNode } from "./rows.ts";
+import { FrameFlag, parentOf, type Flame } from "../model/tree/flame.ts";
+import { findByPathHash, pathHash } from "../model/tree/path.ts";
+import type { VisiblePart, Update, ViewState } from "../state.ts";
+import { showMessage } from "../ui/kit.tsx";
+import { sameNode } from "./icicle/rows.ts";
 
 interface Ways {
-  /** The tree below a node can be loaded. */
+  /** The page can load the tree below a node. */
   opensOthers: boolean;
-  /** Rules were applied by the page, to what is loaded. */
+  /** The page has applied rules to the loaded tree. */
   hasOwnRules: boolean;
-  /** A sandwich is shown, whose halves are zoomed by themselves. */
+  /** A sandwich is shown, whose halves have their own zoom. */
   hasSandwich: boolean;
 }
 
@@ -22,7 +24,9 @@ export function usePlace(
   { opensOthers, hasOwnRules, hasSandwich }: Ways,
 ) {
   const [cursor, setCursor] = useState(0);
-  /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
+  /**
+   * The nodes chosen here, by hash: siblings may share a hash, and a press refers to one of them.
+   */
   const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({
     flame: null,
     nodes: new Map(),
@@ -34,10 +38,13 @@ export function usePlace(
     () => (flame && state.zoom ? Math.max(0, findNode(state.zoom)) : 0),
     [flame, state.zoom, choice],
   );
-  // Where a link's frame is not in this tree, its part of that frame means nothing.
+  // If the link's frame is not in this tree, its part of that frame has no meaning.
   const part = state.zoom && zoom === 0 ? null : state.window;
   const isMovedByHand = useRef(false);
-  /** In another tree the keyboard stands where it stood, or on the nearest caller that is there. */
+  /**
+   * In another tree, the cursor stays at the same frame, or at its nearest caller that exists
+   * there.
+   */
   const stood = useRef<{ flame: Flame | null; zoom: string }>({ flame: null, zoom: "" });
   useEffect(() => {
     const before = stood.current;
@@ -58,8 +65,10 @@ export function usePlace(
     }
     return hash;
   };
-  /** What was opened below a node is closed where a frame outside of it is shown. */
-  const showing = (node: number, seen: SeenPart | null = null): Partial<ViewState> => {
+  /**
+   * The state that shows a node. A part opened below a node is closed if the node is outside it.
+   */
+  const showing = (node: number, seen: VisiblePart | null = null): Partial<ViewState> => {
     const root =
       flame && state.root ? findByPathHash(flame, flame.metadata.root ?? state.root) : -1;
     const isInside = flame !== null && root > 0 && node >= root && node < flame.end[root];
@@ -71,12 +80,12 @@ export function usePlace(
       update({ above: null, below: null });
     else if (flame && (zoom > 0 || part)) update(showing(part ? zoom : parentOf(flame, zoom)));
   };
-  /** An "other" box is opened: the server is asked for what is below its parent. */
+  /** Opens an "other" box: loads the tree below its caller. */
   const openOther = (other: number) => {
     const parent = parentOf(flame!, other);
     if (!opensOthers || parent === 0)
-      return say("These stacks are too small to be shown separately");
-    if (hasOwnRules) return say("Switch the rules off to open this box");
+      return showMessage("These stacks are too small to be shown separately");
+    if (hasOwnRules) return showMessage("Switch the rules off to open this box");
     const hash = hashOf(parent);
     if (hash !== state.root) update({ zoom: hash, root: hash, window: null });
   };
@@ -85,23 +94,23 @@ export function usePlace(
     part,
     cursor,
     setCursor,
-    /** The link zooms to a frame that is not there. */
+    /** The frame that the link zooms to was not found. */
     isLost: state.zoom !== "" && zoom === 0,
     isMoved: zoom > 0 || part !== null || hasHalves,
     showing,
     showAll: () => update({ ...showing(0), above: null, below: null }),
     zoomOut,
-    /** A second press on the frame zoomed to goes back up to its caller. */
+    /** A second press on the zoomed frame zooms out to its caller. */
     zoomTo: (node: number) => {
       if (flame && flame.frames.flags(flame.frame[node]) & FrameFlag.Other) openOther(node);
       else if (node === zoom) zoomOut();
       else update(showing(node));
     },
-    seePart: (node: number, seen: SeenPart | null) => {
+    seePart: (node: number, seen: VisiblePart | null) => {
       isMovedByHand.current = node !== zoom;
       update(showing(node, seen), "replace");
     },
-    /** -1: there is nothing to go to. */
+    /** -1: there is no such node. */
     goTo: (node: number) => {
       if (node < 0) return;
       setCursor(node);

@@ -1,31 +1,31 @@
 /*
- * use_viewer: the behaviour of the viewer: the tree and its search, the position in it, what is hovered, open menus and
- * dialogs, and the context that all panes share.
+ * use_viewer: the behaviour of the viewer: the tree and its search, the position in it, hover, open
+ * menus and dialogs, and the context that all panes share.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Flame } from "../model/flame.ts";
-import { FrameColours } from "../model/frame_colours.ts";
-import { findByPathHashes } from "../model/path.ts";
+import type { Flame } from "../model/tree/flame.ts";
+import { FrameColours } from "../model/colours/frame_colours.ts";
+import { findByPathHashes } from "../model/tree/path.ts";
 import { views, type ViewState } from "../state.ts";
 import { asProblem } from "../ui/kit.tsx";
-import { hearLongPresses } from "../ui/long_press.ts";
+import { listenForLongPresses } from "../ui/long_press.ts";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
-import { groupChoice, typeChoice, viewChoice } from "./choices.ts";
-import type { MenuPlace } from "./frame_menu.tsx";
+import { groupChoice, typeChoice, viewChoice } from "./controls/choices.ts";
+import type { MenuPlace } from "./controls/frame_menu.tsx";
 import { panes, type PaneContext, type PaneKind } from "./panes.tsx";
 import { useFilters } from "./use_filters.ts";
-import { useRows } from "./use_flame.ts";
-import { useOldHalves, useOldZoom } from "./use_old_link.ts";
+import { useRows } from "./loading/use_flame.ts";
+import { useOldHalves, useOldZoom } from "./loading/use_old_link.ts";
 import { usePlace } from "./use_place.ts";
-import { useRegrouped } from "./use_regrouped.ts";
-import { useRoot } from "./use_root.ts";
-import { useViewerSearch, useViewerTree } from "./use_viewer_tree.ts";
+import { useRegrouped } from "./loading/use_regrouped.ts";
+import { useRoot } from "./loading/use_root.ts";
+import { useViewerSearch, useViewerTree } from "./loading/use_viewer_tree.ts";
 import type { ViewerProps } from "./viewer.tsx";
-import { useViewerKeys } from "./viewer_keys.ts";
+import { useViewerKeys } from "./controls/viewer_keys.ts";
 
 const sourcePlace = later(
-  async () => (await import("./source_place.tsx")).SourcePlace,
+  async () => (await import("./foot/source_place.tsx")).SourcePlace,
   (_, { text }) => <>{text}</>,
 );
 
@@ -50,7 +50,7 @@ function useOverlays() {
 
 const hasTree = (shownPanes: readonly PaneKind[]) => shownPanes.some((pane) => pane.hasCursor);
 
-/** Nothing can be normalised when the total of a normalised comparison is 0: then all values after are 0. */
+/** A normalised comparison has no shares if its total is 0: then all values after are 0. */
 const isWithoutShares = (flame: Flame | null, { isNormalised }: ViewState) =>
   flame !== null && isNormalised && flame.isDiff && flame.total === 0;
 
@@ -74,11 +74,11 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const search = useViewerSearch(flame, texts.search, state.marked);
   const rows = useRows(
     flame,
-    shownPanes.some((pane) => pane.wantsRows),
+    shownPanes.some((pane) => pane.needsRows),
     loaded,
     props.loadRows,
   );
-  // From the whole profile, so that rules do not change the meaning of a colour.
+  // Based on the whole profile, so that rules do not change the colours.
   const colours = useMemo(
     () =>
       source
@@ -99,7 +99,7 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     [flame, props.pins],
   );
 
-  useEffect(hearLongPresses, []);
+  useEffect(listenForLongPresses, []);
   useEffect(() => {
     if (flame) props.onFlame?.(flame);
   }, [flame]);
@@ -129,7 +129,10 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const cursorName = () =>
     flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "";
   const openMenu = (name: string, x: number, y: number) => name && overlays.setMenu({ name, x, y });
-  /** Opens the comment form, pinned to the cursor's frame if it has that name, else to the widest frame of the function. */
+  /**
+   * Opens the comment form, pinned to the cursor's frame if it has that name, otherwise to the
+   * function's widest frame.
+   */
   const comment = (name: string) => {
     if (cursorName() !== name) place.setCursor(0);
     update({ marked: name, ...(!shownPanes.includes(panes.comments) && { beside: "comments" }) });

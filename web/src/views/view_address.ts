@@ -1,10 +1,13 @@
-/* view_address: reads the state of a view from the address bar, and is the only module that writes it. */
+/*
+ * view_address: reads the state of a view from the address bar, and is the only module that writes
+ * it.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatState, parseState, stateVersion, type Update, type ViewState } from "../state.ts";
 
 type How = "push" | "replace";
 
-/** Browsers refuse more than one or two hundred changes in half a minute, some without a word. */
+/** Browsers refuse more than one or two hundred changes in half a minute, some without an error. */
 const retryMs = 1000;
 const mostTries = 60;
 let refused: { how: How; timer: number } | null = null;
@@ -14,7 +17,10 @@ function forgetRefused(): void {
   refused = null;
 }
 
-/** What is refused is tried again, unless another comes first, which then is the step in the history that it was to be. */
+/**
+ * A refused change is tried again. If another change comes first, that one becomes the history
+ * entry.
+ */
 export function writeAddress(address: string, how: How, tries = mostTries): void {
   const step = refused?.how === "push" ? "push" : how;
   forgetRefused();
@@ -23,7 +29,7 @@ export function writeAddress(address: string, how: How, tries = mostTries): void
   try {
     history[step === "push" ? "pushState" : "replaceState"](null, "", href);
   } catch {
-    // As where it is refused without a word.
+    // The same as for a browser that refuses without an error.
   }
   if (location.href !== href && tries > 1)
     refused = {
@@ -32,13 +38,16 @@ export function writeAddress(address: string, how: How, tries = mostTries): void
     };
 }
 
-/** For another file in the same page: a view of one says nothing about the next. */
+/** For another file in the same page: the view of one file does not apply to the next. */
 export const forgetView = () => writeAddress(location.pathname, "replace");
 
-/** What a link to the view that is in the address bar ends with. */
+/** The query of a link to the current view. */
 export const viewQuery = () => formatState(parseState(location.search));
 
-/** The state in the address bar; changes are written to it, back and forward are followed. initial: what an address without one means. */
+/**
+ * The state in the address bar. Changes are written to it, and back and forward are followed.
+ * initial: the state of an address without one.
+ */
 export function useViewState(initial = ""): [ViewState, Update] {
   const read = () => parseState(location.search || initial);
   const [state, setState] = useState(read);
@@ -52,7 +61,8 @@ export function useViewState(initial = ""): [ViewState, Update] {
     return () => removeEventListener("popstate", follow);
   }, []);
   const update: Update = (patch, how = "push") => {
-    const halves = "marked" in patch ? { above: null, below: null } : {}; // they are of the function
+    // they belong to the marked function
+    const halves = "marked" in patch ? { above: null, below: null } : {};
     const next = { ...latest.current, ...halves, ...patch };
     writeAddress(
       location.pathname + (formatState(next) || (initial && `?sv=${stateVersion}`)),

@@ -1,26 +1,26 @@
 /*
  * viewer: toolbar, rules, panes and foot for one tree that a page provides.
  *
- * The viewer does not know the server: the page passes a function that loads the tree for a state. The view is a function of
- * the tree and the state, and the state is the address bar (view_address.ts). use_viewer.tsx holds the behaviour; this file
- * lays out the parts.
+ * The viewer does not know the server: the page passes a function that loads the tree for a state.
+ * The view is a function of the tree and the state, and the state is the address bar
+ * (view_address.ts). use_viewer.tsx holds the behaviour; this file lays out the parts.
  */
 import type { ComponentChildren } from "preact";
 import type { Problem } from "../api/api.ts";
-import type { Flame, SampleType } from "../model/flame.ts";
-import type { ColourMode, PartHue } from "../model/frame_colours.ts";
-import type { LoadLabels } from "../model/labels.ts";
+import type { Flame, SampleType } from "../model/tree/flame.ts";
+import type { ColourMode, PartHue } from "../model/colours/frame_colours.ts";
+import type { LoadLabels } from "../model/rules/labels.ts";
 import type { Update, ViewState } from "../state.ts";
 import { Button, Loading, ProblemView } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
-import { shareLeft } from "./flame_notes.ts";
+import { shareLeft } from "./foot/flame_notes.ts";
 import { Panes, type CommentsOf } from "./panes.tsx";
-import { RuleBar } from "./rules.tsx";
-import { Toolbar } from "./toolbar.tsx";
-import type { Load, LoadRows } from "./use_flame.ts";
+import { RuleBar } from "./controls/rules.tsx";
+import { Toolbar } from "./controls/toolbar.tsx";
+import type { Load, LoadRows } from "./loading/use_flame.ts";
 import { useViewer } from "./use_viewer.tsx";
-import { ViewerFoot } from "./viewer_foot.tsx";
-import { stackOf } from "./viewer_keys.ts";
+import { ViewerFoot } from "./foot/viewer_foot.tsx";
+import { stackOf } from "./controls/viewer_keys.ts";
 
 /** The group and root to load: those of the state, or the whole tree by another group. */
 export const treeOf = (
@@ -30,7 +30,7 @@ export const treeOf = (
 ) => (other ? { group: other, root: "" } : { group, root: below });
 
 /** The part of a state that the server needs for the tree. */
-export const questionOf = ({ sampleType, group, names, labels, isNormalised }: ViewState) => ({
+export const treeRequestOf = ({ sampleType, group, names, labels, isNormalised }: ViewState) => ({
   sampleType,
   group,
   names,
@@ -38,7 +38,7 @@ export const questionOf = ({ sampleType, group, names, labels, isNormalised }: V
   isNormalised,
 });
 /** Identifies the tree of a state. */
-export const treeKey = (state: ViewState) => JSON.stringify([questionOf(state), state.root]);
+export const treeKey = (state: ViewState) => JSON.stringify([treeRequestOf(state), state.root]);
 
 export interface ViewerProps {
   state: ViewState;
@@ -50,14 +50,20 @@ export interface ViewerProps {
   loadRows: LoadRows;
   /** Absent in pages that have only the tree: they show no labels. */
   loadLabels?: LoadLabels;
-  /** Sample types that are known before the tree, so that a reader can choose another one when the tree cannot be shown. */
+  /**
+   * Sample types that are known before the tree, so that a reader can choose another one when the
+   * tree cannot be shown.
+   */
   sampleTypes?: readonly SampleType[];
   defaultType?: number;
   /** The groupings on offer; default: all. */
   groups?: readonly string[];
   /** Labels that the tree can be grouped by, as far as they are known. */
   labelKeys?: readonly string[];
-  /** False while the page above is loading: the viewer loads too, but stays hidden so that it does not move later. */
+  /**
+   * False while the page above is loading: the viewer loads too, but stays hidden so that it does
+   * not move later.
+   */
   isReady: boolean;
   /** `load` takes rules and a root node. */
   opensOthers?: boolean;
@@ -71,7 +77,7 @@ export interface ViewerProps {
   commentCount?: number;
   /** The reader may write comments. */
   mayComment?: boolean;
-  /** Paths of the frames that known comments are pinned to (model/path.ts). */
+  /** Paths of the frames that known comments are pinned to (model/tree/path.ts). */
   pins?: readonly string[];
   tools?: ComponentChildren;
   /** Where to request source links; absent: the viewer shows none. */
@@ -80,7 +86,10 @@ export interface ViewerProps {
   onFlame?: (flame: Flame) => void;
 }
 
-/** The state without everything that a link from another profile may request and this profile may lack. */
+/**
+ * The state without everything that a link from another profile may request and this profile may
+ * lack.
+ */
 const plainTree = {
   sampleType: "",
   group: "function",
@@ -103,10 +112,10 @@ function withoutComments(state: ViewState): ViewState {
 const empty = later(async () => (await import("./empty.tsx")).EmptyView);
 const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
 const frameMenu = later(
-  async () => (await import("./frame_menu.tsx")).FrameMenu,
+  async () => (await import("./controls/frame_menu.tsx")).FrameMenu,
   () => <></>,
 );
-const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
+const keySheet = later(async () => (await import("./controls/key_sheet.tsx")).KeySheet);
 
 type PartProps = { viewer: ReturnType<typeof useViewer>; state: ViewState; update: Update };
 
@@ -124,7 +133,7 @@ function ViewerBody({ viewer, state, update }: PartProps) {
         problem={problem}
         onRetry={tree.retry}
         heading={isOfLink ? heading : undefined}
-        ways={
+        actions={
           isOfLink && (
             <Button look="primary" onClick={() => update(plainTree)}>
               Show the whole profile

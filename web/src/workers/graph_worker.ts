@@ -1,14 +1,15 @@
 /*
- * graph_worker: counts and lays out call graphs beside the page. Holds one tree, so that another number
- * of functions brings only that number. views/use_graph.ts is the other side.
+ * graph_worker: counts and lays out call graphs outside the page's thread. It holds one tree, so a
+ * request with another number of functions contains only that number. views/graph/use_graph.ts
+ * sends the requests.
  */
 import "./worker_prelude.ts";
-import { callGraph, type CallGraph, type FrameGroups } from "../model/call_graph.ts";
-import type { Columns } from "../model/flame.ts";
-import { layoutGraph, type Layout, type Size, type Wire } from "../model/graph_layout.ts";
+import { callGraph, type CallGraph, type FrameGroups } from "../model/functions/call_graph.ts";
+import type { Columns } from "../model/tree/flame.ts";
+import { layoutGraph, type Layout, type Size, type Wire } from "../model/functions/graph_layout.ts";
 
 export type GraphRequest =
-  /** tree comes with the first request about it. */
+  /** tree: sent with the first request about it. */
   | { id: number; mostNodes: number; tree?: { columns: Columns; groups: FrameGroups } }
   | { id: number; sizes: Size[]; wires: Wire[] };
 

@@ -1,12 +1,15 @@
-/* local_file: the page's side of local_worker.ts: one file, or two to compare them, read without uploading. */
+/*
+ * local_file: the page's side of local_worker.ts: one local file, or two to compare them, without
+ * uploading.
+ */
 import { Problem } from "../api/api.ts";
-import type { TreeWish } from "../local/encode_flame.ts";
+import type { TreeOptions } from "../local/encode_flame.ts";
 import { LocalError, PairError, RefusedError } from "../local/profile.ts";
 import type { Redactable } from "../local/redact.ts";
-import type { Redaction } from "../local/wish.ts";
+import type { Redaction } from "../local/redaction.ts";
 import type { LocalReply, LocalRequest, LocalSummary, Unread } from "./local_worker.ts";
-import { decodeFlame, type Flame } from "../model/flame.ts";
-import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
+import { decodeFlame, type Flame } from "../model/tree/flame.ts";
+import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
 import { startWorker } from "./start_worker.ts";
 
 type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
@@ -20,7 +23,7 @@ export class LocalFile {
     { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }
   >();
   private lastId = 0;
-  /** Why the worker answers nothing any more. */
+  /** Why the worker no longer responds. */
   private end: Error | null = null;
 
   constructor(private readonly files: readonly Blob[]) {
@@ -55,8 +58,11 @@ export class LocalFile {
     return "summary" in reply ? reply.summary : { unread: 0 };
   }
 
-  /** sampleType: a link's word for one. A question that the file has no answer to is a problem as the server's. */
-  async flame(sampleType: string, tree: TreeWish): Promise<Flame> {
+  /**
+   * sampleType: a type as named in a link. A request that the file cannot answer fails with a
+   * problem like the server's.
+   */
+  async flame(sampleType: string, tree: TreeOptions): Promise<Flame> {
     const reply = await this.ask({ sampleType, tree }).catch((error) => {
       throw new Problem(
         400,
@@ -71,20 +77,20 @@ export class LocalFile {
     return decodeFlame(reply.flame);
   }
 
-  /** What can be left out of it; null for a format that only the server reads. */
+  /** The parts that can be removed; null for a format that only the server can read. */
   async redactable(): Promise<Redactable | null> {
-    const reply = await this.ask({ source: this.files[0], wish: null });
+    const reply = await this.ask({ source: this.files[0], redaction: null });
     return "redactable" in reply ? reply.redactable : null;
   }
 
-  /** Packed, without what is not wanted. */
-  async redact(wish: Redaction): Promise<Blob> {
-    const reply = await this.ask({ source: this.files[0], wish });
+  /** The redacted file, compressed. */
+  async redact(redaction: Redaction): Promise<Blob> {
+    const reply = await this.ask({ source: this.files[0], redaction });
     if (!("redacted" in reply)) throw new Error("The browser returned no file.");
     return reply.redacted;
   }
 
-  /** Before and after of a file that was refused with a PairError. */
+  /** The two profiles, before and after, of a file that was refused with a PairError. */
   async split(): Promise<[before: Blob, after: Blob]> {
     const reply = await this.ask({ paired: this.files[0] });
     if (!("pair" in reply)) throw new Error("The browser returned no files.");
@@ -93,9 +99,9 @@ export class LocalFile {
 
   async labels(
     sampleType: string,
-    question: LabelsQuestion,
+    question: LabelsRequest,
     isNormalised: boolean,
-  ): Promise<LabelsAnswer> {
+  ): Promise<LabelsResponse> {
     const reply = await this.ask({ sampleType, question, isNormalised });
     if (!("counted" in reply)) throw new Error("The browser counted no labels.");
     return reply.counted;

@@ -1,29 +1,36 @@
 /*
- * local_worker: beside the page reads a file, or two to compare them, and makes trees of it, and writes what is seen of a
- * tree as a file; nothing leaves the browser. local_file.ts and export/make.ts are the other side.
+ * local_worker: reads a local file, or two to compare them, computes trees, and writes exports,
+ * outside the page's thread; nothing leaves the browser. local_file.ts and export/make.ts send the
+ * requests.
  */
 import "./worker_prelude.ts";
 import { writeExport, type ExportRequest } from "../export/write.ts";
-import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "../local/encode_flame.ts";
+import {
+  encodeFlame,
+  scaleOf,
+  unitOf,
+  type Side,
+  type TreeOptions,
+} from "../local/encode_flame.ts";
 import { splitPair } from "../local/folded.ts";
 import { joinLabels } from "../local/join_labels.ts";
 import { countLabels, labelKeys } from "../local/labels.ts";
 import { readProfile, unpack } from "../local/read.ts";
 import { findRedactable, redact, type Redactable } from "../local/redact.ts";
 import { findSides } from "../local/sides.ts";
-import type { Redaction } from "../local/wish.ts";
+import type { Redaction } from "../local/redaction.ts";
 import { LocalError, PairError, RefusedError, type LocalProfile } from "../local/profile.ts";
-import type { LabelsAnswer, LabelsQuestion } from "../model/labels.ts";
+import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
 
-/** sampleType: a link's word for one. */
+/** sampleType: a type as named in a link. */
 export type LocalRequest =
   | { id: number; files: readonly Blob[] }
-  | { id: number; sampleType: string; tree: TreeWish }
-  | { id: number; sampleType: string; question: LabelsQuestion; isNormalised: boolean }
+  | { id: number; sampleType: string; tree: TreeOptions }
+  | { id: number; sampleType: string; question: LabelsRequest; isNormalised: boolean }
   /** Folded stacks with two values each. */
   | { id: number; paired: Blob }
-  /** wish: what to leave out of it; null: what could be. */
-  | { id: number; source: Blob; wish: Redaction | null }
+  /** redaction: what to remove from it; null: report what can be removed. */
+  | { id: number; source: Blob; redaction: Redaction | null }
   | { id: number; seen: ExportRequest };
 
 /** Of one file, or of both. */
@@ -32,7 +39,7 @@ export interface LocalSummary {
   notes: string[];
 }
 
-/** Which of the files has a format that only the server reads. */
+/** The index of a file with a format that only the server can read. */
 export interface Unread {
   unread: number;
 }
@@ -42,10 +49,13 @@ export type LocalReply =
   | { id: number; flame: ArrayBuffer }
   | { id: number; redactable: Redactable | null }
   | { id: number; redacted: Blob }
-  | { id: number; counted: LabelsAnswer }
+  | { id: number; counted: LabelsResponse }
   | { id: number; pair: [before: Blob, after: Blob] }
   | { id: number; parts: BlobPart[] }
-  /** refusal: the server would refuse the file, too; file: of several, -1 for none of them alone. */
+  /**
+   * refusal: the server would refuse the file too; file: its index, -1 if the error is not about a
+   * single file.
+   */
   | { id: number; error: string; refusal: Refusal; file: number };
 
 /** "pair": it can be split into before and after. */
@@ -73,9 +83,9 @@ async function readAll(files: readonly Blob[]): Promise<LocalSummary | Unread> {
 
 function count(
   sides: readonly Side[],
-  question: LabelsQuestion,
+  question: LabelsRequest,
   isNormalised: boolean,
-): LabelsAnswer {
+): LabelsResponse {
   if (sides.length === 1) return countLabels(sides[0].profile, sides[0].type, question).answer;
   const keys = profiles.flatMap(labelKeys);
   const [a, b] = sides.map(({ profile, type }) =>
@@ -94,9 +104,9 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
   if ("seen" in request) return { id, parts: await writeExport(request.seen) };
   if ("files" in request) return { id, summary: await readAll(request.files) };
   if ("source" in request) {
-    const { source, wish } = request;
-    return wish
-      ? { id, redacted: await redact(source, wish) }
+    const { source, redaction } = request;
+    return redaction
+      ? { id, redacted: await redact(source, redaction) }
       : { id, redactable: await findRedactable(source) };
   }
   if ("paired" in request)

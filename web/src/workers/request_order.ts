@@ -1,4 +1,7 @@
-/* request_order: repeats a request that the server refused as overloaded (503) after the time that it states. */
+/*
+ * request_order: repeats a request that the server refused as overloaded (503) after the time that
+ * it states.
+ */
 
 const TRIES_MAX = 5;
 const LONGEST_S = 30;
@@ -10,8 +13,11 @@ const secondsOf = (error: unknown): number | null => {
   return status === 503 && typeof retryAfter === "number" ? retryAfter : null;
 };
 
-/** A Problem of status 503 with a time to come back says that nothing was done: so ask may be called again. */
-export async function inTurn<T>(
+/**
+ * A Problem with status 503 and a retry time means that nothing was done, so the request can be
+ * repeated.
+ */
+export async function retryWhileBusy<T>(
   ask: () => Promise<T>,
   pause: (ms: number) => Promise<void> = sleep,
 ): Promise<T> {

@@ -1,22 +1,22 @@
 /*
- * rules_worker: applies rules to a tree beside the page, so that the page stays quick while a million nodes
- * are filtered. Holds one tree at a time, with what the rules of the last chain made of it. transformer.ts
- * is the other side.
+ * rules_worker: applies rules to a tree outside the page's thread, so that the page stays
+ * responsive while a million nodes are filtered. It holds one tree with the intermediate results of
+ * the last chain. transformer.ts sends the requests.
  */
 import "./worker_prelude.ts";
-import { AppliedChain, RuleError } from "../model/applied_chain.ts";
-import type { Rule } from "../model/chain.ts";
-import { decodeFlame, derive, type Columns, type Derived } from "../model/flame.ts";
-import { calleesOf, callersOf } from "../model/transform.ts";
+import { AppliedChain, RuleError } from "../model/rules/applied_chain.ts";
+import type { Rule } from "../model/rules/chain.ts";
+import { decodeFlame, derive, type Columns, type Derived } from "../model/tree/flame.ts";
+import { calleesOf, callersOf } from "../model/rules/transform.ts";
 
 export interface TransformRequest {
   id: number;
-  /** Which tree; bytes come with the first request about it. */
+  /** Identifies the tree; bytes are sent with the first request about it. */
   source: number;
   bytes?: ArrayBuffer;
-  /** Only those that are switched on. */
+  /** Only active rules. */
   rules: Rule[];
-  /** A function whose callers and callees are wanted too, or "". */
+  /** A function whose callers and callees are also needed, or "". */
   around: string;
 }
 
@@ -26,12 +26,12 @@ export interface TransformedTree {
 }
 
 export type TransformReply =
-  /** tree: what the rules left, null without rules; around: callers, callees. */
+  /** tree: after the rules, null without rules; around: callers, callees. */
   | { id: number; tree: TransformedTree | null; around: TransformedTree[] }
-  /** rule: position of the one that could not be applied, -1 for another cause. */
+  /** rule: the index of the rule that could not be applied, -1 for another cause. */
   | { id: number; error: string; rule: number };
 
-/** Nothing is under rules any more: what they made may go. */
+/** No rules are active any more: the intermediate results can be dropped. */
 export type Rest = "rest";
 
 let held: { source: number; chain: AppliedChain } | null = null;
@@ -43,7 +43,7 @@ function answer(request: TransformRequest): {
   around: TransformedTree[];
 } {
   if (request.bytes) {
-    held = null; // its memory is needed
+    held = null; // frees its memory
     held = { source: request.source, chain: new AppliedChain(decodeFlame(request.bytes)) };
   }
   if (held?.source !== request.source)
@@ -58,7 +58,10 @@ function answer(request: TransformRequest): {
   };
 }
 
-/** The derived arrays are the page's from now on; the columns are copied, since the chain holds them. */
+/**
+ * The derived arrays are transferred to the page; the columns are copied, because the chain keeps
+ * them.
+ */
 function transferable(trees: readonly (TransformedTree | null)[]): ArrayBuffer[] {
   const buffers = new Set<ArrayBuffer>();
   for (const tree of trees)

@@ -1,4 +1,4 @@
-/* start_worker: starts a script of this site beside the page, under Trusted Types. */
+/* start_worker: starts a worker script of this site under Trusted Types. */
 
 interface TrustedTypes {
   createPolicy(
@@ -7,7 +7,7 @@ interface TrustedTypes {
   ): { createScriptURL(url: string): string };
 }
 
-/** name is that of the meta element with the worker's address; nothing else may become a script. */
+/** name: the meta element with the worker's address; no other address may become a script. */
 export function startWorker(name: `perfolio-${"" | "local-" | "graph-"}worker`): Worker {
   const address = document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
   const trusted = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;

@@ -1,9 +1,9 @@
 /*
- * transformer: the page's side of rules_worker.ts. One request is under way at a time; of those that wait
- * only the newest is sent, so that typing a rule does not queue up work nobody wants.
+ * transformer: the page's side of rules_worker.ts. One request runs at a time; of the waiting
+ * requests only the newest is sent, so that typing a rule does not queue outdated work.
  */
-import type { Rule } from "../model/chain.ts";
-import { withTree, type Flame } from "../model/flame.ts";
+import type { Rule } from "../model/rules/chain.ts";
+import { withTree, type Flame } from "../model/tree/flame.ts";
 import { startWorker } from "./start_worker.ts";
 import type { Rest, TransformReply, TransformRequest } from "./rules_worker.ts";
 
@@ -24,9 +24,9 @@ export interface Wanted {
 }
 
 export interface Transformed {
-  /** What the rules left; the tree itself when there are none. */
+  /** The tree after the rules; the tree itself without rules. */
   flame: Flame;
-  /** Around the function asked for, or null. */
+  /** The callers of the requested function, or null. */
   callers: Flame | null;
   callees: Flame | null;
 }
@@ -54,7 +54,7 @@ class Transformer {
     });
   }
 
-  /** Nothing is wanted of it now. */
+  /** Nothing is needed at the moment. */
   rest(): void {
     this.worker?.postMessage("rest" satisfies Rest);
   }
@@ -68,7 +68,7 @@ class Transformer {
     let source = this.sources.get(flame);
     if (source === undefined) this.sources.set(flame, (source = ++this.sourceCount));
     const request: TransformRequest = { id: ++this.lastId, source, rules: [...rules], around };
-    // A flame's columns are views of the answer it was read from.
+    // The columns of a flame are views of the response that it was decoded from.
     if (this.heldSource !== source) request.bytes = flame.frame.buffer as ArrayBuffer;
     this.heldSource = source;
     try {
@@ -93,7 +93,8 @@ class Transformer {
     if (!job || reply.id !== this.lastId) return;
     this.running = null;
     if ("error" in reply) {
-      if (reply.rule < 0) this.heldSource = 0; // it may not hold the tree: the next request brings it again
+      // it may not hold the tree, so the next request sends it again
+      if (reply.rule < 0) this.heldSource = 0;
       job.reject(new TransformError(reply.error, reply.rule));
     } else {
       const { flame } = job.wanted;

@@ -1,9 +1,9 @@
-// What Perfolio's page does to a tree, without the page: for the cost of each step alone.
-import { decodeFlame, derive } from "../../../../web/src/model/flame.ts";
-import { layoutRow } from "../../../../web/src/model/layout.ts";
-import { compileSearch, search } from "../../../../web/src/model/search.ts";
-import { applyRule } from "../../../../web/src/model/transform.ts";
-import { wholeOf } from "../../../../web/src/model/window.ts";
+// The steps of Perfolio's page on a tree, without the page: measures the cost of each step alone.
+import { decodeFlame, derive } from "../../../../web/src/model/tree/flame.ts";
+import { layoutRow } from "../../../../web/src/model/tree/layout.ts";
+import { compileSearch, search } from "../../../../web/src/model/search/search.ts";
+import { applyRule } from "../../../../web/src/model/rules/transform.ts";
+import { wholeOf } from "../../../../web/src/model/tree/window.ts";
 
 export { decodeFlame };
 

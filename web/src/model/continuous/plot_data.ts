@@ -1,0 +1,157 @@
+/*
+ * plot_data: series of points in the form that the plot needs: one list of times, and for each
+ * series a value per time: undefined if it has no value of its own and the line continues, null if
+ * the line is interrupted.
+ */
+import { contrast, oklch } from "../colours/colour.ts";
+import type { Span } from "./time_window.ts";
+import { formatValue } from "../text/units.ts";
+
+export type Points = readonly (readonly [ms: number, value: number])[];
+export type Values = (number | null | undefined)[];
+export interface PlotData {
+  moments: number[];
+  values: Values[];
+}
+
+/**
+ * Points of a series that usually skips steps are not connected if their distance exceeds the usual
+ * one by this factor.
+ */
+const interruption = 2.5;
+
+/** The usual distance between points of a series. */
+function usualDistance(points: Points, stepMs: number): number {
+  const distances = points
+    .slice(1)
+    .map(([ms], i) => ms - points[i][0])
+    .sort((a, b) => a - b);
+  return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
+}
+
+/** The server returns a point for every step with data, so a missing point means no data. */
+function longestDistance(points: Points, stepMs: number): number {
+  const usual = usualDistance(points, stepMs);
+  return usual <= stepMs ? 1.5 * stepMs : interruption * usual;
+}
+
+/** The points, with a point without a value in each interruption. */
+function withGaps(points: Points, stepMs: number): Map<number, number | null> {
+  const limit = longestDistance(points, stepMs);
+  const all = new Map<number, number | null>();
+  for (const [i, [ms, value]] of points.entries()) {
+    if (i > 0 && ms - points[i - 1][0] > limit) all.set(points[i - 1][0] + stepMs, null);
+    all.set(ms, value);
+  }
+  return all;
+}
+
+export function plotData(series: readonly Points[], stepMs: number): PlotData {
+  const all = series.map((points) => withGaps(points, stepMs));
+  const moments = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
+  return { moments, values: all.map((one) => moments.map((ms) => one.get(ms))) };
+}
+
+/** The last point at or before a time, if its step has not ended. */
+export function valueAt(points: Points, ms: number, stepMs: number): number | null {
+  let [low, high] = [0, points.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (points[middle][0] <= ms) low = middle + 1;
+    else high = middle;
+  }
+  const found = points[low - 1];
+  return found && ms < found[0] + stepMs ? found[1] : null;
+}
+
+export interface Digest {
+  last: number;
+  mean: number;
+  highest: number;
+}
+
+/** A series of /api/v1/query_range. */
+export interface Summed {
+  points: Points;
+  average?: number;
+  partial?: readonly (readonly [ms: number, coveredMs: number])[];
+}
+
+/**
+ * Sums over the marked range if there is one: a step that the range cuts counts in the mean by its
+ * time in the range, and a step with data for a part of its time by that share. null: there is no
+ * value.
+ */
+export function digestOf(
+  { points, average, partial = [] }: Summed,
+  stepMs: number,
+  part: Span | null,
+): Digest | null {
+  const shares = new Map(partial.map(([ms, coveredMs]) => [ms, coveredMs / stepMs]));
+  let [sum, weights, last, highest] = [0, 0, 0, -Infinity];
+  for (const [ms, value] of points) {
+    const time = part ? Math.min(part.to, ms + stepMs) - Math.max(part.from, ms) : stepMs;
+    if (time <= 0) continue;
+    const weight = time * (shares.get(ms) ?? 1);
+    [sum, weights, last, highest] = [
+      sum + weight * value,
+      weights + weight,
+      value,
+      Math.max(highest, value),
+    ];
+  }
+  if (highest === -Infinity) return null;
+  const mean = weights > 0 ? sum / weights : last;
+  return { last, mean: part ? mean : (average ?? mean), highest };
+}
+
+/** "1.25 cores", "3.2 MiB/s", "0.0039/s": the units of /api/v1/query_range. */
+export function formatMetric(value: number, unit: string): string {
+  if (unit === "cores" || unit === "seconds/s") return `${Number(value.toPrecision(3))} ${unit}`;
+  if (unit === "count/s" && Math.abs(value) < 1) return `${Number(value.toPrecision(3))}/s`;
+  if (unit.endsWith("/s")) return `${formatValue(value, unit.slice(0, -2))}/s`;
+  return formatValue(value, unit);
+}
+
+/** The style of a series; lines differ by more than colour. */
+export interface LineLook {
+  stroke: string;
+  dash: number[];
+}
+
+const hues = [40, 250, 150, 320, 95, 195, 285, 10];
+const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+/** The minimum contrast to the background for graphics in WCAG. */
+const enough = 3;
+
+export function lineLook(index: number, ground: string): LineLook {
+  const hue = hues[index % hues.length];
+  const isDark = contrast(ground, "#ffffff") > contrast(ground, "#000000");
+  let lightness = isDark ? 0.76 : 0.56;
+  const stroke = () => oklch(lightness, 0.15, hue);
+  while (contrast(stroke(), ground) < enough && lightness > 0 && lightness < 1)
+    lightness += isDark ? 0.04 : -0.04;
+  return { stroke: stroke(), dash: dashes[Math.floor(index / hues.length) % dashes.length] };
+}
+
+/** The style of the sum of many series: grey, and dotted unlike all others. */
+export function otherLook(ground: string): LineLook {
+  const isDark = contrast(ground, "#ffffff") > contrast(ground, "#000000");
+  return { stroke: oklch(isDark ? 0.7 : 0.5, 0, 0), dash: [1, 4] };
+}
+
+/**
+ * "pod=a, zone=b"; "all" if series have no labels; "other (37 series)" for the sum of the series
+ * beyond the limit.
+ */
+export function seriesName({
+  labels,
+  other_count: others,
+}: {
+  labels: Record<string, string>;
+  other_count?: number;
+}): string {
+  if (others) return `other (${others} series)`;
+  const parts = Object.entries(labels).map(([name, value]) => `${name}=${value || "(none)"}`);
+  return parts.join(", ") || "all";
+}

@@ -1,0 +1,162 @@
+/*
+ * use_part: a part of the settings that several people may change (team_api.ts), shared by all
+ * sections that show it. It is loaded once and again after each change. A change names the version
+ * that is shown. If it is refused because someone else was faster, the other changes are listed,
+ * and the typed text stays. Changes requested meanwhile wait, unless the one before them is
+ * refused: then the user has not seen why and they are discarded.
+ */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "../../api/api.ts";
+import { changesOf } from "../../model/account/settings_changes.ts";
+import { readPart, type Part } from "../../api/team_api.ts";
+import { asProblem, showMessage } from "../../ui/kit.tsx";
+import { Icon } from "../../ui/icons.tsx";
+
+class PartStore<T> {
+  value: T | null = null;
+  version = "";
+  // changes run one after the other, so that each sees the result of the previous one
+  turn: Promise<unknown> = Promise.resolve();
+  refusals = 0;
+  first: Promise<void> | null = null;
+  readonly watchers = new Set<() => void>();
+
+  constructor(private readonly part: Part<T>) {}
+
+  async load(): Promise<void> {
+    ({ value: this.value, version: this.version } = await readPart(this.part));
+    for (const redraw of this.watchers) redraw();
+  }
+
+  /** Loads it again and describes what others changed. */
+  async catchUp(): Promise<string[]> {
+    const before = this.value;
+    await this.load();
+    return before && this.value
+      ? changesOf(this.part.entriesOf(before), this.part.entriesOf(this.value))
+      : [];
+  }
+}
+
+const stores = new Map<string, PartStore<unknown>>();
+
+function storeOf<T>(part: Part<T>): PartStore<T> {
+  if (!stores.has(part.path)) stores.set(part.path, new PartStore(part) as PartStore<unknown>);
+  return stores.get(part.path) as PartStore<T>;
+}
+
+/** Why a change was refused, and what others changed meanwhile. */
+export interface Refusal {
+  problem: Problem;
+  changes: string[];
+}
+
+/** The object is gone, exists already, or has changed: the page shows an old version. */
+const isOld = ({ status }: Problem) => status === 404 || status === 409 || status === 412;
+
+/** Requests a change of the current value; null if none is needed. */
+type Change<T, R> = (version: string, value: T | null) => Promise<R> | null;
+
+export function usePart<T>(part: Part<T>) {
+  const own = storeOf(part);
+  const [, setDrawn] = useState(0);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const refuse = (caught: unknown, changes: string[] = []) =>
+    setRefusal({ problem: asProblem(caught), changes });
+  useEffect(() => {
+    const redraw = () => setDrawn((count) => count + 1);
+    own.watchers.add(redraw);
+    own.first ??= own.load();
+    // The value may have arrived between this render and now, before this section was subscribed.
+    own.first.then(redraw, (caught) => {
+      own.first = null; // the next section tries again
+      refuse(caught);
+    });
+    return () => void own.watchers.delete(redraw);
+  }, []);
+  const change = async <R,>(
+    ask: Change<T, R>,
+    done: string | ((answer: R) => string),
+  ): Promise<{ answer: R } | undefined> => {
+    setRefusal(null);
+    try {
+      const asked = ask(own.version, own.value);
+      if (!asked) return undefined;
+      const answer = await asked;
+      showMessage(typeof done === "string" ? done : done(answer));
+      notifyChanged();
+      await own.load().catch(refuse);
+      return { answer };
+    } catch (caught) {
+      own.refusals++;
+      const problem = asProblem(caught);
+      refuse(problem, isOld(problem) ? await own.catchUp().catch(() => []) : []);
+      return undefined;
+    }
+  };
+  /**
+   * Runs after the changes before it. Returns the response; undefined if the server refused, which
+   * is then shown.
+   */
+  const attempt = <R,>(
+    ask: Change<T, R>,
+    done: string | ((answer: R) => string),
+  ): Promise<{ answer: R } | undefined> => {
+    const seen = own.refusals;
+    const turn = own.turn.then(() => (seen === own.refusals ? change(ask, done) : undefined));
+    own.turn = turn;
+    return turn;
+  };
+  /** True while a form is sent, so that it is not sent twice. */
+  const [isSending, setSending] = useState(false);
+  const sending = useRef(false);
+  const submit: typeof attempt = async (ask, done) => {
+    if (sending.current) return undefined;
+    setSending((sending.current = true));
+    try {
+      return await attempt(ask, done);
+    } finally {
+      setSending((sending.current = false));
+    }
+  };
+  return { value: own.value, refusal, attempt, submit, isSending };
+}
+
+/** A screen reader reads it when it appears, because the element always exists. */
+export function RefusalLine({ refusal, id }: { refusal: Refusal | null; id?: string }) {
+  return (
+    <div class="error-line" role="alert" id={id}>
+      {refusal && (
+        <>
+          <Icon name="alert" />
+          <div>
+            {refusal.problem.message}
+            {refusal.changes.length > 0 && (
+              <>
+                <p class="changes-head">Changed in the meantime:</p>
+                <ul class="changes">
+                  {refusal.changes.map((text) => (
+                    <li key={text}>{text}</li>
+                  ))}
+                </ul>
+              </>
+            )}
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+const watchers = new Set<() => void>();
+
+export function notifyChanged(): void {
+  for (const watcher of watchers) watcher();
+}
+
+export function useChangeListener(watcher: () => void): void {
+  useEffect(() => {
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }, []);
+}
