@@ -1,4 +1,4 @@
-// Who may see what: passwords, teams, what is gone or never was; editing; reports.
+// Access control: passwords, teams, deleted and unknown shares; editing; reports.
 import assert from "node:assert/strict";
 import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ export async function testAccess(runner, browser, server) {
   });
 
   await runner.test(
-    "what is not found or gone is said in one sentence, with the server's own words and the request folded away",
+    "missing and deleted shares: one sentence, with the server's text and request folded away",
     async () => {
       const gone = await server.share(cpuProfile(33), {});
       assert.equal(
@@ -139,7 +139,8 @@ export async function testAccess(runner, browser, server) {
       await withPage(browser, server, async (page, watch) => {
         watch.allowed.add(500).add(410);
         for (const [{ id }, title, sentence] of cases) {
-          // The server still has the tree in memory, as it was uploaded; a restarted one reads the object, as /raw does.
+          // The running server has the tree in memory as uploaded; a restarted one reads the
+          // object, like /raw.
           const { status, bytes: problem } = await server.call("GET", `/api/v1/shares/${id}/raw`);
           await page.route(`**/api/v1/shares/${id}/flame*`, (route) =>
             route.fulfill({
@@ -175,7 +176,7 @@ export async function testAccess(runner, browser, server) {
           `/login?next=${encodeURIComponent(`/p/${id}/delete`)}`,
         );
       }
-      // The link is enough, also for whoever may not look.
+      // The link is sufficient, even without permission to read.
       await page.goto(team.delete_url);
       await page.click("text=Delete forever");
       await page.waitForSelector("h1:has-text('Deleted')");
@@ -185,7 +186,8 @@ export async function testAccess(runner, browser, server) {
 
   await runner.test("a description is Markdown that cannot run", async () => {
     const description =
-      "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) [good](https://example.org/)\n\n- item";
+      "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) " +
+      "[good](https://example.org/)\n\n- item";
     const shared = await server.share(cpuProfile(33), {
       title: "<script>alert(1)</script>",
       description,

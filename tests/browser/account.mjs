@@ -1,4 +1,4 @@
-// Signing in, the team's list, settings: tokens, people, password, audit log.
+// Sign-in, the team's list, settings: tokens, people, password, audit log.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -82,7 +82,7 @@ export async function testAccount(runner, browser, server) {
       await page.waitForURL(`${server.url}/d/${needle.id}..${other.id}`);
       await viewReady(page);
 
-      // Keys: to a side of the comparison, then through the team's list, which has the newest first.
+      // By keys: to a side of the comparison, then through the team's list, newest first.
       await page.keyboard.press("[");
       await page.waitForURL(`${server.url}/p/${needle.id}`);
       await viewReady(page);
@@ -144,7 +144,7 @@ export async function testAccount(runner, browser, server) {
         .trim()
         .split("\n")
         .map(JSON.parse);
-      // An operator's are made on the command line.
+      // Operator tokens are created on the command line.
       const used = new Set(
         routes.flatMap((route) => route.scopes).filter((scope) => scope !== "operator"),
       );
@@ -204,7 +204,7 @@ export async function testAccount(runner, browser, server) {
           const listed = await page.textContent(`#tokens li:has-text('preset ${key}') code`);
           assert.deepEqual(listed.split(", ").sort(), scopes.split(", ").sort());
         }
-        // The agent's shows what to do with it; a link chooses the preset.
+        // The agent's token shows how to use it; a link chooses the preset.
         assert.equal(await page.locator("#tokens .made:has-text('perfolio-agent')").count(), 0);
         await page.goto(`${server.url}/settings?token=agent#tokens`);
         assert.ok(await page.isChecked("#tokens [value=agent]"));
@@ -269,7 +269,8 @@ export async function testAccount(runner, browser, server) {
           await page.click("main a:has-text('Sign in')");
           await page.waitForURL(`${server.url}/login`);
         });
-      // Two who hold one link: the slower one is told, and keeps no form that leads nowhere.
+      // Two people with the same link: the slower one is told, and sees no form that cannot
+      // succeed.
       const raced = await invite("raced@example.org", "member");
       await withPage(browser, server, async (page, watch) => {
         watch.allowed.add(404);
@@ -349,7 +350,8 @@ export async function testAccount(runner, browser, server) {
       await page.waitForURL(`${server.url}/settings`);
       await page.waitForSelector("#sign-ins >> text=/^2 since .*:$/");
       await page.waitForSelector(
-        "#sign-ins li:has-text('127.0.0.1'):has-text('2 times, last'), #sign-ins li:has-text('::1'):has-text('2 times, last')",
+        "#sign-ins li:has-text('127.0.0.1'):has-text('2 times, last'), #sign-ins " +
+          "li:has-text('::1'):has-text('2 times, last')",
       );
     });
     await inside(async (page) => {

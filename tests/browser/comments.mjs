@@ -1,10 +1,11 @@
-// Comments: read by all, written, edited and deleted by whoever may, pinned to frames; and short links to long views.
+// Comments: everyone can read them, authors edit and delete them, they are pinned to frames; and
+// short links to long views.
 import assert from "node:assert/strict";
 import { edgePixels, focusIs, pasted, soon, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
-/** What the API tells everybody of a share's comments. */
+/** The comments that the API returns to everyone. */
 const listOf = async (server, id) =>
   (await server.call("GET", `/api/v1/shares/${id}/comments`)).json.comments;
 
@@ -19,7 +20,7 @@ const items = (page) =>
 
 const query = (page) => new URL(page.url()).searchParams;
 
-/** Until nothing but what was asked for stands there. */
+/** Waits until exactly the requested comments are shown. */
 const countIs = (page, count) =>
   page.waitForFunction(
     (wanted) => document.querySelectorAll(".talk-list > li").length === wanted,
@@ -60,7 +61,7 @@ async function testWriting(runner, browser, server, context, share) {
       assert.equal(await page.textContent(".talk-list .markdown strong"), "this");
       assert.equal(await page.inputValue(".talk form textarea"), "");
 
-      // From a view of their own alone the pin opens the tree beside them.
+      // From the comments pane alone, the pin opens the tree beside it.
       await page.goto(`${path}?v=comments&sv=2`);
       await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
       await viewReady(page);
@@ -81,7 +82,7 @@ async function testWriting(runner, browser, server, context, share) {
   );
 
   await runner.test(
-    "comments: what they are pinned to has a sign in the picture, and a frame's menu leads to writing one",
+    "comments: pinned frames have a sign, and a frame's menu opens the comment form",
     () =>
       inside(async (page) => {
         await page.goto(`${path}?b=comments&sv=2`);
@@ -146,7 +147,7 @@ async function testWriting(runner, browser, server, context, share) {
         await focusIs(page, () => document.activeElement.textContent, "1 comment");
         await soon(async () => assert.equal(await page.textContent(".toolbar .count"), "1"));
 
-        // The button says it before the comments are opened, and asks nothing for it.
+        // The button shows the count before the comments are opened, without a request.
         const asked = [];
         page.on(
           "request",
@@ -172,7 +173,7 @@ async function testWriting(runner, browser, server, context, share) {
         await page.fill(".talk form textarea", "é".repeat(4096));
         await page.waitForSelector(".talk .hint:has-text('0 bytes left')");
         assert.ok(await page.isEnabled(send));
-        await page.keyboard.press("Escape"); // leaves the text alone
+        await page.keyboard.press("Escape"); // keeps the text
         await page.click("button[title=Icicle]");
         await page.click("button[title=Comments]");
         assert.equal((await page.inputValue(".talk form textarea")).length, 4096);
@@ -211,7 +212,7 @@ async function testReading(runner, browser, server, context) {
   const path = `${server.url}/p/${share.id}`;
 
   await runner.test(
-    "comments: a reader sees them, with the key 9, and is told how to sign in; other pages have none",
+    "comments: readers see them, also with key 9, and how to sign in; other pages have none",
     async () => {
       await withPage(
         browser,
@@ -305,7 +306,12 @@ async function testReading(runner, browser, server, context) {
     "a long view is copied as a short link that leads to it, a short one as it is",
     () =>
       withPage(browser, server, async (page, watch) => {
-        const long = `${path}?q=json&x=${encodeURIComponent(Array.from({ length: 12 }, (_, i) => `~hide:^nothing${i}$`).join("~"))}&sv=2`;
+        const long =
+          `${path}?q=json&x=` +
+          encodeURIComponent(
+            Array.from({ length: 12 }, (_, i) => `~hide:^nothing${i}$`).join("~"),
+          ) +
+          "&sv=2";
         await page.goto(`${path}?q=json&sv=2`);
         await viewReady(page);
         await page.keyboard.press("y");
@@ -329,7 +335,7 @@ async function testReading(runner, browser, server, context) {
           );
         }
 
-        await page.evaluate(() => delete globalThis.ClipboardItem); // as older browsers have none
+        await page.evaluate(() => delete globalThis.ClipboardItem); // older browsers have none
         await page.evaluate(() => navigator.clipboard.writeText(""));
         await page.keyboard.press("y");
         await page.waitForFunction(async () =>

@@ -1,5 +1,5 @@
-// High contrast: where the system asks for it, and where it puts its own colours on all pages. What is on the canvas is
-// judged by its pixels.
+// High contrast: systems that request it, and systems that force their own colours on all pages.
+// The canvas is checked by its pixels.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, screenshots, setInPlace, viewReady, withPage } from "./harness.mjs";
@@ -13,7 +13,7 @@ const modes = {
   "forced-light": { colorScheme: "light", forcedColors: "active" },
 };
 
-/** Of two [r, g, b], as WCAG 2 reckons. */
+/** The contrast of two [r, g, b], as defined by WCAG 2. */
 function contrast(a, b) {
   const luminance = (channels) => {
     const [r, g, b] = channels.map((value) =>
@@ -40,7 +40,7 @@ async function pixelsOf(page, selector) {
       return {
         width: canvas.width,
         text: Array.from(data, (byte) => String.fromCharCode(byte)).join(""),
-      }; // lists of numbers travel slowly
+      }; // arrays of numbers are slow to transfer
     },
     3 * rowPx,
   );
@@ -50,10 +50,10 @@ async function pixelsOf(page, selector) {
   );
 }
 
-/** Below the thickest upper edge of a row, where no letter of any font reaches. */
+/** Below the thickest upper edge of a row, above all letters. */
 const lineY = 3;
 
-/** From edge to edge along that line: [first, last] inside. */
+/** The insides of boxes along that line, between their edges: [first, last]. */
 function boxesOf(pixels, row, ink, least) {
   const line = pixels[row * rowPx + lineY];
   const found = [];
@@ -75,14 +75,14 @@ function mostOf(colours) {
     .map(Number);
 }
 
-/** The colours that a page gives to text and ground, asked of the page. */
+/** The page's colours of text and background. */
 const groundOf = (page) =>
   page.evaluate(() => {
     const { color, backgroundColor } = getComputedStyle(document.documentElement);
     return { text: color, background: backgroundColor };
   });
 
-/** Children of the only function below the root, by name. */
+/** The children of the only function below the root, by name. */
 function childrenOf(samples) {
   const sums = new Map();
   for (const { stack, values } of samples)
@@ -105,7 +105,7 @@ async function checkPicture(page, samples) {
       const top = row * rowPx;
       const middle = (first + last) >> 1;
       const fill = mostOf(pixels[top + lineY].slice(first + 3, last - 2));
-      // All four edges, each of which can be told from the box and from the page.
+      // All four edges, each distinguishable from the box and from the page.
       for (const [x, y] of [
         [middle, top],
         [middle, top + rowPx - 2],
@@ -131,7 +131,7 @@ async function checkPicture(page, samples) {
   return { ink, pixels };
 }
 
-/** What a search found has a thick edge, and only that. */
+/** Search matches have a thick edge, and only they. */
 async function checkFound(page, samples, pattern) {
   const ground = await groundOf(page);
   const ink = channels(ground.text);
@@ -147,7 +147,7 @@ async function checkFound(page, samples, pattern) {
   assert.equal(thick, wanted);
 }
 
-/** Every button has an edge; one that is pressed looks different. */
+/** Every button has an edge; a pressed one looks different. */
 async function checkButtons(page) {
   const found = await page.evaluate(() => {
     const isSeen = (one) => one.checkVisibility() && one.getBoundingClientRect().width > 1;
@@ -178,7 +178,7 @@ async function checkButtons(page) {
   assert.notEqual(found.pressed, found.other);
 }
 
-/** Whatever Tab leads to has a ring of at least two pixels, told from the page. */
+/** Every tab stop has a focus ring of at least two pixels that is visible on the page. */
 async function checkFocus(page) {
   const background = channels((await groundOf(page)).background);
   await page.evaluate(() => document.querySelector(".brand").focus());
@@ -200,13 +200,14 @@ async function checkFocus(page) {
       };
     });
     assert.ok(ring.outlineStyle !== "none" && ring.outlineWidth >= 2, JSON.stringify(ring));
-    // Of what has the system's colours by its own choice, Chromium tells those of another theme than it paints.
+    // For elements that use system colours by their own choice, Chromium reports colours of another
+    // theme than it paints.
     if (ring.forcedColorAdjust !== "none")
       assert.ok(contrast(channels(ring.outlineColor), background) >= 3, JSON.stringify(ring));
   }
 }
 
-/** Boxes of the call graph, which are shapes of their own. */
+/** The boxes of the call graph are SVG shapes. */
 async function checkGraph(page) {
   const boxes = await page.evaluate(() =>
     [...document.querySelectorAll(".graph-node")].map((node) => {
@@ -242,7 +243,8 @@ export async function testContrast(runner, browser, server) {
       bypassCSP: true,
     });
     const isForced = Boolean(mode.forcedColors);
-    // In forced colours the system answers for text; axe judges what the pages keep of their own.
+    // In forced colours the system sets the text colours; axe checks the elements that keep their
+    // own.
     const rules = isForced ? {} : { "color-contrast-enhanced": { enabled: true } };
     const path = `${server.url}/p/${first.id}`;
     try {

@@ -207,7 +207,7 @@ export async function testDiff(runner, browser, server) {
         await page.click("text=Turn normalising off");
         await viewReady(page);
         assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
-        // Nor what is below zero: a quotient of two signs would turn those of all values.
+        // Nor for values below zero: a quotient of two signs would reverse that of all values.
         const [mixed, below] = await Promise.all([
           cpu("nanoseconds", [
             ["a", -5e6],
@@ -281,7 +281,7 @@ export async function testDiff(runner, browser, server) {
         await page.focus(".icicle");
         for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
         assert.match(await spoken(page), /^[abc], before /);
-        // Without such values nothing is said of them.
+        // Without such values there is no note about them.
         await page.goto(`${server.url}/d/${plain.id}..${plain.id}?sv=2`);
         await viewReady(page);
         assert.equal(await page.$("text=below zero"), null);
@@ -290,7 +290,7 @@ export async function testDiff(runner, browser, server) {
   );
 
   await runner.test(
-    "a link of a later version says so and keeps its number; a sandwich asks for a function of any view",
+    "a link of a later version says so and keeps its number; a sandwich asks for a function",
     () =>
       withPage(browser, server, async (page) => {
         await page.goto(`${address}?v=sandwich&b=icicle&later=1&sv=99`);
@@ -347,7 +347,7 @@ export async function testDiff(runner, browser, server) {
             await page.goto(`${server.url}/d/${gone.id}..${gone.id}`);
             await page.waitForSelector("h1:has-text('Both profiles are gone')");
             assert.equal(await page.locator("text=View the profile").count(), 0);
-            // In a frame of another site, too.
+            // Also in a frame of another site.
             await page.goto(`${server.url}/embed/${before.id}..${gone.id}`);
             await page.waitForSelector("h1:has-text('The profile after is gone')");
             await page.click("a:has-text('View the profile before: Left side')");
@@ -356,7 +356,7 @@ export async function testDiff(runner, browser, server) {
           },
           { look, bypassCSP: true },
         );
-      // A side's password is asked for, and opens the comparison.
+      // The password of a side is requested and opens the comparison.
       const locked = await server.share(
         cpuProfile(30),
         { title: "Locked", visibility: "password" },
@@ -426,12 +426,12 @@ export async function testDiff(runner, browser, server) {
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"])
         await page.keyboard.press(key);
       assert.match(await spoken(page), /^(old|fresh), /);
-      // A box around both is wider than either side of it.
+      // A box around both is wider than either side.
       assert.match(
         await page.textContent(".diff-legend"),
         /Width is the larger of before and after/,
       );
-      // What is marked is told of both sides, too.
+      // Both sides of the marked function are shown too.
       for (const [name, share] of [
         ["old", "41.7% → 0%"],
         ["kept", "58.3% → 58.3%"],
@@ -447,7 +447,7 @@ export async function testDiff(runner, browser, server) {
   });
 
   await runner.test(
-    "profiles beside this one are shown as far as they have what the view asks for, and what they have not is told",
+    "stepping to another profile keeps the view as far as possible and reports what is missing",
     async () => {
       const heap = await server.share(
         encodePprof({
@@ -481,7 +481,7 @@ export async function testDiff(runner, browser, server) {
         await page.waitForURL(`${server.url}/p/${heap.id}?v=table&q=main&sv=2`);
         await told(page, "This profile has no sample type “cpu”, so “alloc_space” is shown.");
         await viewReady(page);
-        // From a comparison to the side that has no such labels: by key, and by the link above.
+        // From the comparison to the side without such labels: by key, and by the link above.
         for (const leave of [() => page.keyboard.press("["), () => page.click(".side.before a")]) {
           await page.goto(
             `${server.url}/d/${plain.id}..${labelled.id}?g=label%3Athread&lb=thread%3Dio&sv=2`,
@@ -491,7 +491,8 @@ export async function testDiff(runner, browser, server) {
           await page.waitForURL(`${server.url}/p/${plain.id}`);
           await told(
             page,
-            "No sample of this profile has a label “thread” to group by. Ignored because this profile has no such labels: thread=io.",
+            "No sample of this profile has a label “thread” to group by. Ignored because this " +
+              "profile has no such labels: thread=io.",
           );
           await viewReady(page);
         }
@@ -509,7 +510,7 @@ export async function testDiff(runner, browser, server) {
         title: "With labels",
       });
       await withPage(browser, server, async (page) => {
-        // Here a page looks for what it is to tell while the next one is on its way.
+        // Here a page looks for its stored message while the next page is loading.
         await page.addInitScript(() => {
           const wait = globalThis.setTimeout;
           globalThis.setTimeout = (act, ms, ...rest) => wait(act, ms === 300 ? 4000 : ms, ...rest);

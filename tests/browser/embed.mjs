@@ -1,17 +1,18 @@
-// A share in a frame of another site's page: the viewer alone, and a way to the whole.
+// A share in a frame of another site's page: only the viewer, and a link to the full page.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { axeFindings, patienceMs, screenshots, spoken, viewReady, withPage } from "./harness.mjs";
 import { foldedText } from "./profiles.mjs";
 
-/** Another site with one page; a frame in it shows that address. */
+/** Another site with one page; a frame in it shows the address. */
 async function otherSite(address, use) {
   const site = createServer((_, response) =>
     response
       .setHeader("content-type", "text/html")
       .end(
-        `<!doctype html><title>Other</title><iframe src="${address}" width="900" height="560"></iframe>`,
+        `<!doctype html><title>Other</title><iframe src="${address}" width="900" ` +
+          `height="560"></iframe>`,
       ),
   );
   await new Promise((resolve) => site.listen(0, "127.0.0.1", resolve));

@@ -1,4 +1,5 @@
-// Continuous profiles: the graph's numbers and the views' equal those of a brute-force reader of what was sent, and the API's.
+// Continuous profiles: the numbers of graph and views equal those of a brute-force reader of the
+// sent profiles, and the API's.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
@@ -25,7 +26,7 @@ const number = (text) => Number(text.replaceAll(",", ""));
 const same = (left, right) =>
   Math.abs(left - right) <= 1e-6 * Math.max(Math.abs(left), Math.abs(right));
 
-/** What was sent: of each pod one profile a minute, and one of memory. */
+/** Sends one CPU profile per minute for each pod, and one memory profile. */
 async function send(server, begin) {
   const sent = [];
   const push = async (path, body) => {
@@ -55,7 +56,9 @@ async function sendMemory(server, ms, pod, sampleType = "inuse_space") {
     types: [[sampleType, "bytes"]],
     samples: [{ stack: ["main.main"], values: [4096] }],
   });
-  const path = `/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3D${pod}&time=${(ms / 1000).toFixed(3)}`;
+  const path =
+    `/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3D${pod}&time=` +
+    (ms / 1000).toFixed(3);
   const answer = await server.call("POST", path, { body, token: server.token });
   assert.equal(answer.status, 200, `${answer.bytes}`);
 }
@@ -63,7 +66,7 @@ async function sendMemory(server, ms, pod, sampleType = "inuse_space") {
 const samplesOf = (sent, keeps = () => true) =>
   sent.filter(keeps).flatMap(({ samples }) => samples);
 
-/** The table of the views says of each function what the samples do: own, total, name. */
+/** Checks that the table has the self value, total and name of each function in the samples. */
 async function assertTable(page, samples) {
   const rows = await tableRows(page);
   const wanted = [...topOf(samples, 0)].map(([name, { flat, cum }]) =>
@@ -110,14 +113,21 @@ export async function testExplore(runner, browser, server) {
   const sent = await send(server, begin);
   const window = { from: begin - minute, to: begin + 12 * minute };
   const address = (parameters = {}) =>
-    `${server.url}/explore?${new URLSearchParams({ ev: "1", query: type, from: window.from, until: window.to, ...parameters })}`;
+    `${server.url}/explore?` +
+    new URLSearchParams({
+      ev: "1",
+      query: type,
+      from: window.from,
+      until: window.to,
+      ...parameters,
+    });
   const open = async (page, url = address()) => {
     await page.goto(url);
     await plotReady(page);
     await viewReady(page);
   };
   const cpu = (samples) => totalOf(samples, 1);
-  /** A profile has the same rate in all of its ten seconds. */
+  /** A profile has the same rate during its ten seconds. */
   const rateAt = (all, ms) =>
     cpu(all.find((one) => one.ms <= ms && ms < one.ms + 10_000).samples) / 10e9;
 
@@ -156,7 +166,8 @@ export async function testExplore(runner, browser, server) {
           points,
         );
         const mine = sent.filter(({ pod }) => pod === pods[k]);
-        assert.equal(points.length, mine.length * 2); // steps of 5 s, each of which has half a profile of 10 s
+        // steps of 5 s, each with half of a profile of 10 s
+        assert.equal(points.length, mine.length * 2);
         for (const [ms, rate] of points) assert.ok(same(rate, rateAt(mine, ms)), `${ms}: ${rate}`);
       }
     }),
@@ -171,7 +182,9 @@ export async function testExplore(runner, browser, server) {
         const value = (n) => 1e7 * (n + 1);
         const pushed = await Promise.all(
           Array.from({ length: count }, (_, n) => {
-            const path = `/api/v1/profiles?name=many&label=service_name%3Dmany&label=pod%3D${String(n).padStart(3, "0")}&time=${ms / 1000}`;
+            const path =
+              "/api/v1/profiles?name=many&label=service_name%3Dmany&label=pod%3D" +
+              `${String(n).padStart(3, "0")}&time=${ms / 1000}`;
             return server.call("POST", path, {
               body: encodePprof({
                 types: [["cpu", "nanoseconds"]],
@@ -202,7 +215,8 @@ export async function testExplore(runner, browser, server) {
         );
         assert.equal(await page.locator(".series-table tr:has-text('other') button").count(), 0);
         await page.waitForSelector(
-          ".metrics .hint:has-text('The 100 largest series are shown; the other 37 are summed in one line')",
+          ".metrics .hint:has-text('The 100 largest series are shown; the other 37 are summed " +
+            "in one line')",
         );
         await page.click("text=Show all values as a table");
         const seen = await page.$$eval(".value-table tbody td", (all) =>
@@ -405,7 +419,7 @@ export async function testExplore(runner, browser, server) {
         for (const key of ["Enter", "Tab"]) {
           await open(page);
           await page.focus("[role=combobox]");
-          // At once: the completions have not come yet. Tab has nothing to accept then.
+          // Immediately, before the completions have arrived, so Tab has nothing to accept.
           await page.keyboard.type("serv");
           if (key === "Tab") await page.waitForSelector("[role=option][aria-selected=true]");
           await page.keyboard.press(key);
@@ -434,7 +448,7 @@ export async function testExplore(runner, browser, server) {
               "Tab leaves a finished query",
             );
         }
-        // Shift+Tab always leaves.
+        // Shift+Tab always leaves the field.
         await page.fill("[role=combobox]", "po");
         await page.waitForSelector("[role=option][aria-selected=true]");
         await page.keyboard.press("Shift+Tab");
@@ -465,13 +479,18 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: with a focus the graph is of its stacks, and the tree can be divided by a label of series",
+    "explore: a focus restricts the graph to its stacks, and a label divides the tree",
     () =>
       inside(async (page) => {
         const chosen = "runtime.mallocgc";
         await open(
           page,
-          `${address({ query: hits, x: `focus:^${chosen.replace(".", "\\.")}$`, g: "label:pod", v: "table" })}`,
+          address({
+            query: hits,
+            x: `focus:^${chosen.replace(".", "\\.")}$`,
+            g: "label:pod",
+            v: "table",
+          }),
         );
         const kept = (keeps) =>
           samplesOf(sent, keeps).filter(({ stack }) => stack.includes(chosen));
@@ -521,7 +540,13 @@ export async function testExplore(runner, browser, server) {
       await page.keyboard.press("Home");
       const { json } = await server.call(
         "GET",
-        `/api/v1/query_range?${new URLSearchParams({ query: type, start: window.from / 1000, end: window.to / 1000, rate: "true" })}`,
+        "/api/v1/query_range?" +
+          new URLSearchParams({
+            query: type,
+            start: window.from / 1000,
+            end: window.to / 1000,
+            rate: "true",
+          }),
         { token: server.token },
       );
       const step = json.step_ms;
@@ -572,7 +597,8 @@ export async function testExplore(runner, browser, server) {
         const [left, right] = [topOf(half(false), 1), topOf(half(true), 1)];
         const rows = await tableRows(page);
         assert.equal(rows.length, new Set([...left.keys(), ...right.keys()]).size);
-        // The values beside each graph are those of its half, as the API has them for that half alone.
+        // The values beside each graph are those of its half, as the API returns them for that
+        // half.
         for (const [side, late] of [
           ["before", false],
           ["after", true],
@@ -580,7 +606,14 @@ export async function testExplore(runner, browser, server) {
           const [from, to] = [begin + (late ? 2 : 0) * minute, begin + (late ? 4 : 2) * minute];
           const { json } = await server.call(
             "GET",
-            `/api/v1/query_range?${new URLSearchParams({ query: type, start: from / 1000, end: to / 1000, step: 5, rate: "true" })}`,
+            "/api/v1/query_range?" +
+              new URLSearchParams({
+                query: type,
+                start: from / 1000,
+                end: to / 1000,
+                step: 5,
+                rate: "true",
+              }),
             { token: server.token },
           );
           const values = json.series[0].points.map(([, value]) => value);
@@ -602,7 +635,7 @@ export async function testExplore(runner, browser, server) {
           `${verdict} for ${change}`,
         );
 
-        // The second is another pod at the whole time.
+        // The second selection is another pod over the whole time.
         await page.fill("[aria-label='Labels after']", 'pod="b"');
         await page.keyboard.press("Enter");
         await page.waitForURL(
@@ -623,7 +656,7 @@ export async function testExplore(runner, browser, server) {
         await viewReady(page);
         const shown = await page.textContent(".foot-total");
 
-        // Without a title of the maker's, each side says what it is.
+        // Without a title of the creator, each side has a descriptive one.
         await page.click("button:has-text('Share')");
         const title = await page.inputValue("dialog label:has-text('Title') + input");
         assert.match(
@@ -723,12 +756,13 @@ export async function testExplore(runner, browser, server) {
           ),
         ),
       );
-      // Older and newer by keys, until the list ends.
+      // Steps to older and newer profiles by keys, to the end of the list.
       const opened = () => new URL(page.url()).searchParams.get("profile");
       const rows = (
         await server.call(
           "GET",
-          `/api/v1/profiles?query=${encodeURIComponent(type)}&start=${window.from / 1000}&end=${window.to / 1000}&limit=50`,
+          `/api/v1/profiles?query=${encodeURIComponent(type)}&start=${window.from / 1000}&end=` +
+            `${window.to / 1000}&limit=50`,
           { token: server.token },
         )
       ).json.data.map(({ id }) => id);
@@ -766,7 +800,7 @@ export async function testExplore(runner, browser, server) {
   );
 
   await runner.test(
-    "explore: nothing jumps; what came since is there when it is brought up to date; what failed is tried again",
+    "explore: nothing jumps; a refresh shows new profiles; failed requests are retried",
     () =>
       inside(async (page, watch) => {
         await page.addInitScript(() => {
@@ -810,7 +844,8 @@ export async function testExplore(runner, browser, server) {
         await page.waitForSelector(
           ".warning:has-text('Incomplete result: 1 of the parts to be read is broken')",
         );
-        await page.locator(".plot .u-over").hover({ position: { x: 3, y: 20 } }); // waits for a plot that is drawn anew
+        // waits for a plot that is being redrawn
+        await page.locator(".plot .u-over").hover({ position: { x: 3, y: 20 } });
         await page.waitForFunction(
           (time) => document.querySelector(".series-table thead .number").textContent === time,
           new Date(begin).toTimeString().slice(0, 8),
@@ -826,7 +861,10 @@ export async function testExplore(runner, browser, server) {
 
   await runner.test("explore: addresses lead to what they say, copied ones at all times", () =>
     inside(async (page) => {
-      const url = `${address({ from: "now-2h", until: "now", query: `${type}{pod="a"}`, v: "table", s: "-flat", list: "1" })}&by=pod&by=service_name`;
+      const query = `${type}{pod="a"}`;
+      const url =
+        address({ from: "now-2h", until: "now", query, v: "table", s: "-flat", list: "1" }) +
+        "&by=pod&by=service_name";
       await open(page, url);
       assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/);
       assert.equal(await page.inputValue("[aria-label=Time] select, select[aria-label=Time]"), "");

@@ -1,5 +1,5 @@
-// What is saved of a view holds the numbers that are seen: told by readers that share nothing with the
-// pages, by the server that gets the files again, and by a browser without a network.
+// Exports contain the visible numbers: checked by readers that share no code with the pages, by the
+// server that receives the files again, and by a browser without a network.
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ const closeDialog = async (page) => {
 const asRows = (samples, type) =>
   Object.fromEntries([...topOf(samples, type)].filter(([, row]) => row.cum !== 0));
 
-/** The server's own table of a file that is shared again. */
+/** The server's table of a file that is shared again. */
 async function serverRows(server, bytes, filename) {
   const { id } = await server.share(bytes, { filename });
   const top = (
@@ -111,7 +111,7 @@ export async function testExport(runner, browser, server) {
           { token: server.token },
         )
       ).json;
-      // Which binaries lack names changes, so that a file that is saved does not say it.
+      // The list of binaries without names changes, so saved files do not contain it.
       assert.deepEqual(
         Object.keys(json),
         Object.keys(own).filter((key) => key !== "symbolization"),
@@ -163,7 +163,8 @@ export async function testExport(runner, browser, server) {
       await openDialog(page);
       const svg = (await saved(page, ".svg")).bytes.toString();
       const png = (await saved(page, ".png")).bytes;
-      const elsewhere = await page.context().newPage(); // where text may become elements
+      // a page in which text could become elements
+      const elsewhere = await page.context().newPage();
       const drawn = await elsewhere.evaluate((text) => {
         const svg = new DOMParser().parseFromString(text, "image/svg+xml");
         return {
@@ -193,7 +194,7 @@ export async function testExport(runner, browser, server) {
       await openDialog(page);
       const png = (await saved(page, ".png")).bytes;
       const svg = (await saved(page, ".svg")).bytes.toString();
-      /** Both pictures are drawn by the browser and compared point by point. */
+      /** The browser draws both pictures, and they are compared pixel by pixel. */
       const difference = await page.evaluate(
         async ([left, right]) => {
           const pixels = async (address) => {
@@ -229,7 +230,7 @@ export async function testExport(runner, browser, server) {
         [screen, `data:image/png;base64,${png.toString("base64")}`],
       );
       assert.equal(difference, 0);
-      // A browser takes no SVG as an image that is not well-formed.
+      // A browser refuses an SVG image that is not well-formed.
       const size = await page.evaluate(
         async (address) => {
           const image = new Image();
@@ -249,7 +250,7 @@ export async function testExport(runner, browser, server) {
     }),
   );
 
-  /** What each colour is said to stand for. */
+  /** The legend's entry for each colour. */
   const legendColours = async (page) => {
     await page.waitForSelector(".legend .swatch");
     return page.$$eval(".legend li:has(.swatch)", (items) =>
@@ -297,7 +298,8 @@ export async function testExport(runner, browser, server) {
             "request",
             (request) => !/^(file|blob|data):/.test(request.url()) && faults.push(request.url()),
           );
-          const file = join(folder, "saved.html"); // by its ending a browser knows what a file is
+          // the browser detects the format by the extension
+          const file = join(folder, "saved.html");
           copyFileSync(path, file);
           await offline.goto(pathToFileURL(file).href);
           await viewReady(offline);
@@ -305,7 +307,7 @@ export async function testExport(runner, browser, server) {
           assert.deepEqual(await tableRows(offline), rows);
           assert.equal(await offline.textContent(".foot-total"), words);
           assert.deepEqual(await legendColours(offline), colours);
-          // The way back leads to what was saved, forward and another start to what was looked at since.
+          // Back leads to the saved view; forward and a reload lead to the last view.
           await offline.click("button[title=Icicle]");
           await offline.waitForSelector(".pane-table", { state: "detached" });
           await offline.goBack();
@@ -318,14 +320,15 @@ export async function testExport(runner, browser, server) {
           assert.equal(await offline.locator(".pane-table").count(), 0);
           await offline.goBack();
           await viewReady(offline);
-          // By all groups, of the same samples.
+          // All groupings of the same samples.
           for (const group of ["file", "line", "address", "binary", "function"]) {
             await offline.selectOption("[aria-label=Group]", group);
             await viewReady(offline);
             const own = (
               await server.call(
                 "GET",
-                `/api/v1/shares/${shared.id}/top?group_by=${group}&ignore=${encodeURIComponent("^runtime\\.mallocgc$")}&limit=0`,
+                `/api/v1/shares/${shared.id}/top?group_by=${group}&ignore=` +
+                  `${encodeURIComponent("^runtime\\.mallocgc$")}&limit=0`,
                 { token: server.token },
               )
             ).json;
@@ -348,7 +351,7 @@ export async function testExport(runner, browser, server) {
               assert.ok(known.has(row), `${group}: ${row} is not among ${[...known].slice(0, 9)}`);
           }
           assert.deepEqual(await tableRows(offline), rows);
-          // Rules work there too: the worker's text is in the page.
+          // Rules work too: the worker's text is in the page.
           await offline.focus(".icicle");
           await offline.keyboard.press("ArrowDown");
           await settled(offline);
@@ -367,7 +370,7 @@ export async function testExport(runner, browser, server) {
   );
 
   await runner.test(
-    "a page's groups are asked for a few at a time, with their progress; what fails is named, asked for again or left out; all can be cancelled",
+    "export: groups load a few at a time with progress; failed ones can be retried or left out",
     () =>
       withPage(
         browser,
@@ -524,7 +527,8 @@ export async function testExport(runner, browser, server) {
             `https://profiler.firefox.com/from-url/${file(perf.id, "/raw")}`,
           ],
         );
-        // From a page of another origin, as those sites do it; one on this machine too, since a browser asks before others reach it.
+        // From a page of another origin, like these sites; also on this machine, because a browser
+        // asks before other origins reach it.
         const origin = `https://127.0.0.1:${server.port}`;
         await page.goto(`${origin}/robots.txt`);
         const read = (path) =>

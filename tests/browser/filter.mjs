@@ -22,7 +22,7 @@ const percent = (part, whole) => {
 const escape = (name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 const linkOf = (rules) => rules.map((rule) => rule.replaceAll("~", "~~")).join("~");
 
-/** The samples as a chain leaves them: one rule after the other, in the plainest words. */
+/** Applies the rules of a chain to the samples in order, in the simplest way. */
 function applyRules(samples, rules) {
   let left = samples;
   for (const rule of rules) {
@@ -148,7 +148,8 @@ export async function testFilter(runner, browser, server) {
             ),
           );
         }
-      // It goes on when the group is another, and beside a rule that names a file, which is the page's.
+      // The rule stays in another grouping, and beside a rule that names a file, which the page
+      // applies.
       await open(page, {
         v: "table",
         st: "samples",
@@ -190,7 +191,8 @@ export async function testFilter(runner, browser, server) {
     async () => {
       const { id } = await server.share(readFileSync(file));
       await withPage(browser, server, async (page) => {
-        await page.setViewportSize({ width: 1200, height: 3600 }); // a hundred rows and more are in the document then
+        // then the document contains a hundred rows and more
+        await page.setViewportSize({ width: 1200, height: 3600 });
         for (const [action, text] of [
           ["focus", "parquet-go"],
           ["ignore", "mallocgc|parquet-go"],
@@ -289,7 +291,7 @@ export async function testFilter(runner, browser, server) {
           chains.length,
         );
 
-        // What names alone decide is the page's, which needs nobody for it.
+        // The page applies rules on names alone, without a request.
         asked.length = 0;
         await page.goto(
           `${server.url}/p/${id}?` +
@@ -304,7 +306,7 @@ export async function testFilter(runner, browser, server) {
         await assertRows(page, [["work2", { flat: 1, cum: 1 }]]);
         assert.deepEqual(asked, []);
 
-        // Numbers that the server did not give are not guessed.
+        // Numbers that the server did not return are not guessed.
         watch.allowed.add(503);
         await page.route(/\/flame\?.*focus=/, (route) =>
           route.fulfill({
@@ -400,14 +402,14 @@ export async function testFilter(runner, browser, server) {
         await page.focus(".icicle");
         for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
 
-        // The picture and the keyboard's place in it stay while the first rule is applied.
+        // The picture and the cursor stay while the first rule is applied.
         await page.evaluate(() => (window.picture = document.querySelector(".icicle")));
         await page.keyboard.press("h");
         await page.waitForSelector(".rules .rule");
         await viewReady(page);
         assert.ok(await page.evaluate(() => document.activeElement === window.picture));
         assert.match(await page.textContent("#icicle-cursor"), /^main\.main, /);
-        // The history of the address and the keys go the same way.
+        // The address bar's history and the keys follow the same steps.
         const hidden = chainOf(page);
         await page.goBack();
         await page.waitForSelector(".rules", { state: "detached" });
@@ -679,7 +681,7 @@ export async function testFilter(runner, browser, server) {
         assert.ok((await said()).startsWith(`${first}, total ${count(value)} (`), await said());
       }
       assert.deepEqual(await axeFindings(page), []);
-      // What is seen of either half stands in the address, until another function is looked from.
+      // The visible part of both halves is in the address, until another function is marked.
       const pictures = async () => (
         await viewReady(page),
         page.$$eval(".sandwich-half .icicle canvas:first-of-type", (all) =>
@@ -721,7 +723,7 @@ export async function testFilter(runner, browser, server) {
         assert.equal(await page.isEnabled("[aria-label='Reset zoom']"), true);
         await reset();
         await page.waitForFunction(() => !/[?&]z[ab]=/.test(location.search));
-        await page.locator("#search").focus(); // the frame of who stands there is drawn, too
+        await page.locator("#search").focus(); // the focus ring of the pane is drawn too
         await soon(async () =>
           assert.deepEqual(
             (await pictures()).map((one, half) => one === whole[half]),

@@ -1,4 +1,5 @@
-// The distribution's Firefox shows a profile as Chromium does: same numbers, a painted picture, no complaint.
+// The distribution's Firefox shows a profile like Chromium: the same numbers, a painted picture, no
+// errors.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -30,7 +31,7 @@ const viewReady = (page) =>
     { timeout: patienceMs },
   );
 
-/** Different colours on a canvas: a blank one has a single one. */
+/** The number of colours on a canvas: a blank one has one. */
 const colourCount = (page) =>
   page.$eval(".icicle canvas", (canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -71,7 +72,8 @@ export async function testFirefox(runner, _browser, server) {
       assert.ok((await colourCount(page)) > 5);
       await page.focus(".icicle");
       await page.keyboard.press("ArrowDown");
-      const begin = `main.main, total ${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `;
+      const begin =
+        "main.main, total " + `${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `;
       await page.waitForFunction(
         (words) => document.querySelector("#icicle-cursor").textContent.startsWith(words),
         {},

@@ -1,5 +1,5 @@
-// Where the focus is after each button that removes itself, or what it stands in: never on the page's body, since from
-// there whoever uses keys begins at the top again. All by keys.
+// The focus after each button that removes itself or its container: never on the page's body,
+// because users of keys would start at the top again. Uses only keys.
 import assert from "node:assert/strict";
 import { dropFiles, settled, soon, viewReady, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
@@ -24,7 +24,7 @@ export async function testFocus(runner, browser, server) {
   };
   const press = async (page, selector) => {
     await page.locator(selector).first().focus();
-    await page.waitForLoadState("networkidle"); // what is loaded with the first focus is there
+    await page.waitForLoadState("networkidle"); // loads what the first focus requires
     await page.keyboard.press("Enter");
   };
   const landing =
@@ -44,7 +44,7 @@ export async function testFocus(runner, browser, server) {
       await page.goto(`${server.url}/p/${share.id}${query}`);
       await viewReady(page);
     };
-  /** What is done, and a selector of what has the focus afterwards. */
+  /** An action, and a selector of the element that is focused afterwards. */
   const steps = [
     [
       "revoking a token",
@@ -220,7 +220,7 @@ export async function testFocus(runner, browser, server) {
         async (page) => {
           await open?.(page);
           await act(page);
-          for (let i = 0; i < 3; i++) await settled(page); // it may go on from where it was first
+          for (let i = 0; i < 3; i++) await settled(page); // it may move once more
           await soon(async () => {
             const { isThere, has } = await page.evaluate((selector) => {
               const has = document.activeElement;

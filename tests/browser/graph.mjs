@@ -1,9 +1,10 @@
-// Peek and the call graph: numbers equal the API's and a brute-force reader's, hands and keys move about.
+// Peek and the call graph: numbers equal the API's and a brute-force reader's; pointer and keys
+// navigate.
 import assert from "node:assert/strict";
 import { pressAndLeave, searchFor, soon, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, topOf } from "./profiles.mjs";
 
-/** The exact values of a list of peek: [[name, value], …], from the top. */
+/** The exact values of a peek list: [[name, value], …], from the top. */
 const listRows = (page, label) =>
   page.$$eval(`.peek-list [role=table][aria-label*="${label}"] .rows .row`, (rows) =>
     rows
@@ -16,7 +17,10 @@ const listRows = (page, label) =>
       ]),
   );
 
-/** Callers and callees by brute force: [caller or callee, value], once per sample, a function's call of itself left out. */
+/**
+ * Callers and callees by brute force: [caller or callee, value], once per sample, without calls of
+ * a function by itself.
+ */
 function edgesOf(samples, type, fn, step) {
   const sums = new Map();
   for (const { stack, values } of samples) {
@@ -43,7 +47,8 @@ export async function testGraph(runner, browser, server) {
     (
       await server.call(
         "GET",
-        `/api/v1/shares/${shared.id}/callers?fn=${encodeURIComponent(fn)}&sample_type=${type}&limit=1000`,
+        `/api/v1/shares/${shared.id}/callers?fn=${encodeURIComponent(fn)}&sample_type=${type}` +
+          "&limit=1000",
         { token: server.token },
       )
     ).json;
@@ -139,7 +144,10 @@ export async function testGraph(runner, browser, server) {
   );
 
   const drawn = (page) => page.waitForSelector(".graph[aria-busy=false] .graph-node");
-  /** What the list below the picture says: {name, total, self, callers, callees}, in the order of the boxes. */
+  /**
+   * The content of the list below the picture: {name, total, self, callers, callees}, in the order
+   * of the boxes.
+   */
   const listed = (page) =>
     page.$$eval(".graph-list tbody tr", (rows) => {
       const calls = (cell) =>
@@ -167,7 +175,8 @@ export async function testGraph(runner, browser, server) {
       assert.match(
         await page.textContent(".graph-note"),
         new RegExp(
-          `^${rows.length} of ${rows.length} functions, 100% of the total shown; \\d+ of \\d+ calls$`,
+          `^${rows.length} of ${rows.length} functions, 100% of the total shown; \\d+ of \\d+ ` +
+            "calls$",
         ),
       );
       assert.equal(await page.locator(".graph-node").count(), rows.length);
@@ -203,7 +212,7 @@ export async function testGraph(runner, browser, server) {
   );
 
   await runner.test(
-    "call graph: arrows follow calls, Space marks, Enter and a double click focus, search lights up",
+    "call graph: arrows follow calls, Space marks, Enter and double click focus, search highlights",
     () =>
       withPage(browser, server, async (page) => {
         await open(page, `/p/${shared.id}`, ".icicle");
@@ -228,7 +237,7 @@ export async function testGraph(runner, browser, server) {
         await page.keyboard.press("0");
         await page.hover(".graph-view");
         const whole = await transform();
-        await page.mouse.wheel(0, -200); // as in the icicle: scrolls, where there is more to see
+        await page.mouse.wheel(0, -200); // scrolls like the icicle if there is more to see
         assert.equal(await transform(), whole);
         await page.keyboard.down("Control");
         await page.mouse.wheel(0, -200);
@@ -270,7 +279,7 @@ export async function testGraph(runner, browser, server) {
   );
 
   await runner.test(
-    "call graph: n and N go from match to match, a function marked elsewhere is brought in sight, and no picture beyond moves",
+    "call graph: n and N go from match to match, and a function marked elsewhere is revealed",
     () =>
       withPage(browser, server, async (page) => {
         const deep = await server.share(deepText(50), { title: "a long way" });
@@ -324,7 +333,7 @@ export async function testGraph(runner, browser, server) {
 
   for (const look of ["light", "phone"])
     await runner.test(
-      `call graph: opens so that it can be read, with the largest function in sight and no line through its own value: ${look}`,
+      `call graph: opens readable at the largest function; no line crosses its value: ${look}`,
       () =>
         withPage(
           browser,
@@ -364,7 +373,7 @@ export async function testGraph(runner, browser, server) {
                   box.top >= view.top &&
                   box.bottom <= view.bottom,
                 values: values.length,
-                // From the point to the middle of the other side.
+                // From the tip to the middle of the opposite side.
                 heads: [...document.querySelectorAll(".graph-edge path:last-child")].map((path) => {
                   const [x, y, leftX, leftY, rightX, rightY] = path
                     .getAttribute("d")

@@ -1,11 +1,12 @@
-// What every browser test needs: a browser, pages that are watched, a runner with counts.
+// The base of all browser tests: a browser, pages that are checked for faults, and a runner that
+// counts results.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./server.mjs";
 
-// The tests live beside the other tests, their packages in web/.
+// The tests' packages are in web/.
 const require = createRequire(join(root, "web/package.json"));
 const { chromium } = require("playwright-core");
 const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -13,10 +14,10 @@ const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const screenshots = join(root, "build/screenshots");
 mkdirSync(screenshots, { recursive: true });
 
-/** For what happens in the end; a busy machine may take long. */
+/** The deadline for everything that must happen; a busy machine may be slow. */
 export const patienceMs = 180_000;
 
-/** Until check passes, which may be tried often. */
+/** Repeats check until it passes. */
 export async function soon(check) {
   const deadline = Date.now() + patienceMs;
   for (;;)
@@ -28,7 +29,10 @@ export async function soon(check) {
     }
 }
 
-/** The distribution's browser without its windows and menus, which cost a third of a run's processor time; CHROMIUM names another. */
+/**
+ * The distribution's headless browser, which needs a third less CPU than the full one; CHROMIUM
+ * overrides it.
+ */
 export function chromiumPath() {
   const shell = "/usr/bin/chromium-headless-shell";
   return process.env.CHROMIUM ?? (existsSync(shell) ? shell : "/usr/bin/chromium");
@@ -52,8 +56,9 @@ export function launch() {
 }
 
 /**
- * Until the page has done what was set off in it: its effects follow two tasks behind the frame that is painted, and what is
- * told of its address comes before this answer. A page that is being left has nothing more to do.
+ * Waits until the page has handled the last input: effects run two tasks after the frame is
+ * painted, and messages about the address precede this response. A page that is being left needs no
+ * waiting.
  */
 export const settled = (frame) =>
   frame
@@ -85,9 +90,12 @@ const actions = [
   "uncheck",
 ];
 
-/** Every action of hands and keys ends when the page has settled: what comes after sees what it led to, however slow the machine. */
+/**
+ * Makes every input action wait until the page has settled, so that the next step sees its effects
+ * on a machine of any speed.
+ */
 function settleAfterActions(page) {
-  const frame = page.mainFrame(); // the page's and all locators' actions are its
+  const frame = page.mainFrame(); // receives the actions of the page and of all locators
   const extend = (owner, names) => {
     for (const name of names) {
       const act = owner[name].bind(owner);
@@ -105,12 +113,12 @@ function settleAfterActions(page) {
   extend(page.touchscreen, ["tap"]);
 }
 
-/** Faults that a page may not have: policy violations, errors, requests to other sites. */
+/** Faults that a page must not have: policy violations, errors, requests to other sites. */
 export class Watch {
   faults = [];
-  /** Statuses whose "Failed to load resource" line the test expects. */
+  /** Response statuses whose console errors the test expects. */
   allowed = new Set();
-  /** When each request began that is not over. */
+  /** The start time of each pending request. */
   underWay = new Map();
 
   constructor(page, origin) {
@@ -131,7 +139,7 @@ export class Watch {
     });
   }
 
-  /** For whoever looks for the cause of a failure. */
+  /** Details that help to find the cause of a failure. */
   report(page) {
     const requests = [...this.underWay].map(
       ([request, begun]) =>
@@ -155,7 +163,7 @@ export const looks = {
   },
 };
 
-/** A page of its own context, watched; `use` gets it, and afterwards it must have no fault. */
+/** Opens a page in its own context and passes it to `use`; fails if the page had a fault. */
 export async function withPage(
   browser,
   server,
@@ -199,7 +207,8 @@ export async function withPage(
       await page.screenshot({ path: join(screenshots, "failed.png") }).catch(() => undefined);
       throw error;
     } finally {
-      await page.unrouteAll({ behavior: "ignoreErrors" }); // what a test holds back may outlive the page
+      // a route of the test may outlive the page
+      await page.unrouteAll({ behavior: "ignoreErrors" });
     }
     if (watch.faults.length) throw new Error(watch.faults.join("\n"));
     await page.close();
@@ -208,7 +217,10 @@ export async function withPage(
   }
 }
 
-/** Until nothing fades or moves that ends by itself: even what takes no time needs a frame of the screen, which may come late. */
+/**
+ * Waits until finite animations have ended. Even an animation of no duration needs a frame of the
+ * screen, which may be late.
+ */
 const still = (page) =>
   page.evaluate(async () => {
     const endsOf = (animation) => animation.effect?.getComputedTiming().endTime ?? Infinity;
@@ -221,7 +233,10 @@ const still = (page) =>
     }
   });
 
-/** Findings of axe-core that are serious or worse; rules: those of its rules to switch on or off; only: the only rules to run. */
+/**
+ * Serious and critical findings of axe-core. rules: enables or disables rules; only: the only rules
+ * to run.
+ */
 export async function axeFindings(page, rules = {}, only = null) {
   await still(page);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
@@ -233,11 +248,17 @@ export async function axeFindings(page, rules = {}, only = null) {
     .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
     .map(
       (finding) =>
-        `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`,
+        `${finding.id}: ` +
+        finding.nodes
+          .map((node) => {
+            const reason = node.failureSummary?.split("\n")[1]?.trim();
+            return `${node.target.join(" ")} (${reason})`;
+          })
+          .join("; "),
     );
 }
 
-/** What stands in rows that can be pointed at, or holds what can be focused. */
+/** Rows that react to hover or contain focusable elements. */
 const rows = [
   ".rows .row",
   ".list tbody tr",
@@ -251,7 +272,7 @@ const rows = [
   ".recent li",
 ];
 
-/** Findings of contrast in rows of each kind while the pointer or the focus is on them; of each kind the first two. */
+/** Contrast findings in the first two rows of each kind while they are hovered or focused. */
 export async function rowFindings(page) {
   const findings = [];
   await page.evaluate(axeSource);
@@ -284,7 +305,7 @@ export async function rowFindings(page) {
   return findings;
 }
 
-/** Drops files as a hand would: one event with their bytes, anywhere on the page. */
+/** Dispatches a drop event with the files on the page. */
 export function dropFiles(page, files) {
   const plain = files.map(({ name, bytes }) => ({
     name,
@@ -307,7 +328,7 @@ export function dropFiles(page, files) {
   }, plain);
 }
 
-/** Until the tree is there and painted, and nothing that followed from it is under way. */
+/** Waits until the tree is loaded and painted and everything that follows from it is done. */
 export async function viewReady(page) {
   const isReady = () =>
     document.querySelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)") !==
@@ -320,7 +341,7 @@ export async function viewReady(page) {
   }
 }
 
-/** Searches, and waits for what it found: what reads expressions is loaded when the first search begins. */
+/** Searches and waits for the result; the code for expressions is loaded with the first search. */
 export async function searchFor(page, text) {
   await page.fill("#search", text);
   if (text === "") return;
@@ -328,14 +349,17 @@ export async function searchFor(page, text) {
   await settled(page);
 }
 
-/** Until the page has told this in its line of messages, which does not stand there for long. */
+/** Waits until the page has shown this short message. */
 export const told = (page, text) =>
   page.waitForFunction((wanted) => {
     const at = globalThis.messagesTold.findIndex((message) => message.includes(wanted));
     return at >= 0 && globalThis.messagesTold.splice(0, at + 1).length > 0;
   }, text);
 
-/** Pixels over the picture that hide what is below them: of edges and signs. Of a copy, since browsers complain of several looks at one canvas. */
+/**
+ * The number of pixels of the overlay that hide the picture: edges and signs. Reads a copy, because
+ * browsers warn about repeated reads of one canvas.
+ */
 export const edgePixels = (page) =>
   page.$eval(".icicle canvas:last-child", (canvas) => {
     const { width, height } = canvas;
@@ -350,21 +374,31 @@ export const edgePixels = (page) =>
 
 export const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
 
-/** What tells of the focus, once it is where it goes: a place for it is looked for when those who know better had their turn. */
+/**
+ * Waits until the focus is as expected: the page looks for a place only after other code had the
+ * chance to move the focus.
+ */
 export const focusIs = (page, read, wanted) =>
   soon(async () => assert.equal(await page.evaluate(read), wanted));
 
-/** Until a picture that hands have moved has come to rest, and the address says so: it moves for 170 ms and rests for 160. */
+/**
+ * Waits until a picture that was moved rests and the address is updated: it moves for 170 ms and
+ * rests for 160.
+ */
 export const atRest = async (page) => {
   await page.evaluate(async () => {
     const begun = performance.now();
     while (performance.now() - begun < 200) await new Promise(requestAnimationFrame);
-    await new Promise((resolve) => setTimeout(resolve, 200)); // timers of a page come in the order of their times
+    // timers of a page fire in the order of their times
+    await new Promise((resolve) => setTimeout(resolve, 200));
   });
   await settled(page);
 };
 
-/** Presses at an element's left edge and lets go beside it, before that is a drag; then the pointer, pressing nothing, goes across. */
+/**
+ * Presses at the left edge of an element and releases beside it before this is a drag; then moves
+ * the pointer across without a button.
+ */
 export async function pressAndLeave(page, selector) {
   const { x, y } = await page.locator(selector).boundingBox();
   await page.mouse.move(x + 1, y + 60);
@@ -374,17 +408,17 @@ export async function pressAndLeave(page, selector) {
   for (const right of [20, 100, 200]) await page.mouse.move(x + right, y + 70);
 }
 
-/** Another state of the page that is there, as a step through the history brings it. */
+/** Sets another state of the same page, like a step in the history. */
 export const setInPlace = (page, url) =>
   page.evaluate((address) => {
     history.pushState(null, "", address);
     dispatchEvent(new PopStateEvent("popstate"));
   }, url);
 
-/** What the tree says of the frame that the cursor stands on. */
+/** The tree's description of the frame under the cursor. */
 export const spoken = (page) => page.textContent("#icicle-cursor");
 
-/** Rows of the table as texts, from the top of the list; names whole, however they are shown. */
+/** The rows of the table as texts, from the top of the list, with full names. */
 export const tableRows = (page) =>
   page.$$eval(".rows .row", (rows) =>
     rows
@@ -410,11 +444,11 @@ export class Runner {
   constructor(filter) {
     this.filter = filter;
   }
-  /** Is there any test to run whose name begins so? */
+  /** Whether any test with this prefix is to be run. */
   wants(beginning) {
     return !this.filter || this.filter.startsWith(beginning) || beginning.includes(this.filter);
   }
-  /** lacks: what this machine has not, and the test needs. */
+  /** lacks: what this machine lacks for the test. */
   async test(name, run, lacks = "") {
     if (this.filter && !name.includes(this.filter)) return;
     if (lacks) {

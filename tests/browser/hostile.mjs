@@ -1,7 +1,8 @@
 /*
- * Names and values of labels come from whoever sends profiles. Whatever they hold, pages of continuous profiles show them as text:
- * no markup of theirs becomes an element, no script runs, nothing is asked of another site, no letter turns the direction of
- * others, and each stays the value that it is in menus, addresses and queries.
+ * Label names and values come from whoever sends profiles. Whatever they contain, the pages of
+ * continuous profiles show them as text: no markup becomes an element, no script runs, no other
+ * site is contacted, no character changes the direction of others, and each stays the same value in
+ * menus, addresses and queries.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,7 +12,8 @@ import { signedIn } from "./account.mjs";
 
 const minute = 60_000;
 const markup =
-  '<img class="evil" src="https://evil.example/x" onerror="globalThis.evil=1"><script class="evil">globalThis.evil=1</script>';
+  '<img class="evil" src="https://evil.example/x" onerror="globalThis.evil=1">' +
+  '<script class="evil">globalThis.evil=1</script>';
 const values = {
   markup,
   breaksOut: `"><svg class="evil" onload="globalThis.evil=1">'</script></title></textarea>`,
@@ -26,7 +28,10 @@ const values = {
   long: "w".repeat(2000),
   ofPrototypes: "__proto__",
 };
-/** Names have Prometheus' letters: what is hostile in them is their meaning to a program, and their length. */
+/**
+ * Label names consist of the letters that Prometheus allows; they can only be hostile by their
+ * meaning to a program, and by their length.
+ */
 const names = ["constructor", "toString", "proto__", "length", "n".repeat(1000)];
 const sampleLabels = [
   ["<b class=evil onclick=alert(1)>", markup],
@@ -70,7 +75,7 @@ async function send(server, begin) {
   return all.length;
 }
 
-/** What no page may have, whatever it shows. */
+/** Checks that the page contains nothing that no page may contain. */
 async function assertHarmless(page, where) {
   const found = await page.evaluate((turns) => {
     const texts = [document.title];
@@ -84,7 +89,8 @@ async function assertHarmless(page, where) {
       evil: globalThis.evil ?? null,
       elements: [
         ...document.querySelectorAll(
-          ".evil, [onerror], [onload], [onclick], a[href^='javascript:' i], [src*='evil.example'], [href*='evil.example']",
+          ".evil, [onerror], [onload], [onclick], a[href^='javascript:' i], " +
+            "[src*='evil.example'], [href*='evil.example']",
         ),
       ].map((one) => one.outerHTML),
       turned: texts
@@ -121,8 +127,13 @@ export async function testHostile(runner, browser, server) {
   const begin = Math.floor(Date.now() / minute) * minute - 300 * minute;
   const count = await send(server, begin);
   const window = { from: begin - 2 * minute, until: begin + 3 * minute };
-  const address = (parameters = {}) =>
-    `${server.url}/explore?${new URLSearchParams(Object.entries({ ev: "1", query: type, ...window, v: "table", ...parameters }).flatMap(([name, value]) => [value].flat().map((one) => [name, one])))}`;
+  const address = (parameters = {}) => {
+    const all = { ev: "1", query: type, ...window, v: "table", ...parameters };
+    const pairs = Object.entries(all).flatMap(([name, value]) =>
+      [value].flat().map((one) => [name, one]),
+    );
+    return `${server.url}/explore?${new URLSearchParams(pairs)}`;
+  };
   const open = async (page, url) => {
     await page.goto(url);
     await page.waitForSelector(".plot .u-over");
@@ -174,7 +185,7 @@ export async function testHostile(runner, browser, server) {
   );
 
   await runner.test(
-    "hostile labels: each series is chosen, stands in the address, and is itself when that is opened again",
+    "hostile labels: each series is chosen, written to the address, and restored from it",
     () =>
       inside(async (page) => {
         await open(page, address({ by: ["pod"] }));

@@ -1,4 +1,4 @@
-// Without a mouse: a file is chosen, shown, shared, read, searched, compared, and its link copied.
+// Without a mouse: choose, view, share, read, search and compare a file, and copy its link.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { looks, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, matchOf, totalOf } from "./profiles.mjs";
 
-/** Presses Tab until what has the focus matches, which is seen; a page must reach everything in so many steps. */
+/**
+ * Presses Tab until the focused element matches; its focus must be visible. The page must reach
+ * everything within this number of steps.
+ */
 async function tabTo(page, selector, { steps = 60, back = false } = {}) {
   for (let i = 0; i < steps; i++) {
     if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector))
@@ -17,7 +20,7 @@ async function tabTo(page, selector, { steps = 60, back = false } = {}) {
   throw new Error(`no Tab leads to ${selector}; the focus is on ${at}`);
 }
 
-/** What has the focus must be seen to have it. */
+/** The focused element must look focused. */
 async function assertFocusIsSeen(page) {
   const style = await page.evaluate(() => {
     const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(document.activeElement);
@@ -29,9 +32,9 @@ async function assertFocusIsSeen(page) {
   );
 }
 
-/** As a system's dialog does, which no test can type into. */
+/** Stands in for the file dialog of the system, which no test can use. */
 async function chooseByKey(page, selector, file) {
-  page.on("filechooser", () => undefined); // from now on, so that none opens unseen
+  page.on("filechooser", () => undefined); // keeps dialogs from opening
   await tabTo(page, selector);
   const [chooser] = await Promise.all([
     page.waitForEvent("filechooser"),
@@ -129,7 +132,7 @@ export async function testKeyboard(runner, browser, server) {
   });
 
   await runner.test(
-    "the rows of a table are one stop of Tab; arrows, pages, Home and End go from row to row, as far as there are any",
+    "the rows of a table are one tab stop; arrows, Page Up and Down, Home and End move",
     async () => {
       const stacks = Array.from({ length: 2000 }, (_, i) => ({
         stack: ["main", `work ${String(i).padStart(4, "0")}`],
@@ -185,7 +188,7 @@ export async function testKeyboard(runner, browser, server) {
   );
 
   await runner.test(
-    "keys for a function mean the row, box or half that has the focus, and nothing where it is on none",
+    "keys for a function apply to the focused row, box or half, and to nothing elsewhere",
     async () => {
       const { id } = await server.share(cpuProfile(93), { title: "Keys" });
       await withPage(browser, server, async (page) => {
@@ -231,7 +234,7 @@ export async function testKeyboard(runner, browser, server) {
         await viewReady(page);
         assert.equal(chain(), `ignore:${ruleFor(callee)}`);
 
-        // A frame that is zoomed to in a view that is not shown is none that keys could mean.
+        // Keys must not refer to a zoomed frame of a view that is not shown.
         await open("v=icicle");
         await page.focus(".icicle");
         for (const key of ["ArrowDown", "ArrowDown", "Enter", "2"]) await page.keyboard.press(key);

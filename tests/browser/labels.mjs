@@ -1,4 +1,4 @@
-// Labels: what the pane shows equals the API and plain arithmetic, and a press filters every view.
+// Labels: the pane equals the API and plain arithmetic, and a press filters every view.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,13 +11,13 @@ const rulesOf = (page) => new URL(page.url()).searchParams.getAll("lb");
 const chips = (page) =>
   page.$$eval(".label-rule .rule-text", (found) => found.map((chip) => chip.textContent));
 
-/** The pane is there and shows what the address asks for. */
+/** Waits until the pane shows what the address requests. */
 async function labelsReady(page) {
   await viewReady(page);
   await page.waitForSelector(".labels[aria-busy=false]");
 }
 
-/** Of each label all rows: value as it stands, exact total and samples. */
+/** For each label, all rows: value as shown, exact total and samples. */
 async function sections(page) {
   for (let more; (more = await page.$(".label-more button")); await labelsReady(page))
     await more.click();
@@ -58,7 +58,7 @@ const rowsOf = (answer) =>
     ]),
   );
 
-/** The same by plain arithmetic over the samples that are left. */
+/** The same by plain arithmetic on the remaining samples. */
 function countOf(samples, type) {
   const keys = {};
   for (const { values, labels } of samples) {

@@ -1,4 +1,4 @@
-// Every page in light, dark and phone width: screenshots to look at, axe-core, nothing sticks out.
+// Every page in light, dark and phone width: screenshots, axe-core, no overflow.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
@@ -14,7 +14,8 @@ import { cpuProfile, labelledProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
 const description =
-  "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`\n- the JSON encoder looks heavy";
+  "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`\n- the JSON encoder " +
+  "looks heavy";
 
 export async function testLooks(runner, browser, server) {
   const first = await server.share(cpuProfile(51, 1500), {
@@ -67,7 +68,7 @@ export async function testLooks(runner, browser, server) {
   );
   await writing.close();
   const diff = `/d/${first.id}..${second.id}`;
-  /** Presses a button of the profile, until what it opens is there. */
+  /** Presses a button of the page and waits for what it opens. */
   const opens = (name, there) => async (page) => {
     await page.click(`.profile-tools button:has-text('${name}')`);
     await page.waitForSelector(there);
@@ -140,7 +141,7 @@ export async function testLooks(runner, browser, server) {
     ["edit", share, "view", opens("Settings", "dialog input"), true],
   ];
 
-  /** Pixels by which the page, and by which a pane, is larger than it may be. */
+  /** Checks that neither the page nor a pane overflows. */
   const mustFit = async (page) => {
     const [overflow, below] = await page.evaluate(() => {
       const views = document.querySelector(".views");
@@ -221,7 +222,8 @@ export async function testLooks(runner, browser, server) {
         server,
         async (page, watch) => {
           for (const status of [400, 401, 404, 410]) watch.allowed.add(status);
-          let isAsLoaded = false; // what was opened by hand stays open: then the next page is loaded anew
+          // an element opened by the test stays open, so the next page is loaded again
+          let isAsLoaded = false;
           for (const [name, path, ready, act, isInside] of pages)
             if (Boolean(isInside) === (context === inside))
               await runner.test(`${look}: ${name} is accessible and fits`, async () => {
@@ -238,7 +240,8 @@ export async function testLooks(runner, browser, server) {
                 });
                 await mustFit(page);
                 assert.ok(await page.title());
-                // The dark pages have the layout of the light ones: only their colours are checked again.
+                // The dark pages have the same layout as the light ones, so only colours are
+                // checked again.
                 assert.deepEqual(
                   await axeFindings(page, {}, look === "dark" ? ["color-contrast"] : null),
                   [],

@@ -1,4 +1,4 @@
-// A file that was chosen is shown before anything is sent, with the numbers that the server would show.
+// A chosen file is shown before anything is sent, with the numbers that the server would show.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import {
 } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
-/** Names with exact self and total values of the rows that are in the document. */
+/** Names with exact self and total values of the rows in the document. */
 const exactRows = (page) =>
   page.$$eval(".rows .row", (rows) =>
     rows.map((row) => {
@@ -25,7 +25,7 @@ const exactRows = (page) =>
     }),
   );
 
-/** Data in several gzip members, as `cat a.gz b.gz` joins them; one of them empty. */
+/** Data in several gzip members, as concatenated by `cat a.gz b.gz`; one of them is empty. */
 const members = (data, count) => {
   const step = Math.ceil(data.length / count);
   return Buffer.concat([
@@ -48,7 +48,8 @@ function files() {
     [
       "blanks.folded",
       Buffer.from(
-        "a;b\u00a0 5\n\u2003a;c\u2003d\t3\r\n\ufeffa;e 2\na;f\u2028g 4\na;h\u00a01\n\v a;b 1\f\n# of \u00a0 7\na;k -0.5\n",
+        "a;b\u00a0 5\n\u2003a;c\u2003d\t3\r\n\ufeffa;e 2\na;f\u2028g 4\na;h\u00a01\n\v a;b " +
+          "1\f\n# of \u00a0 7\na;k -0.5\n",
       ),
     ],
     [
@@ -69,10 +70,13 @@ function files() {
   return [...made, ...real.map((name) => [name, readFileSync(join(sharedFolder, name))])];
 }
 
-/** What a test of a file lacks that is not there. */
+/** The reason to skip a test whose file is missing. */
 const lackOf = (name, bytes) => (bytes ? "" : `${name} is not in ${sharedFolder}`);
 
-/** Of inlined calls, kernel, binaries without symbols, labels of all kinds: files and the groups besides those of frames. */
+/**
+ * Files with inlined calls, kernel frames, binaries without symbols and all kinds of labels, and
+ * the groupings by label.
+ */
 function groupedFiles() {
   const many = labelledSamples(48, 60).map(({ labels, ...sample }, i) => ({
     ...sample,
@@ -82,7 +86,8 @@ function groupedFiles() {
     [
       "inlined.folded",
       Buffer.from(
-        "main;read_[k];copy_[i];deep_[i] 4\nmain;copy_[i] 3\ncopy_[i];x 1\nmain;jit_[j];read_[k] 2\nmain;jit_[j] 2\nread_[k];copy_[i] 5\n",
+        "main;read_[k];copy_[i];deep_[i] 4\nmain;copy_[i] 3\ncopy_[i];x " +
+          "1\nmain;jit_[j];read_[k] 2\nmain;jit_[j] 2\nread_[k];copy_[i] 5\n",
       ),
       [],
     ],
@@ -122,10 +127,10 @@ function groupedFiles() {
   ];
 }
 
-/** Rows as texts, which sort. */
+/** Rows as sortable texts. */
 const sorted = (rows) => rows.map((row) => JSON.stringify(row)).sort();
 
-/** Rows of the table that stand in the document are among those of the server's table. */
+/** Checks that the rows in the document are among those of the server's table. */
 async function agreesWith(page, rows) {
   const known = new Set(sorted(rows));
   await soon(async () => {
@@ -153,7 +158,8 @@ export async function testPreview(runner, browser, server) {
           page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
           let isShown = false; // dropped once; the other types are chosen from the menu
           for (const [index, { unit }] of share.sample_types.entries()) {
-            const parts = Number(/^count\/(\d+)$/.exec(unit)?.[1] ?? 1); // decimals, kept as whole numbers
+            // decimals, stored as whole numbers
+            const parts = Number(/^count\/(\d+)$/.exec(unit)?.[1] ?? 1);
             const top = (
               await server.call("GET", `/api/v1/shares/${id}/top?sample_type=${index}&limit=0`, {
                 token: server.token,
@@ -174,7 +180,8 @@ export async function testPreview(runner, browser, server) {
             }
             await viewReady(page);
             isShown = true;
-            await page.$eval(".preview .viewer", (viewer) => (viewer.style.minHeight = "2800px")); // many rows at once
+            // Many rows at once.
+            await page.$eval(".preview .viewer", (viewer) => (viewer.style.minHeight = "2800px"));
             const least = Math.min(70, top.functions.length);
             const expected = new Map(top.functions.map((row) => [row.name, row]));
             await soon(async () => {
@@ -228,7 +235,7 @@ export async function testPreview(runner, browser, server) {
     );
 
   await runner.test(
-    "two files are compared before they are sent, with the server's numbers, and sent as they were seen",
+    "two files are compared before they are sent, with the server's numbers and view",
     () =>
       withPage(browser, server, async (page) => {
         const types = [
@@ -267,7 +274,7 @@ export async function testPreview(runner, browser, server) {
                   Number(
                     /^-?[\d,]+(\.\d+)?/.exec(cell.title.replace("−", "-"))[0].replaceAll(",", ""),
                   ),
-                ); // the API rounds what is normalised
+                ); // the API rounds normalised values
               const name = row.querySelector("button");
               return [
                 name.ariaLabel ?? name.title,
@@ -289,7 +296,8 @@ export async function testPreview(runner, browser, server) {
           assert.ok(known.length > 5);
           await soon(async () => {
             await viewReady(page);
-            await page.$eval(".viewer", (viewer) => (viewer.style.minHeight = "2800px")); // all rows at once
+            // All rows at once.
+            await page.$eval(".viewer", (viewer) => (viewer.style.minHeight = "2800px"));
             assert.deepEqual(sorted(await seen()), known, query);
           });
         };
@@ -298,7 +306,8 @@ export async function testPreview(runner, browser, server) {
           label: "samples",
         });
         await agrees("sample_type=samples");
-        // Of labels, of which one side has none: what each value holds before and after, of the first the same as the server's.
+        // Labels that one side lacks: the value before and after for each; of the first, the same
+        // as the server's.
         for (const mode of ["absolute", "normalised"]) {
           const { labels } = (
             await server.call(
@@ -439,7 +448,8 @@ export async function testPreview(runner, browser, server) {
         [Buffer.alloc(0), "is empty"],
         [
           Buffer.from('{"traceEvents":[]}'),
-          "This is a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”. What can be read is pprof",
+          "This is a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”. " +
+            "What can be read is pprof",
         ],
         [
           Buffer.from("<!doctype html>\n"),

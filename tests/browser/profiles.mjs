@@ -1,4 +1,4 @@
-// Profiles that the tests make, and what must be read from them: a second reader, by brute force.
+// Profiles for the tests, and a second, brute-force reader that states their correct values.
 import { gunzipSync, gzipSync } from "node:zlib";
 
 /* ---- a small pprof writer ---- */
@@ -18,10 +18,10 @@ const bytes = (field, value) =>
 const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint)));
 
 /**
- * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}, or where one has
- * several values or numbers [[key, text], [key, number, unit] …]}]. A frame is a name, or [name, line], or an address
- * without a name. All of them stand in the binary of that path, which lies in the file from mapped.offset and in memory from
- * mapped.start; unknown is bytes of fields that no reader knows.
+ * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key:
+ * text} or, for several values or numbers, [[key, text], [key, number, unit] …]}]. A frame is a
+ * name, or [name, line], or an address without a name. All frames are in the binary of that path,
+ * at mapped.offset in the file and at mapped.start in memory. unknown: bytes of unknown fields.
  */
 export function encodePprof({
   types,
@@ -123,7 +123,7 @@ export function encodePprof({
   return gzipSync(Buffer.concat(out));
 }
 
-/** A sample in each of these binaries ({file, buildId}), at an address without a name. */
+/** One sample in each of these binaries ({file, buildId}), at an address without a name. */
 export function encodeBinaries(binaries) {
   const strings = [
     "",
@@ -155,7 +155,10 @@ export function encodeBinaries(binaries) {
   return gzipSync(Buffer.concat(out));
 }
 
-/** A sample of main > leaf in each of these binaries ({file, source, leaf, value}): main is in all of them, each time in another source file. */
+/**
+ * One sample of main > leaf in each of these binaries ({file, source, leaf, value}): each contains
+ * main, with different source files.
+ */
 export function encodeNamesakes(binaries) {
   const strings = [
     "",
@@ -201,7 +204,7 @@ export function encodeNamesakes(binaries) {
   return gzipSync(Buffer.concat(out));
 }
 
-/* ---- a small pprof reader, which shares nothing with the pages ---- */
+/* ---- a small pprof reader that shares no code with the pages ---- */
 
 function readVarint(data, at) {
   let value = 0n;
@@ -212,7 +215,7 @@ function readVarint(data, at) {
   }
 }
 
-/** Fields of a message as [number, value] with bytes for those that have a length. */
+/** The fields of a message as [number, value], with bytes for fields that have a length. */
 function fieldsOf(data) {
   const found = [];
   for (let at = 0; at < data.length;) {
@@ -236,7 +239,10 @@ const unpack = (bytes) => {
   return values;
 };
 
-/** {types: [[type, unit]], samples: [{stack: [root … leaf], values}], strings, comments} of pprof that is packed or not. */
+/**
+ * {types: [[type, unit]], samples: [{stack: [root … leaf], values}], strings, comments} of a pprof
+ * file, compressed or not.
+ */
 export function decodePprof(bytes) {
   const fields = fieldsOf(bytes[0] === 0x1f ? gunzipSync(bytes) : bytes);
   const all = (number) => fields.filter(([field]) => field === number).map(([, value]) => value);
@@ -283,7 +289,7 @@ export function decodePprof(bytes) {
   };
 }
 
-/** Samples of folded lines; several values behind a stack are several types. */
+/** The samples of folded lines; several values after a stack are several types. */
 export const decodeFolded = (lines, types = 1) =>
   lines
     .trimEnd()
@@ -336,7 +342,7 @@ export const twoTypes = [
   ["cpu", "nanoseconds"],
 ];
 
-/** A CPU profile with recursion, of two sample types. */
+/** A CPU profile with recursion and two sample types. */
 export function cpuSamples(seed = 1, count = 400) {
   const random = generator(seed);
   const samples = [];
@@ -360,7 +366,10 @@ export const cpuProfile = (seed, count) =>
     comments: ["made by a test"],
   });
 
-/** The same with labels: texts, numbers with a unit, several of one key, and samples without any. */
+/**
+ * The same with labels: texts, numbers with a unit, several values of one key, and samples without
+ * labels.
+ */
 export function labelledSamples(seed = 3, count = 240) {
   const random = generator(seed + 1000);
   const threads = ["io", "main", "gc"];
@@ -389,7 +398,7 @@ export const labelledProfile = (seed, count) =>
     defaultType: "cpu",
   });
 
-/** Many different stacks as folded text; for large uploads and many nodes. */
+/** Many different stacks as folded text, for large uploads and many nodes. */
 export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {}) {
   const random = generator(seed);
   const out = [];
@@ -397,7 +406,8 @@ export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {
     const stack = ["start"];
     for (let level = 0; level < depth; level++)
       stack.push(
-        `mod${(level * 7) % 40}::fn_${random(3) ? (i >> (depth - level)) % functions : random(functions)}`,
+        `mod${(level * 7) % 40}::fn_` +
+          (random(3) ? (i >> (depth - level)) % functions : random(functions)),
       );
     out.push(`${stack.join(";")} ${1 + random(1000)}`);
   }
@@ -409,7 +419,7 @@ export const deepText = (depth) =>
 
 /* ---- brute force ---- */
 
-/** Map of name to {flat, cum}, a function counted once per sample. */
+/** A map from name to {flat, cum}; a function counts once per sample. */
 export function topOf(samples, type) {
   const rows = new Map();
   const row = (name) => rows.get(name) ?? rows.set(name, { flat: 0, cum: 0 }).get(name);
@@ -423,7 +433,7 @@ export function topOf(samples, type) {
 export const totalOf = (samples, type) =>
   samples.reduce((sum, sample) => sum + sample.values[type], 0);
 
-/** What samples with a matching frame hold, and how many functions match. */
+/** The sum of samples with a matching frame, and the number of matching functions. */
 export function matchOf(samples, type, pattern) {
   const functions = new Set();
   let value = 0;

@@ -1,4 +1,4 @@
-// What is left out before an upload stands nowhere in the bytes that the server got, and no number changes.
+// The bytes that the server receives contain nothing that was redacted, and no number changes.
 import assert from "node:assert/strict";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { axeFindings, dropFiles, viewReady, withPage } from "./harness.mjs";
@@ -38,7 +38,10 @@ export async function testRedact(runner, browser, server) {
     await dropFiles(page, [{ name, bytes }]);
     await page.click("summary:has-text('Redact before upload')");
   };
-  /** What the server holds of the share that the page makes now: packed and unpacked. */
+  /**
+   * The bytes that the server stored for the share that the page creates now: compressed and
+   * uncompressed.
+   */
   const send = async (page) => {
     await page.click("button:has-text('Create link')");
     await page.waitForSelector(".done");

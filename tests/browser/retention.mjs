@@ -1,5 +1,6 @@
-// Rules of retention and labels that make series, in the team's settings: what is set there is what the API has, in its
-// order; moved by keys and pointer; a wrong selector is shown at its place; what the operator does not allow is said.
+// Retention rules and series labels in the team's settings: the API has what was set, in that
+// order; rules are moved by keys and pointer; a wrong selector is marked at its position; limits of
+// the operator are explained.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, focusIs, screenshots, soon, withPage } from "./harness.mjs";
@@ -22,7 +23,7 @@ export async function testRetention(runner, browser, server) {
     page.$$eval("#retention .rules-list .rule-query", (all) => all.map((one) => one.textContent));
   const words = (page) =>
     page.$$eval("#retention .rules-list .hint", (all) => all.map((one) => one.textContent));
-  /** What the API has is in that order, and the page shows the same. */
+  /** Checks that the API and the page have the rules in this order. */
   const areInOrder = (page, ...queries) =>
     soon(async () => {
       assert.deepEqual(
@@ -70,7 +71,8 @@ export async function testRetention(runner, browser, server) {
           "kept forever (server default)",
         ]);
 
-        // By pointer, then by keys, whose focus stays with the rule, and turns round where it can go no further.
+        // By pointer, then by keys: the focus stays with the rule and moves to the other button at
+        // the end of the list.
         await page.click(`[aria-label='Move ${prod} up']`);
         await areInOrder(page, prod, cpu, dev);
         await focusIsOn(page, `Move ${prod} down`);
@@ -106,7 +108,8 @@ export async function testRetention(runner, browser, server) {
           totals_s: null,
         });
 
-        // Wrong selectors at their character, also behind letters that take several bytes.
+        // Wrong selectors are marked at the right character, also after characters of several
+        // bytes.
         watch.allowed.add(400);
         await add(page, '{café="ö",env=}', "1d");
         await page.waitForSelector("#retention .wrong-selector mark");
@@ -157,7 +160,7 @@ export async function testRetention(runner, browser, server) {
           );
           await add(page, '{env="x"}', "7d");
           await areInOrder(page, dev, prod, '{env="x"}');
-          await page.click(`[aria-label='Move ${prod} up']`); // though it keeps longer
+          await page.click(`[aria-label='Move ${prod} up']`); // although it keeps profiles longer
           await areInOrder(page, prod, dev, '{env="x"}');
           assert.equal((await limit(null)).status, 200);
 

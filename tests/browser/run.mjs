@@ -1,8 +1,13 @@
-// The browser tests: a real server, the distribution's Chromium (CHROMIUM names another program), pages used as
-// people use them.
-// Two browsers share the server, since pages wait a good deal for what they asked.
-//   npm run test:browser [-- part of a test's name]     in web/; BUILD chooses build/<BUILD>/perfoliod
-// Screenshots go to build/screenshots. The last line says how many passed, failed and were skipped.
+// The browser tests: a real server, the distribution's Chromium (CHROMIUM names another program),
+// and pages that are used like people use them. Two browsers share the server, because pages spend
+// much time waiting.
+//
+//   cd web && npm run test:browser [-- part of a test's name]
+//
+// BUILD chooses build/<BUILD>/perfoliod.
+//
+// Screenshots go to build/screenshots. The last line states the numbers of passed, failed and
+// skipped tests.
 import { launch, Runner } from "./harness.mjs";
 import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
@@ -36,7 +41,9 @@ import { testZoom } from "./zoom.mjs";
 
 const runner = new Runner(process.argv[2]);
 let server = null;
-/** Suites one after the other in a browser of their own: a clipboard is the whole browser's. */
+/**
+ * Runs suites one after the other in their own browser, because a browser has only one clipboard.
+ */
 async function runInTurn(suites) {
   const browser = await launch();
   try {
@@ -49,13 +56,15 @@ async function runInTurn(suites) {
 process.on("unhandledRejection", (error) => {
   runner.failed++;
   console.log(
-    `not ok - something that nobody waited for\n${String(error?.stack ?? error).replace(/^/gm, "    ")}`,
+    "not ok - something that nobody waited for\n" +
+      String(error?.stack ?? error).replace(/^/gm, "    "),
   );
 });
 
 try {
   server = await Server.start();
-  // Whatever changes or counts what is the team's (people, invitations, rules, profiles that came in) is in one lane.
+  // All suites that change or count the team's objects (people, invitations, rules, received
+  // profiles) are in one lane.
   const lanes = [
     [
       testUpload,
@@ -104,6 +113,7 @@ try {
   }
 }
 console.log(
-  `${runner.passed} passed, ${runner.failed} failed${runner.skipped ? `, ${runner.skipped} skipped` : ""}`,
+  `${runner.passed} passed, ${runner.failed} failed` +
+    (runner.skipped ? `, ${runner.skipped} skipped` : ""),
 );
 process.exitCode = runner.failed ? 1 : 0;

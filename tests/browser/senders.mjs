@@ -1,4 +1,5 @@
-// Who sends: how the first profile comes in, then the API's rows, searched; errors stand out; readable in every look.
+// The list of senders: the first profile arrives, then the rows equal the API's, with search;
+// errors stand out; readable in every look.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, pasted, screenshots, told, withPage } from "./harness.mjs";
@@ -107,7 +108,7 @@ export async function testSenders(runner, browser, server) {
         const names = await page.$$eval(".sender-name bdi", (all) =>
           all.map((one) => one.textContent),
         );
-        // The server keeps no control characters in names of senders.
+        // The server removes control characters from names of senders.
         assert.deepEqual(
           names.sort(),
           Object.values({

@@ -21,11 +21,12 @@ export const program = join(root, "build", process.env.BUILD ?? "release", "perf
 const isFree = (port, host) =>
   new Promise((resolve) => {
     const probe = createServer();
-    probe.on("error", ({ code }) => resolve(code !== "EADDRINUSE")); // an address that is not there is not taken
+    // an address family that is missing counts as free
+    probe.on("error", ({ code }) => resolve(code !== "EADDRINUSE"));
     probe.listen(port, host, () => probe.close(() => resolve(true)));
   });
 
-/** Below the range that the kernel hands out itself, so that no client's end takes it before the server does. */
+/** Below the range of ephemeral ports, so that no client connection takes it before the server. */
 async function freePort() {
   for (let i = 0; i < 200; i++) {
     const port = 10240 + Math.floor(Math.random() * (32768 - 10240));
@@ -40,7 +41,7 @@ export class Server {
   /** Starts build/$BUILD/perfoliod and waits until it is ready. */
   static async start() {
     const server = new Server();
-    // Open to the users that the server drops its rights to.
+    // Accessible to the user that the server switches to.
     server.folder = mkdtempSync("/tmp/perfolio-browser-");
     chmodSync(server.folder, 0o755);
     server.dataDir = join(server.folder, "data");
@@ -51,7 +52,7 @@ export class Server {
     const environment = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")),
     );
-    // Cheap password hashes (tests/preload/cheap_scrypt.c); sanitizers' builds have no such library.
+    // Cheap password hashes (tests/preload/cheap_scrypt.c); sanitizer builds have no such library.
     const preload = join(dirname(program), "tests/preload/cheap_scrypt.so");
     if (existsSync(preload)) {
       environment.LD_PRELOAD = join(server.folder, "cheap_scrypt.so");
@@ -87,7 +88,7 @@ export class Server {
     return readFileSync(join(this.dataDir, "admin.token"), "utf8").trim();
   }
 
-  /** One request; body is bytes, or an object that is sent as JSON. */
+  /** Sends one request; body is bytes, or an object that is sent as JSON. */
   call(method, path, { body, token, headers = {} } = {}) {
     const isJson = body !== undefined && !Buffer.isBuffer(body);
     const bytes = isJson ? Buffer.from(JSON.stringify(body)) : body;
@@ -125,7 +126,7 @@ export class Server {
     });
   }
 
-  /** Shares bytes; settings are query parameters. As the admin unless told otherwise. */
+  /** Shares bytes; settings are query parameters. As the admin by default. */
   async share(bytes, settings = {}, { isAnonymous = false, headers = {} } = {}) {
     const path = "/api/v1/shares?" + new URLSearchParams(settings);
     const answer = await this.call("POST", path, {

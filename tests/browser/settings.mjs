@@ -1,5 +1,5 @@
-// The settings where several people change them: nobody undoes what they have not seen, and each is told what others
-// changed; what was typed stays.
+// Settings that several people change: nobody undoes a change that they have not seen, everyone is
+// told what others changed, and typed text stays.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, focusIs, screenshots, soon, withPage } from "./harness.mjs";
@@ -49,7 +49,8 @@ export async function testSettings(runner, browser, server) {
         for (const same of ['{env="prod",team="a"}', "{ team = 'a', env=\"prod\" }"]) {
           await add(page, same, "1d");
           await page.waitForSelector(
-            `${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, finds the same already')`,
+            `${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, finds the same ` +
+              "already')",
           );
           assert.deepEqual(await rules(), [['{env="prod",team="a"}', 90 * 86400]]);
           assert.equal(
@@ -62,7 +63,7 @@ export async function testSettings(runner, browser, server) {
       }),
   );
 
-  /** Each is done in a tab after somebody else did `other`. */
+  /** Each action runs in a tab after someone else did `other`. */
   const stale = [
     {
       what: "the team's name",
@@ -270,13 +271,14 @@ export async function testSettings(runner, browser, server) {
       for (const query of ["a", "b", "c", "d"])
         await ask("POST", "retention", { query, keep: "30d" });
       await inSettings(async (page) => {
-        // Nothing of it reaches the server before all presses are done.
+        // Holds back the requests until all presses are done.
         let held, goOn;
         const hold = () => (held = new Promise((resolve) => (goOn = resolve)));
         await page.route("**/api/v1/retention", async (route) => (await held, route.continue()));
         hold();
         await page.focus("[aria-label='Move d up']");
-        for (let i = 0; i < 4; i++) await page.keyboard.press("Enter"); // once more than it can go
+        // once more than it can move
+        for (let i = 0; i < 4; i++) await page.keyboard.press("Enter");
         goOn();
         await soon(async () =>
           assert.deepEqual(
@@ -287,7 +289,7 @@ export async function testSettings(runner, browser, server) {
         await page.waitForSelector("#retention .rules-list li:first-child :text-is('d')");
         await focusIs(page, () => document.activeElement.getAttribute("aria-label"), "Move d down");
 
-        // After a refusal nothing more is done that was asked for before it was seen.
+        // After a refusal, changes requested before it was seen are discarded.
         await ask("POST", "retention", {
           query: "d",
           keep: "30d",
@@ -302,7 +304,7 @@ export async function testSettings(runner, browser, server) {
           ["a", "b", "c", "d"],
         );
 
-        // A form that is sent twice is sent once.
+        // A form that is submitted twice is sent once.
         await page.fill(`${newRule} label:has-text('Selector') + input`, "e");
         await page.fill(`${newRule} label:has-text('Keep') + input`, "1d");
         hold();
@@ -321,14 +323,14 @@ export async function testSettings(runner, browser, server) {
     inSettings(async (page) => {
       await page.waitForSelector("#audit td");
       await add(page, '{audit="log"}', "3d");
-      // Of this rule alone: other tests change other things of the team meanwhile.
+      // Only this rule, because other tests change other settings of the team meanwhile.
       const ofRule = page.locator(`#audit tbody tr:has-text('{audit="log"}')`);
       await ofRule.first().waitFor();
       assert.equal(await ofRule.count(), 1);
       await page.click(`#retention [aria-label='Remove: {audit="log"}']`);
       await page.click(`#retention [aria-label='Remove rule: {audit="log"}']`);
       await soon(async () => assert.equal(await ofRule.count(), 2));
-      // The newest first.
+      // Newest first.
       assert.deepEqual(
         (await ofRule.allTextContents()).map((text) => /retention\.(\w+)/.exec(text)[1]),
         ["remove", "set"],

@@ -1,4 +1,4 @@
-// Links: whatever a view was set to, its link opened elsewhere shows the same picture and the same words.
+// Links: the link of any view, opened elsewhere, shows the same picture and the same texts.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -8,9 +8,11 @@ import { root } from "./server.mjs";
 
 const { build } = createRequire(join(root, "web/package.json"))("esbuild");
 
-/** So many random links are read and written again; */
+/** The number of random links that are parsed and formatted again; */
 const addresses = 500;
-/** so many are opened, which takes a second each; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
+/**
+ * the number that are opened, which takes a second each; PERFOLIO_ROUND_TRIPS=500 before a release.
+ */
 const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 16);
 
 let seed = 7;
@@ -18,7 +20,7 @@ const random = (below) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0)
 const pick = (values) => values[random(values.length)];
 const often = (share, value) => (random(100) < share ? value : "");
 
-/** The hash of a path from the root, by the words of web/src/model/path.ts. */
+/** The hash of a path from the root, as in web/src/model/tree/path.ts. */
 function pathHash(...names) {
   const half = (base) =>
     names.reduce((above, name) => {
@@ -62,7 +64,7 @@ function randomQuery(names, stacks, isDiff) {
       "show:main|json|http",
     ]);
   const from = random(80);
-  /** In hundredths, as the page writes it: 0.17 + 0.14 has too many digits for a link. */
+  /** In hundredths, like the page: 0.17 + 0.14 has too many digits for a link. */
   const part = () => `${from / 100}-${(from + 1 + random(19)) / 100}`;
   const marked = often(view === "sandwich" ? 80 : 40, pick(names));
   const half = () => often(60, marked && `${pathHash(marked.replaceAll("\\", ""))}:${part()}`);
@@ -91,7 +93,8 @@ function randomQuery(names, stacks, isDiff) {
     gn: often(20, pick(["20", "40", "150"])),
     lb: often(20, pick(["thread=io", "endpoint!=/health", "bytes!=", "thread=no such thread"])),
   };
-  // Paths are of the tree by function without rules; in others the keyboard stays near what was zoomed to before, which no link says.
+  // Paths refer to the tree by function without rules; in other trees the cursor stays near the
+  // former zoom, which no link contains.
   if (!settings.g && !settings.x && !settings.lb)
     settings.z = often(60, pathHash(...stack.slice(0, depth)));
   settings.root = often(15, pathHash(...stack.slice(0, 1 + random(depth))));
@@ -100,11 +103,11 @@ function randomQuery(names, stacks, isDiff) {
   ).toString();
 }
 
-/** Everything that is seen: words, boxes that are pressed, scrolled places, and every pixel of the canvases. */
+/** Everything visible: texts, pressed boxes, scroll positions, and every pixel of the canvases. */
 async function lookOf(page) {
   await viewReady(page);
   return page.evaluate(async () => {
-    /** Size and FNV-1a over all pixels: a PNG of every canvas would take most of this test's time. */
+    /** Size and FNV-1a of all pixels: a PNG of every canvas would take most of this test's time. */
     const pixels = (canvas) => {
       if (!canvas.width || !canvas.height) return "empty";
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {
@@ -131,7 +134,8 @@ async function lookOf(page) {
         pictures,
       };
     };
-    // The legend and the strip come a little later, labels and graphs when they are counted: until two looks are the same.
+    // The legend and the minimap appear slightly later, labels and graphs when they are counted:
+    // repeats until two looks are equal.
     let last = "";
     for (;;) {
       while (document.querySelector(".viewer [aria-busy=true]:not(form)"))
@@ -171,7 +175,7 @@ export async function testStates(runner, browser, server) {
       assert.deepEqual(parseState(written), parseState(query), query);
       assert.equal(formatState(parseState(written)), written, query);
       assert.deepEqual(unknownSettings(query), [], query);
-      // Of rules an empty one may go; all else is there, letter for letter.
+      // An empty rule may disappear; everything else must stay unchanged.
       const settings = (text) =>
         [...new URLSearchParams(text)].filter(([name]) => name !== "x" && name !== "sv").sort();
       assert.deepEqual(settings(written), settings(query), query);
@@ -192,7 +196,7 @@ export async function testStates(runner, browser, server) {
       const open = (use) =>
         withPage(browser, server, (page, watch) => (watch.allowed.add(400), use(page)), {
           context,
-        }); // a root that is not there
+        }); // a root that does not exist
       const both = (use) => open((a) => open((b) => use(a, b)));
       await both(async (wandering, fresh) => {
         await wandering.goto(server.url + path);

@@ -1,4 +1,5 @@
-// Names that come while a page is open: what lacks them, what to do, and the same page with functions.
+// Names that arrive while a page is open: what lacks them, what to do, and the same page with
+// functions.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -22,7 +23,7 @@ import { program, root } from "./server.mjs";
 const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/symbolize");
 const profileOf = (kind) => readFileSync(join(folder, `${kind}-cpu.stripped.pprof`));
 
-/** What moves on the page without anybody's doing, from its begin. */
+/** Layout shifts without user input, from the start of the page. */
 const watchShifts = (page) =>
   page.addInitScript(() => {
     globalThis.shifts = [];
@@ -42,7 +43,9 @@ const shiftsOf = (page) =>
       ),
   );
 
-/** The table of the profile's binary, as the command line makes it, and that binary's build id. */
+/**
+ * The symbol table of the profile's binary, created by the command line, and the binary's build id.
+ */
 function makeTable(buildIds) {
   const id = readdirSync(folder).find((name) => buildIds.includes(name));
   const made = mkdtempSync(join(tmpdir(), "perfolio-table-"));
@@ -64,14 +67,18 @@ const lacksCompiler = ["/usr/bin/g++", "/usr/bin/nm"].every((path) => existsSync
   ? ""
   : "g++ and nm are not there";
 
-/** A program with a function of a template, its build id, its table and an address in that function. */
+/**
+ * A program with a template function, its build id, its symbol table and an address in the
+ * function.
+ */
 function makeProgram(id = "5eed" + "ab".repeat(18)) {
   const made = mkdtempSync(join(tmpdir(), "perfolio-program-"));
   try {
     const [source, elf, table] = ["app.cc", "app", "table"].map((name) => join(made, name));
     writeFileSync(
       source,
-      "namespace shop { template <typename T> __attribute__((noinline)) T add(T x) { return x * 3; } }\nint main(int count, char **) { return shop::add<int>(count); }\n",
+      "namespace shop { template <typename T> __attribute__((noinline)) T add(T x) { return x " +
+        "* 3; } }\nint main(int count, char **) { return shop::add<int>(count); }\n",
     );
     execFileSync("/usr/bin/g++", [
       "-g",
@@ -86,7 +93,7 @@ function makeProgram(id = "5eed" + "ab".repeat(18)) {
     const start = /^([0-9a-f]+) \w _ZN4shop3addIiEET_S1_$/m.exec(
       execFileSync("/usr/bin/nm", [elf], { encoding: "utf8" }),
     )[1];
-    // Of a program at a fixed place; the mapping of the profile begins at 0 of the file.
+    // The program has a fixed address; the profile's mapping starts at offset 0 of the file.
     return {
       id,
       table: readFileSync(table),
@@ -97,7 +104,7 @@ function makeProgram(id = "5eed" + "ab".repeat(18)) {
   }
 }
 
-/** A program with many functions, its table and an address in each. */
+/** A program with many functions, its symbol table and an address in each. */
 function makeManyFunctions(id, count) {
   const made = mkdtempSync(join(tmpdir(), "perfolio-program-"));
   try {
@@ -108,7 +115,8 @@ function makeManyFunctions(id, count) {
     );
     writeFileSync(
       source,
-      `${bodies.join("\n")}\nint main(int count, char **) { return ${functions.map((name) => `${name}(count)`).join(" + ")}; }\n`,
+      `${bodies.join("\n")}\nint main(int count, char **) { return ` +
+        `${functions.map((name) => `${name}(count)`).join(" + ")}; }\n`,
     );
     execFileSync("/usr/bin/g++", [
       "-x",
@@ -138,7 +146,7 @@ function makeManyFunctions(id, count) {
   }
 }
 
-/** The hash of a path of names, as web/src/model/path.ts says it. */
+/** The hash of a path of names, as in web/src/model/tree/path.ts. */
 function pathHash(...names) {
   const mix = (parent, name) => {
     let hash = (parent ^ (((name << 5) | (name >>> 27)) + 0x9e3779b9)) | 0;
@@ -212,7 +220,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: a line that tells of missing names moves nothing, wherever it stands and however late it comes",
+    "symbols: the line about missing names moves nothing, however late it appears",
     async () => {
       const share = await shareOf("stripped");
       for (const look of ["light", "phone"])
@@ -226,7 +234,8 @@ export async function testSymbols(runner, browser, server) {
                 await new Promise((resolve) => setTimeout(resolve, 700));
                 await route.continue();
               });
-              // What is known of the profiles comes after the page, the tree after that, and the names' line after the tree.
+              // The metadata of the shares arrives after the page, the tree after that, and the
+              // names' line after the tree.
               let tellShares;
               const isDrawn = new Promise((resolve) => (tellShares = resolve));
               await page.route(
@@ -244,7 +253,8 @@ export async function testSymbols(runner, browser, server) {
               await settled(page);
               const topOfTools = () =>
                 page.$eval(".profile-tools", (tools) => tools.getBoundingClientRect().top);
-              const drawnAt = path.startsWith("/d/") ? await topOfTools() : null; // of one share the tools come with it
+              // on the page of one share, the tools appear with it
+              const drawnAt = path.startsWith("/d/") ? await topOfTools() : null;
               tellShares();
               await viewReady(page);
               if (drawnAt !== null)
@@ -278,7 +288,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: a comparison tells which binaries of either side lack names, once, and has them once their table is there",
+    "symbols: a comparison lists binaries without names once, and shows names once they arrive",
     () =>
       withPage(browser, server, async (page) => {
         const share = await shareOf("inlining-disabled");
@@ -290,7 +300,7 @@ export async function testSymbols(runner, browser, server) {
           await page.textContent(".missing-names .copy-field code"),
           /^perfolio debuginfo upload \//,
         );
-        // As it is seen, and copied by hand.
+        // As shown, and as copied by hand.
         assert.match(
           await page.innerText(".missing-names .copy-field code"),
           /^perfolio debuginfo upload \//,
@@ -303,7 +313,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: functions are called as the view asks, wherever they are counted, and the link says how",
+    "symbols: the view chooses the form of names in every count, and the link contains it",
     async () => {
       const { id, table, address } = makeProgram();
       const body = encodePprof({
@@ -362,7 +372,7 @@ export async function testSymbols(runner, browser, server) {
         );
         await page.waitForSelector(".label-section >> text=io");
       });
-      // What has no name is told by its place in the file, and apart by a sign.
+      // A frame without a name is identified by its offset in the file, and by a sign.
       await withPage(browser, server, async (page) => {
         await page.goto(`${server.url}/p/${share.id}?sv=2`);
         await viewReady(page);
@@ -377,7 +387,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: what is zoomed to and marked stays so by other names and groupings, and what is not there is told",
+    "symbols: zoom and mark survive other names and groupings, and losses are reported",
     async () => {
       const { id, table, address } = makeProgram("7a3e" + "5c".repeat(18));
       const samples = [
@@ -430,7 +440,7 @@ export async function testSymbols(runner, browser, server) {
               );
               const zoom = at().get("z");
               assert.ok(zoom);
-              /** Until what is zoomed to and marked is called so. */
+              /** Waits until the zoomed and marked function have this name. */
               const stands = async (name, marked = name) => {
                 await page.waitForFunction(
                   (marked) => new URL(location.href).searchParams.get("m") === marked,
@@ -463,7 +473,8 @@ export async function testSymbols(runner, browser, server) {
                   await stands(words[mode]);
                 }
               assert.equal(at().get("z"), zoom, "there and back");
-              // By key through all groupings: by line and address the function is two frames, and the larger one is shown.
+              // By key through all groupings: by line and address, the function is two frames, and
+              // the larger one is shown.
               await page.focus(".icicle");
               await page.keyboard.press("g");
               await page.waitForFunction(
@@ -473,7 +484,8 @@ export async function testSymbols(runner, browser, server) {
               await page.selectOption("select[aria-label=Group]", "address");
               await told(
                 page,
-                "“shop::add” is 2 frames here; the largest is shown. “shop::add” has 2 names here; “0x",
+                "“shop::add” is 2 frames here; the largest is shown. “shop::add” has 2 names " +
+                  "here; “0x",
               );
               await page.screenshot({
                 path: join(screenshots, `regrouped-${look}-${path[1]}.png`),
@@ -491,7 +503,7 @@ export async function testSymbols(runner, browser, server) {
               await stands(words.simple);
               assert.equal(at().get("z"), zoom);
               assert.equal(at().get("g"), null);
-              // What no frame is by another grouping: the value of a label.
+              // A frame that does not exist in another grouping: the value of a label.
               await page.goto(`${server.url}${path}?g=label:thread&sv=2&q=%5Ecpu%24`);
               await viewReady(page);
               await page.focus(".icicle");
@@ -524,7 +536,7 @@ export async function testSymbols(runner, browser, server) {
         await page.waitForSelector(
           ".missing-names p:has-text('44 more binaries are not listed here')",
         );
-        // One cause is one row, however many binaries it has; they are listed in it.
+        // One cause is one row, however many binaries it lists.
         assert.equal(await page.locator(".missing-names > div > ul > li").count(), 1);
         assert.match(
           await page.innerText(".missing-names > div > ul > li"),
@@ -532,7 +544,7 @@ export async function testSymbols(runner, browser, server) {
         );
         await page.click(".missing-names li summary");
         assert.equal(await page.locator(".missing-names li li").count(), 256);
-        // Once all that are listed have names.
+        // Once all listed binaries have names.
         await page.route("**/symbolization", async (route) => {
           const { generation } = await (await route.fetch()).json();
           await route.fulfill({
@@ -546,7 +558,8 @@ export async function testSymbols(runner, browser, server) {
           });
         });
         await page.waitForSelector(
-          ".names-line:has-text('44 more binaries are not listed here and may lack names. All other binaries have names.')",
+          ".names-line:has-text('44 more binaries are not listed here and may lack names. All " +
+            "other binaries have names.')",
         );
         assert.equal(await page.$(".names-line:has-text('All binaries have names')"), null);
       }),
@@ -554,7 +567,7 @@ export async function testSymbols(runner, browser, server) {
 
   await runner.test("symbols: a cause says when it is tried next", () =>
     withPage(browser, server, async (page) => {
-      // A binary of its own: other tests upload the symbol tables of theirs.
+      // A separate binary, because other tests upload the symbol tables of theirs.
       const share = await server.share(
         encodeBinaries([{ file: "/opt/nextTry", buildId: "0e97".repeat(10) }]),
         { title: "Next try" },
@@ -605,7 +618,7 @@ export async function testSymbols(runner, browser, server) {
       const raw = (at) => `app+0x${at.toString(16)}`;
       const literal = (at) => raw(at).replace("+", "\\+");
       const paths = [`/p/${share.id}`, `/d/${share.id}..${share.id}`];
-      // Made on the page, as a reader makes them: zoomed to the leaf that has 5.
+      // Created on the page like a reader does: zoomed to the leaf with value 5.
       const zooms = [];
       for (const path of paths)
         await withPage(browser, server, async (page) => {
@@ -630,7 +643,7 @@ export async function testSymbols(runner, browser, server) {
           const at = (parameters) =>
             page.goto(`${server.url}${path}?${new URLSearchParams({ ...parameters, sv: "2" })}`);
           const left = async () => (await page.textContent(".rules-end")).trim();
-          // The zoom, also under a rule of the page.
+          // The zoom, also with a rule of the page.
           for (const x of ["", "merge:^nothing$"]) {
             await at({ z: zooms[i], w: "0.25-0.75", ...(x && { x }) });
             await page.waitForFunction(
@@ -646,7 +659,7 @@ export async function testSymbols(runner, browser, server) {
             await page.focus(".icicle");
             await soon(async () => assert.match(await spoken(page), /^shop::add, /));
             assert.equal(await page.$("text=is not in this tree"), null);
-            // It is looked for once, not whenever something is pointed at.
+            // It is searched once, not whenever the pointer moves.
             await page.evaluate(() => {
               window.looks = 0;
               const { subarray } = Uint8Array.prototype;
@@ -674,16 +687,16 @@ export async function testSymbols(runner, browser, server) {
             assert.ok(
               row?.some((cell) => cell.startsWith("10")),
               JSON.stringify(row),
-            ); // flat: what it called is its own now
+            ); // flat: the values of its callees are its own now
           });
-          // What was searched for and what was marked.
+          // The search and the marked function.
           await at({ q: `^${literal(address)}$` });
           await page.waitForSelector(".search-result:has-text('1 function')");
           await at({ m: raw(address), v: "sandwich" });
           await page.waitForFunction(
             () => new URL(location.href).searchParams.get("m") === "shop::add",
           );
-          // What was seen of the halves, by the function's name of then and of now.
+          // The visible part of the halves, by the function's former and current name.
           for (const [m, function_] of [
             [raw(address), raw(address)],
             ["shop::add", raw(address)],
@@ -723,7 +736,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: of more functions than an expression of then may have names the page says that there are more",
+    "symbols: the page reports that an old expression has more names than are searched",
     async () => {
       const count = 101;
       const { id, table, addresses } = makeManyFunctions("3a9e" + "ef".repeat(18), count);
@@ -742,7 +755,8 @@ export async function testSymbols(runner, browser, server) {
       await sendTable({ id, bytes: table });
       await withPage(browser, server, async (page) => {
         const said =
-          ".viewer-foot >> text=Only the first 100 functions that the link names by their former names are shown.";
+          ".viewer-foot >> text=Only the first 100 functions that the link names by their " +
+          "former names are shown.";
         await soon(async () => {
           await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x`);
           await viewReady(page);
@@ -765,7 +779,8 @@ export async function testSymbols(runner, browser, server) {
     const minute = 60_000;
     const begin = Math.floor(Date.now() / minute) * minute - 20 * minute;
     const kind = "without-dwarf";
-    const path = `/api/v1/profiles?name=process_cpu&label=service_name%3Dunnamed&time=${begin / 1000}`;
+    const path =
+      "/api/v1/profiles?name=process_cpu&label=service_name%3Dunnamed&time=" + begin / 1000;
     const sent = await server.call("POST", path, {
       body: profileOf(kind),
       token,
@@ -871,7 +886,7 @@ export async function testSymbols(runner, browser, server) {
       },
       { context },
     );
-    // Of a comparison each frame leads to a side that has it.
+    // In a comparison, each frame links to a side that contains it.
     const other = await server.share(Buffer.from("main;after 5\n"), {
       title: "after",
     });
@@ -897,7 +912,7 @@ export async function testSymbols(runner, browser, server) {
               },
             });
           });
-          // In a frame of another site, too.
+          // Also in a frame of another site.
           for (const path of ["/d/", "/embed/"]) {
             await page.goto(
               `${server.url}${path}${before.id}..${after.id}?v=peek&sv=2&m=math/big.addVV`,
@@ -910,10 +925,11 @@ export async function testSymbols(runner, browser, server) {
         },
         { context },
       );
-    // Continuous profiles: rules of a build id are for the binaries that have it.
+    // Continuous profiles: rules for a build id apply to the binaries that have it.
     const minute = 60_000;
     const begin = Math.floor(Date.now() / minute) * minute - 40 * minute;
-    const path = `/api/v1/profiles?name=process_cpu&label=service_name%3Dsourced&time=${begin / 1000}`;
+    const path =
+      "/api/v1/profiles?name=process_cpu&label=service_name%3Dsourced&time=" + begin / 1000;
     assert.equal(
       (await server.call("POST", path, { body: profileOf("normal"), token })).status,
       200,

@@ -26,7 +26,7 @@ async function createLink(page) {
   return page.getAttribute(".done a.primary", "href");
 }
 
-/** The page takes files as soon as it is there. */
+/** The page accepts files as soon as it is loaded. */
 async function openLanding(page, server) {
   await page.goto(server.url + "/");
   await page.waitForSelector(".drop");
@@ -154,7 +154,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "two dropped files of which one is no profile: it is named, and nothing that needs it is offered",
+    "two dropped files, one not a profile: it is named, and actions that need it are disabled",
     () =>
       withPage(browser, server, async (page) => {
         await openLanding(page, server);
@@ -177,7 +177,7 @@ export async function testUpload(runner, browser, server) {
       }),
   );
 
-  /** The landing page with two files of which the second is held up by `meet`; what was asked of the server. */
+  /** The landing page with two files, of which `meet` handles the second; returns the requests. */
   const withSecondFailing = (meet, use) =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(503);
@@ -272,7 +272,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "of two files the second is cancelled: the first is deleted, and both are there to be sent again",
+    "the second of two files is cancelled: the first is deleted, and both can be sent again",
     () =>
       withSecondFailing(
         () => undefined,
@@ -292,7 +292,10 @@ export async function testUpload(runner, browser, server) {
       ),
   );
 
-  /** Cancelled while the answer to `path` is held back until the server has made the share; what became of it is told. */
+  /**
+   * Cancels while the response to `path` is held back until the server has created the share; the
+   * result is reported.
+   */
   const cancelAnswered = (path, choose) =>
     withPage(browser, server, async (page) => {
       let release;
@@ -304,8 +307,8 @@ export async function testUpload(runner, browser, server) {
         await released;
         await route.fulfill({ response });
       });
-      // A route that holds an answer back tells nothing of what was sent; a browser that sends tells this, on a busy
-      // machine a good while after the button was pressed.
+      // A route that holds back a response reports no progress; a browser that sends does, on a
+      // busy machine long after the button was pressed.
       await page.addInitScript(() => {
         const { send } = XMLHttpRequest.prototype;
         XMLHttpRequest.prototype.send = function (body) {
@@ -370,7 +373,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "cancelled just as all of a file has been sent, before the browser tells that, nothing stays on the server",
+    "an upload cancelled right after the whole file was sent leaves nothing on the server",
     () =>
       withPage(browser, server, async (page) => {
         for (const wait of [0, 5, 20, 60]) {
@@ -436,7 +439,8 @@ export async function testUpload(runner, browser, server) {
           ".progress em:has-text('the server is busy, trying again in 25 s')",
         );
         await page.click(".progress button:has-text('Cancel')");
-        await page.waitForSelector("text=Create link", { timeout: 20_000 }); // less than until the next try
+        // less than the next attempt
+        await page.waitForSelector("text=Create link", { timeout: 20_000 });
         assert.equal(await page.locator(".error-line span").count(), 0);
       }),
   );
@@ -512,7 +516,7 @@ export async function testUpload(runner, browser, server) {
     );
 
   await runner.test(
-    "several dropped files of which some are no profiles: they are named, and a merge is offered of the others alone",
+    "several dropped files, some not profiles: they are named, and only the others can be merged",
     () =>
       withPage(browser, server, async (page) => {
         await openLanding(page, server);
@@ -529,7 +533,8 @@ export async function testUpload(runner, browser, server) {
         }));
         await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
         await page.waitForSelector(
-          ".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')",
+          ".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no " +
+            "profile')",
         );
         await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
         assert.ok(
@@ -560,7 +565,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test(
-    "the first page's lines break between words, and its form shows all that is chosen at every width",
+    "the first page's lines break between words, and its form shows all choices at every width",
     () =>
       withPage(browser, server, async (page) => {
         await openLanding(page, server);
@@ -734,7 +739,7 @@ export async function testUpload(runner, browser, server) {
       const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
       const context = await signedIn(browser, server);
       try {
-        // An open server, somebody of a team: what the line shares is in the team's list.
+        // An open server, a member of a team: the command's share is in the team's list.
         await withPage(
           browser,
           server,
@@ -749,7 +754,7 @@ export async function testUpload(runner, browser, server) {
               });
             await run(await page.textContent(".ways .whole .copy-field code"));
             const { id } = JSON.parse((await run(line)).stdout);
-            // Other tests share meanwhile.
+            // Other tests create shares meanwhile.
             const { shares } = (
               await server.call("GET", "/api/v1/shares?limit=50", {
                 token: server.token,
@@ -763,7 +768,7 @@ export async function testUpload(runner, browser, server) {
         await context.close();
         rmSync(folder, { recursive: true, force: true });
       }
-      // A closed server, nobody: no promise that it does not keep, and the one that it makes is kept.
+      // A closed server, no session: the page makes no promise that it does not keep.
       await withPage(browser, server, async (page) => {
         await sessionIs(page, {
           anonymous_sharing: false,
@@ -773,7 +778,8 @@ export async function testUpload(runner, browser, server) {
         await page.waitForSelector("h2:has-text('Sign in to share')");
         assert.equal(
           await curlOf(page),
-          `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`,
+          `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ` +
+            `${server.url}/api/v1/shares`,
         );
         assert.doesNotMatch(await page.textContent(".hero-text"), /anyone/);
         assert.match(
@@ -826,7 +832,7 @@ export async function testUpload(runner, browser, server) {
             request.method() === "PUT" &&
             parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))),
         );
-        /** The tab is closed while the part after the first is on its way. */
+        /** The tab is closed while the second part is being sent. */
         const cutOff = async () => {
           let held;
           await page.route("**/parts/1", (route) => void (held = route));
@@ -837,7 +843,8 @@ export async function testUpload(runner, browser, server) {
           await second;
           assert.match(await page.textContent(".progress em"), / of /);
           await page.goto("about:blank");
-          await held.abort().catch(() => undefined); // else it would be sent when nobody holds it any more
+          // otherwise it would be sent when nobody holds it back any more
+          await held.abort().catch(() => undefined);
           await page.unroute("**/parts/1");
         };
         try {
@@ -885,7 +892,7 @@ export async function testUpload(runner, browser, server) {
           );
           assert.equal(await page.locator(".continued").count(), 0);
 
-          // An upload that the server has forgotten begins anew, without a word.
+          // An upload that the server has forgotten starts again without a message.
           watch.allowed.add(404);
           parts.length = 0;
           await cutOff();

@@ -1,4 +1,4 @@
-// The share page: numbers equal a brute-force reader's, and everything is in the address bar.
+// The share page: numbers equal a brute-force reader's, and the state is in the address bar.
 import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -96,11 +96,13 @@ export async function testViewer(runner, browser, server) {
           /[A-Z]/.test(text.replace("(?i)", "")) && !text.startsWith("(?i)") ? "" : "i",
         );
         const found = matchOf(samples, 1, pattern);
-        const words = `${found.functions} ${found.functions === 1 ? "function" : "functions"} · ${found.value ? percent(found.value, totalOf(samples, 1)) : "0%"}`;
+        const words =
+          `${found.functions} ${found.functions === 1 ? "function" : "functions"} ` +
+          `· ${found.value ? percent(found.value, totalOf(samples, 1)) : "0%"}`;
         assert.equal(await page.textContent("#search-result"), words);
         assert.equal(new URL(page.url()).searchParams.get("q"), text);
       }
-      // Under rules both are of what is left, as the table is.
+      // Under rules, both refer to what is left, like the table.
       for (const [rule, text, keeps] of [
         ["hide:json", "json", () => false],
         ["focus:sort", "runtime", ({ stack }) => stack.some((name) => name.includes("sort"))],
@@ -187,7 +189,7 @@ export async function testViewer(runner, browser, server) {
       await page.keyboard.press("0");
       assert.equal(page.url(), at());
 
-      // One of two brothers of one name is chosen, and the link means that one.
+      // One of two siblings of the same name is chosen, and the link refers to it.
       const lines = [
         [12, 30],
         [300, 20],
@@ -258,7 +260,8 @@ export async function testViewer(runner, browser, server) {
           `${path}?v=table&b=icicle&root=0123456789abcdef&z=0123456789abcdef&v=table&sv=2`,
         );
         await page.waitForSelector(
-          ".viewer-foot >> text=The part that the link opens is not in this profile, so all of it is shown.",
+          ".viewer-foot >> text=The part that the link opens is not in this profile, so all of " +
+            "it is shown.",
         );
         await page.waitForSelector(
           ".viewer-foot >> text=The frame that the link zooms to is not in this tree",
@@ -268,7 +271,8 @@ export async function testViewer(runner, browser, server) {
       }
       await page.goto(at("?v=nope&c=pink&sv=2"));
       await page.waitForSelector(
-        ".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, c=pink.",
+        ".viewer-foot >> text=Not supported by this version and removed from the link: v=nope, " +
+          "c=pink.",
       );
       await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
       await page.waitForSelector(
@@ -326,7 +330,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "an address that the browser refuses for a while is written later, as the step that it was to be",
+    "an address change that the browser refuses is written later, as its own history entry",
     () =>
       withPage(browser, server, async (page) => {
         for (const [isSaid, colour, changed] of [
@@ -408,7 +412,7 @@ export async function testViewer(runner, browser, server) {
       );
       assert.equal(links.length, 7);
       for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
-      // In a low window the menu's foot is dark while there is more below it.
+      // In a low window, the menu's foot is dark while there is more below it.
       await page.setViewportSize({ width: 1000, height: 500 });
       const foot = await page.$eval(".menu-panel:not([hidden])", (panel) => {
         const { left, bottom } = panel.getBoundingClientRect();
@@ -553,7 +557,8 @@ export async function testViewer(runner, browser, server) {
         await page.locator(".graph-note").textContent(),
         /^\d+ of ≥ \d+ functions, ≥ [\d.]+% of the total shown; \d+ of ≥ \d+ calls$/,
       );
-      // Rules that the server knows are its own to apply: the numbers under them are exact. Others are told as what they are.
+      // The server applies the rules that it supports: the numbers under them are exact. Others are
+      // marked as bounds.
       const kept = samples.filter(({ stack }) => stack.some((name) => name.includes("sort")));
       await open(page, "?v=table&st=samples&s=-cum&x=focus:sort&sv=2");
       const focused = topOf(kept, 0);
@@ -619,7 +624,7 @@ export async function testViewer(runner, browser, server) {
     "an “other” box opens under rules of the server's, also where these take out frames above it",
     () =>
       withPage(browser, server, async (page, watch) => {
-        watch.allowed.add(400); // below that path there is nothing in the tree without the rules
+        watch.allowed.add(400); // that path does not exist in the tree without the rules
         const text = Array.from(
           { length: 400 },
           (_, i) => `main;${i % 2 ? "heavy" : "light"};f${i} ${i % 2 ? i + 1000 : 90}`,
@@ -664,7 +669,7 @@ export async function testViewer(runner, browser, server) {
   await runner.test("a letter of a search sorts no table anew", () =>
     withPage(browser, server, async (page) => {
       await open(page, "?v=table&sv=2");
-      await searchFor(page, "x"); // what reads an expression is there
+      await searchFor(page, "x"); // the code for expressions is loaded
       await viewReady(page);
       await page.evaluate(() => {
         const { sort } = Array.prototype;
@@ -764,7 +769,10 @@ export async function testViewer(runner, browser, server) {
     await withPage(browser, server, async (page) => {
       const client = await page.context().newCDPSession(page);
       await client.send("Performance.enable", { timeDomain: "threadTicks" });
-      /** Processor time of the page's own thread, in ms, from here on: what else the machine does takes none of it. */
+      /**
+       * CPU time of the page's main thread in ms from now on; independent of other load on the
+       * machine.
+       */
       const costOf = async (run) => {
         const spent = async () =>
           (await client.send("Performance.getMetrics")).metrics.find(
@@ -788,7 +796,7 @@ export async function testViewer(runner, browser, server) {
           );
         }),
       );
-      // Beside a loop that takes a fifth of a second: another processor is slower or faster at both.
+      // Relative to a loop of a fifth of a second: another CPU is slower or faster at both.
       const loopMs = await costOf(() =>
         page.evaluate(() => {
           const table = Uint32Array.from({ length: 1 << 20 }, (_, i) => Math.imul(i, 2654435761));
@@ -797,16 +805,18 @@ export async function testViewer(runner, browser, server) {
         }),
       );
       console.log(
-        `# many nodes: ready after ${Math.round(loadMs)} ms of the page's thread, search drawn after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`,
+        `# many nodes: ready after ${Math.round(loadMs)} ms of the page's thread, search drawn ` +
+          `after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`,
       );
       assert.ok(loadMs > 0 && loadMs < 2 * loopMs && searchMs > 0 && searchMs < loopMs / 2);
     });
   });
 
   await runner.test(
-    "a million nodes, whole: numbers are the server's and a plain sum's, in table, search and after rules",
+    "a million nodes: table, search and rules have the numbers of the server and of plain sums",
     async () => {
-      // 98 roots that call 100 functions, which call 101: 999,698 nodes below the root, and sums that need no reader.
+      // 98 roots that call 100 functions, which call 101: 999,698 nodes below the root, with sums
+      // that need no reader.
       const value = (root, step, leaf) => 1 + ((root * 7 + step * 3 + leaf) % 11);
       const each = (use) => {
         for (let root = 0; root < 98; root++)
@@ -897,7 +907,7 @@ export async function testViewer(runner, browser, server) {
           paints: globalThis.paints,
         }));
         assert.ok(shifts < 0.02, `layout shift ${shifts}`);
-        // The icicle and the strip above it; once more where the place for them became another.
+        // The icicle and the minimap; once more if their size changed.
         assert.ok(paints.length >= 2 && new Set(paints).size === paints.length, paints.join(", "));
       }),
   );
@@ -924,7 +934,8 @@ export async function testViewer(runner, browser, server) {
       });
       await viewReady(page);
       assert.match(page.url(), /st=samples/);
-      // And from one that is shown: what is chosen is what is asked for, nothing else is saved as it, and there is a way back.
+      // And from one that is shown: the requested tree is chosen, nothing else is saved in its
+      // place, and there is a way back.
       await page.keyboard.press("t");
       await page.waitForSelector("text=too much to be added exactly");
       assert.equal(
@@ -961,7 +972,7 @@ export async function testViewer(runner, browser, server) {
   });
 
   await runner.test(
-    "the toolbar is one line in every view, a search stands beside its result, an empty peek says what to do",
+    "the toolbar is one line in every view, with the result beside the search; empty peek explains",
     () =>
       withPage(browser, server, async (page) => {
         const boxes = (selectors) =>
@@ -971,7 +982,9 @@ export async function testViewer(runner, browser, server) {
           );
         await open(
           page,
-          `?q=${encodeURIComponent("encoding/json|runtime|a name that is much longer than the field")}&sv=2`,
+          "?q=" +
+            encodeURIComponent("encoding/json|runtime|a name that is much longer than the field") +
+            "&sv=2",
         );
         const [{ height }] = await boxes([".toolbar"]);
         assert.ok(height < 60, `${height} px`);
@@ -990,7 +1003,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "all that a search found is read in a toolbar of one line, however long the names in its menus are",
+    "a toolbar of one line shows the whole search result, however long the names in its menus",
     async () => {
       const long = "dictionary.entries_of_each_request";
       const of = (extra) =>
@@ -1035,7 +1048,8 @@ export async function testViewer(runner, browser, server) {
             });
             assert.ok(
               cut <= 0 && field > 80 && height < 60,
-              `${path} at ${width} px: ${cut} px are cut off, the field has ${field}, the toolbar ${height}`,
+              `${path} at ${width} px: ${cut} px are cut off, the field has ${field}, the ` +
+                `toolbar ${height}`,
             );
           }
       });
@@ -1143,7 +1157,7 @@ export async function testViewer(runner, browser, server) {
   );
 
   await runner.test(
-    "all scripts and styles, without the graph's layout, the plot and Explore, stay within 160 KB gzip",
+    "all scripts and styles except graph layout, plot and Explore stay within 160 KB gzip",
     () => {
       const folder = new URL("../../web/dist/assets/", import.meta.url);
       const names = readdirSync(folder).filter((name) => /\.(js|css)\.gz$/.test(name));

@@ -1,5 +1,5 @@
-// One steady load in windows of 15 minutes to 24 hours: the same flat line and the same average in each, as the API has
-// them and as the page shows them. Screenshots: build/screenshots/explore-zoom-*.png.
+// A steady load in windows of 15 minutes to 24 hours: the same flat line and the same average in
+// each, in the API and on the page. Screenshots: build/screenshots/explore-zoom-*.png.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { screenshots, viewReady, withPage } from "./harness.mjs";
@@ -16,7 +16,7 @@ const windows = {
   "24h": 24 * hour,
 };
 
-/** Profiles of one series, of ten seconds each, as an OTLP request. */
+/** Profiles of one series, ten seconds each, as an OTLP request. */
 function requestOf(begins) {
   const ns = (ms) => `${ms}000000`;
   const profiles = begins.map((ms) => ({
@@ -73,14 +73,15 @@ export async function testZoom(runner, browser, server) {
         browser,
         server,
         async (page) => {
-          // The last window has begun and is not over, and the first began before the day.
+          // The last window has started but not ended, and the first started before the day.
           const end = Math.floor(Date.now() / 1000) * second - 3 * second;
           await sendSteady(server, end - 24 * hour - 7 * second, end);
           for (const [name, length] of Object.entries(windows)) {
             const [start, query] = [end - length, `${type}{service_name="steady"}`];
             const { json } = await server.call(
               "GET",
-              `/api/v1/query_range?${new URLSearchParams({ query, start: start / 1000, end: end / 1000, rate: "auto" })}`,
+              "/api/v1/query_range?" +
+                new URLSearchParams({ query, start: start / 1000, end: end / 1000, rate: "auto" }),
               { token: server.token },
             );
             const [{ points, average }] = json.series;
@@ -89,7 +90,8 @@ export async function testZoom(runner, browser, server) {
             assert.ok(near(average), `${name}: ${average}`);
 
             await page.goto(
-              `${server.url}/explore?${new URLSearchParams({ ev: "1", query, from: start, until: end })}`,
+              `${server.url}/explore?` +
+                new URLSearchParams({ ev: "1", query, from: start, until: end }),
             );
             await page.waitForSelector(".plot .u-over");
             await viewReady(page);

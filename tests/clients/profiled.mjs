@@ -1,5 +1,5 @@
-// A small program that keeps a processor and the heap busy under Pyroscope's agent for Node, until it
-// has sent what it saw: node profiled.mjs SERVER TOKEN SERVICE bearer|basic
+// A small program that keeps a CPU and the heap busy under Pyroscope's agent for Node, until it has
+// sent its profiles: node profiled.mjs SERVER TOKEN SERVICE bearer|basic
 import Pyroscope from "@pyroscope/nodejs";
 
 const [serverAddress, token, appName, credentials] = process.argv.slice(2);

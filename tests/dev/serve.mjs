@@ -1,5 +1,5 @@
-// A small stand-in for the server, for work on the pages alone: `npm run dev` in web/.
-// It serves web/dist and made-up answers on http://localhost:7850; nothing is stored.
+// A small substitute for the server, for work on the pages alone: `npm run dev` in web/. It serves
+// web/dist and made-up responses on http://localhost:7850; nothing is stored.
 import { createServer } from "node:http";
 import { readFileSync, existsSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
@@ -15,7 +15,8 @@ const contentTypes = {
   ".html": "text/html",
 };
 const csp =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' " +
+  "data:; " +
   "form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const packages = [
@@ -129,7 +130,8 @@ const share = (id, title) => ({
   raw_url: `http://localhost:${port}/p/${id}/raw`,
   title,
   description:
-    "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`, commit [a1b2c3d](https://example.org/a1b2c3d)\n- the JSON encoder looks heavy",
+    "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`, commit " +
+    "[a1b2c3d](https://example.org/a1b2c3d)\n- the JSON encoder looks heavy",
   visibility: "unlisted",
   created_at: new Date(Date.now() - 7.3e6).toISOString(),
   expires_at: new Date(Date.now() + 3e10).toISOString(),
