@@ -25,7 +25,8 @@ check_format() {
         list '*.py' ':!tests/integration' | xargs "$python" tests/lint/line_length.py &&
         make -s web/node_modules/.done &&
         list '*.ts' '*.tsx' '*.mjs' 'web/*.css' |
-        xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check
+        xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check &&
+        list '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs "$python" tests/lint/line_length.py
 }
 
 # The flags of the release build. Warnings that need the optimiser come with the build itself. In
