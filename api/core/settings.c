@@ -574,13 +574,15 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
     code = load_flags(settings, argument_count, arguments, err);
     if (code)
         return code;
-    if (*settings->config_file) {
-        code = load_file(settings, err);
-        if (!code)
-            code = load_environment(settings, err);
-        if (!code)
-            code = load_flags(settings, argument_count, arguments, err);
-    }
+    if (!*settings->config_file)
+        return check_together(settings, err);
+    code = load_file(settings, err);
+    if (code)
+        return code;
+    code = load_environment(settings, err);
+    if (code)
+        return code;
+    code = load_flags(settings, argument_count, arguments, err);
     if (code)
         return code;
     return check_together(settings, err);

@@ -45,7 +45,7 @@ struct debuginfo_fetch {
 };
 
 /* One binary whose debug file is being fetched. */
-struct task {
+struct fetch_task {
     struct debuginfo_fetch *fetch;
     struct arena *arena;
     struct debuginfo_lease lease; /* job_id 0: nothing is due */
@@ -132,21 +132,25 @@ static enum err_code check_still_due(struct pg_connection *connection, const str
 }
 
 /* task->lease stays zeroed if nothing is due. */
-static enum err_code claim_job(struct task *task, struct err *err)
+static enum err_code claim_job(struct fetch_task *task, struct err *err)
 {
     struct debuginfo_fetch *fetch = task->fetch;
     struct pg_result *due, *job = NULL;
     bool is_due = false;
     pg_auto connection = NULL;
     enum err_code code = pg_take(fetch->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = find_due(fetch, connection, task->arena, &due, err);
-    if (!code && pg_row_count(due) > 0)
-        code = take_job(connection, due, task->arena, &job, err);
-    if (!code && job && pg_row_count(job) > 0)
-        code = check_still_due(connection, due, task->arena, &is_due, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = find_due(fetch, connection, task->arena, &due, err);
+    if (code || pg_row_count(due) == 0)
+        return code;
+    code = take_job(connection, due, task->arena, &job, err);
+    if (code || pg_row_count(job) == 0)
+        return code;
+    code = check_still_due(connection, due, task->arena, &is_due, err);
     if (code || !is_due)
         return code;
     code = pg_commit(connection, err);
@@ -162,7 +166,7 @@ static enum err_code claim_job(struct task *task, struct err *err)
     return ERR_NONE;
 }
 
-static void renew_lease(struct task *task, int lease_s)
+static void renew_lease(struct fetch_task *task, int lease_s)
 {
     struct err err;
     bool is_ours = !task->is_lost;
@@ -172,14 +176,14 @@ static void renew_lease(struct task *task, int lease_s)
     task->is_lost = !is_ours;
 }
 
-static bool is_late(const struct task *task)
+static bool is_late(const struct fetch_task *task)
 {
     return clock_monotonic_ns() > task->deadline_ns;
 }
 
 static bool may_go_on(void *context)
 {
-    struct task *task = context;
+    struct fetch_task *task = context;
     if (clock_monotonic_ns() - task->renewed_ns > RENEW_S * CLOCK_NS_PER_S)
         renew_lease(task, LEASE_S);
     return !task->fetch->should_stop && !task->is_lost && !is_late(task);
@@ -187,7 +191,7 @@ static bool may_go_on(void *context)
 
 /* ---- from a file to a table ---- */
 
-static enum err_code begin_store(struct task *task, struct pg_connection **ret_connection,
+static enum err_code begin_store(struct fetch_task *task, struct pg_connection **ret_connection,
                                  struct err *err)
 {
     struct server *server = task->fetch->server;
@@ -202,7 +206,7 @@ static enum err_code begin_store(struct task *task, struct pg_connection **ret_c
 static enum err_code keep_table(void *context, const struct debuginfo_table *table,
                                 bool *ret_is_stored, struct err *err)
 {
-    struct task *task = context;
+    struct fetch_task *task = context;
     pg_auto connection = NULL;
     enum err_code code = begin_store(task, &connection, err);
     if (code)
@@ -217,7 +221,7 @@ static enum err_code keep_table(void *context, const struct debuginfo_table *tab
 static enum err_code publish_table(void *context, const struct debuginfo_built *built,
                                    struct err *err)
 {
-    struct task *task = context;
+    struct fetch_task *task = context;
     struct server *server = task->fetch->server;
     struct debuginfo_table table = {.tenant_id =
                                         task->is_public ? DEBUGINFO_PUBLIC : task->tenant_id,
@@ -235,7 +239,7 @@ static enum err_code publish_table(void *context, const struct debuginfo_built *
 
 /* ---- fetching ---- */
 
-static void count_metric(const struct task *task, const char *name, const char *labels,
+static void count_metric(const struct fetch_task *task, const char *name, const char *labels,
                          const char *help, int64_t amount)
 {
     metric_add(metrics_counter(task->fetch->server->metrics, name, labels, help), amount);
@@ -243,7 +247,7 @@ static void count_metric(const struct task *task, const char *name, const char *
 
 /* Counts by result, never by host: teams name theirs, and other users of the metrics must not see
  * them. */
-static void count_outcome(const struct task *task, bool is_given_up)
+static void count_outcome(const struct fetch_task *task, bool is_given_up)
 {
     static const char *const outcomes[] = {[DEBUGINFOD_FOUND] = "found",
                                            [DEBUGINFOD_ABSENT] = "absent",
@@ -263,25 +267,27 @@ static bool is_of_the_file(enum err_code code)
            code == ERR_NOT_FOUND || code == ERR_TIMEOUT;
 }
 
-static void conclude_attempt(struct task *task, enum debuginfod_outcome outcome, const char *reason)
+static void conclude_attempt(struct fetch_task *task, enum debuginfod_outcome outcome,
+                             const char *reason)
 {
     task->outcome = outcome;
     snprintf(task->reason, sizeof(task->reason), "%s", reason);
 }
 
 /* Neither this server nor this job failed: the time of the fetch is over. */
-static bool is_out_of_time(const struct task *task)
+static bool is_out_of_time(const struct fetch_task *task)
 {
     return is_late(task) && !task->fetch->should_stop && !task->is_lost;
 }
 
-static void conclude_shared(struct task *task, enum debuginfod_outcome outcome, const char *reason)
+static void conclude_shared(struct fetch_task *task, enum debuginfod_outcome outcome,
+                            const char *reason)
 {
     task->shared_outcome = outcome;
     snprintf(task->shared_reason, sizeof(task->shared_reason), "the shared file: %s", reason);
 }
 
-static void count_bytes(const struct task *task, uint64_t bytes)
+static void count_bytes(const struct fetch_task *task, uint64_t bytes)
 {
     count_metric(task, "perfolio_debuginfod_bytes_total", "",
                  "Size of the debug files that debuginfod servers sent.", (int64_t)bytes);
@@ -291,7 +297,7 @@ static void count_bytes(const struct task *task, uint64_t bytes)
  * right one. */
 static enum err_code find_shared(void *context, const char *build_id, int *ret_fd, struct err *err)
 {
-    struct task *task = context;
+    struct fetch_task *task = context;
     uint8_t id[SYMBOL_BUILDER_ID_BYTES / 2];
     const size_t id_bytes = strlen(build_id) / 2;
     struct debuginfod_response response;
@@ -324,7 +330,7 @@ static enum err_code find_shared(void *context, const char *build_id, int *ret_f
     return ERR_NONE;
 }
 
-static enum err_code build_table(struct task *task, int input, struct err *err)
+static enum err_code build_table(struct fetch_task *task, int input, struct err *err)
 {
     const struct wait_limit wait_limit = {.is_cancelled = &task->fetch->should_stop};
     const struct debuginfo_reader reader = {
@@ -338,7 +344,7 @@ static enum err_code build_table(struct task *task, int input, struct err *err)
 }
 
 /* Tries the servers in order; after a useless file the next one is tried. */
-static enum err_code fetch_from_servers(struct task *task,
+static enum err_code fetch_from_servers(struct fetch_task *task,
                                         const struct debuginfo_upstreams *upstreams,
                                         enum debuginfod_kind kind, struct err *err)
 {
@@ -381,8 +387,8 @@ static enum err_code fetch_from_servers(struct task *task,
 }
 
 /* The debug file; if no server has it, the binary itself, which may have names of its own. */
-static enum err_code fetch_any_file(struct task *task, const struct debuginfo_upstreams *upstreams,
-                                    struct err *err)
+static enum err_code fetch_any_file(struct fetch_task *task,
+                                    const struct debuginfo_upstreams *upstreams, struct err *err)
 {
     task->upstreams = upstreams;
     enum err_code code = fetch_from_servers(task, upstreams, DEBUGINFOD_DEBUGINFO, err);
@@ -400,7 +406,7 @@ static enum err_code fetch_any_file(struct task *task, const struct debuginfo_up
 
 /* A table of symbols only does not end the need, but is not retried every hour; nor does one
  * without dwz's shared file, which is retried like a missing one. */
-static enum err_code settle_found(struct task *task, struct pg_connection *connection,
+static enum err_code settle_found(struct fetch_task *task, struct pg_connection *connection,
                                   struct err *err)
 {
     const char *reason =
@@ -429,19 +435,23 @@ static enum err_code settle_found(struct task *task, struct pg_connection *conne
 }
 
 /* is_final: until the team's servers change. */
-static enum err_code settle_need(struct task *task, bool is_final, struct err *err)
+static enum err_code settle_need(struct fetch_task *task, bool is_final, struct err *err)
 {
     const int64_t later_s =
         debuginfod_later_s(task->outcome, task->try_count + 1, task->retry_after_s);
     pg_auto connection = NULL;
     enum err_code code = pg_take(task->fetch->server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = debuginfo_lease_end(connection, PG_NO_TENANT, &task->lease, task->arena, err);
-    if (!code && task->outcome == DEBUGINFOD_FOUND)
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = debuginfo_lease_end(connection, PG_NO_TENANT, &task->lease, task->arena, err);
+    if (code)
+        return code;
+    if (task->outcome == DEBUGINFOD_FOUND)
         code = settle_found(task, connection, err);
-    else if (!code)
+    else
         code = pg_queue_values(
             connection, PG_NO_TENANT,
             "UPDATE symbol_need SET try_count = try_count + 1, reason = left($4, 600), next_try_at "
@@ -452,8 +462,8 @@ static enum err_code settle_need(struct task *task, bool is_final, struct err *e
     return code ? code : pg_commit(connection, err);
 }
 
-static enum err_code find_upstreams(struct task *task, struct debuginfo_upstreams *ret_upstreams,
-                                    struct err *err)
+static enum err_code find_upstreams(struct fetch_task *task,
+                                    struct debuginfo_upstreams *ret_upstreams, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(task->fetch->server->jobs_database, &connection, err);
@@ -462,7 +472,7 @@ static enum err_code find_upstreams(struct task *task, struct debuginfo_upstream
                                          task->arena, ret_upstreams, err);
 }
 
-static enum err_code fetch_binary(struct task *task, struct err *err)
+static enum err_code fetch_binary(struct fetch_task *task, struct err *err)
 {
     struct debuginfo_upstreams upstreams;
     enum err_code code = find_upstreams(task, &upstreams, err);
@@ -498,7 +508,7 @@ static enum err_code fetch_binary(struct task *task, struct err *err)
 }
 
 /* Another server continues at once, or this one after its next start. */
-static void release_job(struct task *task)
+static void release_job(struct fetch_task *task)
 {
     struct err err;
     pg_auto connection = NULL;
@@ -513,7 +523,7 @@ static bool run_one(struct debuginfo_fetch *fetch)
 {
     struct err err;
     arena_auto arena = arena_create();
-    struct task task = {.fetch = fetch, .arena = arena};
+    struct fetch_task task = {.fetch = fetch, .arena = arena};
     enum err_code code = claim_job(&task, &err);
     if (code)
         log_failure("looking for debug files to fetch", &err);

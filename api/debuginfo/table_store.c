@@ -255,12 +255,13 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
     if (!is_first && !is_better(old, table))
         return ERR_NONE;
     code = write_row(connection, table, arena, err);
-    if (!code)
-        code =
-            charge_tenant(server, connection, table,
-                          table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
-    if (!code && table->tenant_id != DEBUGINFO_PUBLIC &&
-        symbol_tables_is_good(table->facts.quality))
+    if (code)
+        return code;
+    code = charge_tenant(server, connection, table,
+                         table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
+    if (code)
+        return code;
+    if (table->tenant_id != DEBUGINFO_PUBLIC && symbol_tables_is_good(table->facts.quality))
         code = pg_queue_values(connection, table->tenant_id,
                                "DELETE FROM symbol_need WHERE tenant_id = $1 AND build_id = $2",
                                arena, err, PG_I64(table->tenant_id), PG_TEXT(table->id));

@@ -131,6 +131,23 @@ static enum err_code begin_transaction(struct request *request,
 
 /* ---- tables ---- */
 
+static enum err_code commit_table(struct request *request, struct pg_connection *connection,
+                                  const struct incoming *incoming,
+                                  const struct debuginfo_table *table, bool *ret_is_stored,
+                                  struct err *err)
+{
+    enum err_code code = end_upload(request, connection, incoming, false, err);
+    if (code)
+        return code;
+    code = debuginfo_table_store(request->server, connection, table, request->arena, ret_is_stored,
+                                 err);
+    if (code)
+        return code;
+    if (*ret_is_stored)
+        code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
+    return code ? code : pg_commit(connection, err);
+}
+
 static enum err_code store_table(struct request *request, const struct incoming *incoming,
                                  const struct debuginfo_table *table, bool *ret_is_stored,
                                  struct err *err)
@@ -138,13 +155,8 @@ static enum err_code store_table(struct request *request, const struct incoming 
     pg_auto connection = NULL;
     enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
-        code = end_upload(request, connection, incoming, false, err);
-    if (!code)
-        code = debuginfo_table_store(request->server, connection, table, request->arena,
-                                     ret_is_stored, err);
-    if (!code && *ret_is_stored)
-        code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
-    return quota_refuse(request, code ? code : pg_commit(connection, err), err);
+        code = commit_table(request, connection, incoming, table, ret_is_stored, err);
+    return quota_refuse(request, code, err);
 }
 
 static enum err_code respond_table(struct request *request, const struct incoming *incoming,
@@ -295,20 +307,33 @@ static enum err_code insert_file(struct request *request, struct pg_connection *
                            PG_TEXT(incoming->id), PG_I64(file_id));
 }
 
+static enum err_code commit_file(struct request *request, struct pg_connection *connection,
+                                 const struct incoming *incoming, bool *ret_is_known,
+                                 const char **ret_state, struct err *err)
+{
+    enum err_code code = find_same(request, connection, incoming, ret_is_known, ret_state, err);
+    if (code)
+        return code;
+    code = end_upload(request, connection, incoming, !*ret_is_known, err);
+    if (code)
+        return code;
+    if (*ret_is_known)
+        return pg_commit(connection, err);
+    code = insert_file(request, connection, incoming, err);
+    if (code)
+        return code;
+    code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
+    return code ? code : pg_commit(connection, err);
+}
+
 static enum err_code store_file(struct request *request, const struct incoming *incoming,
                                 bool *ret_is_known, const char **ret_state, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = begin_transaction(request, &connection, err);
     if (!code)
-        code = find_same(request, connection, incoming, ret_is_known, ret_state, err);
-    if (!code)
-        code = end_upload(request, connection, incoming, !*ret_is_known, err);
-    if (!code && !*ret_is_known)
-        code = insert_file(request, connection, incoming, err);
-    if (!code && !*ret_is_known)
-        code = audit_record(connection, request, "debuginfo.add", incoming->id, err);
-    return quota_refuse(request, code ? code : pg_commit(connection, err), err);
+        code = commit_file(request, connection, incoming, ret_is_known, ret_state, err);
+    return quota_refuse(request, code, err);
 }
 
 static enum err_code post_file(struct request *request, const char *kind, struct response *response,

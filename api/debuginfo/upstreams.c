@@ -221,7 +221,7 @@ struct upstream_input {
     bool keeps_auth; /* keep the stored one of the same URL */
 };
 
-struct input {
+struct policy_input {
     const char *mode;
     struct upstream_input upstreams[DEBUGINFOD_MAX_URLS];
     size_t count;
@@ -246,7 +246,7 @@ static enum err_code read_upstream(const struct request *request, const struct j
     return code ? err_add(err, "The server %.200s", ret_upstream->url) : ERR_NONE;
 }
 
-static enum err_code check_distinct(const struct input *input, struct err *err)
+static enum err_code check_distinct(const struct policy_input *input, struct err *err)
 {
     for (size_t i = 0; i < input->count; i++)
         for (size_t j = 0; j < i; j++)
@@ -256,13 +256,14 @@ static enum err_code check_distinct(const struct input *input, struct err *err)
     return ERR_NONE;
 }
 
-static enum err_code read_input(struct request *request, struct input *input, struct err *err)
+static enum err_code read_input(struct request *request, struct policy_input *input,
+                                struct err *err)
 {
     static const char *const known[] = {"mode", "upstreams", NULL};
     static const char *const known_of_item[] = {"url", "auth", NULL};
     struct json_body *body = NULL;
     struct json_body *const *items = NULL;
-    *input = (struct input){0};
+    *input = (struct policy_input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
@@ -293,13 +294,15 @@ static enum err_code read_input(struct request *request, struct input *input, st
 /* Deletes the servers that are no longer listed, with their headers; of the others a header is kept
  * unless it is replaced. */
 static enum err_code put_upstreams(struct pg_connection *connection, struct request *request,
-                                   const struct input *input, struct err *err)
+                                   const struct policy_input *input, struct err *err)
 {
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_queue_values(
         connection, tenant_id, "UPDATE debuginfo_upstream SET position = -1 WHERE tenant_id = $1",
         request->arena, err, PG_I64(tenant_id));
-    for (size_t i = 0; !code && i < input->count; i++) {
+    if (code)
+        return code;
+    for (size_t i = 0; i < input->count; i++) {
         const struct upstream_input *upstream = &input->upstreams[i];
         code = pg_queue_values(connection, tenant_id,
                                "INSERT INTO debuginfo_upstream (tenant_id, url, position)"
@@ -307,19 +310,22 @@ static enum err_code put_upstreams(struct pg_connection *connection, struct requ
                                " DO UPDATE SET position = excluded.position",
                                request->arena, err, PG_I64(tenant_id), PG_TEXT(upstream->url),
                                PG_I64((int64_t)i));
+        if (code)
+            return code;
         /* A separate statement: "excluded.auth" would have to be readable. */
-        if (!code && !upstream->keeps_auth)
+        if (!upstream->keeps_auth)
             code = pg_queue_values(
                 connection, tenant_id,
                 "UPDATE debuginfo_upstream SET auth = $3 WHERE tenant_id = $1 AND url = $2",
                 request->arena, err, PG_I64(tenant_id), PG_TEXT(upstream->url),
                 upstream->auth ? PG_TEXT(upstream->auth) : PG_NULL);
+        if (code)
+            return code;
     }
-    return code ? code
-                : pg_queue_values(connection, tenant_id,
-                                  "DELETE FROM debuginfo_upstream"
-                                  " WHERE tenant_id = $1 AND position = -1",
-                                  request->arena, err, PG_I64(tenant_id));
+    return pg_queue_values(connection, tenant_id,
+                           "DELETE FROM debuginfo_upstream"
+                           " WHERE tenant_id = $1 AND position = -1",
+                           request->arena, err, PG_I64(tenant_id));
 }
 
 /* The new servers may have what the old ones did not. */
@@ -334,7 +340,7 @@ static enum err_code retry_needs(struct pg_connection *connection, struct reques
                            request->arena, ret_rows, err, PG_I64(tenant_id), PG_TEXT(build_id));
 }
 
-static const char *audit_text(struct request *request, const struct input *input)
+static const char *audit_text(struct request *request, const struct policy_input *input)
 {
     const char *text = input->mode;
     for (size_t i = 0; i < input->count; i++)
@@ -344,7 +350,7 @@ static const char *audit_text(struct request *request, const struct input *input
 }
 
 static enum err_code put_policy(struct pg_connection *connection, struct request *request,
-                                const struct input *input, struct err *err)
+                                const struct policy_input *input, struct err *err)
 {
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_queue_values(
@@ -366,7 +372,7 @@ static enum err_code put_policy(struct pg_connection *connection, struct request
 static enum err_code put_upstreams_route(struct request *request, struct response *response,
                                          struct err *err)
 {
-    struct input input;
+    struct policy_input input;
     struct pg_result *needs;
     pg_auto connection = NULL;
     enum err_code code = read_input(request, &input, err);

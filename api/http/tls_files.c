@@ -335,20 +335,23 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
         return ERR_NONE;
     }
     enum err_code code = has_ca ? make_leaf(&wanted, &ca, &leaf, err) : ERR_NONE;
-    if (!code && (!has_ca || !may_sign(&ca, &leaf))) {
+    if (code)
+        return code;
+    if (!has_ca || !may_sign(&ca, &leaf)) {
         /* Also when its file is no longer readable: clients may still have it. */
         change = access(paths[0], F_OK) == 0 ? TLS_FILES_CA_REPLACED : TLS_FILES_CA_MADE;
         code = make_ca(&wanted, &ca, err);
-        if (!code)
-            code = make_leaf(&wanted, &ca, &leaf, err);
-        if (!code)
-            code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
-    } else if (!code && is_outdated) {
+        if (code)
+            return code;
+        code = make_leaf(&wanted, &ca, &leaf, err);
+    } else if (is_outdated) {
         change = TLS_FILES_CA_RENEWED;
         code = renew_ca(&wanted, &ca, err);
-        if (!code)
-            code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
     }
+    if (code)
+        return code;
+    if (change != TLS_FILES_LEAF_NEW)
+        code = write_identity(folder, "ca", &ca, 0600, getegid(), err);
     if (code)
         return code;
     code = write_identity(folder, "server", &leaf, 0640, reader_group, err);

@@ -167,21 +167,31 @@ static enum err_code make_login_code(struct pg_connection *connection, struct ar
                            PG_BYTES(hash_text(arena, ret_code)), PG_I64(OPERATOR_CODE_LIFETIME_S));
 }
 
+static enum err_code commit_first_rows(struct pg_connection *connection, const char *known_token,
+                                       struct identity_bootstrap *result, struct err *err)
+{
+    int64_t user_id = 0;
+    arena_auto arena = arena_create();
+    enum err_code code = pg_begin(connection, TENANT_DEFAULT, err);
+    if (code)
+        return code;
+    code = ensure_token(connection, arena, known_token, result->admin_token, err);
+    if (code)
+        return code;
+    code = ensure_owner(connection, arena, &user_id, err);
+    if (code)
+        return code;
+    code = make_login_code(connection, arena, user_id, result->login_code, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
+}
+
 enum err_code identity_bootstrap(struct pg_connection *connection, const char *known_token,
                                  struct identity_bootstrap *ret_result, struct err *err)
 {
     struct identity_bootstrap result;
-    int64_t user_id = 0;
-    arena_auto arena = arena_create();
-    enum err_code code = pg_begin(connection, TENANT_DEFAULT, err);
-    if (!code)
-        code = ensure_token(connection, arena, known_token, result.admin_token, err);
-    if (!code)
-        code = ensure_owner(connection, arena, &user_id, err);
-    if (!code)
-        code = make_login_code(connection, arena, user_id, result.login_code, err);
-    if (!code)
-        code = pg_commit(connection, err);
+    enum err_code code = commit_first_rows(connection, known_token, &result, err);
     if (code) {
         pg_rollback(connection);
         return code;

@@ -135,42 +135,57 @@ static enum err_code copy_and_compare(const struct backup_source *source, struct
 {
     arena_auto arena = arena_create();
     struct object_snapshot snapshot;
-    struct object_store *own = NULL;
+    object_store_auto own = NULL;
     enum err_code code = object_snapshot_read(pool, arena, &snapshot, err);
-    if (!code && !source->objects)
+    if (code)
+        return code;
+    if (!source->objects)
         code = open_folder_objects(source, &own, err);
-    if (!code)
-        code = copy_objects(source, own, target_fd, manifest, err);
-    if (!code)
-        code = backup_verify_copy(&snapshot, own ? own : source->objects, target_fd, options, err);
-    object_store_close(own);
-    return code;
+    if (code)
+        return code;
+    code = copy_objects(source, own, target_fd, manifest, err);
+    if (code)
+        return code;
+    return backup_verify_copy(&snapshot, own ? own : source->objects, target_fd, options, err);
+}
+
+/* Copies everything while one connection holds the lock that keeps the server from deleting
+ * objects. The end of the pool ends the session, and with it the lock. */
+static enum err_code copy_under_lock(const struct backup_source *source, int target_fd,
+                                     const struct backup_options *options,
+                                     struct manifest *manifest, struct err *err)
+{
+    pg_pool_auto pool = create_pool(source, 2);
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(pool, &connection, err);
+    if (code)
+        return code;
+    code = storage_identity_verify(connection, source->settings, err);
+    if (code)
+        return code;
+    code = hold_sweep(connection, err);
+    if (code)
+        return code;
+    code = dump_database(source, target_fd, err);
+    if (code)
+        return code;
+    code = manifest_add(manifest, target_fd, "database.dump", err);
+    if (code)
+        return code;
+    code = copy_and_compare(source, pool, target_fd, options, manifest, err);
+    if (code)
+        return code;
+    code = check_sweep_is_held(connection, err);
+    if (code)
+        return code;
+    return backup_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
 }
 
 static enum err_code fill_backup(const struct backup_source *source, int target_fd,
                                  const struct backup_options *options, struct manifest *manifest,
                                  struct err *err)
 {
-    struct pg_connection *connection = NULL;
-    struct pg_pool *pool = create_pool(source, 2); /* one connection holds the lock */
-    enum err_code code = pg_take(pool, &connection, err);
-    if (!code)
-        code = storage_identity_verify(connection, source->settings, err);
-    if (!code)
-        code = hold_sweep(connection, err);
-    if (!code)
-        code = dump_database(source, target_fd, err);
-    if (!code)
-        code = manifest_add(manifest, target_fd, "database.dump", err);
-    if (!code)
-        code = copy_and_compare(source, pool, target_fd, options, manifest, err);
-    if (!code)
-        code = check_sweep_is_held(connection, err);
-    if (!code)
-        code = backup_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
-    /* Destroying the pool ends the session, and with it the lock. */
-    pg_give(connection);
-    pg_pool_destroy(pool);
+    enum err_code code = copy_under_lock(source, target_fd, options, manifest, err);
     return code ? code : manifest_write(manifest, target_fd, err);
 }
 
@@ -219,23 +234,27 @@ static enum err_code verify_backup(const char *path, struct err *err)
     return ERR_NONE;
 }
 
+static enum err_code check_identity(const struct backup_source *source, struct pg_pool *pool,
+                                    struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(pool, &connection, err);
+    return code ? code : storage_identity_verify(connection, source->settings, err);
+}
+
 static enum err_code verify_database_objects(const struct backup_source *source,
                                              const struct backup_options *options, struct err *err)
 {
-    struct object_store *own = NULL;
-    struct pg_connection *connection = NULL;
-    struct pg_pool *pool = create_pool(source, 2);
-    enum err_code code = pg_take(pool, &connection, err);
-    if (!code)
-        code = storage_identity_verify(connection, source->settings, err);
-    pg_give(connection);
-    if (!code && !source->objects)
+    pg_pool_auto pool = create_pool(source, 2);
+    object_store_auto own = NULL;
+    enum err_code code = check_identity(source, pool, err);
+    if (code)
+        return code;
+    if (!source->objects)
         code = object_store_setup_open_to_read(source->settings, &source->folder.server, &own, err);
-    if (!code)
-        code = backup_verify_live(pool, own ? own : source->objects, options, err);
-    object_store_close(own);
-    pg_pool_destroy(pool);
-    return code;
+    if (code)
+        return code;
+    return backup_verify_live(pool, own ? own : source->objects, options, err);
 }
 
 static enum err_code verify_data_folder(struct settings *settings,
@@ -297,14 +316,10 @@ static const char roles_sql[] =
 
 static enum err_code make_roles(const struct backup_source *source, struct err *err)
 {
-    struct pg_connection *connection = NULL;
-    struct pg_pool *pool = pg_pool_create(source->settings->database_url, NULL, 1);
+    pg_pool_auto pool = pg_pool_create(source->settings->database_url, NULL, 1);
+    pg_auto connection = NULL;
     enum err_code code = pg_take(pool, &connection, err);
-    if (!code)
-        code = pg_script(connection, roles_sql, err);
-    pg_give(connection);
-    pg_pool_destroy(pool);
-    return code;
+    return code ? code : pg_script(connection, roles_sql, err);
 }
 
 static enum err_code load_dump(const struct backup_source *source, int backup_fd, struct err *err)
@@ -334,17 +349,18 @@ enum { OLDEST_VERIFIED_MIGRATION = 22 };
 static enum err_code read_migration(struct pg_pool *pool, int64_t *ret_version, struct err *err)
 {
     arena_auto arena = arena_create();
-    struct pg_connection *connection = NULL;
+    pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(pool, &connection, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT coalesce(max(version), 0)::bigint FROM schema_migration", NULL, 0,
-                        arena, &result, err);
-    if (!code)
-        *ret_version = pg_get_i64(result, 0, 0);
-    pg_give(connection);
-    return code;
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "SELECT coalesce(max(version), 0)::bigint FROM schema_migration", NULL, 0,
+                    arena, &result, err);
+    if (code)
+        return code;
+    *ret_version = pg_get_i64(result, 0, 0);
+    return ERR_NONE;
 }
 
 /* A backup of an old version is migrated only by the first start. */
@@ -367,19 +383,31 @@ static enum err_code compare_restored(const struct backup_source *source,
                                       const struct backup_options *options, struct err *err)
 {
     char path[NAME_BYTES];
-    struct object_store *own = NULL;
-    enum err_code code = ERR_NONE;
-    struct pg_pool *pool = create_pool(source, 2);
+    pg_pool_auto pool = create_pool(source, 2);
+    object_store_auto own = NULL;
+    if (source->objects)
+        return verify_restored(pool, source->objects, options, err);
     snprintf(path, sizeof(path), "/proc/self/fd/%d/objects", source->folder.fd);
-    if (!source->objects)
-        code = object_folder_open_to_read(path, &own, err);
-    if (own)
-        object_folder_read_as(own, source->folder.server.uid, source->folder.server.gid);
-    if (!code)
-        code = verify_restored(pool, own ? own : source->objects, options, err);
-    object_store_close(own);
-    pg_pool_destroy(pool);
-    return code;
+    enum err_code code = object_folder_open_to_read(path, &own, err);
+    if (code)
+        return code;
+    object_folder_read_as(own, source->folder.server.uid, source->folder.server.gid);
+    return verify_restored(pool, own, options, err);
+}
+
+/* *ret_has_put: the objects are in the bucket, also if a later step fails. */
+static enum err_code copy_files(const struct backup_source *source, int backup_fd,
+                                struct manifest *copied, bool *ret_has_put, struct err *err)
+{
+    const struct data_folder *folder = &source->folder;
+    enum err_code code =
+        source->objects
+            ? backup_give_to_bucket(source->objects, backup_fd, &copied->file_count, err)
+            : backup_copy_folder(backup_fd, folder->fd, "objects", &folder->server, copied, err);
+    *ret_has_put = source->objects && !code;
+    if (code)
+        return code;
+    return backup_copy_folder(backup_fd, folder->fd, "tls", NULL, copied, err);
 }
 
 static enum err_code fill_data_folder(struct backup_source *source, int backup_fd,
@@ -387,28 +415,24 @@ static enum err_code fill_data_folder(struct backup_source *source, int backup_f
                                       bool *ret_has_put, struct err *err)
 {
     struct manifest copied;
-    const struct data_folder *folder = &source->folder;
     manifest_init(&copied);
-    enum err_code code =
-        source->objects
-            ? backup_give_to_bucket(source->objects, backup_fd, &copied.file_count, err)
-            : backup_copy_folder(backup_fd, folder->fd, "objects", &folder->server, &copied, err);
-    *ret_has_put = source->objects && !code;
-    if (!code)
-        code = backup_copy_folder(backup_fd, folder->fd, "tls", NULL, &copied, err);
+    enum err_code code = copy_files(source, backup_fd, &copied, ret_has_put, err);
+    const uint64_t copied_count = copied.file_count;
+    manifest_fini(&copied);
+    if (code)
+        return code;
     /* The dump is the one additional file. The content of others would not be verified by anything.
      */
-    if (!code && copied.file_count + 1 != file_count)
-        code =
-            err_set(err, ERR_CORRUPT, "the backup contains files that its manifest does not name");
-    if (!code)
-        code = backup_source_open_database(source, false, err);
-    if (!code)
-        code = load_dump(source, backup_fd, err);
-    if (!code)
-        code = compare_restored(source, options, err);
-    manifest_fini(&copied);
-    return code;
+    if (copied_count + 1 != file_count)
+        return err_set(err, ERR_CORRUPT,
+                       "the backup contains files that its manifest does not name");
+    code = backup_source_open_database(source, false, err);
+    if (code)
+        return code;
+    code = load_dump(source, backup_fd, err);
+    if (code)
+        return code;
+    return compare_restored(source, options, err);
 }
 
 /* Empties the bucket again if the rest fails. */

@@ -181,23 +181,35 @@ static enum err_code open_folder(struct data_folder *folder, const char *path, s
     return code ? code : os_user_of_uid(geteuid(), &folder->ours, err);
 }
 
+static enum err_code prepare_folder(struct data_folder *folder, const char *path, bool has_cluster,
+                                    bool takes_lock, struct err *err)
+{
+    enum err_code code = open_folder(folder, path, err);
+    if (code)
+        return code;
+    code = check_database(folder, has_cluster, err);
+    if (code)
+        return code;
+    if (takes_lock)
+        code = take_lock(folder, err);
+    if (code)
+        return code;
+    code = find_user(folder, "objects", "perfolio", &folder->server, err);
+    if (code)
+        return code;
+    folder->database = folder->server;
+    if (has_cluster)
+        code = find_user(folder, "pg", "postgres", &folder->database, err);
+    if (code)
+        return code;
+    return let_users_pass(folder, err);
+}
+
 static enum err_code open_with(const char *path, bool has_cluster, bool takes_lock,
                                struct data_folder *ret_folder, struct err *err)
 {
     struct data_folder folder = {.fd = -1, .lock_fd = -1};
-    enum err_code code = open_folder(&folder, path, err);
-    if (!code)
-        code = check_database(&folder, has_cluster, err);
-    if (!code && takes_lock)
-        code = take_lock(&folder, err);
-    if (!code)
-        code = find_user(&folder, "objects", "perfolio", &folder.server, err);
-    if (!code && has_cluster)
-        code = find_user(&folder, "pg", "postgres", &folder.database, err);
-    else
-        folder.database = folder.server;
-    if (!code)
-        code = let_users_pass(&folder, err);
+    enum err_code code = prepare_folder(&folder, path, has_cluster, takes_lock, err);
     if (code) {
         data_folder_close(&folder);
         return code;

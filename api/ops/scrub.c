@@ -161,12 +161,14 @@ static enum err_code take_pass(struct scrub *scrub, bool *ret_has_pass, struct e
         return ERR_NONE;
     scrub->has_pass = false;
     enum err_code code = renew_lease(scrub, arena, &rows, err);
-    if (!code && scrub->has_lease && !pg_get_bool(rows, 0, 0))
+    if (code || !scrub->has_lease)
+        return code;
+    if (!pg_get_bool(rows, 0, 0))
         code = begin_pass(scrub, arena, &rows, err);
-    if (!code && scrub->has_lease && pg_row_count(rows) && !*pg_get_text(rows, 0, 1))
-        scrub->logged_count = 0;
     if (code || !scrub->has_lease || pg_row_count(rows) == 0)
         return code;
+    if (!*pg_get_text(rows, 0, 1))
+        scrub->logged_count = 0;
     scrub->kind = find_kind(pg_get_text(rows, 0, 1));
     snprintf(scrub->cursor, sizeof(scrub->cursor), "%s", pg_get_text(rows, 0, 2));
     scrub->bytes_per_s = rate_of(scrub, pg_get_i64(rows, 0, 3));

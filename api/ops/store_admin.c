@@ -238,22 +238,23 @@ static enum err_code run_stats(struct pg_pool *pool, struct json_response *json,
 static enum err_code run_command(struct settings *settings, struct backup_source *source,
                                  bool is_verify, struct json_response *json, struct err *err)
 {
-    struct object_store *own = NULL;
-    struct pg_pool *pool =
+    pg_pool_auto pool =
         pg_pool_create(source->has_cluster ? source->conninfo : settings->database_url, NULL, 2);
+    object_store_auto own = NULL;
     struct pg_connection *connection = NULL;
     enum err_code code = pg_take(pool, &connection, err);
-    if (!code)
-        code = storage_identity_verify(connection, settings, err);
+    if (code)
+        return code;
+    code = storage_identity_verify(connection, settings, err);
     pg_give(connection);
-    if (!code && is_verify && !source->objects)
-        code = object_store_setup_open_to_read(settings, &source->folder.server, &own, err);
-    if (!code)
-        code = is_verify ? run_verify(pool, source->objects ? source->objects : own, json, err)
-                         : run_stats(pool, json, err);
-    object_store_close(own);
-    pg_pool_destroy(pool);
-    return code;
+    if (code)
+        return code;
+    if (!is_verify)
+        return run_stats(pool, json, err);
+    if (source->objects)
+        return run_verify(pool, source->objects, json, err);
+    code = object_store_setup_open_to_read(settings, &source->folder.server, &own, err);
+    return code ? code : run_verify(pool, own, json, err);
 }
 
 enum err_code store_admin_run(struct settings *settings, const char *verb, bool is_json,

@@ -14,7 +14,7 @@
 
 enum { LIST_DEFAULT_LIMIT = 100, LIST_MAX_LIMIT = 1000, DELETE_TRIES = 5 };
 
-struct input {
+struct deletion_input {
     struct span selector;
     int64_t start_ns;
     int64_t end_ns;
@@ -31,10 +31,11 @@ static enum err_code read_time(const struct request *request, const char *name, 
 }
 
 /* Without start it begins with the first profile, without end it includes the last. */
-static enum err_code read_input(const struct request *request, struct input *input, struct err *err)
+static enum err_code read_input(const struct request *request, struct deletion_input *input,
+                                struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", NULL};
-    *input = (struct input){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
+    *input = (struct deletion_input){.start_ns = INT64_MIN, .end_ns = INT64_MAX};
     enum err_code code = request_check_query(request, known, err);
     if (code)
         return code;
@@ -72,14 +73,14 @@ static void write_deletion(struct json_response *json, const struct pg_result *r
     json_response_close(json, '}');
 }
 
-static const char *describe_deletion(struct request *request, const struct input *input)
+static const char *describe_deletion(struct request *request, const struct deletion_input *input)
 {
     return arena_printf(request->arena, "%.*s from %" PRId64 " to %" PRId64,
                         (int)(input->selector.size < 500 ? input->selector.size : 500),
                         (const char *)input->selector.data, input->start_ns, input->end_ns);
 }
 
-static enum err_code add_deletion(struct request *request, const struct input *input,
+static enum err_code add_deletion(struct request *request, const struct deletion_input *input,
                                   struct pg_result **ret_row, struct err *err)
 {
     int64_t id = 0;
@@ -111,7 +112,7 @@ static enum err_code add_deletion(struct request *request, const struct input *i
 static enum err_code delete_profiles(struct request *request, struct response *response,
                                      struct err *err)
 {
-    struct input input;
+    struct deletion_input input;
     struct pg_result *row;
     enum err_code code = read_input(request, &input, err);
     if (!code)

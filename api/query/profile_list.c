@@ -30,15 +30,16 @@ static enum err_code read_request(struct request *request, struct store_profile_
     static const char *const known[] = {"query", "start", "end", "limit", "after", NULL};
     int64_t limit = ROWS_DEFAULT;
     enum err_code code = request_check_query(request, known, err);
-    if (!code)
-        code = query_read(request, &query_names, NULL, &query->query, err);
-    if (!code)
-        code =
-            request_query_i64(request, "limit", 1, STORE_PROFILES_MAX, ROWS_DEFAULT, &limit, err);
-    if (!code)
-        code = read_after(request, query, err);
+    if (code)
+        return code;
+    code = query_read(request, &query_names, NULL, &query->query, err);
+    if (code)
+        return code;
+    code = request_query_i64(request, "limit", 1, STORE_PROFILES_MAX, ROWS_DEFAULT, &limit, err);
+    if (code)
+        return code;
     query->max_profiles = (uint32_t)limit;
-    return code;
+    return read_after(request, query, err);
 }
 
 static void append_profile(const struct store_profile_list *list,

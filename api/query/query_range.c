@@ -14,7 +14,7 @@ enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
 
 enum rate { RATE_NO, RATE_YES, RATE_AUTO /* if the type has one */ };
 
-struct question {
+struct range_request {
     struct store_range_query range;
     enum rate rate;
     bool wants_other;
@@ -65,13 +65,13 @@ static int64_t round_up_step(int64_t step_ns)
     return step_ns;
 }
 
-static enum err_code read_step(const struct request *request, struct question *question,
+static enum err_code read_step(const struct request *request, struct range_request *range_request,
                                struct err *err)
 {
-    struct store_range_query *range = &question->range;
+    struct store_range_query *range = &range_request->range;
     struct span text;
-    question->has_step = request_query(request, "step", &text) && text.size;
-    if (!question->has_step) {
+    range_request->has_step = request_query(request, "step", &text) && text.size;
+    if (!range_request->has_step) {
         choose_step(range);
         return ERR_NONE;
     }
@@ -83,7 +83,7 @@ static enum err_code read_step(const struct request *request, struct question *q
     return ERR_NONE;
 }
 
-static enum err_code read_groups(const struct request *request, struct question *question,
+static enum err_code read_groups(const struct request *request, struct range_request *range_request,
                                  struct err *err)
 {
     struct span name;
@@ -95,14 +95,14 @@ static enum err_code read_groups(const struct request *request, struct question 
         if (!name.size)
             return err_set(err, ERR_INVALID, "group_by must be a label's name");
         for (size_t i = 0; i < count; i++) {
-            if (span_equal(question->group_by[i], name))
+            if (span_equal(range_request->group_by[i], name))
                 return err_set(err, ERR_INVALID, "group_by: '%.*s' is given twice",
                                SPAN_PRINT(name));
         }
-        question->group_by[count] = name;
+        range_request->group_by[count] = name;
     }
-    question->range.group_by = question->group_by;
-    question->range.group_by_count = count;
+    range_request->range.group_by = range_request->group_by;
+    range_request->range.group_by_count = count;
     return ERR_NONE;
 }
 
@@ -136,51 +136,62 @@ static enum err_code read_bool(const struct request *request, const char *name, 
     return ERR_NONE;
 }
 
-static enum err_code read_rate(const struct request *request, struct question *question,
+static enum err_code read_rate(const struct request *request, struct range_request *range_request,
                                struct err *err)
 {
     struct span text;
-    question->rate = RATE_AUTO;
+    range_request->rate = RATE_AUTO;
     if (request_query(request, "rate", &text) && span_equal_text(text, "auto"))
         return ERR_NONE;
-    enum err_code code = read_bool(request, "rate", false, &question->range.is_rate, err);
+    enum err_code code = read_bool(request, "rate", false, &range_request->range.is_rate, err);
     if (code)
         return err_set(err, ERR_INVALID, "rate must be true, false or auto");
-    question->rate = question->range.is_rate ? RATE_YES : RATE_NO;
+    range_request->rate = range_request->range.is_rate ? RATE_YES : RATE_NO;
     return ERR_NONE;
 }
 
-static enum err_code read_request(struct request *request, struct question *question,
+static enum err_code read_request(struct request *request, struct range_request *range_request,
                                   struct err *err)
 {
     static const char *const single[] = {"query", "start",   "end",   "step", "limit",
                                          "rate",  "moments", "other", NULL};
     static const char *const repeatable[] = {
         "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
-    struct store_range_query *range = &question->range;
+    struct store_range_query *range = &range_request->range;
     int64_t limit = SERIES_DEFAULT;
     enum err_code code = request_check_parameters(request, single, repeatable, err);
-    if (!code)
-        code = query_read(request, &query_names, NULL, &range->query, err);
-    if (!code)
-        code = query_read_labels(request, &range->query, err);
-    if (!code)
-        code = read_step(request, question, err);
-    if (!code)
-        code = read_groups(request, question, err);
-    if (!code)
-        code = read_filter(request, range, err);
-    if (!code)
-        code = read_rate(request, question, err);
-    if (!code)
-        code = read_bool(request, "moments", false, &range->is_by_timestamps, err);
-    if (!code)
-        code = read_bool(request, "other", true, &question->wants_other, err);
-    if (!code)
-        code = request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT,
-                                 &limit, err);
+    if (code)
+        return code;
+    code = query_read(request, &query_names, NULL, &range->query, err);
+    if (code)
+        return code;
+    code = query_read_labels(request, &range->query, err);
+    if (code)
+        return code;
+    code = read_step(request, range_request, err);
+    if (code)
+        return code;
+    code = read_groups(request, range_request, err);
+    if (code)
+        return code;
+    code = read_filter(request, range, err);
+    if (code)
+        return code;
+    code = read_rate(request, range_request, err);
+    if (code)
+        return code;
+    code = read_bool(request, "moments", false, &range->is_by_timestamps, err);
+    if (code)
+        return code;
+    code = read_bool(request, "other", true, &range_request->wants_other, err);
+    if (code)
+        return code;
+    code =
+        request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT, &limit, err);
+    if (code)
+        return code;
     range->max_series = (uint32_t)limit;
-    return code;
+    return ERR_NONE;
 }
 
 /* ---- the response ---- */
@@ -190,20 +201,20 @@ static bool is_in_nanoseconds(const struct store_type *type)
     return span_equal_text(type->parts[STORE_TYPE_SAMPLE_UNIT], "nanoseconds");
 }
 
-static bool is_rate(const struct question *question, const struct store_type *type)
+static bool is_rate(const struct range_request *range_request, const struct store_type *type)
 {
-    return question->rate == RATE_YES ||
-           (question->rate == RATE_AUTO && type && type->aggregation != STORE_MEAN);
+    return range_request->rate == RATE_YES ||
+           (range_request->rate == RATE_AUTO && type && type->aggregation != STORE_MEAN);
 }
 
-static void append_unit(const struct question *question, const struct store_type *type,
+static void append_unit(const struct range_request *range_request, const struct store_type *type,
                         struct buf *json)
 {
     buf_auto unit;
     buf_init(&unit, 1 << 16);
     if (!type)
         buf_append_text(&unit, "");
-    else if (!is_rate(question, type))
+    else if (!is_rate(range_request, type))
         buf_append_span(&unit, type->parts[STORE_TYPE_SAMPLE_UNIT]);
     else if (!is_in_nanoseconds(type))
         buf_printf(&unit, "%.*s/s", SPAN_PRINT(type->parts[STORE_TYPE_SAMPLE_UNIT]));
@@ -233,12 +244,12 @@ static int64_t begin_of_step(const struct store_range_query *range, uint32_t ste
     return range->query.start_ns - range->lead_ns + step * range->step_ns;
 }
 
-static void append_point(const struct question *question, const struct store_type *type,
+static void append_point(const struct range_request *range_request, const struct store_type *type,
                          const struct store_point *point, struct buf *json)
 {
-    const int64_t begin_ns = begin_of_step(&question->range, point->step);
+    const int64_t begin_ns = begin_of_step(&range_request->range, point->step);
     buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
-    if (is_rate(question, type))
+    if (is_rate(range_request, type))
         append_rate(type, point->average, json);
     else
         buf_printf(json, "%" PRId64, point->value);
@@ -275,11 +286,11 @@ static void append_partial(const struct store_range_query *range,
 }
 
 /* The summary beside a graph: the average of its points. */
-static void append_summary(const struct question *question, const struct store_type *type,
+static void append_summary(const struct range_request *range_request, const struct store_type *type,
                            const struct store_range_series *series, struct buf *json)
 {
     const bool is_gauge = type->aggregation == STORE_MEAN;
-    if (series->covered_ns && (is_gauge || is_rate(question, type))) {
+    if (series->covered_ns && (is_gauge || is_rate(range_request, type))) {
         buf_append_text(json, ",\"average\":");
         if (is_gauge)
             buf_printf(json, "%.9g", series->average);
@@ -290,26 +301,28 @@ static void append_summary(const struct question *question, const struct store_t
         buf_printf(json, ",\"total\":%" PRId64, series->total);
     buf_append_text(json, ",\"covered_ms\":");
     append_ms((int64_t)series->covered_ns, json);
-    append_partial(&question->range, series, json);
+    append_partial(&range_request->range, series, json);
 }
 
-static void append_series(const struct question *question, const struct store_range *result,
-                          const struct store_range_series *series, struct buf *json)
+static void append_series(const struct range_request *range_request,
+                          const struct store_range *result, const struct store_range_series *series,
+                          struct buf *json)
 {
     const bool is_other = series == result->other;
     buf_append_text(json, "{\"labels\":{");
     if (!is_other)
-        store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
+        store_json_append_labels(json, series->labels,
+                                 (uint32_t)range_request->range.group_by_count);
     buf_append_text(json, "},");
     if (is_other)
         buf_printf(json, "\"other_count\":%" PRIu32 ",", result->other_count);
     buf_append_text(json, "\"points\":[");
     for (uint32_t i = 0; i < series->point_count; i++) {
         buf_append_text(json, i ? "," : "");
-        append_point(question, result->type, &series->points[i], json);
+        append_point(range_request, result->type, &series->points[i], json);
     }
     buf_append_byte(json, ']');
-    append_summary(question, result->type, series, json);
+    append_summary(range_request, result->type, series, json);
     buf_append_byte(json, '}');
 }
 
@@ -334,12 +347,12 @@ static void print_unknown(const struct store_range *result, struct buf *note)
     buf_append_text(note, ", or for a step if there is no other one.");
 }
 
-static void print_raised(const struct question *question, struct buf *note)
+static void print_raised(const struct range_request *range_request, struct buf *note)
 {
     buf_append_text(note, note->size ? " The step was raised from " : "The step was raised from ");
-    print_s(question->short_step_ns, note);
+    print_s(range_request->short_step_ns, note);
     buf_append_text(note, " to ");
-    print_s(question->range.step_ns, note);
+    print_s(range_request->range.step_ns, note);
 }
 
 /* Names the series whose interval is longer than the step that fits most of them. */
@@ -353,15 +366,15 @@ static void print_longer(const struct store_range *result, struct buf *note)
 }
 
 /* What a reader of the values must know, as sentences. */
-static void append_notes(const struct question *question, const struct store_range *result,
-                         struct buf *json)
+static void append_notes(const struct range_request *range_request,
+                         const struct store_range *result, struct buf *json)
 {
     buf_auto note;
     buf_init(&note, 1024);
     if (result->unknown_count)
         print_unknown(result, &note);
-    if (question->short_step_ns) {
-        print_raised(question, &note);
+    if (range_request->short_step_ns) {
+        print_raised(range_request, &note);
         buf_append_text(
             &note, ": a step shorter than the interval would show details that are not known.");
     }
@@ -374,28 +387,28 @@ static void append_notes(const struct question *question, const struct store_ran
     buf_append_byte(json, ']');
 }
 
-static void append_result(const struct question *question, const struct store_range *result,
-                          int64_t begin_ns, struct buf *json)
+static void append_result(const struct range_request *range_request,
+                          const struct store_range *result, int64_t begin_ns, struct buf *json)
 {
     const struct store_type *type = result->type;
     buf_append_text(json, "{\"type\":");
     buf_append_json(json, span_text(type ? type->name : ""));
     buf_append_text(json, ",\"unit\":");
-    append_unit(question, type, json);
+    append_unit(range_request, type, json);
     buf_printf(json, ",\"rule\":\"%s\",\"step_ms\":",
                store_aggregation_name(type ? type->aggregation : STORE_SUM));
-    append_ms(question->range.step_ns, json);
+    append_ms(range_request->range.step_ns, json);
     buf_append_text(json, ",\"series\":[");
     for (uint32_t i = 0; i < result->series_count; i++) {
         buf_append_text(json, i ? "," : "");
-        append_series(question, result, &result->series[i], json);
+        append_series(range_request, result, &result->series[i], json);
     }
-    if (result->other && question->wants_other) {
+    if (result->other && range_request->wants_other) {
         buf_append_text(json, ",");
-        append_series(question, result, result->other, json);
+        append_series(range_request, result, result->other, json);
     }
     buf_printf(json, "],\"group_count\":%" PRIu32, result->series_count + result->other_count);
-    append_notes(question, result, json);
+    append_notes(range_request, result, json);
     buf_append_text(json, ",\"statistics\":");
     store_json_append_statistics(json, &result->statistics, begin_ns);
     buf_append_text(json, "}\n");
@@ -405,12 +418,12 @@ static void append_result(const struct question *question, const struct store_ra
 
 /* Hours with totals only have no parts: if the server chose shorter steps, they become full hours.
  */
-static void use_full_hours(struct request *request, struct question *question,
+static void use_full_hours(struct request *request, struct range_request *range_request,
                            struct store_range *result)
 {
     const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
-    struct store_range_query *range = &question->range;
-    if (question->has_step || range->step_ns >= hour_ns || !result->statistics.cut_count)
+    struct store_range_query *range = &range_request->range;
+    if (range_request->has_step || range->step_ns >= hour_ns || !result->statistics.cut_count)
         return;
     const struct store_range_query fine = *range;
     struct store_range hours;
@@ -423,56 +436,56 @@ static void use_full_hours(struct request *request, struct question *question,
         *result = hours;
 }
 
-static void set_raised_step(struct question *question, int64_t shortest_ns)
+static void set_raised_step(struct range_request *range_request, int64_t shortest_ns)
 {
-    struct store_range_query *range = &question->range;
+    struct store_range_query *range = &range_request->range;
     const int64_t step_ns = range->step_ns;
-    if (question->has_step)
+    if (range_request->has_step)
         range->step_ns = ((shortest_ns - 1) / step_ns + 1) * step_ns;
     else
         set_round_step(range, round_up_step(shortest_ns));
-    question->short_step_ns = step_ns;
+    range_request->short_step_ns = step_ns;
 }
 
 /* Without a duration nothing is known of parts of the interval. A requested step becomes a multiple
  * of itself, one that the server chose the next round one. */
-static enum err_code raise_step(struct request *request, struct question *question,
+static enum err_code raise_step(struct request *request, struct range_request *range_request,
                                 struct store_range *result, struct err *err)
 {
-    if (result->interval_ns <= question->range.step_ns)
+    if (result->interval_ns <= range_request->range.step_ns)
         return ERR_NONE;
-    set_raised_step(question, result->interval_ns);
-    return store_range(request->server->store, request->arena, &question->range, result, err);
+    set_raised_step(range_request, result->interval_ns);
+    return store_range(request->server->store, request->arena, &range_request->range, result, err);
 }
 
-static enum err_code run_range_query(struct request *request, struct question *question,
+static enum err_code run_range_query(struct request *request, struct range_request *range_request,
                                      struct store_range *ret_result, struct err *err)
 {
     enum err_code code =
-        store_range(request->server->store, request->arena, &question->range, ret_result, err);
+        store_range(request->server->store, request->arena, &range_request->range, ret_result, err);
     if (code)
         return code;
-    use_full_hours(request, question, ret_result);
-    return raise_step(request, question, ret_result, err);
+    use_full_hours(request, range_request, ret_result);
+    return raise_step(request, range_request, ret_result, err);
 }
 
 static enum err_code get_query_range(struct request *request, struct response *response,
                                      struct err *err)
 {
     const int64_t begin_ns = clock_monotonic_ns();
-    struct question *question = arena_new(request->arena, struct question, 1);
+    struct range_request *range_request = arena_new(request->arena, struct range_request, 1);
     struct store_range result;
-    enum err_code code = read_request(request, question, err);
+    enum err_code code = read_request(request, range_request, err);
     if (code)
         return code;
-    code = run_range_query(request, question, &result, err);
+    code = run_range_query(request, range_request, &result, err);
     if (code)
         return code;
     buf_auto json;
     buf_init(&json, STORE_JSON_MAX_BYTES);
-    append_result(question, &result, begin_ns, &json);
+    append_result(range_request, &result, begin_ns, &json);
     query_add_statistics(request, response, &result.statistics, begin_ns);
-    query_explain_labels(request, response, &question->range.query, &result.statistics);
+    query_explain_labels(request, response, &range_request->range.query, &result.statistics);
     return store_json_respond(request, response, &json, err);
 }
 

@@ -154,7 +154,7 @@ static enum err_code list_rules(struct request *request, struct response *respon
 
 /* ---- changing ---- */
 
-struct input {
+struct rule_input {
     const char *selector;
     const char *canonical; /* the same for all selectors with the same meaning */
     const char *keep;      /* as written */
@@ -184,7 +184,7 @@ static enum err_code read_duration(const char *name, const char *text, int64_t *
                          name);
 }
 
-static enum err_code read_totals(struct input *input, struct err *err)
+static enum err_code read_totals(struct rule_input *input, struct err *err)
 {
     enum err_code code = read_duration("totals", input->totals, &input->totals_s, err);
     if (code || (input->keep_s && input->totals_s > input->keep_s))
@@ -192,11 +192,11 @@ static enum err_code read_totals(struct input *input, struct err *err)
     return err_set(err, ERR_INVALID, "totals must be longer than keep, and not forever");
 }
 
-static enum err_code read_input(struct request *request, struct input *input, struct err *err)
+static enum err_code read_input(struct request *request, struct rule_input *input, struct err *err)
 {
     static const char *const known[] = {"query", "keep", "totals", "position", "replace", NULL};
     struct json_body *body = NULL;
-    *input = (struct input){0};
+    *input = (struct rule_input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
@@ -265,7 +265,7 @@ struct known_rule {
 /* The rule whose selector equals the requested one literally; otherwise the first with the same
  * meaning: selectors are stored as typed, possibly by a version that distinguished such. */
 static enum err_code find_rule(struct request *request, const struct owner *owner,
-                               const struct input *input, struct known_rule *ret_rule,
+                               const struct rule_input *input, struct known_rule *ret_rule,
                                struct err *err)
 {
     struct pg_result *rows;
@@ -293,7 +293,7 @@ static enum err_code find_rule(struct request *request, const struct owner *owne
     return code;
 }
 
-static enum err_code check_is_new(const struct input *input, const struct known_rule *known,
+static enum err_code check_is_new(const struct rule_input *input, const struct known_rule *known,
                                   struct err *err)
 {
     if (input->may_replace || !known->id)
@@ -307,7 +307,7 @@ static enum err_code check_is_new(const struct input *input, const struct known_
 
 /* Limits what a team sets itself; the team may still move a rule that an operator set beyond that.
  */
-static enum err_code check_length(const struct input *input, const struct known_rule *known,
+static enum err_code check_length(const struct rule_input *input, const struct known_rule *known,
                                   const struct tenant_limits *limits, struct err *err)
 {
     const int64_t most_s = limits->values[TENANT_LIMIT_RULE_KEEP_S];
@@ -323,7 +323,7 @@ static enum err_code check_length(const struct input *input, const struct known_
 }
 
 static enum err_code add_rule(struct request *request, const struct owner *owner,
-                              const struct input *input, int64_t *ret_id, struct err *err)
+                              const struct rule_input *input, int64_t *ret_id, struct err *err)
 {
     struct pg_result *row;
     enum err_code code = pg_query_values(
@@ -341,7 +341,7 @@ static enum err_code add_rule(struct request *request, const struct owner *owner
 
 /* A selector has one rule: setting it again changes its times, not its position. */
 static enum err_code put_rule(struct request *request, const struct owner *owner,
-                              const struct input *input, int64_t known_id, int64_t *ret_id,
+                              const struct rule_input *input, int64_t known_id, int64_t *ret_id,
                               struct err *err)
 {
     *ret_id = known_id;
@@ -359,7 +359,7 @@ static enum err_code put_rule(struct request *request, const struct owner *owner
 
 static enum err_code set_rule(struct request *request, struct response *response, struct err *err)
 {
-    struct input input;
+    struct rule_input input;
     struct pg_result *row;
     int64_t id = 0;
     struct tenant_limits limits = {0};

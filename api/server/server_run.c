@@ -83,9 +83,10 @@ static enum err_code sweep_objects(struct jobs *jobs, struct err *err)
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(server->jobs_database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, "SELECT pg_try_advisory_lock($1)", arena,
-                               &result, err, PG_I64(SERVER_SWEEP_LOCK));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT, "SELECT pg_try_advisory_lock($1)", arena,
+                           &result, err, PG_I64(SERVER_SWEEP_LOCK));
     if (code || !pg_get_bool(result, 0, 0))
         return code;
     code = share_jobs_run(server, connection, &jobs->has_more, err);
@@ -425,6 +426,27 @@ static void report_ready(int fd)
     close(fd);
 }
 
+static enum err_code start_parts(struct server *server, const struct server_start *start,
+                                 struct jobs *jobs, struct err *err)
+{
+    enum err_code code = build_parts(server, start, err);
+    if (code)
+        return code;
+    code = http_server_start(server->http, err);
+    if (code)
+        return code;
+    code = debuginfo_jobs_start(server, &server->debuginfo_jobs, err);
+    if (code)
+        return code;
+    code = debuginfo_fetch_start(server, &server->debuginfo_fetch, err);
+    if (code)
+        return code;
+    code = scrub_start(server, &server->scrub, err);
+    if (code)
+        return code;
+    return jobs_start(jobs, server, err);
+}
+
 enum err_code server_run(const struct settings *settings, const struct server_start *start,
                          struct err *err)
 {
@@ -438,17 +460,7 @@ enum err_code server_run(const struct settings *settings, const struct server_st
     /* Before the first thread, so that all inherit it and only sigwaitinfo below gets them. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    enum err_code code = build_parts(&server, start, err);
-    if (!code)
-        code = http_server_start(server.http, err);
-    if (!code)
-        code = debuginfo_jobs_start(&server, &server.debuginfo_jobs, err);
-    if (!code)
-        code = debuginfo_fetch_start(&server, &server.debuginfo_fetch, err);
-    if (!code)
-        code = scrub_start(&server, &server.scrub, err);
-    if (!code)
-        code = jobs_start(&jobs, &server, err);
+    enum err_code code = start_parts(&server, start, &jobs, err);
     if (!code) {
         report_ready(start->ready_fd);
         serve_until_stopped(&server, &signals);

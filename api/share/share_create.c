@@ -166,16 +166,20 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     int64_t tenant_id = request->principal.tenant_id;
     *ret_is_unknown = false;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = tenant_begin(connection, tenant_id, request->arena, err);
-    if (!code && source->idempotency)
+    if (code)
+        return code;
+    code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (code)
+        return code;
+    if (source->idempotency)
         code = idempotency_record(connection, request, source->idempotency, err);
-    if (!code)
-        code = insert_row(connection, request, settings, source, share, err);
-    if (!code && source->upload_id)
-        code = finish_upload(connection, request, source->upload_id, share->id, err);
-    else if (!code)
-        code = quota_charge(request, connection, (int64_t)source->bytes.size, err);
+    if (code)
+        return code;
+    code = insert_row(connection, request, settings, source, share, err);
+    if (code)
+        return code;
+    code = source->upload_id ? finish_upload(connection, request, source->upload_id, share->id, err)
+                             : quota_charge(request, connection, (int64_t)source->bytes.size, err);
     if (code)
         return code;
     code = audit_record(connection, request, "share.create", share->id, err);

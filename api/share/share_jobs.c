@@ -168,6 +168,31 @@ static bool *delete_objects(struct job *job, const struct pg_result *rows, struc
     return is_deleted;
 }
 
+/* In one transaction: the tombstones of the shares in rows whose objects are deleted. */
+static enum err_code commit_tombstones(struct job *job, const struct pg_result *rows,
+                                       const bool *is_deleted, int *count, struct err *err)
+{
+    struct span held;
+    enum err_code code = pg_begin(job->connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = hold_tenants(job,
+                        "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
+                        " WHERE state = 'deleting') ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                        &held, err);
+    if (code)
+        return code;
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        if (!is_deleted[row])
+            continue;
+        code = make_tombstone(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
+                              pg_get_i64(rows, row, 2), held, count, err);
+        if (code)
+            return code;
+    }
+    return pg_commit(job->connection, err);
+}
+
 static enum err_code delete_share_objects(struct job *job, struct err *err)
 {
     struct pg_result *rows;
@@ -180,65 +205,69 @@ static enum err_code delete_share_objects(struct job *job, struct err *err)
         return code;
     struct err first = {0};
     const bool *is_deleted = delete_objects(job, rows, &first);
-    struct span held;
-    int buried_count = 0;
-    code = pg_begin(job->connection, PG_NO_TENANT, err);
-    if (!code)
-        code = hold_tenants(job,
-                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
-                            " WHERE state = 'deleting') ORDER BY id FOR KEY SHARE SKIP LOCKED",
-                            &held, err);
-    for (int row = 0; !code && row < pg_row_count(rows); row++)
-        if (is_deleted[row])
-            code = make_tombstone(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
-                                  pg_get_i64(rows, row, 2), held, &buried_count, err);
-    if (!code)
-        code = pg_commit(job->connection, err);
-    else
+    int tombstone_count = 0;
+    code = commit_tombstones(job, rows, is_deleted, &tombstone_count, err);
+    if (code) {
         pg_rollback(job->connection);
-    if (!code && first.code) {
-        *err = first;
-        code = first.code;
-    }
-    if (code)
         return err_add(err, "deleting bytes of shares");
+    }
+    if (first.code) {
+        *err = first;
+        return err_add(err, "deleting bytes of shares");
+    }
     /* Rows of a tenant that is being deleted stay: if there are no others, the next call need not
      * follow at once. */
-    job->has_more = pg_row_count(rows) == DELETE_BATCH && buried_count > 0;
+    job->has_more = pg_row_count(rows) == DELETE_BATCH && tombstone_count > 0;
     return ERR_NONE;
 }
 
 /* Deletes abandoned uploads and gives their charge back; their parts go to object_trash by trigger.
  */
-static enum err_code expire_uploads(struct job *job, struct err *err)
+static enum err_code delete_expired_uploads(struct job *job, struct pg_result **ret_uploads,
+                                            struct err *err)
 {
-    struct pg_result *result = NULL;
+    struct pg_result *uploads;
     struct span held;
     enum err_code code = pg_begin(job->connection, PG_NO_TENANT, err);
-    if (!code)
-        code = hold_tenants(job,
-                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM upload"
-                            " WHERE expires_at <= now()) ORDER BY id FOR KEY SHARE SKIP LOCKED",
-                            &held, err);
-    if (!code)
-        code = pg_query_values(
-            job->connection, PG_NO_TENANT,
-            "DELETE FROM upload WHERE id IN (SELECT id FROM upload WHERE expires_at <= now()"
-            "  AND (completing_until IS NULL OR completing_until <= now())"
-            "  AND tenant_id = ANY ($2::bigint[])"
-            "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)"
-            " RETURNING tenant_id, CASE WHEN share_id IS NULL THEN size_bytes ELSE 0 END",
-            job->arena, &result, err, PG_I64(DELETE_BATCH), PG_SPAN(held));
-    for (int row = 0; !code && row < pg_row_count(result); row++)
-        if (pg_get_i64(result, row, 1))
-            code = quota_give_back(job->connection, pg_get_i64(result, row, 0),
-                                   pg_get_i64(result, row, 1), job->arena, err);
+    if (code)
+        return code;
+    code = hold_tenants(job,
+                        "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM upload"
+                        " WHERE expires_at <= now()) ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                        &held, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        job->connection, PG_NO_TENANT,
+        "DELETE FROM upload WHERE id IN (SELECT id FROM upload WHERE expires_at <= now()"
+        "  AND (completing_until IS NULL OR completing_until <= now())"
+        "  AND tenant_id = ANY ($2::bigint[])"
+        "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)"
+        " RETURNING tenant_id, CASE WHEN share_id IS NULL THEN size_bytes ELSE 0 END",
+        job->arena, &uploads, err, PG_I64(DELETE_BATCH), PG_SPAN(held));
+    if (code)
+        return code;
+    for (int row = 0; row < pg_row_count(uploads); row++) {
+        if (pg_get_i64(uploads, row, 1))
+            code = quota_give_back(job->connection, pg_get_i64(uploads, row, 0),
+                                   pg_get_i64(uploads, row, 1), job->arena, err);
+        if (code)
+            return code;
+    }
+    *ret_uploads = uploads;
+    return ERR_NONE;
+}
+
+static enum err_code expire_uploads(struct job *job, struct err *err)
+{
+    struct pg_result *uploads;
+    enum err_code code = delete_expired_uploads(job, &uploads, err);
     if (code) {
         pg_rollback(job->connection);
         return err_add(err, "expiring uploads");
     }
     code = pg_commit(job->connection, err);
-    job->has_more = !code && pg_row_count(result) == DELETE_BATCH;
+    job->has_more = !code && pg_row_count(uploads) == DELETE_BATCH;
     return code;
 }
 
@@ -267,7 +296,9 @@ static enum err_code empty_trash(struct job *job, struct err *err)
                         " WHERE tried_at IS NULL OR tried_at < now() - interval '1 minute'"
                         " ORDER BY tried_at NULLS FIRST, added_at LIMIT $1::bigint",
                         job->arena, &result, err, PG_I64(TRASH_BATCH));
-    const int count = code ? 0 : pg_row_count(result);
+    if (code)
+        return err_add(err, "emptying the trash");
+    const int count = pg_row_count(result);
     const char **gone = arena_new(job->arena, const char *, (size_t)count);
     const char *kept[TRASH_FAILURES];
     size_t gone_count = 0, kept_count = 0;

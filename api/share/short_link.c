@@ -134,18 +134,25 @@ static enum err_code store_link(struct request *request, struct link *link, stru
     pg_auto connection = NULL;
     bool exists = true, is_ours = false;
     enum err_code code = pg_take(request->server->database, &connection, err);
-    for (int attempt = 0; !code && exists && !is_ours && attempt < ID_ATTEMPTS; attempt++) {
-        code = make_id(request, attempt, link, err);
-        if (!code)
-            code = look_up_link(request, connection, link, &exists, &is_ours, err);
-    }
-    if (code || is_ours)
+    if (code)
         return code;
-    code = take_rate(request, err);
-    if (!code)
-        code = insert_link(request, connection, link, err);
-    if (!code)
+    for (int attempt = 0; exists && !is_ours && attempt < ID_ATTEMPTS; attempt++) {
+        code = make_id(request, attempt, link, err);
+        if (code)
+            return code;
         code = look_up_link(request, connection, link, &exists, &is_ours, err);
+        if (code)
+            return code;
+    }
+    if (is_ours)
+        return ERR_NONE;
+    code = take_rate(request, err);
+    if (code)
+        return code;
+    code = insert_link(request, connection, link, err);
+    if (code)
+        return code;
+    code = look_up_link(request, connection, link, &exists, &is_ours, err);
     if (code || is_ours)
         return code;
     return err_set(err, ERR_QUOTA,

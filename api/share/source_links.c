@@ -159,7 +159,7 @@ static enum err_code list_rules(struct request *request, struct response *respon
     return json_response_send(&json, request, response, 200, err);
 }
 
-struct input {
+struct rule_input {
     const char *path_prefix;
     const char *build_id;
     const char *label;
@@ -173,7 +173,7 @@ static const char *text_or(const char *text, const char *fallback)
     return text ? text : fallback;
 }
 
-static enum err_code check_input(const struct input *input, struct err *err)
+static enum err_code check_input(const struct rule_input *input, struct err *err)
 {
     const char *equals = strchr(input->label, '=');
     if (*input->label && (!equals || equals == input->label || !equals[1]))
@@ -187,12 +187,12 @@ static enum err_code check_input(const struct input *input, struct err *err)
     return source_links_check_url(input->url, err);
 }
 
-static enum err_code read_input(struct request *request, struct input *input, struct err *err)
+static enum err_code read_input(struct request *request, struct rule_input *input, struct err *err)
 {
     static const char *const known[] = {"path_prefix", "build_id", "label", "url",
                                         "revision",    "audience", NULL};
     struct json_body *body = NULL;
-    *input = (struct input){0};
+    *input = (struct rule_input){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
@@ -223,7 +223,7 @@ static enum err_code read_input(struct request *request, struct input *input, st
 }
 
 static enum err_code insert_rule(struct pg_connection *connection, struct request *request,
-                                 const struct input *input, struct pg_result **ret_rows,
+                                 const struct rule_input *input, struct pg_result **ret_rows,
                                  struct err *err)
 {
     const int64_t tenant_id = request->principal.tenant_id;
@@ -255,7 +255,7 @@ static enum err_code begin_change(struct request *request, struct pg_connection 
 
 static enum err_code add_rule(struct request *request, struct response *response, struct err *err)
 {
-    struct input input;
+    struct rule_input input;
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = read_input(request, &input, err);

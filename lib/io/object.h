@@ -56,6 +56,11 @@ enum err_code object_folder_open_to_read(const char *path, struct object_store *
  */
 void object_folder_read_as(struct object_store *store, uid_t uid, gid_t gid);
 void object_store_close(struct object_store *store); /* NULL is a no-op */
+static inline void object_store_cleanup(struct object_store **store)
+{
+    object_store_close(*store);
+}
+#define object_store_auto __attribute__((cleanup(object_store_cleanup))) struct object_store *
 /* False while requests fail at once because the server does not respond (object_s3_watch). */
 bool object_store_is_responding(const struct object_store *store);
 

@@ -49,6 +49,11 @@ struct pg_value {
  */
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
 void pg_pool_destroy(struct pg_pool *pool);
+static inline void pg_pool_cleanup(struct pg_pool **pool)
+{
+    pg_pool_destroy(*pool);
+}
+#define pg_pool_auto __attribute__((cleanup(pg_pool_cleanup))) struct pg_pool *
 
 /*
  * Makes pg_take wait for a database that cannot be reached, at most max_wait_ms, if it has been
