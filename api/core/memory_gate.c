@@ -76,10 +76,10 @@ static bool has_room(const struct memory_gate *gate, uint64_t bytes)
 static bool wait_for_room(struct memory_gate *gate, uint64_t bytes)
 {
     struct waiter self = {0};
-    struct waiter **place = &gate->first;
-    while (*place)
-        place = &(*place)->next;
-    *place = &self;
+    struct waiter **slot = &gate->first;
+    while (*slot)
+        slot = &(*slot)->next;
+    *slot = &self;
     gate->waiting_count++;
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -88,9 +88,9 @@ static bool wait_for_room(struct memory_gate *gate, uint64_t bytes)
     while ((gate->first != &self || !has_room(gate, bytes)) && failed != ETIMEDOUT)
         failed = pthread_cond_timedwait(&gate->has_room, &gate->mutex, &deadline);
     bool is_in = gate->first == &self && has_room(gate, bytes);
-    for (place = &gate->first; *place != &self;)
-        place = &(*place)->next;
-    *place = self.next;
+    for (slot = &gate->first; *slot != &self;)
+        slot = &(*slot)->next;
+    *slot = self.next;
     gate->waiting_count--;
     pthread_cond_broadcast(&gate->has_room); /* the next one may fit now */
     return is_in;
@@ -141,7 +141,7 @@ static uint64_t min_bytes(uint64_t a, uint64_t b)
 /* One attempt to decode: its limits, and the budget that it takes. */
 struct attempt {
     struct profile_limits limits;
-    uint64_t place;
+    uint64_t slot;
     bool is_last;
 };
 
@@ -157,7 +157,7 @@ static struct attempt plan_attempt(const struct memory_gate *gate,
     uint64_t raw = min_bytes(raw_bytes, raw_most);
     uint64_t memory_most = min_bytes(most->memory_bytes, budget - (is_compressed ? raw_most : 0));
     uint64_t memory = min_bytes(raw_bytes * MEMORY_GATE_MEMORY_FACTOR, memory_most);
-    struct attempt attempt = {.limits = *most, .place = memory + (is_compressed ? raw : 0)};
+    struct attempt attempt = {.limits = *most, .slot = memory + (is_compressed ? raw : 0)};
     attempt.limits.raw_bytes = (size_t)raw;
     attempt.limits.memory_bytes = memory;
     attempt.limits.json_bytes = (size_t)min_bytes(most->json_bytes, memory / 12);
@@ -166,17 +166,17 @@ static struct attempt plan_attempt(const struct memory_gate *gate,
 }
 
 /* Reduces the slot to what the profile takes. */
-static void shrink_place(struct memory_gate *gate, uint64_t place, const struct profile *profile,
-                         struct memory_gate_slot *ret_place)
+static void shrink_slot(struct memory_gate *gate, uint64_t slot, const struct profile *profile,
+                        struct memory_gate_slot *ret_slot)
 {
-    uint64_t kept = min_bytes(place, arena_bytes(profile->arena));
-    memory_gate_leave(gate, place - kept);
-    ret_place->held_bytes = kept;
+    uint64_t kept = min_bytes(slot, arena_bytes(profile->arena));
+    memory_gate_leave(gate, slot - kept);
+    ret_slot->held_bytes = kept;
 }
 
 enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
-                                 struct profile **ret_profile, struct memory_gate_slot *ret_place,
+                                 struct profile **ret_profile, struct memory_gate_slot *ret_slot,
                                  struct err *err)
 {
     struct profile_limits most = profile_limits_resolve(limits);
@@ -188,16 +188,16 @@ enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
         struct attempt attempt = plan_attempt(gate, &most, is_compressed, raw);
         if (raw < least_raw && !attempt.is_last)
             continue;
-        uint64_t place = attempt.place <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.place;
-        enum err_code code = memory_gate_enter(gate, place, "this profile", err);
+        uint64_t slot = attempt.slot <= MEMORY_GATE_LIGHT_PEAK ? 0 : attempt.slot;
+        enum err_code code = memory_gate_enter(gate, slot, "this profile", err);
         if (code)
             return code;
         code = format_decode(bytes, &attempt.limits, ret_format, ret_profile, err);
         if (!code) {
-            shrink_place(gate, place, *ret_profile, ret_place);
-            ret_place->peak_bytes = attempt.place;
+            shrink_slot(gate, slot, *ret_profile, ret_slot);
+            ret_slot->peak_bytes = attempt.slot;
         } else {
-            memory_gate_leave(gate, place);
+            memory_gate_leave(gate, slot);
         }
         if (code != ERR_TOO_LARGE || err->is_final || attempt.is_last)
             return code;

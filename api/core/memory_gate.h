@@ -51,12 +51,12 @@ struct memory_gate_slot {
     uint64_t peak_bytes; /* the bound of the memory used by decoding, to decode it again */
 };
 
-/* As format_decode. The profile occupies ret_place->held_bytes bytes of the budget, 0 for a light
+/* As format_decode. The profile occupies ret_slot->held_bytes bytes of the budget, 0 for a light
  * one; return them with memory_gate_leave when it is destroyed. Handles: the codes of
  * format_decode, ERR_BUSY (too many callers wait, or this one has waited too long). */
 enum err_code memory_gate_decode(struct memory_gate *gate, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
-                                 struct profile **ret_profile, struct memory_gate_slot *ret_place,
+                                 struct profile **ret_profile, struct memory_gate_slot *ret_slot,
                                  struct err *err) MUST_USE;
 
 /* Takes bytes of the budget; return them with memory_gate_leave. what names the work in errors:

@@ -1,3 +1,15 @@
+/*
+ * The store calls grow when a query needs more bytes than it was granted. grow never waits: it
+ * returns the bytes that the query may use, possibly fewer than requested. Then the store frees
+ * everything that the query has read and calls wait, which returns the slot's bytes, queues the
+ * slot, and returns when twice the needed bytes are free at once; the query starts again. A waiting
+ * query holds nothing, so queries cannot deadlock, and since it gets twice as much as before, it
+ * seldom has to wait a second time.
+ *
+ * Fairness: find_next prefers the tenant that holds least. While a query of it waits, the queries
+ * of tenants that hold more do not grow (must_give_way), so a tenant with many queries cannot delay
+ * a tenant with one for longer than its running queries take.
+ */
 #include "api/core/query_memory.h"
 
 #include "api/core/memory_info.h"
@@ -78,7 +90,7 @@ int query_memory_waiting_count(struct query_memory *memory)
 {
     int count = 0;
     pthread_mutex_lock(&memory->mutex);
-    for (const struct query_memory_slot *place = memory->waiting; place; place = place->next)
+    for (const struct query_memory_slot *slot = memory->waiting; slot; slot = slot->next)
         count++;
     pthread_mutex_unlock(&memory->mutex);
     return count;
@@ -86,32 +98,32 @@ int query_memory_waiting_count(struct query_memory *memory)
 
 /* ---- called locked ---- */
 
-static void unlink_place(struct query_memory_slot **list, const struct query_memory_slot *place)
+static void unlink_slot(struct query_memory_slot **list, const struct query_memory_slot *slot)
 {
-    while (*list != place)
+    while (*list != slot)
         list = &(*list)->next;
-    *list = place->next;
+    *list = slot->next;
 }
 
-static void set_held(struct query_memory_slot *place, uint64_t bytes)
+static void set_held(struct query_memory_slot *slot, uint64_t bytes)
 {
-    struct query_memory *memory = place->memory;
-    memory->used_bytes += bytes - place->held_bytes;
-    if (bytes && !place->held_bytes) {
-        place->next = memory->held;
-        memory->held = place;
-    } else if (!bytes && place->held_bytes) {
-        unlink_place(&memory->held, place);
+    struct query_memory *memory = slot->memory;
+    memory->used_bytes += bytes - slot->held_bytes;
+    if (bytes && !slot->held_bytes) {
+        slot->next = memory->held;
+        memory->held = slot;
+    } else if (!bytes && slot->held_bytes) {
+        unlink_slot(&memory->held, slot);
     }
-    place->held_bytes = bytes;
+    slot->held_bytes = bytes;
     pthread_cond_broadcast(&memory->has_changed);
 }
 
 static uint64_t held_by(const struct query_memory *memory, int64_t tenant_id)
 {
     uint64_t bytes = 0;
-    for (const struct query_memory_slot *place = memory->held; place; place = place->next)
-        bytes += place->tenant_id == tenant_id ? place->held_bytes : 0;
+    for (const struct query_memory_slot *slot = memory->held; slot; slot = slot->next)
+        bytes += slot->tenant_id == tenant_id ? slot->held_bytes : 0;
     return bytes;
 }
 
@@ -121,69 +133,68 @@ static const struct query_memory_slot *find_next(const struct query_memory *memo
 {
     const struct query_memory_slot *next = NULL;
     uint64_t least = UINT64_MAX;
-    for (const struct query_memory_slot *place = memory->waiting; place; place = place->next) {
-        const uint64_t bytes = held_by(memory, place->tenant_id);
-        next = bytes < least ? place : next;
+    for (const struct query_memory_slot *slot = memory->waiting; slot; slot = slot->next) {
+        const uint64_t bytes = held_by(memory, slot->tenant_id);
+        next = bytes < least ? slot : next;
         least = bytes < least ? bytes : least;
     }
     return next;
 }
 
-static bool has_room(const struct query_memory_slot *place, uint64_t bytes)
+static bool has_room(const struct query_memory_slot *slot, uint64_t bytes)
 {
-    const struct query_memory *memory = place->memory;
-    return bytes <= memory->max_bytes - (memory->used_bytes - place->held_bytes);
+    const struct query_memory *memory = slot->memory;
+    return bytes <= memory->max_bytes - (memory->used_bytes - slot->held_bytes);
 }
 
-static bool must_give_way(const struct query_memory_slot *place)
+static bool must_give_way(const struct query_memory_slot *slot)
 {
-    const struct query_memory *memory = place->memory;
+    const struct query_memory *memory = slot->memory;
     const struct query_memory_slot *next = find_next(memory);
-    return next && next->tenant_id != place->tenant_id &&
-           held_by(memory, next->tenant_id) < held_by(memory, place->tenant_id);
+    return next && next->tenant_id != slot->tenant_id &&
+           held_by(memory, next->tenant_id) < held_by(memory, slot->tenant_id);
 }
 
-static bool wait_for_room(struct query_memory_slot *place, uint64_t bytes)
+static bool wait_for_room(struct query_memory_slot *slot, uint64_t bytes)
 {
-    struct query_memory *memory = place->memory;
+    struct query_memory *memory = slot->memory;
     struct query_memory_slot **last = &memory->waiting;
     while (*last)
         last = &(*last)->next;
-    *last = place;
-    place->next = NULL;
+    *last = slot;
+    slot->next = NULL;
     const int64_t end_ns = clock_monotonic_ns() + QUERY_MEMORY_WAIT_S * CLOCK_NS_PER_S;
     bool is_in = false, is_over = false;
     while (!is_over && !is_in) {
-        is_in = find_next(memory) == place && has_room(place, bytes);
+        is_in = find_next(memory) == slot && has_room(slot, bytes);
         const int64_t now_ns = clock_monotonic_ns();
-        const int64_t left_ms = wait_limit_left_ms(&place->wait_limit, LOOK_MS);
+        const int64_t left_ms = wait_limit_left_ms(&slot->wait_limit, LOOK_MS);
         is_over = now_ns >= end_ns || !left_ms;
         const int64_t until_ns = now_ns + left_ms * CLOCK_NS_PER_MS;
         const struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
         if (!is_in && !is_over)
             pthread_cond_timedwait(&memory->has_changed, &memory->mutex, &until);
     }
-    unlink_place(&memory->waiting, place);
+    unlink_slot(&memory->waiting, slot);
     pthread_cond_broadcast(&memory->has_changed); /* the next one may fit now */
     return is_in;
 }
 
 /* The bytes needed by other results of the same request, which are still in use. */
-static uint64_t needed_beside(const struct query_memory_slot *place)
+static uint64_t needed_beside(const struct query_memory_slot *slot)
 {
     uint64_t bytes = 0;
-    for (const struct query_memory_slot *other = place->beside; other; other = other->beside)
+    for (const struct query_memory_slot *other = slot->beside; other; other = other->beside)
         bytes += other->held_bytes ? other->needed_bytes : 0;
     return bytes;
 }
 
 /* A query with such results does not wait: it takes what is free, or nothing. */
-static bool take_what_is_free(const struct query_memory_slot *place, size_t needed,
-                              uint64_t *wanted)
+static bool take_what_is_free(const struct query_memory_slot *slot, size_t needed, uint64_t *wanted)
 {
-    const struct query_memory *memory = place->memory;
+    const struct query_memory *memory = slot->memory;
     const uint64_t free_bytes = memory->max_bytes - memory->used_bytes;
-    if (needed > free_bytes || must_give_way(place))
+    if (needed > free_bytes || must_give_way(slot))
         return false;
     *wanted = *wanted < free_bytes ? *wanted : free_bytes;
     return true;
@@ -193,18 +204,18 @@ static bool take_what_is_free(const struct query_memory_slot *place, size_t need
 
 static size_t grow_slot(void *context, size_t bytes)
 {
-    struct query_memory_slot *place = context;
-    struct query_memory *memory = place->memory;
+    struct query_memory_slot *slot = context;
+    struct query_memory *memory = slot->memory;
     if (bytes <= QUERY_MEMORY_LIGHT)
         return QUERY_MEMORY_LIGHT;
     uint64_t wanted = ((uint64_t)bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     pthread_mutex_lock(&memory->mutex);
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
-    if (wanted > place->held_bytes && has_room(place, wanted) && !must_give_way(place)) {
-        set_held(place, wanted);
-        place->needed_bytes = bytes < wanted ? bytes : wanted;
+    if (wanted > slot->held_bytes && has_room(slot, wanted) && !must_give_way(slot)) {
+        set_held(slot, wanted);
+        slot->needed_bytes = bytes < wanted ? bytes : wanted;
     }
-    const uint64_t held_bytes = place->held_bytes;
+    const uint64_t held_bytes = slot->held_bytes;
     pthread_mutex_unlock(&memory->mutex);
     return (size_t)held_bytes;
 }
@@ -219,28 +230,28 @@ static enum err_code refuse_too_large(const struct query_memory *memory, struct 
 
 static enum err_code wait_for_whole(void *context, size_t needed, size_t most, struct err *err)
 {
-    struct query_memory_slot *place = context;
-    struct query_memory *memory = place->memory;
+    struct query_memory_slot *slot = context;
+    struct query_memory *memory = slot->memory;
     if (needed > memory->max_bytes)
         return refuse_too_large(memory, err);
     uint64_t wanted = 2 * (uint64_t)needed < most ? 2 * (uint64_t)needed : most;
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
     pthread_mutex_lock(&memory->mutex);
-    set_held(place, 0);
-    const uint64_t beside = needed_beside(place);
+    set_held(slot, 0);
+    const uint64_t beside = needed_beside(slot);
     const bool is_too_much = needed > memory->max_bytes - beside;
-    const bool is_in = !is_too_much && (beside ? take_what_is_free(place, needed, &wanted)
-                                               : wait_for_room(place, wanted));
+    const bool is_in = !is_too_much && (beside ? take_what_is_free(slot, needed, &wanted)
+                                               : wait_for_room(slot, wanted));
     if (is_in) {
-        set_held(place, wanted);
-        place->needed_bytes = needed;
+        set_held(slot, wanted);
+        slot->needed_bytes = needed;
     }
     pthread_mutex_unlock(&memory->mutex);
     if (is_in)
         return ERR_NONE;
     if (is_too_much)
         return refuse_too_large(memory, err);
-    if (wait_limit_is_cancelled(&place->wait_limit))
+    if (wait_limit_is_cancelled(&slot->wait_limit))
         return err_set(err, ERR_CANCELLED,
                        "the client no longer waits for the response: send the request again");
     err_set(err, ERR_BUSY, "other queries use the memory for queries; try again in a few seconds");
@@ -251,25 +262,24 @@ static enum err_code wait_for_whole(void *context, size_t needed, size_t most, s
 /* ---- called by requests ---- */
 
 void query_memory_enter(struct query_memory *memory, struct arena *arena,
-                        struct query_memory_slot **places, struct store_query *query)
+                        struct query_memory_slot **slots, struct store_query *query)
 {
-    struct query_memory_slot *place = arena_new(arena, struct query_memory_slot, 1);
-    place->memory = memory;
-    place->beside = *places;
-    place->tenant_id = query->tenant_id;
-    place->wait_limit = query->wait_limit;
-    place->calls =
-        (struct store_memory){.grow = grow_slot, .wait = wait_for_whole, .context = place};
-    query->memory = &place->calls;
-    *places = place;
+    struct query_memory_slot *slot = arena_new(arena, struct query_memory_slot, 1);
+    slot->memory = memory;
+    slot->beside = *slots;
+    slot->tenant_id = query->tenant_id;
+    slot->wait_limit = query->wait_limit;
+    slot->calls = (struct store_memory){.grow = grow_slot, .wait = wait_for_whole, .context = slot};
+    query->memory = &slot->calls;
+    *slots = slot;
 }
 
-void query_memory_leave(struct query_memory_slot **places)
+void query_memory_leave(struct query_memory_slot **slots)
 {
-    for (struct query_memory_slot *place = *places; place; place = place->beside) {
-        pthread_mutex_lock(&place->memory->mutex);
-        set_held(place, 0);
-        pthread_mutex_unlock(&place->memory->mutex);
+    for (struct query_memory_slot *slot = *slots; slot; slot = slot->beside) {
+        pthread_mutex_lock(&slot->memory->mutex);
+        set_held(slot, 0);
+        pthread_mutex_unlock(&slot->memory->mutex);
     }
-    *places = NULL;
+    *slots = NULL;
 }

@@ -43,13 +43,13 @@ int query_memory_waiting_count(struct query_memory *memory);
 
 /*
  * Sets query->memory: from now on the query, whose tenant, wait limit and limits are set, is
- * subject to the budget. Its slot is added to *places, the slots of the same request; it lives in
+ * subject to the budget. Its slot is added to *slots, the slots of the same request; it lives in
  * arena. The store then reports: ERR_BUSY (no room for too long), ERR_LIMIT (more than the whole
  * budget).
  */
 void query_memory_enter(struct query_memory *memory, struct arena *arena,
-                        struct query_memory_slot **places, struct store_query *query);
+                        struct query_memory_slot **slots, struct store_query *query);
 /* Returns the memory of all slots; their results are gone. */
-void query_memory_leave(struct query_memory_slot **places);
+void query_memory_leave(struct query_memory_slot **slots);
 
 #endif

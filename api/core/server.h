@@ -51,13 +51,10 @@ struct server {
     struct memory_gate *memory_gate;       /* api/core/memory_gate.h: budget of heavy work */
     struct store *store;                   /* store/store.h: continuous profiles */
     struct store_damage_log *store_damage; /* api/core/store_damage.h: blocks that cannot be read */
-    struct worker_pool
-        *writers;      /* api/core/object_writer_thread.h: threads that wait for the disk */
-    struct auth *auth; /* api/identity/auth.h: cache of tokens */
-    struct ingest_limits_memory
-        *ingest_limits; /* api/ingest/ingest_limits.h: recent amounts per tenant */
-    struct rate_limiter
-        *rate_limiter; /* api/http/rate_limiter.h: rates per address, token, tenant */
+    struct worker_pool *writers;           /* api/core/object_writer_thread.h */
+    struct auth *auth;                     /* api/identity/auth.h: cache of tokens */
+    struct ingest_limits_memory *ingest_limits; /* api/ingest/ingest_limits.h */
+    struct rate_limiter *rate_limiter;          /* api/http/rate_limiter.h */
     struct tenant_limits_memory *tenant_limits; /* api/identity/tenant_limits.h */
     struct report_cache *report_cache;          /* api/query/report_cache.h: finished reports */
     struct profile_cache *profiles; /* api/share/profile_cache.h: decoded profiles, single flight */
@@ -70,10 +67,9 @@ struct server {
     struct sources *sources;           /* api/ingest/sources.h: services and agents that send */
     struct query_memory *query_memory; /* api/core/query_memory.h: budget of all queries */
     struct object_readiness *object_readiness; /* api/ops/object_readiness.h: for /readyz */
-    struct concurrency_limit
-        *concurrency; /* api/http/concurrency_limit.h: how many workers slow work may occupy */
-    struct debuginfod_client *debuginfod; /* api/debuginfo/upstreams.h; NULL: disabled */
-    struct metrics *metrics;              /* api/core/metrics.h */
+    struct concurrency_limit *concurrency;     /* api/http/concurrency_limit.h */
+    struct debuginfod_client *debuginfod;      /* api/debuginfo/upstreams.h; NULL: disabled */
+    struct metrics *metrics;                   /* api/core/metrics.h */
     struct gauges *gauges;    /* api/server/gauges.h: what the parts hold, for metrics */
     struct http_server *http; /* api/server/http_server.h */
 };

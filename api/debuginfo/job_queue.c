@@ -1,3 +1,13 @@
+/*
+ * Two threads. The builder claims a job, builds it, and ends or releases it. The keeper renews the
+ * lease of the running job, so that a build may take longer than a lease; it also writes the noted
+ * needs and deletes old rows.
+ *
+ * A claim takes the job of the tenant with the fewest leased jobs; among equals the tenants take
+ * turns in the order of their numbers, after the one that was served last. It increments the fence
+ * and the number of tries. Each later statement names the fence, so a server whose lease has
+ * expired changes nothing.
+ */
 #include "api/debuginfo/job_queue.h"
 
 #include "api/core/metrics.h"

@@ -242,7 +242,7 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
     struct symbol_tables_status *states = arena_new(arena, struct symbol_tables_status, count);
     struct pg_result *rows;
     char id[SYMBOL_TABLES_ID_BYTES];
-    uint32_t asked = 0;
+    uint32_t queried = 0;
     buf_auto json;
     buf_init(&json, JSON_MAX_BYTES);
     buf_append_byte(&json, '[');
@@ -254,17 +254,17 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
             .file = copy_text(arena, binaries[i].file),
             .reason = has_id ? "its debug information was not uploaded"
                              : "the profile does not contain its build id"};
-        if (has_id && asked < SYMBOL_TABLES_STATUS_MAX)
-            buf_printf(&json, "%s{\"i\":%u,\"b\":\"%s\"}", asked++ ? "," : "", i, id);
+        if (has_id && queried < SYMBOL_TABLES_STATUS_MAX)
+            buf_printf(&json, "%s{\"i\":%u,\"b\":\"%s\"}", queried++ ? "," : "", i, id);
     }
     buf_append_byte(&json, ']');
-    enum err_code code = asked ? query_status(server, tenant_id, &json, arena, &rows, err) : 0;
+    enum err_code code = queried ? query_status(server, tenant_id, &json, arena, &rows, err) : 0;
     const bool is_behind =
-        !code && asked && pg_row_count(rows) &&
+        !code && queried && pg_row_count(rows) &&
         symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
     if (code)
         return code;
-    for (int row = 0; !code && asked && row < pg_row_count(rows); row++)
+    for (int row = 0; !code && queried && row < pg_row_count(rows); row++)
         fill_status(rows, row, is_behind, &states[pg_get_i64(rows, row, 0)]);
     if (code)
         return code;

@@ -70,17 +70,17 @@ static enum err_code read_packed(struct server *server, struct debuginfo_table *
                                  struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
-    const uint64_t place = memory_to_read(symbol_unpack_bytes(table->bytes));
-    enum err_code code = memory_gate_enter(gate, place, "this symbol table", err);
+    const uint64_t gate_bytes = memory_to_read(symbol_unpack_bytes(table->bytes));
+    enum err_code code = memory_gate_enter(gate, gate_bytes, "this symbol table", err);
     if (code == ERR_TOO_LARGE)
         return err_set(err, ERR_TOO_LARGE,
                        "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
                        " server has %" PRIu64 " MiB for heavy work (--max-heavy-memory)",
-                       (place >> 20) + 1, memory_gate_max_bytes(gate) >> 20);
+                       (gate_bytes >> 20) + 1, memory_gate_max_bytes(gate) >> 20);
     if (code)
         return code;
     code = unpack_table(table, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     return code;
 }
 
@@ -112,14 +112,14 @@ static enum err_code choose_form(struct server *server, const struct debuginfo_t
                                  struct buf *packed, struct span *ret_bytes, struct err *err)
 {
     struct memory_gate *gate = server->memory_gate;
-    const uint64_t place = memory_to_read(PACK_FACTOR * (uint64_t)table->bytes.size);
+    const uint64_t gate_bytes = memory_to_read(PACK_FACTOR * (uint64_t)table->bytes.size);
     struct err ignored;
     *ret_bytes = table->bytes;
     if (table->is_short_lived || symbol_pack_is(table->bytes) ||
-        memory_gate_enter(gate, place, "packing this symbol table", &ignored))
+        memory_gate_enter(gate, gate_bytes, "packing this symbol table", &ignored))
         return ERR_NONE;
     const enum err_code code = pack_table(table, packed, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     if (!code)
         *ret_bytes = buf_span(packed);
     return code == ERR_TOO_LARGE ? ERR_NONE : code;
@@ -152,7 +152,7 @@ void debuginfo_discard(struct server *server, const char *object_key)
 static enum err_code find_old(struct pg_connection *connection, const struct debuginfo_table *table,
                               struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
-    /* Locks the place first, since two that find no table would both insert one. */
+    /* Locks the gate_bytes first, since two that find no table would both insert one. */
     enum err_code code = pg_queue_values(
         connection, table->tenant_id,
         "SELECT pg_advisory_xact_lock(hashtextextended('symbol table ' || $1 || ' ' || $2, 0))",

@@ -1,3 +1,13 @@
+/*
+ * Two lists under one mutex: held contains the slots of requests that a worker is handling, waiting
+ * those of requests that were put aside, in order of arrival. A slot is free for a request if three
+ * counts allow it: all held slots, those with its key, and those with its source.
+ *
+ * concurrency_limit_give passes the returned slot on: it scans the waiting list from the front,
+ * skips requests whose key or source is still at its limit, and wakes the first other one outside
+ * of the mutex. So a share with many readers delays only them. No thread waits here. The lists are
+ * short (a slot per worker, and a bounded number of waiting requests), so all scans are linear.
+ */
 #include "api/http/concurrency_limit.h"
 
 #include "lib/base/mem.h"
@@ -41,9 +51,8 @@ void concurrency_limit_destroy(struct concurrency_limit *concurrency)
 static int count_source(const struct concurrency_slot *list, const char *source)
 {
     int count = 0;
-    for (const struct concurrency_slot *concurrency_slot = list; concurrency_slot && source;
-         concurrency_slot = concurrency_slot->next)
-        count += concurrency_slot->source && strcmp(concurrency_slot->source, source) == 0;
+    for (const struct concurrency_slot *slot = list; slot && source; slot = slot->next)
+        count += slot->source && strcmp(slot->source, source) == 0;
     return count;
 }
 
@@ -52,31 +61,28 @@ static bool is_free(const struct concurrency_limit *concurrency,
                     const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct concurrency_slot *concurrency_slot = concurrency->held; concurrency_slot;
-         concurrency_slot = concurrency_slot->next)
-        count += strcmp(concurrency_slot->key, wanted->key) == 0;
+    for (const struct concurrency_slot *slot = concurrency->held; slot; slot = slot->next)
+        count += strcmp(slot->key, wanted->key) == 0;
     return concurrency->held_count < concurrency->max_held &&
            count_source(concurrency->held, wanted->source) == 0 &&
            count < (wanted->most ? wanted->most : concurrency->max_held_of_one);
 }
 
-static void hold_slot(struct concurrency_limit *concurrency,
-                      struct concurrency_slot *concurrency_slot)
+static void hold_slot(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
-    concurrency_slot->is_held = true;
-    concurrency_slot->next = concurrency->held;
-    concurrency->held = concurrency_slot;
+    slot->is_held = true;
+    slot->next = concurrency->held;
+    concurrency->held = slot;
     concurrency->held_count++;
 }
 
-bool concurrency_limit_take(struct concurrency_limit *concurrency,
-                            struct concurrency_slot *concurrency_slot)
+bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
-    /* A free place while others wait is not for them: they wait for another key. */
-    if (!concurrency_slot->is_held && is_free(concurrency, concurrency_slot))
-        hold_slot(concurrency, concurrency_slot);
-    bool is_held = concurrency_slot->is_held;
+    /* A free link while others wait is not for them: they wait for another key. */
+    if (!slot->is_held && is_free(concurrency, slot))
+        hold_slot(concurrency, slot);
+    bool is_held = slot->is_held;
     pthread_mutex_unlock(&concurrency->mutex);
     return is_held;
 }
@@ -87,90 +93,86 @@ static bool is_crowded(const struct concurrency_limit *concurrency,
                        const struct concurrency_slot *wanted)
 {
     int count = 0;
-    for (const struct concurrency_slot *concurrency_slot = concurrency->waiting; concurrency_slot;
-         concurrency_slot = concurrency_slot->next)
-        count += strcmp(concurrency_slot->key, wanted->key) == 0;
+    for (const struct concurrency_slot *slot = concurrency->waiting; slot; slot = slot->next)
+        count += strcmp(slot->key, wanted->key) == 0;
     return count >= (concurrency->max_waiting + 1) / 2 ||
            count_source(concurrency->waiting, wanted->source) >=
                CONCURRENCY_LIMIT_WAITING_OF_SOURCE;
 }
 
-enum concurrency_limit_outcome
-concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
-                               struct concurrency_slot *concurrency_slot)
+enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
+                                                              struct concurrency_slot *slot)
 {
     enum concurrency_limit_outcome outcome = CONCURRENCY_LIMIT_REFUSED;
     pthread_mutex_lock(&concurrency->mutex);
-    if (is_free(concurrency, concurrency_slot)) {
-        hold_slot(concurrency, concurrency_slot);
+    if (is_free(concurrency, slot)) {
+        hold_slot(concurrency, slot);
         outcome = CONCURRENCY_LIMIT_TAKEN;
     } else if (concurrency->waiting_count < concurrency->max_waiting &&
-               !is_crowded(concurrency, concurrency_slot)) {
-        struct concurrency_slot **place = &concurrency->waiting;
-        while (*place)
-            place = &(*place)->next;
-        concurrency_slot->next = NULL;
-        *place = concurrency_slot;
+               !is_crowded(concurrency, slot)) {
+        struct concurrency_slot **link = &concurrency->waiting;
+        while (*link)
+            link = &(*link)->next;
+        slot->next = NULL;
+        *link = slot;
         concurrency->waiting_count++;
-        atomic_store(&concurrency_slot->is_waiting, true);
+        atomic_store(&slot->is_waiting, true);
         outcome = CONCURRENCY_LIMIT_WAITING;
     }
     pthread_mutex_unlock(&concurrency->mutex);
     return outcome;
 }
 
-/* Called with the lock held: removes the slot that *place points to from the list. */
+/* Called with the lock held: removes the slot that *link points to from the list. */
 static struct concurrency_slot *unlink_waiting(struct concurrency_limit *concurrency,
-                                               struct concurrency_slot **place)
+                                               struct concurrency_slot **link)
 {
-    struct concurrency_slot *concurrency_slot = *place;
-    *place = concurrency_slot->next;
+    struct concurrency_slot *slot = *link;
+    *link = slot->next;
     concurrency->waiting_count--;
-    atomic_store(&concurrency_slot->is_waiting, false);
-    return concurrency_slot;
+    atomic_store(&slot->is_waiting, false);
+    return slot;
 }
 
-bool concurrency_limit_leave(struct concurrency_limit *concurrency,
-                             struct concurrency_slot *concurrency_slot)
+bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
-    if (!atomic_load(&concurrency_slot->is_waiting))
+    if (!atomic_load(&slot->is_waiting))
         return false;
     pthread_mutex_lock(&concurrency->mutex);
-    struct concurrency_slot **place = &concurrency->waiting;
-    while (*place && *place != concurrency_slot)
-        place = &(*place)->next;
-    bool has_left = *place != NULL;
+    struct concurrency_slot **link = &concurrency->waiting;
+    while (*link && *link != slot)
+        link = &(*link)->next;
+    bool has_left = *link != NULL;
     if (has_left)
-        unlink_waiting(concurrency, place);
+        unlink_waiting(concurrency, link);
     pthread_mutex_unlock(&concurrency->mutex);
     return has_left;
 }
 
-/* Passes a free place to the first waiting slot that may have it; NULL if there is none. */
+/* Passes a free link to the first waiting slot that may have it; NULL if there is none. */
 static struct concurrency_slot *pass_on(struct concurrency_limit *concurrency)
 {
     struct concurrency_slot *woken = NULL;
     pthread_mutex_lock(&concurrency->mutex);
-    struct concurrency_slot **place = &concurrency->waiting;
-    while (*place && !is_free(concurrency, *place))
-        place = &(*place)->next;
-    if (*place) {
-        woken = unlink_waiting(concurrency, place);
+    struct concurrency_slot **link = &concurrency->waiting;
+    while (*link && !is_free(concurrency, *link))
+        link = &(*link)->next;
+    if (*link) {
+        woken = unlink_waiting(concurrency, link);
         hold_slot(concurrency, woken);
     }
     pthread_mutex_unlock(&concurrency->mutex);
     return woken;
 }
 
-void concurrency_limit_give(struct concurrency_limit *concurrency,
-                            struct concurrency_slot *concurrency_slot)
+void concurrency_limit_give(struct concurrency_limit *concurrency, struct concurrency_slot *slot)
 {
     pthread_mutex_lock(&concurrency->mutex);
-    struct concurrency_slot **place = &concurrency->held;
-    while (*place != concurrency_slot)
-        place = &(*place)->next;
-    *place = concurrency_slot->next;
-    concurrency_slot->is_held = false;
+    struct concurrency_slot **link = &concurrency->held;
+    while (*link != slot)
+        link = &(*link)->next;
+    *link = slot->next;
+    slot->is_held = false;
     concurrency->held_count--;
     pthread_mutex_unlock(&concurrency->mutex);
     /* One slot may have waited for the key and another for the source. */

@@ -37,8 +37,7 @@ struct concurrency_limit *concurrency_limit_create(int worker_count, int max_wai
 void concurrency_limit_destroy(struct concurrency_limit *concurrency);
 
 /* Takes a slot for its key if one is free; true if it is held now, or was before. */
-bool concurrency_limit_take(struct concurrency_limit *concurrency,
-                            struct concurrency_slot *concurrency_slot);
+bool concurrency_limit_take(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
 enum concurrency_limit_outcome {
     CONCURRENCY_LIMIT_TAKEN,
@@ -46,18 +45,15 @@ enum concurrency_limit_outcome {
                                   already, or concurrency_limit_leave */
     CONCURRENCY_LIMIT_REFUSED, /* too many wait, or half of the list waits for the same key */
 };
-enum concurrency_limit_outcome
-concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
-                               struct concurrency_slot *concurrency_slot);
+enum concurrency_limit_outcome concurrency_limit_take_or_wait(struct concurrency_limit *concurrency,
+                                                              struct concurrency_slot *slot);
 
 /* True: the slot was waiting and is not any more; it belongs to the caller, and wake will not be
  * called. False for a slot that does not wait. */
-bool concurrency_limit_leave(struct concurrency_limit *concurrency,
-                             struct concurrency_slot *concurrency_slot);
+bool concurrency_limit_leave(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
 /* Returns a held slot, and passes it to the next request that may have it. */
-void concurrency_limit_give(struct concurrency_limit *concurrency,
-                            struct concurrency_slot *concurrency_slot);
+void concurrency_limit_give(struct concurrency_limit *concurrency, struct concurrency_slot *slot);
 
 /* For metrics and tests. */
 int concurrency_limit_waiting_count(struct concurrency_limit *concurrency);

@@ -73,6 +73,7 @@ struct request {
     size_t service_count;
     /* The service in the request's address, for a refusal before anything was decoded; or empty. */
     struct span named_service;
+    /* What was refused or dropped although the request succeeds; NULL: nothing. */
     const char *partial_error;
     /* Before slow work a handler sets concurrency_slot.key and takes the slot. Without one it
      * returns ERR_BUSY at once: a GET is then put aside, and handled again from the start when a

@@ -123,15 +123,15 @@ static void cache_limits(struct tenant_limits_memory *memory, const struct known
                          uint64_t version)
 {
     pthread_mutex_lock(&memory->mutex);
-    struct known *place = find_known(memory, read->tenant_id);
-    if (!place) {
+    struct known *entry = find_known(memory, read->tenant_id);
+    if (!entry) {
         struct known *set = memory->sets[(uint64_t)read->tenant_id % SET_COUNT];
-        place = &set[0];
+        entry = &set[0];
         for (int i = 1; i < WAYS; i++)
-            place = set[i].read_ns < place->read_ns ? &set[i] : place;
+            entry = set[i].read_ns < entry->read_ns ? &set[i] : entry;
     }
     if (version == memory->forget_count)
-        *place = *read;
+        *entry = *read;
     pthread_mutex_unlock(&memory->mutex);
 }
 

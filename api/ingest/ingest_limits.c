@@ -1,3 +1,17 @@
+/*
+ * The steps of a request:
+ *
+ *   open    checks that the tenant's token bucket is not empty, before anything is decoded
+ *   put     for each batch: checks labels, times and days, and adds its series to the tenant's set
+ *           of active series, as pending
+ *   commit  takes the samples from the bucket, then the store adds all batches in one transaction;
+ *           a failure returns the samples
+ *   close   settles the pending series: as stored after a commit, otherwise as not stored
+ *
+ * restart returns to the state after open, when a body has to be decoded again with more memory.
+ * The counts of a tenant are shared by its requests, under one mutex that is held only for
+ * counting.
+ */
 #include "api/ingest/ingest_limits.h"
 
 #include "api/core/metrics.h"
@@ -98,15 +112,15 @@ void ingest_limits_memory_destroy(struct ingest_limits_memory *memory)
 static void drop_idle(struct ingest_limits_memory *memory, int64_t now_ns)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        struct sent **place = &memory->buckets[i];
-        while (*place) {
-            struct sent *sent = *place;
+        struct sent **link = &memory->buckets[i];
+        while (*link) {
+            struct sent *sent = *link;
             if (now_ns - sent->used_ns > INGEST_LIMITS_SERIES_S * CLOCK_NS_PER_S) {
-                *place = sent->next;
+                *link = sent->next;
                 free_sent(sent);
                 memory->count--;
             } else {
-                place = &sent->next;
+                link = &sent->next;
             }
         }
     }
@@ -485,17 +499,17 @@ static void note_services(struct ingest_limits *ingest_limits, const struct batc
 {
     struct request *request = ingest_limits->request;
     arena_auto arena = arena_create();
-    uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
+    uint32_t *indexes = arena_new_raw(arena, uint32_t, batch->series_count);
     bool *is_counted = arena_new(arena, bool, SOURCES_SERVICES_MAX);
     for (uint32_t i = 0; i < batch->series_count; i++) {
-        places[i] = sources_find_service(request, service_of(batch, &batch->series[i]));
-        if (!is_counted[places[i]])
-            request->services[places[i]].cut_string_count += batch->tables->cut_string_count;
-        is_counted[places[i]] = true;
+        indexes[i] = sources_find_service(request, service_of(batch, &batch->series[i]));
+        if (!is_counted[indexes[i]])
+            request->services[indexes[i]].cut_string_count += batch->tables->cut_string_count;
+        is_counted[indexes[i]] = true;
     }
     for (uint32_t i = 0; i < profile_count; i++) {
         const struct batch_profile *profile = &batch->profiles[i];
-        struct sources_service *service = &request->services[places[profile->series]];
+        struct sources_service *service = &request->services[indexes[profile->series]];
         service->profile_count++;
         service->sample_count += profile->sample_count;
     }

@@ -19,7 +19,7 @@ enum { BODY_MAX_BYTES = 8 << 20, LABELS_MAX = 64 };
 struct incoming {
     struct batch_text_label labels[LABELS_MAX];
     struct batch_source source;
-    struct memory_gate_slot place;
+    struct memory_gate_slot gate_slot;
     struct ingest_limits *ingest_limits;
 };
 
@@ -70,7 +70,7 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         .time_ns = source->time_ns ? source->time_ns : batch_own_time_ns(source->profile),
         .content = request->body};
     enum err_code code = ingest_body_put(request, &profile, incoming->ingest_limits, err);
-    memory_gate_leave(request->server->memory_gate, incoming->place.held_bytes);
+    memory_gate_leave(request->server->memory_gate, incoming->gate_slot.held_bytes);
     return code ? code : ingest_limits_commit(incoming->ingest_limits, ret_receipt, err);
 }
 
@@ -88,7 +88,7 @@ static enum err_code decode_profile(const struct request *request, struct incomi
     enum format format;
     ingest_limits_limit_profile(incoming->ingest_limits, &limits);
     enum err_code code = memory_gate_decode(gate, request->body, &limits, &format,
-                                            &incoming->source.profile, &incoming->place, err);
+                                            &incoming->source.profile, &incoming->gate_slot, err);
     return ingest_limits_explain(incoming->ingest_limits, &limits, code, err);
 }
 

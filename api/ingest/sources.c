@@ -315,9 +315,9 @@ uint32_t sources_find_service(struct request *request, struct span name)
 
 void sources_note_problem(struct request *request, struct span service, const char *problem)
 {
-    const uint32_t place = sources_find_service(request, service);
-    if (!request->services[place].problem)
-        request->services[place].problem = arena_strdup(request->arena, problem);
+    const uint32_t index = sources_find_service(request, service);
+    if (!request->services[index].problem)
+        request->services[index].problem = arena_strdup(request->arena, problem);
 }
 
 /* The error of one service; NULL: none. A problem of single services is not recorded for the
@@ -575,15 +575,15 @@ static void drop_idle(struct sources *sources)
     const int64_t since_ns = clock_wall_ns() - SOURCES_IDLE_S * CLOCK_NS_PER_S;
     pthread_mutex_lock(&sources->mutex);
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        struct team **place = &sources->buckets[i];
-        while (*place) {
-            struct team *team = *place;
+        struct team **link = &sources->buckets[i];
+        while (*link) {
+            struct team *team = *link;
             drop_idle_of(sources, team, since_ns);
             if (team->count) {
-                place = &team->next;
+                link = &team->next;
                 continue;
             }
-            *place = team->next;
+            *link = team->next;
             free_team(team);
         }
     }

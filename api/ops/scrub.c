@@ -176,8 +176,8 @@ static enum err_code take_pass(struct scrub *scrub, bool *ret_has_pass, struct e
     return ERR_NONE;
 }
 
-static enum err_code save_place(struct scrub *scrub, const struct object_verify_result *result,
-                                struct err *err)
+static enum err_code save_position(struct scrub *scrub, const struct object_verify_result *result,
+                                   struct err *err)
 {
     arena_auto arena = arena_create();
     struct pg_result *rows;
@@ -354,7 +354,7 @@ static enum err_code read_page(struct scrub *scrub, bool *ret_is_end, struct err
         scrub->kind++;
         *scrub->cursor = '\0';
     }
-    return save_place(scrub, &result, err);
+    return save_position(scrub, &result, err);
 }
 
 /* ---- for /metrics ---- */

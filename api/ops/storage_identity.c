@@ -17,8 +17,8 @@ enum {
 };
 
 struct pair {
-    struct storage_identity_file place;
-    char in_place[DIGEST_ID_BYTES]; /* "": none */
+    struct storage_identity_file storage;
+    char in_storage[DIGEST_ID_BYTES]; /* "": none */
     char in_database[DIGEST_ID_BYTES];
     bool is_confirmed;
 };
@@ -52,21 +52,22 @@ static enum err_code write_row(struct pair *pair, struct pg_connection *connecti
 
 static enum err_code belong_to_another_database(const struct pair *pair, struct err *err)
 {
-    const struct storage_identity_file *place = &pair->place;
+    const struct storage_identity_file *storage = &pair->storage;
     return err_set(err, ERR_CONFLICT,
                    "%s belongs to another database than this one, which never had %s: start with "
                    "the database that it was used with, or with %s. If this database is a copy of "
                    "that one, remove %s in %s first",
-                   storage_identity_file_name(place), place->store ? "a bucket" : "a data folder",
-                   place->store ? "another --s3-prefix" : "a new --data-dir",
-                   storage_identity_file_id_name(place), storage_identity_file_name(place));
+                   storage_identity_file_name(storage),
+                   storage->store ? "a bucket" : "a data folder",
+                   storage->store ? "another --s3-prefix" : "a new --data-dir",
+                   storage_identity_file_id_name(storage), storage_identity_file_name(storage));
 }
 
-static enum err_code belong_to_another_place(const struct pair *pair, struct err *err)
+static enum err_code belong_to_other_storage(const struct pair *pair, struct err *err)
 {
     char hint[200] = "";
-    const struct storage_identity_file *place = &pair->place;
-    if (pair->is_confirmed && place->store)
+    const struct storage_identity_file *storage = &pair->storage;
+    if (pair->is_confirmed && storage->store)
         snprintf(hint, sizeof(hint),
                  ". If this bucket contains those profiles, first put an object database-id with "
                  "the content %s beside them",
@@ -76,12 +77,12 @@ static enum err_code belong_to_another_place(const struct pair *pair, struct err
                  ". If objects/ in this data folder contains those profiles, first write %s into "
                  "objects/.database-id there",
                  pair->in_database);
-    return err_set(err, ERR_CONFLICT,
-                   "this database belongs to another %s, so the profiles in it would be missing: "
-                   "start with the %s that it was used with%s",
-                   place->store ? "bucket or data folder" : "data folder",
-                   place->store ? "--s3-bucket and --s3-prefix, or the --data-dir," : "--data-dir",
-                   hint);
+    return err_set(
+        err, ERR_CONFLICT,
+        "this database belongs to another %s, so the profiles in it would be missing: "
+        "start with the %s that it was used with%s",
+        storage->store ? "bucket or data folder" : "data folder",
+        storage->store ? "--s3-bucket and --s3-prefix, or the --data-dir," : "--data-dir", hint);
 }
 
 /* ---- do they belong together, without an id? ---- */
@@ -112,7 +113,7 @@ static enum err_code look_for_rows(const struct pair *pair, struct pg_connection
     kinship->live_count = pg_row_count(shares);
     for (int row = 0; row < kinship->live_count; row++)
         keys[row] = pg_get_text(shares, row, 0);
-    return storage_identity_file_has_any(&pair->place, keys, (size_t)kinship->live_count,
+    return storage_identity_file_has_any(&pair->storage, keys, (size_t)kinship->live_count,
                                          &kinship->is_known, err);
 }
 
@@ -121,7 +122,7 @@ static enum err_code look_for_objects(const struct pair *pair, struct pg_connect
 {
     struct pg_result *result;
     struct span keys;
-    enum err_code code = storage_identity_file_list(&pair->place, LOOKED_AT, arena, &keys, err);
+    enum err_code code = storage_identity_file_list(&pair->storage, LOOKED_AT, arena, &keys, err);
     if (code)
         return code;
     kinship->has_objects = !span_equal_text(keys, "{}");
@@ -145,7 +146,7 @@ static enum err_code check_kinship(const struct pair *pair, struct pg_connection
         code = look_for_objects(pair, connection, &kinship, arena, err);
     if (code || kinship.is_known || (kinship.live_count == 0 && !kinship.has_objects))
         return code;
-    return kinship.live_count ? belong_to_another_place(pair, err)
+    return kinship.live_count ? belong_to_other_storage(pair, err)
                               : belong_to_another_database(pair, err);
 }
 
@@ -154,17 +155,18 @@ static enum err_code compare_ids(struct pair *pair, struct pg_connection *connec
                                  bool *ret_is_new, struct arena *arena, struct err *err)
 {
     *ret_is_new = false;
-    enum err_code code = storage_identity_file_read_id(&pair->place, pair->in_place, err);
+    enum err_code code = storage_identity_file_read_id(&pair->storage, pair->in_storage, err);
     if (code)
         return code;
     code = read_row(pair, connection, arena, err);
     if (code)
         return code;
-    if (*pair->in_place && !*pair->in_database)
+    if (*pair->in_storage && !*pair->in_database)
         return belong_to_another_database(pair, err);
-    if (*pair->in_place || pair->is_confirmed)
-        return strcmp(pair->in_place, pair->in_database) == 0 ? ERR_NONE
-                                                              : belong_to_another_place(pair, err);
+    if (*pair->in_storage || pair->is_confirmed)
+        return strcmp(pair->in_storage, pair->in_database) == 0
+                   ? ERR_NONE
+                   : belong_to_other_storage(pair, err);
     *ret_is_new = true;
     return check_kinship(pair, connection, arena, err);
 }
@@ -182,7 +184,7 @@ static enum err_code compare_and_write(struct pair *pair, struct pg_connection *
     if (code)
         return code;
     if (is_new)
-        code = storage_identity_file_write_id(&pair->place, pair->in_database, err);
+        code = storage_identity_file_write_id(&pair->storage, pair->in_database, err);
     if (code)
         return code;
     if (!pair->is_confirmed)
@@ -233,10 +235,10 @@ enum err_code storage_identity_check(struct pg_connection *connection,
     struct pair pair = {0};
     if (!needs_id(settings))
         return check_private(connection, err);
-    enum err_code code = storage_identity_file_open(settings, &pair.place, err);
+    enum err_code code = storage_identity_file_open(settings, &pair.storage, err);
     if (!code)
         code = check_alone(&pair, connection, err);
-    storage_identity_file_close(&pair.place);
+    storage_identity_file_close(&pair.storage);
     return code;
 }
 
@@ -254,9 +256,9 @@ enum err_code storage_identity_verify(struct pg_connection *connection,
         return code;
     if (!needs_id(settings))
         return check_private(connection, err);
-    code = storage_identity_file_open(settings, &pair.place, err);
+    code = storage_identity_file_open(settings, &pair.storage, err);
     if (!code)
         code = compare_ids(&pair, connection, &is_new, arena, err);
-    storage_identity_file_close(&pair.place);
+    storage_identity_file_close(&pair.storage);
     return code;
 }

@@ -22,44 +22,44 @@ enum { ID_ROOM = DIGEST_ID_BYTES + 8, KEY_ROOM = DIGEST_ID_BYTES + 16 };
 static const char file_name[] = ".database-id";
 static const char object_name[] = OBJECT_STORE_SETUP_IDENTITY_KEY;
 
-const char *storage_identity_file_name(const struct storage_identity_file *place)
+const char *storage_identity_file_name(const struct storage_identity_file *storage)
 {
-    return place->store ? "the bucket (with --s3-prefix)" : "the data folder";
+    return storage->store ? "the bucket (with --s3-prefix)" : "the data folder";
 }
 
-const char *storage_identity_file_id_name(const struct storage_identity_file *place)
+const char *storage_identity_file_id_name(const struct storage_identity_file *storage)
 {
-    return place->store ? "the object database-id" : "objects/.database-id";
+    return storage->store ? "the object database-id" : "objects/.database-id";
 }
 
 enum err_code storage_identity_file_open(const struct settings *settings,
-                                         struct storage_identity_file *ret_place, struct err *err)
+                                         struct storage_identity_file *ret_storage, struct err *err)
 {
     char path[PATH_MAX];
-    *ret_place = (struct storage_identity_file){.folder_fd = -1};
+    *ret_storage = (struct storage_identity_file){.folder_fd = -1};
     if (object_store_setup_are_in_s3(settings))
-        return object_store_setup_open(settings, &ret_place->store, err);
+        return object_store_setup_open(settings, &ret_storage->store, err);
     if (snprintf(path, sizeof(path), "%s/objects", settings->data_dir) >= (int)sizeof(path))
         return err_set(err, ERR_INVALID, "the data folder's path is too long");
-    ret_place->folder_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-    return ret_place->folder_fd < 0 ? err_set_errno(err, ERR_IO, "cannot open the folder objects")
-                                    : ERR_NONE;
+    ret_storage->folder_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    return ret_storage->folder_fd < 0 ? err_set_errno(err, ERR_IO, "cannot open the folder objects")
+                                      : ERR_NONE;
 }
 
-void storage_identity_file_close(struct storage_identity_file *place)
+void storage_identity_file_close(struct storage_identity_file *storage)
 {
-    os_close(place->folder_fd);
-    object_store_close(place->store);
-    *place = (struct storage_identity_file){.folder_fd = -1};
+    os_close(storage->folder_fd);
+    object_store_close(storage->store);
+    *storage = (struct storage_identity_file){.folder_fd = -1};
 }
 
 /* ---- the id ---- */
 
-static enum err_code read_file(const struct storage_identity_file *place, struct buf *text,
+static enum err_code read_file(const struct storage_identity_file *storage, struct buf *text,
                                struct err *err)
 {
     struct stat status;
-    fd_auto fd = os_openat(place->folder_fd, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    fd_auto fd = os_openat(storage->folder_fd, file_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 && errno == ENOENT)
         return err_set(err, ERR_NOT_FOUND, "there is no id");
     bool is_file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
@@ -70,14 +70,14 @@ static enum err_code read_file(const struct storage_identity_file *place, struct
     return ERR_NONE;
 }
 
-enum err_code storage_identity_file_read_id(const struct storage_identity_file *place,
+enum err_code storage_identity_file_read_id(const struct storage_identity_file *storage,
                                             char ret_id[DIGEST_ID_BYTES], struct err *err)
 {
     buf_auto text;
     buf_init(&text, ID_ROOM);
     ret_id[0] = '\0';
-    enum err_code code = place->store ? object_read(place->store, object_name, &text, err)
-                                      : read_file(place, &text, err);
+    enum err_code code = storage->store ? object_read(storage->store, object_name, &text, err)
+                                        : read_file(storage, &text, err);
     if (code == ERR_NOT_FOUND)
         return ERR_NONE;
     if (code && code != ERR_TOO_LARGE)
@@ -85,16 +85,16 @@ enum err_code storage_identity_file_read_id(const struct storage_identity_file *
     struct span id = span_trim(buf_span(&text));
     if (code || !digest_is_id(id))
         return err_set(err, ERR_CORRUPT, "%s in %s contains no id",
-                       storage_identity_file_id_name(place), storage_identity_file_name(place));
+                       storage_identity_file_id_name(storage), storage_identity_file_name(storage));
     snprintf(ret_id, DIGEST_ID_BYTES, "%.*s", SPAN_PRINT(id));
     return ERR_NONE;
 }
 
-static enum err_code write_file(const struct storage_identity_file *place, const char *text,
+static enum err_code write_file(const struct storage_identity_file *storage, const char *text,
                                 int size, struct err *err)
 {
     static const char partial[] = ".database-id.new";
-    int folder_fd = place->folder_fd;
+    int folder_fd = storage->folder_fd;
     fd_auto fd = os_openat(folder_fd, partial, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
     if (fd < 0 || os_write_all(fd, text, (size_t)size) != 0 || os_fsync(fd) != 0 ||
         os_renameat(folder_fd, partial, folder_fd, file_name) != 0 || os_fsync(folder_fd) != 0)
@@ -102,41 +102,42 @@ static enum err_code write_file(const struct storage_identity_file *place, const
     return ERR_NONE;
 }
 
-enum err_code storage_identity_file_write_id(const struct storage_identity_file *place,
+enum err_code storage_identity_file_write_id(const struct storage_identity_file *storage,
                                              const char *id, struct err *err)
 {
     char text[DIGEST_ID_BYTES + 1];
     int size = snprintf(text, sizeof(text), "%s\n", id);
-    return place->store ? object_put(place->store, object_name, span_of(text, (size_t)size), err)
-                        : write_file(place, text, size, err);
+    return storage->store
+               ? object_put(storage->store, object_name, span_of(text, (size_t)size), err)
+               : write_file(storage, text, size, err);
 }
 
 /* ---- objects ---- */
 
-static enum err_code has_object(const struct storage_identity_file *place, const char *key,
+static enum err_code has_object(const struct storage_identity_file *storage, const char *key,
                                 bool *ret_is_there, struct err *err)
 {
-    if (!place->store) {
-        *ret_is_there = faccessat(place->folder_fd, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!storage->store) {
+        *ret_is_there = faccessat(storage->folder_fd, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         return ERR_NONE;
     }
     buf_auto byte;
     buf_init(&byte, 1);
-    enum err_code code = object_read_range(place->store, key, 0, 1, &byte, err);
+    enum err_code code = object_read_range(storage->store, key, 0, 1, &byte, err);
     if (code && code != ERR_NOT_FOUND && code != ERR_CORRUPT)
         return code;
     *ret_is_there = code != ERR_NOT_FOUND; /* ERR_CORRUPT: it is empty */
     return ERR_NONE;
 }
 
-enum err_code storage_identity_file_has_any(const struct storage_identity_file *place,
+enum err_code storage_identity_file_has_any(const struct storage_identity_file *storage,
                                             const char *const *keys, size_t count,
                                             bool *ret_is_there, struct err *err)
 {
     enum err_code code = ERR_NONE;
     *ret_is_there = false;
     for (size_t i = 0; i < count && !code && !*ret_is_there; i++)
-        code = has_object(place, keys[i], ret_is_there, err);
+        code = has_object(storage, keys[i], ret_is_there, err);
     return code;
 }
 
@@ -158,10 +159,10 @@ static enum err_code add_key(void *context, const char *key, uint64_t size, int6
     return ERR_NONE;
 }
 
-static enum err_code list_files(const struct storage_identity_file *place, struct listing *listing,
-                                struct err *err)
+static enum err_code list_files(const struct storage_identity_file *storage,
+                                struct listing *listing, struct err *err)
 {
-    int fd = os_openat(place->folder_fd, "share", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int fd = os_openat(storage->folder_fd, "share", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     enum err_code code = ERR_NONE;
     for (struct dirent *entry; folder && !code && (entry = readdir(folder));) {
@@ -174,15 +175,16 @@ static enum err_code list_files(const struct storage_identity_file *place, struc
     return code;
 }
 
-enum err_code storage_identity_file_list(const struct storage_identity_file *place, size_t max,
+enum err_code storage_identity_file_list(const struct storage_identity_file *storage, size_t max,
                                          struct arena *arena, struct span *ret_keys,
                                          struct err *err)
 {
     struct listing listing = {.max = max};
     buf_init(&listing.text, max * KEY_ROOM);
     buf_append_byte(&listing.text, '{');
-    enum err_code code = place->store ? object_list(place->store, "share/", add_key, &listing, err)
-                                      : list_files(place, &listing, err);
+    enum err_code code = storage->store
+                             ? object_list(storage->store, "share/", add_key, &listing, err)
+                             : list_files(storage, &listing, err);
     buf_append_byte(&listing.text, '}');
     if (code == ERR_CANCELLED)
         code = ERR_NONE;

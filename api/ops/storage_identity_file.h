@@ -25,28 +25,28 @@ struct storage_identity_file {
 };
 
 enum err_code storage_identity_file_open(const struct settings *settings,
-                                         struct storage_identity_file *ret_place,
+                                         struct storage_identity_file *ret_storage,
                                          struct err *err) MUST_USE;
 void storage_identity_file_close(
-    struct storage_identity_file *place); /* safe after a failed open */
+    struct storage_identity_file *storage); /* safe after a failed open */
 
 /* ret_id becomes "" if there is none. Handles: ERR_CORRUPT (it is malformed). */
-enum err_code storage_identity_file_read_id(const struct storage_identity_file *place,
+enum err_code storage_identity_file_read_id(const struct storage_identity_file *storage,
                                             char ret_id[DIGEST_ID_BYTES], struct err *err) MUST_USE;
 /* The id is durable when this returns. */
-enum err_code storage_identity_file_write_id(const struct storage_identity_file *place,
+enum err_code storage_identity_file_write_id(const struct storage_identity_file *storage,
                                              const char *id, struct err *err) MUST_USE;
 /* *ret_is_there: whether at least one of the objects exists. */
-enum err_code storage_identity_file_has_any(const struct storage_identity_file *place,
+enum err_code storage_identity_file_has_any(const struct storage_identity_file *storage,
                                             const char *const *keys, size_t count,
                                             bool *ret_is_there, struct err *err) MUST_USE;
 /* The keys of some of its shares, at most max, as "{share/<id>,…}"; "{}" if it has none. */
-enum err_code storage_identity_file_list(const struct storage_identity_file *place, size_t max,
+enum err_code storage_identity_file_list(const struct storage_identity_file *storage, size_t max,
                                          struct arena *arena, struct span *ret_keys,
                                          struct err *err) MUST_USE;
 
 /* For messages: "the data folder" or "the bucket with its prefix"; the name of the id there. */
-const char *storage_identity_file_name(const struct storage_identity_file *place);
-const char *storage_identity_file_id_name(const struct storage_identity_file *place);
+const char *storage_identity_file_name(const struct storage_identity_file *storage);
+const char *storage_identity_file_id_name(const struct storage_identity_file *storage);
 
 #endif

@@ -25,7 +25,7 @@ static const char *const parameter_names[] = {"a",     "b",       "mode",    "a_
 
 static const struct report_source_names source_names = {.single = parameter_names};
 
-/* Two shares, or a query in place of one or of both. */
+/* Two shares, or a query in gate_bytes of one or of both. */
 struct query_diff {
     struct share_report pair;
     const struct store_query *queries[SIDES]; /* NULL: that side is a share */
@@ -248,17 +248,17 @@ static enum err_code respond_with_query(struct request *request, struct response
 {
     const struct report *report = &diff->pair.report;
     struct memory_gate *gate = request->server->memory_gate;
-    const uint64_t place = memory_needed(diff);
+    const uint64_t gate_bytes = memory_needed(diff);
     buf_auto body;
     buf_init(&body, report->max_bytes);
     enum err_code code = begin_shares(request, diff, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, place, "this report", err);
+    code = memory_gate_enter(gate, gate_bytes, "this report", err);
     if (code)
         return code;
     code = write_sides(request, response, diff, &body, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     if (code)
         return code;
     response_add(request, response, "cache-control", "private, no-cache");

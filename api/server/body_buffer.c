@@ -201,7 +201,7 @@ static size_t refuse_last(struct line *line)
 
 /* Refuses uploads from the end, where the address with the most uploads is, in favour of another
  * address that has fewer. Returns the bytes that are free then. */
-static size_t make_room(struct line *line, const struct upload *upload, size_t free_bytes)
+static size_t free_room(struct line *line, const struct upload *upload, size_t free_bytes)
 {
     while (free_bytes < may_grow_by(upload->connection)) {
         const struct upload *last = &line->uploads[line->count - 1];
@@ -215,7 +215,7 @@ static size_t make_room(struct line *line, const struct upload *upload, size_t f
 
 /* The same for the first upload of an address that lacks room in another loop: all uploads of one
  * address may be in this loop. */
-static void make_room_elsewhere(struct http_loop *loop, struct line *line)
+static void free_room_for_others(struct http_loop *loop, struct line *line)
 {
     size_t freed_bytes = 0;
     for (int i = 0; i < loop->http->options.loop_count; i++) {
@@ -261,11 +261,11 @@ static void share_room(struct http_loop *loop, size_t free_bytes)
     struct line line = line_up(loop);
     const struct upload *lacking = NULL;
     size_t lacking_bytes = 0;
-    make_room_elsewhere(loop, &line);
+    free_room_for_others(loop, &line);
     for (size_t i = 0; i < line.count; i++) {
         const struct upload *upload = &line.uploads[i];
         size_t needed = may_grow_by(upload->connection);
-        free_bytes = make_room(&line, upload, free_bytes);
+        free_bytes = free_room(&line, upload, free_bytes);
         set_going(upload->connection, i == 0 || needed <= free_bytes);
         if (!lacking && i > 0 && upload->rank == 0 && needed > free_bytes) {
             lacking = upload;

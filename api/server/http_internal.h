@@ -71,10 +71,9 @@ struct http_loop {
     h2o_linklist_t lingering;            /* struct http_lingering */
     atomic_bool has_evictions;           /* connections of this loop have been evicted */
     _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last check */
-    _Atomic size_t
-        wanted_bytes; /* bytes that the first upload of wanted_by lacks, for other loops */
-    _Atomic uint64_t wanted_by; /* its address, as in struct http_connection */
-    bool is_filling;            /* more than half of this loop's share of the cap is in use */
+    _Atomic size_t wanted_bytes; /* that the first upload of wanted_by lacks, for other loops */
+    _Atomic uint64_t wanted_by;  /* its address, as in struct http_connection */
+    bool is_filling;             /* more than half of this loop's share of the cap is in use */
     int64_t next_look_ns;
     int64_t next_sweep_ns;
     uint64_t random_state; /* of request ids */
@@ -120,8 +119,7 @@ struct http_connection {
     bool is_cut;        /* shut down by us; h2o will notice */
     int linger_fd;      /* >= 0: a duplicate that outlives h2o's close */
     int early_cancels;
-    size_t
-        stream_bytes; /* HTTP/2: estimate of the memory of all streams' bodies, at the last check */
+    size_t stream_bytes;   /* HTTP/2: estimated bytes of all streams' bodies */
     uint64_t streams_base; /* HTTP/2: TCP_INFO's received bytes that are not in memory as bodies; 0:
                               none */
     int64_t accepted_ns;

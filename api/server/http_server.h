@@ -74,15 +74,14 @@ struct http_options {
     const char *public_url; /* https and not localhost: responses carry HSTS, unless clients see the
                                local CA (api/http/local_ca.h) */
     bool enable_http2;      /* ALPN h2; off: HTTP/1.1 only */
-    bool trust_forwarded_for; /* behind our own proxy: the last X-Forwarded-For is the client */
-    int loop_count;           /* min(cores, 4) */
-    int intake_count;         /* threads for routes with ROUTE_AGENT */
-    int worker_count;         /* max(4, 2 * cores), at most 16 */
-    int max_queued_requests;  /* 256 */
-    size_t max_queued_bytes;  /* 128 MiB: bodies of queued and running requests */
-    size_t
-        max_buffered_bytes; /* 192 MiB: input that all connections hold together; responses too */
-    int max_connections;    /* 4096 */
+    bool trust_forwarded_for;  /* behind our own proxy: the last X-Forwarded-For is the client */
+    int loop_count;            /* min(cores, 4) */
+    int intake_count;          /* threads for routes with ROUTE_AGENT */
+    int worker_count;          /* max(4, 2 * cores), at most 16 */
+    int max_queued_requests;   /* 256 */
+    size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
+    size_t max_buffered_bytes; /* 192 MiB: input of all connections; and of responses */
+    int max_connections;       /* 4096 */
     int max_connections_per_address; /* 0: a tenth of max_connections, but at least 16; with
                                         trust_forwarded_for no limit: all have the proxy's */
     int reserved_connections;        /* 0: a tenth of max_connections */

@@ -1,3 +1,18 @@
+/*
+ * The way of a job:
+ *
+ *   loop     http_job_submit: into the queue of a pool
+ *   worker   run_job: dropped if its client has gone, 503 if it was queued for too long; otherwise
+ *            the handler runs, http_job_finish compresses and charges the response, and a message
+ *            returns the job to the loop
+ *   aside    a GET whose handler lacks a slot is put aside, without a worker. rerun_job queues it
+ *            again when another job passes its slot on; the loop ends it when its client has gone,
+ *            it has waited for too long, or the server stops
+ *
+ * A job that was put aside belongs to no thread. Whoever removes its slot from the waiting list
+ * owns it from then on: concurrency_limit_give, which calls rerun_job, or the loop, for which
+ * concurrency_limit_leave has returned true.
+ */
 #include "api/server/http_internal.h"
 
 #include "api/core/disk.h"

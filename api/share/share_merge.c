@@ -32,7 +32,8 @@ static void release_inputs(struct merge_input *input)
 
 /* Finds the shares and adds up the memory for decoding, merging and encoding them. */
 static enum err_code find_shares(struct request *request, const char *const *ids,
-                                 struct merge_input *input, uint64_t *ret_place, struct err *err)
+                                 struct merge_input *input, uint64_t *ret_gate_bytes,
+                                 struct err *err)
 {
     uint64_t decoded_bytes = 0, decode_bytes = 0;
     for (size_t i = 0; i < input->share_count; i++) {
@@ -49,8 +50,8 @@ static enum err_code find_shares(struct request *request, const char *const *ids
             err, ERR_TOO_LARGE,
             "shares: these profiles have more than %d MiB together when decoded: merge fewer",
             SHARE_MERGE_BYTES >> 20);
-    uint64_t place = 3 * decoded_bytes + decode_bytes;
-    *ret_place = place <= MEMORY_GATE_LIGHT_WORK ? 0 : place;
+    uint64_t gate_bytes = 3 * decoded_bytes + decode_bytes;
+    *ret_gate_bytes = gate_bytes <= MEMORY_GATE_LIGHT_WORK ? 0 : gate_bytes;
     return ERR_NONE;
 }
 
@@ -91,12 +92,12 @@ static enum err_code merge_shares(struct request *request, const char *const *id
 {
     struct memory_gate *gate = request->server->memory_gate;
     struct merge_input *input = arena_new(request->arena, struct merge_input, 1);
-    uint64_t place = 0;
+    uint64_t gate_bytes = 0;
     input->share_count = id_count;
-    enum err_code code = find_shares(request, ids, input, &place, err);
+    enum err_code code = find_shares(request, ids, input, &gate_bytes, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, place, "this merge", err);
+    code = memory_gate_enter(gate, gate_bytes, "this merge", err);
     if (code)
         return code;
     buf_auto message;
@@ -104,7 +105,7 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     code = merge_borrowed(request, input, &message, err);
     if (!code)
         code = compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     return code;
 }
 

@@ -1,3 +1,11 @@
+/*
+ * The sources of a response, from the cheapest: the client's own copy (304, by the ETag); a
+ * complete response in the cache; the computation of the same response by another request, which
+ * this one joins (flight_cache); its own computation. The latter takes a slot (concurrency_limit),
+ * then memory (memory_gate), then the decoded profile (profile_cache), and writes, compresses and
+ * caches the report. The order prevents deadlocks: a request waits for a slot without a worker, and
+ * for memory without holding any.
+ */
 #include "api/share/share_report.h"
 
 #include "api/core/memory_gate.h"
@@ -142,13 +150,13 @@ static enum err_code write_gated(const struct share_report *share_report, struct
 {
     struct memory_gate *gate = share_report->report.server->memory_gate;
     const struct share *const shares[] = {&share_report->shares[0], &share_report->shares[1]};
-    uint64_t place =
+    uint64_t gate_bytes =
         share_report_memory(&share_report->report, shares, share_report->report.side_count);
-    enum err_code code = memory_gate_enter(gate, place, "this report", err);
+    enum err_code code = memory_gate_enter(gate, gate_bytes, "this report", err);
     if (code)
         return code;
     code = write_from_cache(share_report, body, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     return code;
 }
 

@@ -54,15 +54,15 @@ enum err_code share_symbolization_ref_profile(struct request *request, const str
 {
     struct memory_gate *gate = request->server->memory_gate;
     const struct share_cost cost = profile_cache_cost(share);
-    const uint64_t place = cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
+    const uint64_t gate_bytes = cost.decode_bytes > MEMORY_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
     enum err_code code = report_take_slot(request, share->id, err);
     if (code)
         return code;
-    code = memory_gate_enter(gate, place, "this profile", err);
+    code = memory_gate_enter(gate, gate_bytes, "this profile", err);
     if (code)
         return code;
     code = profile_cache_ref(request->server, share, ret_entry, err);
-    memory_gate_leave(gate, place);
+    memory_gate_leave(gate, gate_bytes);
     return code;
 }
 

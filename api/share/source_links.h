@@ -16,8 +16,8 @@
  *
  *   GET, POST /api/v1/source-links     read with SCOPE_READ, written with SCOPE_ADMIN
  *   DELETE /api/v1/source-links/{id}
- *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for whoever may see it:
- * with revisions filled in, and the binaries selected by build ids
+ *   GET /api/v1/shares/{id}/source-links   the rules that match the share, for whoever may see
+ *               it: with revisions filled in, and the binaries selected by build ids
  *
  * The page fills in the other parts and escapes each part of a path
  * (web/src/model/symbols/source_link.ts). Threads: any.

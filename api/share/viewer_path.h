@@ -14,8 +14,7 @@
 #include "lib/base/err.h"
 
 struct viewer_path {
-    struct span
-        ids[2]; /* of a share; or of a comparison: the base, then what is compared with it */
+    struct span ids[2]; /* of a share; of a comparison the base comes first */
     size_t id_count;
     struct span query; /* without its "?"; may be empty */
 };

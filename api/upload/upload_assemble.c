@@ -1,3 +1,10 @@
+/*
+ * Completing an upload: read the rows of all parts; claim the upload; read the rows again, since a
+ * part may have been put again in between; copy the parts, in order, into one object. While bytes
+ * are copied, two digests are computed: that of the part, compared with its row, and that of the
+ * whole, compared with the one that the client announced. The object is committed only if all of
+ * them match; otherwise the writer is aborted and the claim is released.
+ */
 #include "api/upload/upload_assemble.h"
 
 #include "api/core/integrity.h"
