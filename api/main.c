@@ -17,7 +17,7 @@ struct command {
     const char *arguments; /* NULL: for perfoliod's own use, not shown */
     const char *help;
     int operand_count; /* that come before the settings */
-    bool may_be_json;  /* --json may stand behind the operands */
+    bool may_be_json;  /* --json may follow the operands */
     enum err_code (*run)(struct settings *settings, char *const *operands, struct err *err);
     /* Instead of run: with --verify-only and --allow-damaged, and the last word as the folder. */
     enum err_code (*run_backup)(struct settings *settings, const char *folder,
@@ -147,7 +147,7 @@ static bool is_help(const char *argument)
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-/* Splits what follows the subcommand into operands and settings. */
+/* Splits the arguments after the subcommand into operands and settings. */
 static enum err_code take_operands(const struct command *command, int *argument_count,
                                    char *const **arguments, char *const **ret_operands,
                                    struct err *err)
@@ -169,17 +169,17 @@ static enum err_code take_operands(const struct command *command, int *argument_
     return ERR_NONE;
 }
 
-/* Every setting is "--name value" or "--name=value", so a word behind "--name" is no folder. */
+/* Every setting is "--name value" or "--name=value", so a word after "--name" is not a folder. */
 static bool is_value(char *const *arguments, int index)
 {
     return index > 0 && strncmp(arguments[index - 1], "--", 2) == 0 &&
            !strchr(arguments[index - 1], '=');
 }
 
-/* Takes the options out of arguments, and the folder from their end. */
-static enum err_code take_backup(const struct command *command, int *argument_count,
-                                 char **arguments, struct backup_options *ret_options,
-                                 const char **ret_folder, struct err *err)
+/* Removes the options from arguments, and the folder from their end. */
+static enum err_code take_backup_arguments(const struct command *command, int *argument_count,
+                                           char **arguments, struct backup_options *ret_options,
+                                           const char **ret_folder, struct err *err)
 {
     int count = 0;
     bool has_help = false;
@@ -208,7 +208,8 @@ static int run_backup_command(const struct command *command, int argument_count,
     const char *folder = NULL;
     bool wants_help = false;
     settings_init(&settings);
-    enum err_code code = take_backup(command, &argument_count, arguments, &options, &folder, &err);
+    enum err_code code =
+        take_backup_arguments(command, &argument_count, arguments, &options, &folder, &err);
     if (!code)
         code = settings_load(&settings, argument_count, arguments, &wants_help, &err);
     log_set_level(settings.log_level);

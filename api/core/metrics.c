@@ -226,7 +226,7 @@ static void write_duration(const struct route_durations *slot, struct buf *buf)
 static void write_durations(const struct metrics *metrics, struct buf *buf)
 {
     write_head(buf, "perfolio_http_request_duration_seconds", "histogram",
-               "From the arrival of the whole request to the end of its answer.");
+               "From the arrival of the whole request to the end of its response.");
     for (size_t i = 0; i < sizeof(metrics->durations) / sizeof(*metrics->durations); i++) {
         if (metrics->durations[i].is_used)
             write_duration(&metrics->durations[i], buf);

@@ -164,13 +164,14 @@ void ingest_body_add_warning(struct request *request, struct response *response)
  * it fits. */
 static void add_dropped(struct request *request, struct span what)
 {
-    const char *told = request->partial_error;
-    if (!what.size || (told && memmem(told, strlen(told), what.data, what.size)))
+    const char *dropped = request->partial_error;
+    if (!what.size || (dropped && memmem(dropped, strlen(dropped), what.data, what.size)))
         return;
-    if (!told)
+    if (!dropped)
         request->partial_error = arena_strndup(request->arena, what.data, what.size);
-    else if (strlen(told) + what.size < WARNING_MAX_BYTES)
-        request->partial_error = arena_printf(request->arena, "%s; %.*s", told, SPAN_PRINT(what));
+    else if (strlen(dropped) + what.size < WARNING_MAX_BYTES)
+        request->partial_error =
+            arena_printf(request->arena, "%s; %.*s", dropped, SPAN_PRINT(what));
 }
 
 /* Profiles are sent when they end: one without a time began its duration ago. */

@@ -151,14 +151,14 @@ static enum err_code put_file(struct object_store *objects, int fd, const char *
     struct object_writer *writer;
     buf_auto piece;
     buf_init(&piece, PIECE_BYTES);
-    uint8_t *room = buf_reserve(&piece, PIECE_BYTES);
+    uint8_t *bytes = buf_reserve(&piece, PIECE_BYTES);
     enum err_code code = object_writer_open(objects, key, &writer, err);
     if (code)
         return code;
     off_t offset = 0;
     ssize_t size = 0;
-    while (!code && (size = os_pread(fd, room, PIECE_BYTES, offset)) > 0) {
-        code = object_writer_append(writer, span_of(room, (size_t)size), err);
+    while (!code && (size = os_pread(fd, bytes, PIECE_BYTES, offset)) > 0) {
+        code = object_writer_append(writer, span_of(bytes, (size_t)size), err);
         offset += size;
     }
     if (!code && size < 0)

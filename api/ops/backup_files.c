@@ -273,8 +273,8 @@ static enum err_code read_manifest(int folder_fd, struct buf *text, struct err *
         return err_set(err, ERR_NOT_FOUND, "there is no manifest.txt: this is not a backup");
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open manifest.txt");
-    uint8_t *room = buf_reserve(text, (size_t)status.st_size);
-    ssize_t got = room ? os_pread(fd, room, (size_t)status.st_size, 0) : -1;
+    uint8_t *chunk = buf_reserve(text, (size_t)status.st_size);
+    ssize_t got = chunk ? os_pread(fd, chunk, (size_t)status.st_size, 0) : -1;
     if (got != status.st_size)
         return err_set(err, ERR_CORRUPT, "manifest.txt cannot be read completely");
     buf_commit(text, (size_t)got);

@@ -23,7 +23,7 @@ struct finished {
     struct buf body;
     bool is_zstd;
     struct store_result result; /* without a profile */
-    char *type;                 /* answer.type */
+    char *type;                 /* result.type */
     int64_t made_ns;
     _Atomic uint32_t reader_count;
 };

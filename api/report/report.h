@@ -76,7 +76,7 @@ struct report {
     const struct chain_rule *chain; /* rules of a page that are applied after those rules */
     size_t chain_count;
     enum symbol_name_mode names;
-    bool is_stored;            /* of continuous profiles: trees tell of which binaries they are */
+    bool is_stored;            /* of continuous profiles: trees list their binaries */
     bool is_label_known;       /* from continuous profiles: trees list their binaries */
     const char *symbolization; /* the query's result has the label in group_by */
     uint64_t generation; /* JSON: the binaries of the shares without names; NULL: not reported */

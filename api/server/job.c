@@ -336,7 +336,7 @@ static bool only_reads(const struct request *request)
  * pg_take waits for the first connection, whatever the method; if it could not get one, the request
  * is not repeated.
  */
-static enum err_code handle_patiently(struct http_job *job, struct err *err)
+static enum err_code handle_with_retries(struct http_job *job, struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + SERVER_DATABASE_WAIT_MS * CLOCK_NS_PER_MS;
     enum err_code code = identify_and_handle(job, err);
@@ -384,7 +384,7 @@ static bool handle_with_slot(struct http_job *job)
         struct err err = {0};
         outcome = CONCURRENCY_LIMIT_REFUSED;
         begin_response_again(job); /* it may contain what was added before it had no slot */
-        enum err_code code = handle_patiently(job, &err);
+        enum err_code code = handle_with_retries(job, &err);
         bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
         if (lacks_slot && only_reads(&job->request))
             outcome =

@@ -223,7 +223,7 @@ static enum err_code insert_comment(struct request *request, struct pg_connectio
         return code;
     if (pg_row_count(number) == 0)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask its creator for another link");
+                       "this share has just been deleted: ask its creator for another link");
     if (pg_get_i64(number, 0, 1) >= COMMENT_MAX_PER_SHARE)
         return err_set(err, ERR_CONFLICT,
                        "a share has at most %d comments: delete some that are no longer needed",

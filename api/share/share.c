@@ -38,7 +38,7 @@ enum err_code share_open_object(struct server *server, const struct share *share
     const enum err_code code = integrity_open(server, &object, ret_fd, err);
     if (code == ERR_NOT_FOUND)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask its creator for another link");
+                       "this share has just been deleted: ask its creator for another link");
     return code;
 }
 

@@ -281,7 +281,7 @@ static enum err_code write_edit(struct request *request, const struct share *sha
         return code;
     if (pg_affected(result) != 1)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask its creator for another link");
+                       "this share has just been deleted: ask its creator for another link");
     code = audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
     if (code)
         return code;

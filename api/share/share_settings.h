@@ -6,8 +6,9 @@
  *   description  up to 20,000 characters of Markdown, kept as typed
  *   visibility   public | unlisted (default) | team | password
  *   expires      never | <n>h | <n>d | <n>w, at least 1h; without it a tenant's shares never
- * expire, and anonymous ones expire when nobody has viewed them for the server's setting label k=v,
- * may be repeated up to 32 times filename     the name of a download; only its last part is kept
+ *                expire, and anonymous ones when they were not viewed for the server's setting
+ *   label        k=v, may be repeated up to 32 times
+ *   filename     the name of a download; only its last part is kept
  *
  * The password is in the header X-Perfolio-Password, never in the address.
  */

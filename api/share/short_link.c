@@ -111,7 +111,7 @@ static enum err_code insert_link(struct request *request, struct pg_connection *
         PG_I64(SHORT_LINK_MAX_BYTES_PER_SHARE / part));
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_GONE,
-                       "this share was deleted a moment ago: ask its creator for another link");
+                       "this share has just been deleted: ask its creator for another link");
     return code;
 }
 
