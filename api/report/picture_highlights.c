@@ -2,7 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
-#include "lib/profile/picture/picture.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
 
 #include <string.h>
@@ -78,14 +78,14 @@ static struct span describe_share(struct arena *arena, const struct flame *flame
                                   struct span search, const uint8_t *matches)
 {
     enum { SHOWN_BYTES = 100 };
-    char share[PICTURE_VALUE_BYTES];
+    char share[QUANTITY_TEXT_BYTES];
     size_t size = search.size < SHOWN_BYTES ? search.size : SHOWN_BYTES;
     while (size < search.size && size && (search.data[size] & 0xc0) == 0x80)
         size--; /* not within a character */
     return span_text(arena_printf(
         arena, "search %.*s%s: %s%s", (int)size, (const char *)search.data,
         size < search.size ? "\xe2\x80\xa6" : "", flame->cut_count ? "\xe2\x89\xa5 " : "",
-        picture_percent(share_of(flame, matches), share)));
+        quantity_format_percent(share_of(flame, matches), share)));
 }
 
 void picture_highlights_find(struct arena *arena, const struct flame *flame, struct span search,

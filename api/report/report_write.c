@@ -9,6 +9,7 @@
 #include "lib/profile/picture/picture_colours.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/call_graph.h"
 #include "lib/profile/report/callers.h"
 #include "lib/profile/report/export_folded.h"
@@ -344,15 +345,15 @@ static struct span describe_zoom(struct arena *arena, const struct flame *flame,
     enum { NAME_BYTES = 200 };
     const struct view *view = flame->view;
     struct span name = flame->frames[flame->node_frame[node]].name;
-    char value[PICTURE_VALUE_BYTES], share[PICTURE_VALUE_BYTES];
+    char value[QUANTITY_TEXT_BYTES], share[QUANTITY_TEXT_BYTES];
     if (name.size > NAME_BYTES)
         for (name.size = NAME_BYTES; name.size && (name.data[name.size] & 0xc0) == 0x80;)
             name.size--; /* not within a character */
-    picture_value((double)flame->node_cum[node], view_unit(view), value);
+    quantity_format((double)flame->node_cum[node], view_unit(view), value);
     double total = (double)view->total[VIEW_SIDE_B];
     double percent = total != 0 ? 100 * (double)flame->node_cum[node] / total : 0;
     return span_text(arena_printf(arena, "zoomed into %.*s: %s (%s)", SPAN_PRINT(name), value,
-                                  picture_percent(percent, share)));
+                                  quantity_format_percent(percent, share)));
 }
 
 /* The parts of the address that the picture does not show. */

@@ -10,6 +10,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/profile/picture/picture.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
 
 #include <math.h>
@@ -37,10 +38,10 @@ static const char *type_name(struct arena *arena, struct span type)
  * refuse to add the values. */
 static const char *value_text(struct arena *arena, const struct share_total *total)
 {
-    char value[PICTURE_VALUE_BYTES];
+    char value[QUANTITY_TEXT_BYTES];
     if (!total->is_known)
         return "total too large";
-    picture_value((double)total->value, total->unit, value);
+    quantity_format((double)total->value, total->unit, value);
     bool is_said = total->type.size == 0 || span_equal(total->type, total->unit);
     return arena_printf(arena, "%s%s%s", value, is_said ? "" : " ",
                         is_said ? "" : type_name(arena, total->type));
@@ -110,9 +111,9 @@ static const char *kept_text(struct arena *arena, const struct view *view)
     const char *text = value_text(arena, &shown);
     if (kept == total || total == 0)
         return text;
-    char share[PICTURE_VALUE_BYTES];
+    char share[QUANTITY_TEXT_BYTES];
     return arena_printf(arena, "%s (%s)", text,
-                        picture_percent(100 * (double)kept / (double)total, share));
+                        quantity_format_percent(100 * (double)kept / (double)total, share));
 }
 
 static enum err_code write_badge(const struct report *report, struct arena *arena,

@@ -2,8 +2,8 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/profile/picture/picture.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/symbolize.h"
 
 #include <inttypes.h>
@@ -299,11 +299,11 @@ const char *share_summary_describe(const char *summary, struct arena *arena)
 {
     struct share_total total;
     struct err ignored;
-    char value[PICTURE_VALUE_BYTES], percent[PICTURE_VALUE_BYTES];
+    char value[QUANTITY_TEXT_BYTES], percent[QUANTITY_TEXT_BYTES];
     if (share_summary_read_total(summary, (struct span){0}, arena, &total, &ignored) ||
         !total.is_known)
         return "";
-    picture_value((double)total.value, total.unit, value);
+    quantity_format((double)total.value, total.unit, value);
     const bool is_said = span_equal(total.type, total.unit);
     const char *text = arena_printf(arena, "%s%s%.*s in total.", value, is_said ? "" : " ",
                                     is_said ? 0 : (int)total.type.size,
@@ -314,7 +314,7 @@ const char *share_summary_describe(const char *summary, struct arena *arena)
     const double self = (double)json_integer_value(json_object_get(top, "self"));
     if (name && total.value > 0 && self > 0)
         text = arena_printf(arena, "%s Top function: %s, %s.", text, name,
-                            picture_percent(100 * self / (double)total.value, percent));
+                            quantity_format_percent(100 * self / (double)total.value, percent));
     json_decref(root);
     return text;
 }

@@ -6,10 +6,11 @@
 #include <ctype.h>
 #include <string.h>
 
-/* How much of a name is looked at, in letters. */
-enum { LOOKED_AT = 600 };
+/* Only this many UTF-16 units of a name are examined, which bounds the cost; the page uses the
+ * same. */
+enum { EXAMINED_UNITS = 600 };
 
-/* Positions in a text; NOWHERE: it has none. */
+/* Result of a search that found nothing. */
 enum { NOWHERE = SIZE_MAX };
 
 static bool is_word(uint8_t byte)
@@ -24,7 +25,7 @@ static struct span first(struct span text, size_t size)
 
 static struct span from(struct span text, size_t at)
 {
-    return at ? span_of(text.data + at, text.size - at) : text; /* of none, data is NULL */
+    return at ? span_of(text.data + at, text.size - at) : text; /* data of an empty span is NULL */
 }
 
 static bool starts_with(struct span text, const char *begin)
@@ -51,19 +52,19 @@ static size_t find_last(struct span text, const char *bytes)
     return NOWHERE;
 }
 
-/* As many letters as the page looks at. */
-static struct span looked_at(struct span name)
+/* The part of a name that the page examines. */
+static struct span examined_part(struct span name)
 {
     size_t at = 0;
-    for (size_t letters = 0; at < name.size && letters < LOOKED_AT;) {
+    for (size_t units = 0; at < name.size && units < EXAMINED_UNITS;) {
         const size_t size = span_utf8_size(from(name, at));
-        letters += size == 4 ? 2 : 1; /* the page counts in UTF-16 */
+        units += size == 4 ? 2 : 1; /* of UTF-16, as in the page */
         at += size ? size : span_broken_utf8_size(from(name, at));
     }
     return first(name, at);
 }
 
-/* Without what grouping by address puts in front of it. */
+/* Removes the address that grouping by address puts before the name. */
 static struct span without_address(struct span name)
 {
     if (!starts_with(name, "0x"))
@@ -74,7 +75,8 @@ static struct span without_address(struct span name)
     return at > 2 && at < name.size && name.data[at] == ' ' ? from(name, at + 1) : name;
 }
 
-/* V8's names in perf maps, "LazyCompile:*render /app/src/page.js:12": the script; else empty. */
+/* The script of a name that V8 writes to perf maps, "LazyCompile:*render /app/src/page.js:12";
+ * empty for other names. */
 static struct span script_of(struct span name)
 {
     size_t at = 0;
@@ -101,7 +103,8 @@ static struct span script_of(struct span name)
     return script;
 }
 
-/* Where the word that begins at a position ends, pairs of "<" and ">" included; the same: none. */
+/* The end of the word that begins at `at`, which may contain pairs of "<" and ">"; `at` itself if
+ * there is no word. */
 static size_t word_end(struct span name, size_t at)
 {
     while (at < name.size && name.data[at] != ' ' && name.data[at] != '(') {
@@ -126,8 +129,8 @@ static bool is_scope_at(struct span name, size_t at)
     return at > begin && starts_with(from(name, at), "::");
 }
 
-/* What C++ writes that a function of a template returns is not its name; nor are signs before it.
- */
+/* Removes the signs of Rust and C++ before a name, and the return type that C++ writes before the
+ * name of an instantiated template function: "void std::sort<int>". */
 static struct span without_begin(struct span name)
 {
     static const char *const signs[] = {"<", "&", "*", "dyn ", "impl "};
@@ -152,7 +155,8 @@ static struct span without_begin(struct span name)
     return from(name, begin);
 }
 
-/* Up to the dot that ends the package: the first, or of four parts and more the second. */
+/* The package of a dotted name: up to the first dot, or up to the second if there are at least
+ * three, as in "org.acme.Shop.run". */
 static struct span dotted_package(struct span name, size_t dot)
 {
     size_t dots = 0, second = NOWHERE;
@@ -173,7 +177,8 @@ struct span frame_base_name(struct span path)
 struct span frame_package(const struct frame *frame)
 {
     const bool is_file = span_equal(frame->name, frame->file);
-    const struct span name = is_file ? (struct span){0} : without_address(looked_at(frame->name));
+    const struct span name =
+        is_file ? (struct span){0} : without_address(examined_part(frame->name));
     const struct span script = script_of(name);
     if (script.size) {
         const size_t end = find_last(script, "/:");

@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/picture/picture_colours.h"
 #include "lib/profile/picture/picture_layout.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
 
 #include <ft2build.h>
@@ -28,13 +29,13 @@ enum {
     ONE_PIXEL = 64 /* in freetype's units */
 };
 
-/* Size is kept below this by drawing less detail, where it has to be. */
+/* A picture that is larger is drawn again with less detail. */
 enum { SIZE_GOAL = 30000 };
 
 /*
- * Palette: the background; the text colours of the heading with the shades between it and them;
- * those of text on boxes; every colour that the picture has with the shades between it and the text
- * on it.
+ * Palette: the background; the text colours of the heading, with the shades between background and
+ * text; the text colours on boxes; each fill that the picture uses, with the shades between it and
+ * the text on it.
  */
 enum {
     LABEL_LEVELS = 4,
@@ -43,7 +44,7 @@ enum {
     INDEX_FAINT_TEXT = INDEX_TEXT + HEAD_LEVELS,
     INDEX_INKS = INDEX_FAINT_TEXT + HEAD_LEVELS,
     INDEX_COLOURS = INDEX_INKS + PICTURE_INKS,
-    /* No picture has those of packages and those of values or changes. */
+    /* A picture is coloured either by package, or by value or change. */
     COLOURS_MOST = PICTURE_FRAME_COLOURS + PICTURE_COLOUR_COUNT - PICTURE_ROOT_COLOUR,
     INDEX_COUNT = INDEX_COLOURS + COLOURS_MOST * LABEL_LEVELS
 };
@@ -76,8 +77,8 @@ struct canvas {
     const uint8_t *fills;
     struct face *face;
     struct picture_theme theme;
-    uint8_t slots[PICTURE_COLOUR_COUNT]; /* of fills that are drawn: one more than which they are */
-    uint32_t colours[COLOURS_MOST];      /* which fills those are */
+    uint8_t slots[PICTURE_COLOUR_COUNT]; /* per fill: its index in colours plus 1; 0: not drawn */
+    uint32_t colours[COLOURS_MOST];      /* the fills that are drawn */
     uint8_t colour_count;
     uint8_t *pixels;
     int row_height;
@@ -145,7 +146,7 @@ static const struct glyph *find_glyph(struct face *face, uint32_t code_point)
     return glyph;
 }
 
-/* Cuts one character off *text; what is no UTF-8 and control characters become U+FFFD. */
+/* Removes one character from *text; invalid UTF-8 and control characters become U+FFFD. */
 static uint32_t take_code_point(struct span *text)
 {
     const uint32_t code_point = span_take_code_point(text);
@@ -160,7 +161,8 @@ static int text_width(struct face *face, struct span text)
     return width;
 }
 
-/* Coverage becomes a level between base - 1 (nothing) and full (the text's own colour). */
+/* Palette indexes of a text's colours: coverage 0 is base - 1 (the background), the levels in
+ * between follow, and full coverage is full (the colour of the text). */
 struct ink {
     uint8_t base;
     uint8_t full;
@@ -185,13 +187,14 @@ static void draw_glyph(struct canvas *canvas, const struct glyph *glyph, int x, 
     }
 }
 
-/* Draws as much as fits into room pixels, with "…" where something is left out. */
-static int draw_text(struct canvas *canvas, struct span text, int x, int baseline, int room,
+/* Draws as much of text as fits into width pixels, with "…" if it does not fit. Returns the x after
+ * it. */
+static int draw_text(struct canvas *canvas, struct span text, int x, int baseline, int width,
                      struct ink ink)
 {
     enum { ELLIPSIS = 0x2026 };
-    bool is_cut = text_width(canvas->face, text) > room;
-    int end = x + room - (is_cut ? find_glyph(canvas->face, ELLIPSIS)->advance : 0);
+    bool is_cut = text_width(canvas->face, text) > width;
+    int end = x + width - (is_cut ? find_glyph(canvas->face, ELLIPSIS)->advance : 0);
     while (text.size) {
         const struct glyph *glyph = find_glyph(canvas->face, take_code_point(&text));
         if (x + glyph->advance > end)
@@ -210,8 +213,8 @@ static void fill(struct canvas *canvas, int left, int top, int right, int bottom
         memset(canvas->pixels + y * PICTURE_PNG_WIDTH + left, index, (size_t)(right - left));
 }
 
-/* Index of a fill in the palette. */
-static uint8_t index_of(struct canvas *canvas, uint32_t colour)
+/* The palette index of a fill, which is added if the picture does not have it yet. */
+static uint8_t palette_index(struct canvas *canvas, uint32_t colour)
 {
     if (!canvas->slots[colour]) {
         canvas->colours[canvas->colour_count] = colour;
@@ -223,21 +226,21 @@ static uint8_t index_of(struct canvas *canvas, uint32_t colour)
 static void draw_label(struct canvas *canvas, uint32_t node, uint32_t colour, int left, int right,
                        int top)
 {
-    enum { PADDING = 5, LEAST_ROOM = 34 };
+    enum { PADDING = 5, LEAST_WIDTH = 34 };
     const struct flame *flame = canvas->flame;
     struct span name = picture_name(flame, node);
-    int room = right - left - 2 * PADDING;
-    if (room < LEAST_ROOM)
+    int width = right - left - 2 * PADDING;
+    if (width < LEAST_WIDTH)
         return;
     struct short_name shorter;
     shorter.count = 0;
-    if (text_width(canvas->face, name) > room)
+    if (text_width(canvas->face, name) > width)
         picture_shorten(flame, node, &shorter);
-    for (size_t i = 1; i < shorter.count && text_width(canvas->face, name) > room; i++)
+    for (size_t i = 1; i < shorter.count && text_width(canvas->face, name) > width; i++)
         name = shorter.forms[i];
     int baseline = top + (canvas->row_height + canvas->face->size * 7 / 10) / 2;
-    draw_text(canvas, name, left + PADDING, baseline, room,
-              (struct ink){.base = index_of(canvas, colour),
+    draw_text(canvas, name, left + PADDING, baseline, width,
+              (struct ink){.base = palette_index(canvas, colour),
                            .full = (uint8_t)(INDEX_INKS + canvas->theme.ink_of[colour]),
                            .levels = LABEL_LEVELS});
 }
@@ -251,9 +254,10 @@ static void draw_box(const struct picture_box *box, void *context)
     uint32_t colour = picture_colour(canvas->flame, canvas->marks, canvas->fills, box->node);
     if (right <= left)
         return;
-    /* A line of background between neighbours, where there is room for it. */
+    /* A line of background separates neighbours, unless the box is too narrow. */
     int gap = !box->is_run && right - left > 2;
-    fill(canvas, left, top, right - gap, top + canvas->row_height - 1, index_of(canvas, colour));
+    fill(canvas, left, top, right - gap, top + canvas->row_height - 1,
+         palette_index(canvas, colour));
     if (!box->is_run)
         draw_label(canvas, box->node, colour, left, right, top);
 }
@@ -297,8 +301,8 @@ static void draw_foot(struct canvas *canvas, const struct picture_options *optio
         buf_append_span(&text, options->note);
         buf_append_text(&text, " \xc2\xb7 ");
     }
-    char count[PICTURE_VALUE_BYTES];
-    picture_value(canvas->flame->node_count - 1, SPAN_LITERAL("count"), count);
+    char count[QUANTITY_TEXT_BYTES];
+    quantity_format(canvas->flame->node_count - 1, SPAN_LITERAL("count"), count);
     buf_printf(&text, "%s frames, %u levels", count, level_count - 1);
     if (level_count > shown_count)
         buf_printf(&text, ", the deepest %u not drawn", level_count - shown_count);
@@ -307,7 +311,7 @@ static void draw_foot(struct canvas *canvas, const struct picture_options *optio
               heading_ink(INDEX_FAINT_TEXT));
 }
 
-/* Rows as high as the depth of what can be seen allows. */
+/* Chooses the largest row height with which all visible levels fit. */
 static void choose_rows(struct canvas *canvas, uint32_t *ret_shown_count)
 {
     enum { VISIBLE_PIXELS = 4, AVAILABLE = GRAPH_BOTTOM - GRAPH_TOP };
@@ -365,7 +369,7 @@ static void make_palette(const struct canvas *canvas, uint8_t palette[INDEX_COUN
     }
 }
 
-static enum err_code encode(const struct canvas *canvas, struct buf *png, struct err *err)
+static enum err_code encode_png(const struct canvas *canvas, struct buf *png, struct err *err)
 {
     uint8_t palette[INDEX_COUNT][3];
     make_palette(canvas, palette);
@@ -391,7 +395,7 @@ static enum err_code draw_small_enough(struct canvas *canvas, const struct pictu
     for (size_t i = 0; i < sizeof(narrow_widths) / sizeof(narrow_widths[0]); i++) {
         buf_clear(png);
         draw(canvas, options, narrow_widths[i]);
-        enum err_code code = encode(canvas, png, err);
+        enum err_code code = encode_png(canvas, png, err);
         if (code)
             return code;
         if (png->size <= SIZE_GOAL)

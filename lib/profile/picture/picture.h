@@ -65,13 +65,4 @@ enum err_code picture_png(const struct flame *flame, const struct picture_option
 enum err_code picture_text_width(struct span font, int size, struct span text, double *ret_pixels,
                                  struct err *err) MUST_USE;
 
-/*
- * Writes value in the largest unit that fits: "1.28 s", "3.4 MiB", "12,345". unit is pprof's
- * ("nanoseconds", "bytes", "count", …). text is always NUL-terminated.
- */
-enum { PICTURE_VALUE_BYTES = 48 };
-const char *picture_value(double value, struct span unit, char text[PICTURE_VALUE_BYTES]);
-/* "56.3 %", with as many digits as formatPercent of web/src/model/text/units.ts shows. */
-const char *picture_percent(double percent, char text[PICTURE_VALUE_BYTES]);
-
 #endif

@@ -9,11 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* How many frames, the heaviest first, have a say in which package gets which hue. */
+/* The number of heaviest frames whose packages are assigned hues in order of weight. */
 enum { RANKED_FRAMES = 3000 };
 
-/* FNV-1a with its bits mixed, of UTF-16, as the page's texts are: stable for ever, so that a
- * picture does not change its colours with a library. */
+/* FNV-1a over UTF-16 units with a final mix, as in the page. It must never change, because the hash
+ * determines colours. */
 static uint32_t hash_unit(uint32_t hash, uint32_t unit)
 {
     return (hash ^ unit) * 0x01000193u;
@@ -35,7 +35,7 @@ static uint32_t hash_text(struct span text)
     return hash ^ hash >> 13;
 }
 
-/* What the frame's colour stands for; empty if there is none. */
+/* The package or binary that determines the frame's hue; empty if it has none. */
 static struct span part_of(const struct frame *frame, enum picture_colouring colouring)
 {
     if (frame->flags & FRAME_KERNEL)
@@ -48,7 +48,7 @@ struct ranked {
     uint32_t frame;
 };
 
-static int compare_ranked(const void *a, const void *b)
+static int compare_weights(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->weight != y->weight)
@@ -56,7 +56,8 @@ static int compare_ranked(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* The frames by weight, those near the root before those below them; returns how many. */
+/* Sorts the frames by weight, in which nodes near the root count more. Returns how many are used.
+ */
 static uint32_t rank_frames(const struct flame *flame, struct ranked *ranked)
 {
     double *width = mem_new(double, flame->node_count);
@@ -71,7 +72,7 @@ static uint32_t rank_frames(const struct flame *flame, struct ranked *ranked)
     }
     mem_free(width);
     mem_free(depth);
-    qsort(ranked, flame->frame_count, sizeof(*ranked), compare_ranked);
+    qsort(ranked, flame->frame_count, sizeof(*ranked), compare_weights);
     uint32_t count = 0;
     while (count < flame->frame_count && count < RANKED_FRAMES && ranked[count].weight > 0)
         count++;
@@ -90,7 +91,7 @@ static void take_hues(const struct flame *flame, enum picture_colouring colourin
             continue;
         uint32_t hue = hash_text(part) % PICTURE_HUES;
         while (taken >> hue & 1 && taken_count < PICTURE_HUES)
-            hue = (hue + 3) % PICTURE_HUES; /* 3 and 16 share no factor */
+            hue = (hue + 3) % PICTURE_HUES; /* 3 and 16 are coprime, so all hues are tried */
         taken_count += !(taken >> hue & 1);
         taken |= 1u << hue;
         map_bytes_add(hues, part, hue);
@@ -116,7 +117,7 @@ static void fill_by_part(const struct flame *flame, enum picture_colouring colou
     map_bytes_fini(&hues);
 }
 
-/* From which share on a step is; those of web/src/model/colours/colour.ts. */
+/* The smallest share of each step, as in web/src/model/colours/colour.ts. */
 static const double shares[PICTURE_HEAT_STEPS] = {0, 0, 0.001, 0.003, 0.01, 0.03, 0.1};
 
 static uint8_t step_of(double share)
@@ -131,7 +132,7 @@ static uint8_t step_of(double share)
 
 static void fill_by_value(const struct flame *flame, uint8_t *fills)
 {
-    double *own = mem_new(double, flame->frame_count); /* by the first frame of a name */
+    double *own = mem_new(double, flame->frame_count); /* indexed by the first frame of a name */
     struct map_bytes first;
     map_bytes_init(&first, flame->frame_count);
     for (uint32_t i = 1; i < flame->node_count; i++) {

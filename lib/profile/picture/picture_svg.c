@@ -3,19 +3,20 @@
 #include "lib/base/mem.h"
 #include "lib/profile/picture/picture_colours.h"
 #include "lib/profile/picture/picture_layout.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
 
 #include <math.h>
 
 /*
- * Monospaced text, since then its width is known without the reader's fonts: 0.602 em in DejaVu
- * Sans Mono, 0.6 in Courier, Menlo and Consolas.
+ * Text is monospaced, because its width is then known without the reader's fonts: 0.602 em in
+ * DejaVu Sans Mono, 0.6 in Courier, Menlo and Consolas.
  */
 enum { ROW_HEIGHT = 18, HEAD_HEIGHT = 54, FOOT_HEIGHT = 24, MARGIN = 10 };
 enum { DEFAULT_WIDTH = 1200, LEAST_WIDTH = 200, MOST_WIDTH = 10000, DEFAULT_DEPTH = 64 };
 enum { DEPTH_MAX = 2000 };
 #define FONT_FAMILY "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-/* Pixels: a shade that is narrower cannot be seen, and there may be hundreds of thousands. */
+/* In pixels. Narrower runs are not visible, and there may be hundreds of thousands of them. */
 static const double LEAST_WIDTH_DRAWN = 0.25;
 static const double FONT_SIZE = 11, CHARACTER_WIDTH = 6.65, TITLE_CHARACTER_WIDTH = 9.7;
 
@@ -50,7 +51,7 @@ static struct span first_characters(struct span text, size_t count)
     return span_of(text.data, at);
 }
 
-/* As much of text as room characters hold, with "…" where something is left out. */
+/* Appends at most `room` characters of text, with "…" if it is longer. */
 static void append_fitting(struct buf *output, struct span text, size_t room)
 {
     if (count_characters(text) <= room) {
@@ -92,8 +93,8 @@ static void append_label(struct svg *svg, const struct picture_box *box, uint32_
 
 static void append_share(struct buf *output, int64_t value, int64_t total, struct span unit)
 {
-    char number[PICTURE_VALUE_BYTES];
-    buf_append_html(output, span_text(picture_value((double)value, unit, number)));
+    char number[QUANTITY_TEXT_BYTES];
+    buf_append_html(output, span_text(quantity_format((double)value, unit, number)));
     if (total)
         buf_printf(output, ", %.2f %%", 100 * (double)value / (double)total);
 }
@@ -123,7 +124,8 @@ static void draw_box(const struct picture_box *box, void *context)
         buf_append_text(svg->output, "<g>");
         append_title(svg, box->node);
     }
-    /* Half a pixel stays free to the right, so that neighbours of one colour can be told apart. */
+    /* Half a pixel to the right stays free, so that neighbours of one colour can be distinguished.
+     */
     double width = box->right - box->left;
     buf_printf(
         svg->output, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#%06x\"/>",
@@ -156,7 +158,7 @@ static void append_heading(struct svg *svg, const struct picture_options *option
     buf_append_text(svg->output, "</text>\n");
 }
 
-/* What the picture does not show is said in it. */
+/* States the size of the graph, and the parts of it that the picture does not show. */
 static void append_foot(struct svg *svg, const struct picture_options *options,
                         struct picture_extent extent, uint32_t shown_count)
 {
@@ -167,15 +169,15 @@ static void append_foot(struct svg *svg, const struct picture_options *options,
         buf_append_html(svg->output, options->note);
         buf_append_text(svg->output, "; ");
     }
-    char count[PICTURE_VALUE_BYTES];
-    picture_value(flame->node_count - 1, SPAN_LITERAL("count"), count);
+    char count[QUANTITY_TEXT_BYTES];
+    quantity_format(flame->node_count - 1, SPAN_LITERAL("count"), count);
     buf_printf(svg->output, "%s frames, %u levels", count, extent.level_count - 1);
     if (extent.level_count > shown_count)
         buf_printf(svg->output, "; the deepest %u levels are not drawn",
                    extent.level_count - shown_count);
     if (extent.undrawn_count)
         buf_printf(svg->output, "; %s too narrow to be drawn",
-                   picture_value(extent.undrawn_count, SPAN_LITERAL("count"), count));
+                   quantity_format(extent.undrawn_count, SPAN_LITERAL("count"), count));
     if (flame->cut_hidden_count)
         buf_printf(svg->output, "; %llu small frames are joined into others",
                    (unsigned long long)flame->cut_hidden_count);

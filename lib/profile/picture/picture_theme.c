@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Warm ones stand closer together than cold ones: the eye tells them apart better. */
+/* Warm hues are closer together than cold ones, because the eye distinguishes them better. */
 static const double hues[PICTURE_HUES] = {36, 62,  84,  20, 106, 134, 50,  164,
                                           72, 196, 228, 8,  258, 288, 322, 350};
 
@@ -30,7 +30,7 @@ static uint32_t oklch(double lightness, double chroma, double hue)
            channel(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s);
 }
 
-/* How much light a colour gives, from 0 to 1. */
+/* Relative luminance as defined by WCAG 2, 0 to 1. */
 static double luminance(uint32_t colour)
 {
     static const double weights[] = {0.2126, 0.7152, 0.0722};
@@ -58,7 +58,7 @@ uint32_t picture_mix(uint32_t from, uint32_t to, double part)
     return mixed;
 }
 
-/* The warm ones glow, the others stay behind them. */
+/* Warm hues are more saturated than the others, as in usual flame graphs. */
 static uint32_t hue_fill(int hue, int shade, bool is_dark)
 {
     const bool is_neutral = hue == PICTURE_NEUTRAL_HUE;
@@ -72,7 +72,8 @@ static uint32_t hue_fill(int hue, int shade, bool is_dark)
     return oklch(lightness, chroma, degrees);
 }
 
-/* From little to much: lightness alone tells the steps apart, whatever colours the eye sees. */
+/* From little to much. The steps differ in lightness, so they are distinguishable with any colour
+ * vision. */
 static uint32_t heat_fill(int step, bool is_dark)
 {
     const double strength = (double)step / (PICTURE_HEAT_STEPS - 1);
@@ -82,7 +83,7 @@ static uint32_t heat_fill(int step, bool is_dark)
                    : oklch(0.96 - 0.56 * strength, 0.05 + 0.1 * strength, 90 - 78 * strength);
 }
 
-/* Blue and orange: told apart with every common kind of colour blindness. */
+/* Blue and orange, which are distinguishable with every common kind of colour blindness. */
 static uint32_t diff_fill(int step, bool is_dark)
 {
     const double strength = fabs((double)step) / PICTURE_DIFF_STEPS, hue = step < 0 ? 250 : 48;
@@ -90,7 +91,7 @@ static uint32_t diff_fill(int step, bool is_dark)
                    : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue);
 }
 
-/* The first that can be read on the fill, from an index on; else the last. */
+/* The first ink, from index `from` on, that has enough contrast to the fill; else the last. */
 static uint8_t ink_on(const struct picture_theme *theme, uint32_t fill, uint8_t from)
 {
     static const double LEAST_CONTRAST = 4.5;
@@ -106,7 +107,7 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark)
         .text = is_dark ? 0xf3efe9 : 0x1f1a14,
         .faint_text = is_dark ? 0x938d83 : 0x6f695f,
     };
-    /* The first is for what stands back. */
+    /* The first ink is for frames that a search did not match. */
     theme->inks[0] = theme->faint_text;
     theme->inks[1] = theme->text;
     theme->inks[2] = is_dark ? 0x0d0a06 : 0xffffff;
@@ -128,14 +129,14 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark)
 
 uint32_t picture_diff_colour(int64_t before, int64_t after)
 {
-    /* Less than this share is the same. From below zero to above it a node changes by more than
-     * either side is. */
+    /* A smaller share counts as equal. The share is clamped to [-1, 1], because a change from a
+     * negative to a positive value is larger than either side. */
     static const double LEAST_CHANGE = 0.005;
     const double a = (double)before, b = (double)after, larger = fmax(fabs(a), fabs(b));
     const double share = larger > 0 ? fmax(-1, fmin(1, (b - a) / larger)) : 0;
     int step = 0;
     if (fabs(share) >= LEAST_CHANGE) {
-        /* A square root spreads the small changes, which are the common ones. */
+        /* The square root gives small changes, which are the most common, more steps. */
         step = (int)lround(sqrt(fabs(share)) * PICTURE_DIFF_STEPS);
         step = step < 1 ? 1 : step;
     }

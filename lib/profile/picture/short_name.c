@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Positions in a name; NOWHERE: it has none. */
+/* Result of a search that found nothing. */
 enum { NOWHERE = SIZE_MAX };
 
 static bool is_one_of(uint8_t byte, const char *bytes)
@@ -16,7 +16,7 @@ static bool is_word(uint8_t byte)
     return (byte < 0x80 && isalnum(byte)) || byte == '_';
 }
 
-/* May the byte be the last of a name? */
+/* Whether the byte may be the last one of a name. */
 static bool is_in_name(uint8_t byte)
 {
     return is_word(byte) || byte == '$' || byte == '~' || byte >= 0x80;
@@ -53,7 +53,7 @@ static void add(struct short_name *made, struct span form)
 
 /* ---- paths ---- */
 
-/* "/usr/lib/x.so.6+0x2a10": without what the tail says of a place. */
+/* Removes the offset of "/usr/lib/x.so.6+0x2a10". */
 static struct span without_offset(struct span name)
 {
     size_t at = name.size;
@@ -75,7 +75,7 @@ static bool is_file(struct span name)
         if (ends_with(file, endings[i]))
             return true;
     }
-    /* "libc.so.6": what is behind ".so." is a version */
+    /* "libc.so.6": a version follows ".so." */
     for (size_t at = find(file, ".so."); at != NOWHERE;) {
         bool is_version = at + 4 < file.size;
         for (size_t i = at + 4; i < file.size; i++)
@@ -95,7 +95,7 @@ static struct span without_path(struct span name)
         head++;
     if (find(first(name, head), "::") != NOWHERE)
         return name;
-    /* A slash behind a blank divides: "lambda x: x/2". */
+    /* A slash after a blank is a division: "lambda x: x/2". */
     for (size_t i = 0; i < head && i + 1 < name.size && name.data[i] != ' '; i++) {
         if (name.data[i] == '/' && !is_one_of(name.data[i + 1], "/(<["))
             start = i + 1;
@@ -105,7 +105,7 @@ static struct span without_path(struct span name)
 
 /* ---- arguments ---- */
 
-/* Where the name of an operator begins. */
+/* The position of the word "operator" in a C++ name. */
 static size_t operator_at(struct span name)
 {
     static const char word[] = "operator";
@@ -120,7 +120,7 @@ static size_t operator_at(struct span name)
     return NOWHERE;
 }
 
-/* How long is the operator that text begins with? 0: it has no brackets of its own. */
+/* The size of the operator at the start of text, if it contains brackets; else 0. */
 static size_t operator_size(struct span text)
 {
     static const char *const signs[] = {"()", "[]", "new[]", "delete[]", "<=>", "<<=", "<<", ">>=",
@@ -137,7 +137,7 @@ static size_t operator_size(struct span text)
     return 0;
 }
 
-/* Removes balanced <…>, (…), […] and what they hold; false where they are not balanced. */
+/* Removes balanced <…>, (…), […] and their contents; false if they are not balanced. */
 static bool drop_arguments(struct span name, bool is_scoped, struct short_name *made,
                            struct span *ret_text)
 {
@@ -176,7 +176,8 @@ static bool is_hash(struct span text)
     return is_hex;
 }
 
-/* " const", " [clone .cold]", ".part.0", "::h0123456789abcdef": how much of it stands at the end */
+/* The size of a suffix that compilers add: " const", " [clone .cold]", ".part.0",
+ * "::h0123456789abcdef". */
 static size_t tail_size(struct span name)
 {
     static const char *const tails[] = {" const", " volatile", " noexcept",  " &&",
@@ -211,7 +212,7 @@ static struct span without_tail(struct span name)
     return name;
 }
 
-/* Of "a::::b", where something stood between, and of "::b". */
+/* Removes the gaps of "a::::b", from which a part was removed, and of "::b". */
 static struct span without_gaps(struct span name, struct short_name *made)
 {
     uint8_t *text = (uint8_t *)made->text;
@@ -226,7 +227,7 @@ static struct span without_gaps(struct span name, struct short_name *made)
     return span_starts_with(name, "::") ? from(name, 2) : name;
 }
 
-/* "void std::sort": what stands before the name, unless the space is within "{unnamed type#1}". */
+/* Removes the type of "void std::sort", but not at the space within "{unnamed type#1}". */
 static struct span without_type(struct span name)
 {
     const size_t sign = operator_at(name);
@@ -256,7 +257,7 @@ static struct span without_arguments(struct span name, struct short_name *made)
 
 /* ---- packages and name spaces ---- */
 
-/* Where the part begins that ends at end. */
+/* The start of the part that ends at `end`. */
 static size_t part_before(struct span name, size_t end)
 {
     while (end && !(end >= 2 && name.data[end - 1] == ':' && name.data[end - 2] == ':'))
@@ -264,7 +265,7 @@ static size_t part_before(struct span name, size_t end)
     return end;
 }
 
-/* Does the part begin as a lambda or closure does? */
+/* Whether the part is a lambda or closure. */
 static bool is_within(struct span name, size_t start)
 {
     const struct span part = from(name, start);
@@ -272,7 +273,7 @@ static bool is_within(struct span name, size_t start)
            span_starts_with(part, "'");
 }
 
-/* The last part; lambdas and closures are told by the function around them. */
+/* The last part; for a lambda or closure, from the name of the function that contains it. */
 static struct span last_part(struct span name)
 {
     const size_t sign = operator_at(name);
@@ -285,7 +286,8 @@ static struct span last_part(struct span name)
     return from(name, start);
 }
 
-/* "operator()" and "run" say little: the class, and what that is in, are left out last. */
+/* Adds forms without the outer name spaces, one by one. "operator()" and "run" alone mean little,
+ * so the class is dropped last. */
 static void add_scoped(struct short_name *made, struct span bare)
 {
     const struct span last = last_part(bare);
@@ -296,7 +298,7 @@ static void add_scoped(struct short_name *made, struct span bare)
     add(made, last);
 }
 
-/* Without "main." of "main.run", but not of "libc.6" and "a..b". */
+/* Removes "main." of "main.run"; leaves "libc.6" and "a..b" unchanged. */
 static struct span without_package(struct span name)
 {
     size_t dot = 0;
@@ -308,7 +310,7 @@ static struct span without_package(struct span name)
     return from(name, dot + 1);
 }
 
-/* "(*DB).Query" as "DB.Query"; kept behind what made->text holds already. */
+/* "(*DB).Query" as "DB.Query", appended to made->text. */
 static struct span without_receiver(struct span name, struct short_name *made)
 {
     size_t start = span_starts_with(name, "(*") ? 2 : 1, end = start;
@@ -322,7 +324,8 @@ static struct span without_receiver(struct span name, struct short_name *made)
     return span_of(text, name.size - start - 1);
 }
 
-/* Of "acme.Foo.run" the class stays: a package, and a part that begins with a capital behind it. */
+/* Whether the name is a package followed by a part that begins with a capital letter, so that
+ * "acme.Foo.run" keeps its class. */
 static bool has_package(struct span name)
 {
     size_t at = 0;
@@ -344,7 +347,7 @@ static bool has_package(struct span name)
     return false;
 }
 
-/* "-[NSString length]", "<module>", "<img src=x>": cut anywhere they would say something else. */
+/* Names that would mean something else if they were shortened: "-[NSString length]", "<module>". */
 static bool is_whole(struct span name)
 {
     return span_starts_with(name, "-[") || span_starts_with(name, "+[") ||

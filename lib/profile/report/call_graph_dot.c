@@ -1,4 +1,4 @@
-#include "lib/profile/picture/picture.h"
+#include "lib/profile/quantity.h"
 #include "lib/profile/report/call_graph.h"
 
 #include <inttypes.h>
@@ -6,12 +6,12 @@
 
 enum { NAME_BYTES = 400 };
 
-/* Of a quoted string: a label knows escapes, so that "\" is written twice. */
+/* Appends text for a quoted label, in which quotes and backslashes are escaped. */
 static void append_text(struct buf *dot, struct span text)
 {
     const bool is_cut = text.size > NAME_BYTES;
     size_t size = is_cut ? NAME_BYTES : text.size;
-    while (is_cut && size && (text.data[size] & 0xc0) == 0x80) /* between letters of UTF-8 */
+    while (is_cut && size && (text.data[size] & 0xc0) == 0x80) /* not within a character */
         size--;
     for (size_t i = 0; i < size; i++) {
         const uint8_t byte = text.data[i];
@@ -30,8 +30,8 @@ static double share_of(const struct call_graph *graph, int64_t value)
 
 static void append_value(const struct call_graph *graph, struct buf *dot, int64_t value)
 {
-    char text[PICTURE_VALUE_BYTES];
-    picture_value((double)value, view_unit(graph->view), text);
+    char text[QUANTITY_TEXT_BYTES];
+    quantity_format((double)value, view_unit(graph->view), text);
     append_text(dot, span_text(text));
 }
 
@@ -54,7 +54,7 @@ static void append_legend(const struct call_graph *graph, struct buf *dot)
     buf_append_text(dot, " themselves\\l\"]\n");
 }
 
-/* From pale to red by its share of the total. */
+/* The colour, from pale to red, shows the share of the total. */
 static void append_node(const struct call_graph *graph, uint32_t index, struct buf *dot)
 {
     const struct call_graph_node *node = &graph->nodes[index];
