@@ -150,7 +150,7 @@ web: web/dist/.done
 web/node_modules/.done: web/package.json web/package-lock.json
 	cd web && npm ci --no-audit --no-fund
 	@touch $@
-web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt
+web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt lib/profile/formats/format_list.h
 	cd web && npm run --silent build
 	@touch $@
 $(GEN)/assets.S: api/embed.sh web/dist/.done api/migrations $(wildcard api/migrations/*.sql) \

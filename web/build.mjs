@@ -48,6 +48,25 @@ const cssAsText = {
   },
 };
 
+/** `import formats from "perfolio:upload-formats"`: the rows of the server's list of formats. */
+const uploadFormats = {
+  name: "upload-formats",
+  setup(plugin) {
+    const path = join(root, "../lib/profile/formats/format_list.h");
+    plugin.onResolve({ filter: /^perfolio:upload-formats$/ }, () => ({
+      path,
+      namespace: "upload-formats",
+    }));
+    plugin.onLoad({ filter: /./, namespace: "upload-formats" }, () => {
+      const row = /\bROW\([A-Z_]+, "([^"]+)", "([^"]+)",[\s\\]*"([^"]+)"/g;
+      const rows = [...readFileSync(path, "utf8").matchAll(row)];
+      if (!rows.length) throw new Error(`${path} has no rows`);
+      const formats = rows.map(([, name, title, extension]) => ({ name, title, extension }));
+      return { contents: JSON.stringify(formats), loader: "json", watchFiles: [path] };
+    });
+  },
+};
+
 const common = {
   absWorkingDir: root,
   bundle: true,
@@ -57,7 +76,7 @@ const common = {
   charset: "utf8",
   logLevel: "warning",
   legalComments: "none", // licenses.txt contains them
-  plugins: [cssAsText],
+  plugins: [cssAsText, uploadFormats],
 };
 
 /** Bundles test/*<suffix> for Node into build/<folder>. */
@@ -166,7 +185,7 @@ async function buildPageFrame(licenses) {
       })),
   };
   const script = asScript(
-    await bundleText("src/standalone/main.tsx", { plugins: [cssAsText, startsFromPage] }),
+    await bundleText("src/standalone/main.tsx", { plugins: [...common.plugins, startsFromPage] }),
   );
   const worker = asScript(await bundleText("src/workers/rules_worker.ts"));
   const graphWorker = asScript(await bundleText("src/workers/graph_worker.ts"));

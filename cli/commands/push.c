@@ -7,6 +7,7 @@
 #include "cli/link.h"
 #include "cli/settings_options.h"
 #include "lib/base/mem.h"
+#include "lib/profile/formats/format_list.h"
 #include "lib/profile/profile.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct push {
     bool is_unchecked;
     bool is_opened;
     int seconds;
-    bool is_series; /* continuous profiles instead of shares */
+    bool is_series; /* add to continuous profiles instead of creating shares */
     enum series_format format;
     struct cli_texts series_labels;
 };
@@ -63,7 +64,7 @@ static void take_format(struct push *push, const char *text, struct argp_state *
         argp_error(state, "--format is otlp or profile, not %s", text);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_push_option(int key, char *text, struct argp_state *state)
 {
     struct push *push = state->input;
     uint64_t seconds;
@@ -104,17 +105,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_push_option,
     .args_doc = "FILE|-|URL...",
     .doc = "Upload profiles and print a link to each, one per line.\v"
-           "Formats: pprof, folded stacks, perf script, Chrome cpuprofile, speedscope; plain, gzip "
-           "or zstd. A URL is downloaded first. With --series or --format nothing is shared: the "
-           "profiles "
-           "are added to the continuous ones.",
+           "Formats: " FORMAT_LIST_TEXT ". A URL is downloaded first. With --series or --format "
+           "nothing is shared: the profiles are added to the continuous ones.",
     .children = children,
 };
 
-static enum err_code check(struct push *push, struct input *input, struct err *err)
+static enum err_code check_profile(struct push *push, struct input *input, struct err *err)
 {
     struct profile *profile;
     const char *format;
@@ -144,9 +143,11 @@ static enum err_code push_input(struct push *push, const struct input *input, st
     code =
         share_print_result(push->cli, push->client, push->settings.output, share, &settings, err);
     share_print_keeping(push->cli, share, &settings);
-    if (!code && push->is_opened)
-        code = open_url(client_text(share, "url", ""), err);
-    return code;
+    if (code)
+        return code;
+    if (push->is_opened)
+        return open_url(client_text(share, "url", ""), err);
+    return ERR_NONE;
 }
 
 static enum err_code push_to_series(struct push *push, struct input *input, struct err *err)
@@ -174,8 +175,10 @@ static enum err_code push_one(void *context, const char *argument, struct err *e
         input_open(argument, push->seconds, &cli->terminal, cli->arena, &input, err);
     if (!code && push->is_series)
         return push_to_series(push, &input, err);
-    if (!code && !push->is_unchecked)
-        code = check(push, &input, err);
+    if (code)
+        return code;
+    if (!push->is_unchecked)
+        code = check_profile(push, &input, err);
     return code ? code : push_input(push, &input, err);
 }
 
@@ -187,7 +190,7 @@ static enum err_code push_merged(struct push *push, struct err *err)
     return code ? code : push_input(push, &input, err);
 }
 
-/* What only shares have. */
+/* Refuses options that only shares have. */
 static enum err_code check_series_options(struct push *push, struct err *err)
 {
     const struct settings_options *share = &push->settings;
@@ -222,10 +225,12 @@ static enum err_code run_push(struct cli *cli, int argc, char **argv, struct err
     cli_parse(&push_command, argc, argv, &push);
     client_auto client = NULL;
     enum err_code code = check_series_options(&push, err);
-    if (!code)
-        code = settings_options_finish(&push.settings, &push.arguments.texts, err);
-    if (!code)
-        code = cli_connect(cli, NULL, &client, err);
+    if (code)
+        return code;
+    code = settings_options_finish(&push.settings, &push.arguments.texts, err);
+    if (code)
+        return code;
+    code = cli_connect(cli, NULL, &client, err);
     if (code)
         return code;
     push.client = client;

@@ -449,11 +449,11 @@ export async function testPreview(runner, browser, server) {
         [
           Buffer.from('{"traceEvents":[]}'),
           "This is a Chrome trace; save the CPU profile alone, in Node with “node --cpu-prof”. " +
-            "What can be read is pprof",
+            "Supported formats: pprof",
         ],
         [
           Buffer.from("<!doctype html>\n"),
-          "This is HTML, perhaps an error page that was saved. What can be read is pprof",
+          "This is HTML, perhaps an error page that was saved. Supported formats: pprof",
         ],
         [Buffer.concat([whole, whole.subarray(0, 40)]), "cannot be unpacked"],
       ];

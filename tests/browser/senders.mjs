@@ -73,7 +73,7 @@ export async function testSenders(runner, browser, server) {
       );
       assert.equal(await page.locator(".sender-error").count(), 0);
       await page.fill("[aria-label='Search senders']", "depot");
-      await page.waitForSelector(".sender-error.failing:has-text('no profile that is known here')");
+      await page.waitForSelector(".sender-error.failing:has-text('not a supported profile')");
       await page.waitForSelector("th:has-text('1 name was longer than your team’s limit and cut')");
       await page.fill("[aria-label='Search senders']", "nobody has this");
       await page.waitForSelector("h2:has-text('Nothing found')");

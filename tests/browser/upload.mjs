@@ -533,8 +533,8 @@ export async function testUpload(runner, browser, server) {
         }));
         await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
         await page.waitForSelector(
-          ".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no " +
-            "profile')",
+          ".checks:has-text('cat.png: This is a picture')" +
+            ":has-text('notes.txt: This is not a supported profile')",
         );
         await page.waitForSelector("button:disabled:has-text('Merge 5 profiles')");
         assert.ok(
@@ -925,7 +925,7 @@ export async function testUpload(runner, browser, server) {
         },
       ]);
       await page.waitForSelector(".ready .hint:has-text('This does not look like a profile')");
-      await page.waitForSelector(".preview-note:has-text('This is no profile that is known here')");
+      await page.waitForSelector(".preview-note:has-text('This is not a supported profile')");
       assert.equal(
         await page.$("button.primary:has-text('Create link')"),
         null,

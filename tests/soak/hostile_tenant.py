@@ -378,7 +378,7 @@ def stored_total(target, service):
 
 NAMES_ITS_LIMIT = re.compile(
     r"limit|at most|at a time|more than|ahead|larger|longer|too many|wrong|Retry|again in|within|"
-    r"no profile",
+    r"not a supported profile",
     re.I,
 )
 

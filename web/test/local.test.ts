@@ -234,7 +234,7 @@ test("what the server would refuse is said to be so", async () => {
     "{}",
   ];
   for (const text of json)
-    await assert.rejects(readProfile(bytesOf(text)), /This .* What can be read is pprof/, text);
+    await assert.rejects(readProfile(bytesOf(text)), /This .* Supported formats: pprof/, text);
   for (const text of [
     '\ufeff{"nodes":[]}',
     ' {\n"profiles" : [], "shared":{}}',

@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
+#include "lib/profile/formats/json_scan.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/profile_builder.h"
 
@@ -16,7 +17,7 @@ struct node {
     int64_t id;
     uint32_t parent; /* PROFILE_NONE: a root */
     uint32_t location;
-    uint32_t depth; /* frames of its stack; the root without a function is none */
+    uint32_t depth; /* frames of its stack, not counting the node "(root)" */
     int64_t values[VALUE_COUNT];
 };
 
@@ -29,7 +30,7 @@ struct reader {
     struct map_u64 index_of_id;
     uint32_t *stack;
     double start_us;
-    double end_us; /* below start_us: not known */
+    double end_us; /* below start_us: unknown */
 };
 
 static bool get_number(const json_t *object, const char *name, double *ret_number)
@@ -41,7 +42,7 @@ static bool get_number(const json_t *object, const char *name, double *ret_numbe
     return isfinite(*ret_number);
 }
 
-/* Times, their differences, and differences of those in whole microseconds fit an integer. */
+/* Whether times of this size, and differences of two of them, fit an int64 in microseconds. */
 static bool is_countable(double time_us)
 {
     return fabs(time_us) < 2e18;
@@ -66,7 +67,7 @@ static enum err_code add_node(struct reader *reader, const json_t *json, int64_t
     return ERR_NONE;
 }
 
-/* Breadth first, so that nesting costs no stack; json_loadb has bounded it anyway. */
+/* Reads the tree breadth first, without recursion. */
 static enum err_code read_tree(struct reader *reader, const json_t *head, struct err *err)
 {
     enum err_code code = add_node(reader, head, get_integer(head, "id", 0), PROFILE_NONE, err);
@@ -74,11 +75,11 @@ static enum err_code read_tree(struct reader *reader, const json_t *head, struct
         const json_t *children = json_object_get(reader->nodes[i].json, "children");
         for (size_t k = 0; !code && k < json_array_size(children); k++) {
             const json_t *child = json_array_get(children, k);
-            /* Trees without ids get their position as one; samples cannot refer to them. */
+            /* A node without an id gets a negative one, to which no sample can refer. */
             int64_t id = get_integer(child, "id", -(int64_t)reader->node_count);
             code = json_is_object(child)
                        ? add_node(reader, child, id, i, err)
-                       : err_set(err, ERR_INVALID, "cpuprofile: a child that is no object");
+                       : err_set(err, ERR_INVALID, "cpuprofile: a child is not an object");
         }
     }
     return code;
@@ -111,15 +112,15 @@ static enum err_code link_node(struct reader *reader, uint32_t index, struct err
     if (parent) {
         uint32_t found = find_node(reader, parent);
         code = found == MAP_ABSENT
-                   ? err_set(err, ERR_INVALID, "cpuprofile: the parent of node %lld is not there",
+                   ? err_set(err, ERR_INVALID, "cpuprofile: the parent of node %lld does not exist",
                              (long long)reader->nodes[index].id)
                    : set_parent(reader, index, found, err);
     }
     for (size_t k = 0; !code && k < json_array_size(children); k++) {
         uint32_t found = find_node(reader, json_array_get(children, k));
         code = found == MAP_ABSENT
-                   ? err_set(err, ERR_INVALID, "cpuprofile: child %zu of node %lld is not there", k,
-                             (long long)reader->nodes[index].id)
+                   ? err_set(err, ERR_INVALID, "cpuprofile: child %zu of node %lld does not exist",
+                             k, (long long)reader->nodes[index].id)
                    : set_parent(reader, found, index, err);
     }
     return code;
@@ -151,7 +152,7 @@ static enum err_code read_nodes(struct reader *reader, struct err *err)
     return err_set(err, ERR_INVALID, "cpuprofile: neither nodes nor head");
 }
 
-/* In the old form the fields of callFrame are the node's own, and times are in seconds. */
+/* In the old form the node itself has the fields of callFrame, and times are in seconds. */
 static bool is_old_form(const struct reader *reader)
 {
     return !json_is_array(json_object_get(reader->root, "nodes"));
@@ -166,8 +167,10 @@ static bool is_root_node(const struct node *node)
 }
 
 /*
- * Every chain of parents must end. Each node is walked through once: up to one whose depth is
- * known, and down again by way of reader->stack.
+ * Computes the depth of each node, and refuses a chain of parents that is a cycle. Each node is
+ * visited once: from a node up to the first ancestor whose depth is known, then back down along
+ * reader->stack. An ancestor that is marked WALKING was met on the same way up, so it is its own
+ * ancestor.
  */
 static enum err_code find_depths(struct reader *reader, struct err *err)
 {
@@ -202,7 +205,7 @@ static uint32_t location_of(struct reader *reader, struct node *node)
     const json_t *call = json_object_get(node->json, "callFrame");
     const json_t *source = call ? call : node->json;
     struct span name = json_tree_text(source, "functionName");
-    /* Positions count from 0 in callFrame and from 1 in the old form; -1 is no position. */
+    /* Positions count from 0 in callFrame and from 1 in the old form; -1 means none. */
     int64_t first = call ? 1 : 0;
     int64_t line = get_integer(source, "lineNumber", -1) + first;
     int64_t column = get_integer(source, "columnNumber", -1) + first;
@@ -217,7 +220,7 @@ static uint32_t location_of(struct reader *reader, struct node *node)
     return node->location;
 }
 
-/* The time of sample i, from "timeDeltas" or "timestamps"; false where there is none to count. */
+/* The time of sample i, from "timeDeltas" or "timestamps"; false if it is missing or too large. */
 static bool advance_time(const json_t *deltas, const json_t *timestamps, size_t i, double *time_us)
 {
     const json_t *list = json_is_array(deltas) ? deltas : timestamps;
@@ -231,12 +234,12 @@ static bool advance_time(const json_t *deltas, const json_t *timestamps, size_t 
     return is_countable(*time_us);
 }
 
-/* Adds the time from *latest_us to time_us to the node; what goes back counts as nothing. */
+/* Adds the time from *latest_us to time_us to the node; nothing if the clock went back. */
 static void spend_time(struct node *node, double time_us, double *latest_us)
 {
     if (time_us <= *latest_us)
         return;
-    /* Differences of rounded times, so that the parts add up to the whole. */
+    /* Rounds the times, not their difference, so that all durations add up to the total. */
     int64_t duration_us = llround(time_us) - llround(*latest_us);
     if (__builtin_add_overflow(node->values[VALUE_TIME], duration_us, &node->values[VALUE_TIME]))
         node->values[VALUE_TIME] = INT64_MAX;
@@ -258,10 +261,10 @@ static enum err_code read_samples(struct reader *reader, const json_t *samples, 
         uint32_t index = find_node(reader, json_array_get(samples, i));
         if (index == MAP_ABSENT)
             return err_set(err, ERR_INVALID,
-                           "cpuprofile: sample %zu is of a node that is not there", i);
+                           "cpuprofile: sample %zu refers to a node that does not exist", i);
         if (has_times && !advance_time(deltas, timestamps, i, &time_us))
             return err_set(err, ERR_INVALID,
-                           "cpuprofile: the time of sample %zu is no time in microseconds", i);
+                           "cpuprofile: the time of sample %zu is not a time in microseconds", i);
         if (previous)
             spend_time(previous, time_us, &latest_us);
         else
@@ -275,7 +278,8 @@ static enum err_code read_samples(struct reader *reader, const json_t *samples, 
     return ERR_NONE;
 }
 
-/* Without a list of samples the profile's time is shared out by hits, the rounding too. */
+/* Without a list of samples, distributes the profile's time in proportion to the hit counts. The
+ * durations add up to the total, because each is the difference of two rounded times. */
 static void read_hits(struct reader *reader)
 {
     double hit_count = 0, seen = 0;
@@ -298,7 +302,8 @@ static bool has_values(const struct node *node)
     return node->values[VALUE_SAMPLES] || node->values[VALUE_TIME];
 }
 
-/* A small file can describe long stacks by the million: counted before the first is followed. */
+/* Counts all stack entries before the first stack is built, because a small file can describe
+ * millions of long stacks, each by one node. */
 static void count_entries(struct reader *reader)
 {
     uint64_t count = 0;
@@ -323,7 +328,7 @@ static void add_samples(struct reader *reader)
     }
 }
 
-static void describe(struct reader *reader)
+static void add_value_types(struct reader *reader)
 {
     profile_builder_add_value_type(reader->builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
     profile_builder_add_value_type(reader->builder, SPAN_LITERAL("time"),
@@ -334,7 +339,7 @@ static void describe(struct reader *reader)
         fields->duration_ns = llround(duration_us * 1000);
 }
 
-static enum err_code decode(struct reader *reader, struct err *err)
+static enum err_code decode_root(struct reader *reader, struct err *err)
 {
     double scale = is_old_form(reader) ? US_PER_S : 1;
     if (get_number(reader->root, "startTime", &reader->start_us) &&
@@ -348,19 +353,31 @@ static enum err_code decode(struct reader *reader, struct err *err)
         reader->end_us = -1;
     }
     enum err_code code = read_nodes(reader, err);
-    if (!code)
-        code = find_depths(reader, err);
+    if (code)
+        return code;
+    code = find_depths(reader, err);
     if (code)
         return code;
     const json_t *samples = json_object_get(reader->root, "samples");
-    describe(reader);
+    add_value_types(reader);
     if (json_array_size(samples))
         code = read_samples(reader, samples, err);
     else
         read_hits(reader);
-    if (!code)
-        add_samples(reader);
-    return code;
+    if (code)
+        return code;
+    add_samples(reader);
+    return ERR_NONE;
+}
+
+bool cpuprofile_detect(struct span text)
+{
+    enum { NODES, HEAD, START_TIME, END_TIME, SNAPSHOT, COUNT };
+    static const char *const names[COUNT] = {"nodes", "head", "startTime", "endTime", "snapshot"};
+    const uint64_t found = json_scan_find_members(text, names, COUNT);
+    if (found & (1 << START_TIME | 1 << END_TIME))
+        return found & (1 << NODES | 1 << HEAD);
+    return (found & (1 << NODES | 1 << HEAD | 1 << SNAPSHOT)) == 1 << NODES;
 }
 
 enum err_code cpuprofile_decode(struct span text, const struct profile_limits *limits,
@@ -373,7 +390,7 @@ enum err_code cpuprofile_decode(struct span text, const struct profile_limits *l
     profile_builder_auto builder = profile_builder_create(limits);
     struct reader reader = {.builder = builder, .root = root};
     map_u64_init(&reader.index_of_id, 0);
-    code = decode(&reader, err);
+    code = decode_root(&reader, err);
     map_u64_fini(&reader.index_of_id);
     mem_free(reader.nodes);
     mem_free(reader.stack);

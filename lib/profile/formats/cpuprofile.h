@@ -19,6 +19,12 @@ struct profile;
 struct profile_limits;
 
 /*
+ * Whether the top-level object of text has the members of a CPU profile. V8's heap profiles and
+ * heap snapshots have "head" or "nodes" too, but no times.
+ */
+bool cpuprofile_detect(struct span text);
+
+/*
  * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
  * Handles: ERR_INVALID (not JSON, or inconsistent; the message states where), ERR_TOO_LARGE (a
  * limit).

@@ -14,19 +14,20 @@ enum { NUMBER_BYTES = 40 };
 struct number {
     int64_t whole; /* when is_whole */
     double real;
-    unsigned decimals; /* behind the point, at most UNIT_DECIMALS_MAX */
+    unsigned decimals; /* decimal places, at most UNIT_DECIMALS_MAX */
     bool is_whole;
 };
 
-/* What a first pass learns. */
+/* Result of the first pass: the scale of all values and the size of the largest stack have to be
+ * known before the first sample is added. */
 struct survey {
     size_t stack_count;
-    size_t pair_count; /* of stacks with two numbers behind them */
+    size_t pair_count; /* stacks that are followed by two numbers */
     size_t skipped_count;
     size_t line_number;          /* of the last line */
     size_t skipped_first_number; /* of the first line that was skipped */
     size_t depth;                /* of the deepest stack */
-    double largest;              /* value, without its sign */
+    double largest;              /* magnitude of the largest value */
     unsigned decimals;
 };
 
@@ -38,7 +39,7 @@ struct reader {
     double scale;
 };
 
-/* Those behind the point, fewer or more by the exponent: "2.5e-1" has two, "1e3" none. */
+/* Decimal places of a number, including its exponent: "2.5e-1" has two, "1e3" has none. */
 static unsigned count_decimals(const char *number)
 {
     const size_t mantissa = strcspn(number, "eE");
@@ -51,7 +52,7 @@ static unsigned count_decimals(const char *number)
                                                  : (unsigned)(behind - exponent);
 }
 
-/* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
+/* Accepts decimal notation only; strtod alone also accepts "nan", "inf" and hexadecimal. */
 static bool parse_number(struct span text, struct number *ret_number)
 {
     *ret_number = (struct number){.is_whole = true};
@@ -76,7 +77,7 @@ static bool parse_number(struct span text, struct number *ret_number)
     return true;
 }
 
-/* Splits a trimmed line at its last blank; false when it is no stack with a value. */
+/* Splits a trimmed line at its last blank; false if the line is not a stack with a value. */
 static bool parse_line(struct span line, struct span *ret_stack, struct number *ret_number)
 {
     size_t at = line.size;
@@ -95,8 +96,8 @@ static size_t count_frames(struct span stack)
 }
 
 /*
- * "# text", "// text", and "//text" without a value behind it. Frames may begin so, too (Bazel
- * names targets "//package:name"): what has several frames and a value is a stack.
+ * "# text", "// text", and "//text" without a value after it. A frame may begin in the same way
+ * (Bazel names targets "//package:name"), so a line with several frames and a value is a stack.
  */
 static bool is_comment(struct span line)
 {
@@ -135,14 +136,14 @@ static struct survey survey_text(struct span text)
         survey.largest = fmax(survey.largest, fabs(number.real));
         survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
     }
-    /* Rather a small value rounded than a large one cut off. */
+    /* Rounding small values is better than refusing a large one that does not fit int64. */
     while (survey.decimals && survey.largest * pow(10, survey.decimals) >= FOLDED_VALUE_END)
         survey.decimals--;
     return survey;
 }
 
-/* A title or a few notes of the tool between stacks are harmless. Text of which every other line
- * happens to end in a number is no profile. */
+/* A title or a few messages of the tool between stacks are harmless. Text in which every other line
+ * happens to end in a number is not a profile. */
 static bool are_mostly_stacks(const struct survey *survey)
 {
     const size_t skipped = survey->skipped_count;
@@ -150,7 +151,7 @@ static bool are_mostly_stacks(const struct survey *survey)
            (skipped <= FOLDED_SKIPPED_FEW && skipped < survey->stack_count);
 }
 
-/* Cuts the last frame off *stack; false when nothing is left. */
+/* Removes the last frame from *stack; false if no frame is left. */
 static bool take_last_frame(struct span *stack, bool *is_done, struct span *ret_frame)
 {
     if (*is_done)
@@ -189,7 +190,7 @@ static struct profile_line line_of(struct reader *reader, struct span frame)
     return (struct profile_line){.function = profile_builder_function(reader->builder, &function)};
 }
 
-/* A frame with the inlined calls collected in reader->lines before it. */
+/* Makes a location of a frame and of the inlined calls that reader->lines has collected. */
 static uint32_t inlined_location(struct reader *reader, struct span frame, uint32_t line_count)
 {
     struct span filename = frame_mapping(frame);
@@ -203,6 +204,12 @@ static uint32_t inlined_location(struct reader *reader, struct span frame, uint3
     return profile_builder_location(reader->builder, &location, reader->lines, line_count + 1);
 }
 
+/*
+ * Adds one stack, from its last frame (the leaf) to its first. Frames that end in "_[i]" are calls
+ * inlined into the frame before them: they are collected in reader->lines until the frame that
+ * contains them is reached, and all of them become one location. Example: "main;run;copy_[i]" has
+ * the locations {copy, run} and {main}.
+ */
 static void add_stack(struct reader *reader, struct span stack, const struct number *number)
 {
     size_t depth = 0;
@@ -236,12 +243,18 @@ static void add_stacks(struct reader *reader, struct span text)
     }
 }
 
-static void describe(struct profile_builder *builder, const struct survey *survey)
+static void add_value_type(struct profile_builder *builder, const struct survey *survey)
 {
     char unit[UNIT_NAME_BYTES];
     unit_print_decimals(survey->decimals, unit);
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(unit));
     profile_builder_note_skipped(builder, survey->skipped_count, "no stack with a value");
+}
+
+bool folded_detect(struct span text)
+{
+    (void)text;
+    return true;
 }
 
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
@@ -251,15 +264,16 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
     if (survey.stack_count == 0)
         return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
     if (!(limits && limits->was_accepted) && !are_mostly_stacks(&survey))
-        return err_set(err, ERR_INVALID,
-                       "%zu of %zu lines are no folded stack with a value, the first is line %zu",
-                       survey.skipped_count, survey.skipped_count + survey.stack_count,
-                       survey.skipped_first_number);
-    /* Those without callers may have names that end so: "worker 1 200". */
+        return err_set(
+            err, ERR_INVALID,
+            "%zu of %zu lines are not a folded stack with a value, the first is line %zu",
+            survey.skipped_count, survey.skipped_count + survey.stack_count,
+            survey.skipped_first_number);
+    /* If no stack has a caller, the first number may be part of a name: "worker 1 200". */
     if (survey.pair_count == survey.stack_count && survey.depth > 1)
         return err_set(err, ERR_UNSUPPORTED,
-                       "each stack has two values, as a comparison has: share the profiles before "
-                       "and after by themselves, and compare those");
+                       "each stack has two values, as in a comparison; upload the profiles before "
+                       "and after separately and compare them");
     size_t depth_max = profile_limits_resolve(limits).stack_depth;
     if (survey.depth > depth_max)
         return err_set(err, ERR_TOO_LARGE, "a stack of %zu frames; the limit is %zu", survey.depth,
@@ -270,7 +284,7 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
                             .lines = mem_new(struct profile_line, survey.depth),
                             .scale = pow(10, survey.decimals)};
     map_bytes_init(&reader.locations, 0);
-    describe(builder, &survey);
+    add_value_type(builder, &survey);
     add_stacks(&reader, text);
     map_bytes_fini(&reader.locations);
     mem_free(reader.lines);

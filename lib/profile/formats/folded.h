@@ -2,24 +2,25 @@
  * folded: "root;…;leaf value" lines, as stackcollapse-*.pl, inferno, py-spy, rbspy, async-profiler
  * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
  *
- * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
- * "// …", also with a number behind, but not when there are several frames before it, or a name
- * directly behind "//") are passed over; lines without a value are skipped, and the profile's
- * warning counts them. There may be few of these (FOLDED_SKIPPED_FEW, or a tenth of the stacks):
- * text that has more is something else. Values are whole, or decimals, "2.5" or "25e-1": then all
- * are multiplied by the power of ten that keeps up to six decimal places (fewer where the largest
- * value would not fit an int64), and the unit says so ("count/1000"). Such units convert into each
- * other and into "count" (unit.h); series have one of them (batch_from_profile.h). The sample type
- * is "samples".
+ * The value follows the last blank. Lines may end in CR LF. Empty lines and comments are ignored; a
+ * comment is "# …" or "// …", also with a number at its end, unless several frames precede the
+ * number or a name follows "//" directly. Lines without a value are skipped, and the profile's
+ * warning counts them. At most FOLDED_SKIPPED_FEW lines, or a tenth of the number of stacks, may be
+ * skipped; text with more such lines is refused.
  *
- * Text whose stacks all have two values, as difffolded.pl and comparisons' exports write them, is
- * refused: either value alone would be a wrong profile. Where only some have, or no stack has a
- * caller ("worker 1 200"), the first number is part of the leaf's name.
+ * Values are whole numbers or decimals, "2.5" or "25e-1". With decimals, all values are multiplied
+ * by the power of ten that keeps up to six decimal places (fewer if the largest value would not fit
+ * an int64), and the unit states that power ("count/1000"). Such units convert into each other and
+ * into "count" (unit.h); a series has one of them (batch_from_profile.h). The sample type is
+ * "samples".
  *
- * Frames stay as they are written, their annotations too; besides, those of perf and Java say where
- * the frame belongs: "_[k]" kernel and "_[j]" compiled at run time become the mappings
- * "[kernel.kallsyms]" and "[jit]", and "_[i]" an inlined call of the frame before it.
- * Threads: any.
+ * Text whose stacks all have two values, as difffolded.pl and exported comparisons have, is
+ * refused, because each value alone would be a wrong profile. If only some stacks have two, or no
+ * stack has a caller ("worker 1 200"), the first number is part of the leaf's name.
+ *
+ * Frame names are kept unchanged, including the annotations of perf and Java. "_[k]" (kernel) and
+ * "_[j]" (compiled at run time) also become the mappings "[kernel.kallsyms]" and "[jit]"; "_[i]"
+ * makes the frame an inlined call of the frame before it. Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_FOLDED_H
 #define LIB_PROFILE_FORMATS_FOLDED_H
@@ -30,18 +31,22 @@
 struct profile;
 struct profile_limits;
 
-enum { FOLDED_SKIPPED_FEW = 3 /* where there are more stacks */ };
+enum { FOLDED_SKIPPED_FEW = 3 /* if there are more stacks than that */ };
+
+/* Always true: only folded_decode can find out whether text that no other format detects consists
+ * of stacks. */
+bool folded_detect(struct span text);
 
 /*
- * text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (no line is a stack, or too many are none), ERR_UNSUPPORTED (two values),
+ * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.
+ * Handles: ERR_INVALID (no line is a stack, or too many are not), ERR_UNSUPPORTED (two values),
  * ERR_TOO_LARGE (a limit).
  */
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err) MUST_USE;
 
-/* Values are multiplied by the power of ten of unit.h only while all are less than this, short of
- * 2^63: a double below it is an int64 however it is rounded. */
+/* Values are multiplied by a power of ten (unit.h) only while all of them stay below this limit. It
+ * is slightly less than 2^63, so a double below it fits an int64 after any rounding. */
 #define FOLDED_VALUE_END 9.2e18
 
 #endif

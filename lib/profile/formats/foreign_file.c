@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-/* Where a document names its kind: behind its declaration and comments. */
+/* The root element of an XML document follows its declaration and comments. */
 enum { XML_HEAD_BYTES = 4 << 10 };
 
 static const char svg_advice[] =
@@ -13,8 +13,8 @@ static const char svg_advice[] =
 
 /* ---- first bytes ---- */
 
-/* Some tools mark their files with a word that could begin a folded stack, too: then a control
- * character or what follows in the header is part of the mark. */
+/* Some magic words could also begin a folded stack; their marks include the control character or
+ * the text that follows in the header. */
 static const struct {
     const char *start;
     size_t size;
@@ -82,8 +82,8 @@ static uint64_t read_word(const uint8_t *at, size_t size, bool is_big_endian)
     return word;
 }
 
-/* Words of the program's processor: 0, the number of further header words, the version 0, the
- * period in microseconds, 0. */
+/* The header consists of five words in the size and byte order of the profiled program: 0, the
+ * number of further header words, the version 0, the period in microseconds, 0. */
 static bool is_cpu_profile(struct span bytes, size_t word_bytes, bool is_big_endian)
 {
     enum { HEADER_WORDS = 5, PERIOD = 3, PERIOD_MAX_US = 100000000 };
@@ -191,7 +191,7 @@ const char *foreign_file_find_protobuf(struct span bytes)
 
 enum { MEMBERS_MAX = 3 };
 
-/* The first that has all its members counts. */
+/* The first row whose members all occur is used. */
 static const struct {
     const char *members[MEMBERS_MAX];
     const char *advice;

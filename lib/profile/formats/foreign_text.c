@@ -4,7 +4,7 @@
 
 enum { HEAD_BYTES = 16 << 10, HEAD_LINES = 40 };
 
-/* Lines that are not empty, without blanks around them. */
+/* The first lines that are not empty, trimmed. */
 struct head {
     struct span lines[HEAD_LINES];
     size_t count;
@@ -116,13 +116,12 @@ static bool is_py_spy_dump(const struct head *head)
     return starts_with(head, "Process ") && has_line(head, "Python v") && has_line(head, "Thread ");
 }
 
-/* Its lines end in numbers. */
 static bool is_blackfire(const struct head *head)
 {
     return starts_with(head, "file-format: Blackfire");
 }
 
-/* "@[" or "@name[", the frames one a line, and "]: 12" or ", comm]: 12". */
+/* "@[" or "@name[", one frame per line, and "]: 12" or ", comm]: 12". */
 static bool is_bpftrace(const struct head *head)
 {
     bool is_open = false;
@@ -188,7 +187,7 @@ static bool is_gprof(const struct head *head)
     return starts_with(head, "Flat profile:");
 }
 
-/* The first that is true counts. */
+/* The first row that detects the text is used: a Xdebug file is also a callgrind file. */
 static const struct {
     bool (*is)(const struct head *head);
     const char *advice;

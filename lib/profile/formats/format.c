@@ -12,56 +12,48 @@
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"
 
-/* Field 1, length-delimited: sample_type, with which every writer begins. */
-enum { PPROF_FIRST_TAG = 0x0a };
+#define SUPPORTED "supported formats: " FORMAT_LIST_TEXT
 
-#define UNDERSTOOD                                                                                 \
-    "understood are pprof (raw, gzip or zstd), folded stacks, perf script text, Chrome "           \
-    ".cpuprofile and speedscope JSON"
+enum content { CONTENT_JSON, CONTENT_BINARY, CONTENT_TEXT };
 
 static const struct {
     const char *name;
-    const char *content_type;
     const char *extension;
+    const char *media_type;
+    enum content content;
+    bool (*detect)(struct span bytes);
     enum err_code (*decode)(struct span bytes, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err);
 } formats[FORMAT_COUNT] = {
-    [FORMAT_PPROF] = {"pprof", "application/vnd.google.protobuf", ".pb", pprof_decode},
-    [FORMAT_FOLDED] = {"folded", "text/plain; charset=utf-8", ".folded", folded_decode},
-    [FORMAT_PERF_SCRIPT] = {"perf-script", "text/plain; charset=utf-8", ".perf.txt",
-                            perf_script_decode},
-    [FORMAT_CPUPROFILE] = {"cpuprofile", "application/json", ".cpuprofile", cpuprofile_decode},
-    [FORMAT_SPEEDSCOPE] = {"speedscope", "application/json", ".speedscope.json", speedscope_decode},
+#define FORMAT_ROW(id, name, title, extension, media_type, content, module)                        \
+    {name, extension, media_type, CONTENT_##content, module##_detect, module##_decode},
+    FORMAT_LIST(FORMAT_ROW)
+#undef FORMAT_ROW
 };
 
-static enum err_code refuse(const char *advice, struct err *err)
+static enum err_code refuse_format(const char *advice, struct err *err)
 {
-    return err_set(err, ERR_UNSUPPORTED, "%s; " UNDERSTOOD, advice);
+    return err_set(err, ERR_UNSUPPORTED, "%s; " SUPPORTED, advice);
 }
 
-/* V8's heap profiles and snapshots have members of a CPU profile, but no times. */
-static bool is_cpuprofile(struct span text)
+/* From the last row to the first: the first ones are the least specific (format_list.h). */
+static bool find_by_content(enum content content, struct span text, enum format *ret_format)
 {
-    enum { NODES, HEAD, START_TIME, END_TIME, SNAPSHOT, COUNT };
-    static const char *const names[COUNT] = {"nodes", "head", "startTime", "endTime", "snapshot"};
-    const uint64_t found = json_scan_find_members(text, names, COUNT);
-    if (found & (1 << START_TIME | 1 << END_TIME))
-        return found & (1 << NODES | 1 << HEAD);
-    return (found & (1 << NODES | 1 << HEAD | 1 << SNAPSHOT)) == 1 << NODES;
+    for (int format = FORMAT_COUNT - 1; format >= 0; format--) {
+        if (formats[format].content == content && formats[format].detect(text)) {
+            *ret_format = (enum format)format;
+            return true;
+        }
+    }
+    return false;
 }
 
-static enum err_code sniff_json(struct span text, enum format *ret_format, struct err *err)
+static enum err_code detect_json(struct span text, enum format *ret_format, struct err *err)
 {
-    if (json_scan_has_member(text, "profiles") && json_scan_has_member(text, "shared")) {
-        *ret_format = FORMAT_SPEEDSCOPE;
+    if (find_by_content(CONTENT_JSON, text, ret_format))
         return ERR_NONE;
-    }
-    if (is_cpuprofile(text)) {
-        *ret_format = FORMAT_CPUPROFILE;
-        return ERR_NONE;
-    }
     const char *advice = foreign_file_find_json(text);
-    return refuse(advice ? advice : "this JSON is no profile that is known here", err);
+    return refuse_format(advice ? advice : "this JSON is not a supported profile", err);
 }
 
 static bool starts_json_array(struct span text)
@@ -73,64 +65,67 @@ static bool starts_json_array(struct span text)
     return span_starts_with(text, "{");
 }
 
-static enum err_code sniff_protobuf(struct span bytes, enum format *ret_format, struct err *err)
+static enum err_code detect_text(struct span text, bool was_accepted, enum format *ret_format,
+                                 struct err *err)
 {
-    const char *advice = foreign_file_find_protobuf(bytes);
-    *ret_format = FORMAT_PPROF;
-    return advice ? refuse(advice, err) : ERR_NONE;
-}
-
-/* text has no byte order mark and is no file that foreign_file finds by its first bytes. */
-static enum err_code sniff(struct span text, bool was_accepted, enum format *ret_format,
-                           struct err *err)
-{
-    if (json_scan_is_object(text))
-        return sniff_json(text, ret_format, err);
-    if (text_input_is_binary(text)) {
-        /* One that is cut short fails the sniffing, but its reader says best what is wrong. */
-        if (text.data[0] == PPROF_FIRST_TAG || pprof_sniff(text))
-            return sniff_protobuf(text, ret_format, err);
-        if (memchr(text.data, '\0', text.size))
-            return refuse("this is no profile that is known here", err);
-    }
     if (starts_json_array(text))
-        return refuse(
+        return refuse_format(
             "this JSON is a list, perhaps a Chrome trace; save the CPU profile alone, in Node with "
             "`node --cpu-prof`, with py-spy by `--format speedscope`",
             err);
     const char *advice = was_accepted ? NULL : foreign_text_find(text);
-    if (advice)
-        return refuse(advice, err);
-    *ret_format = perf_script_sniff(text) ? FORMAT_PERF_SCRIPT : FORMAT_FOLDED;
-    return ERR_NONE;
+    if (!advice && find_by_content(CONTENT_TEXT, text, ret_format))
+        return ERR_NONE;
+    return refuse_format(advice ? advice : "this text is not a supported profile", err);
+}
+
+/* text has no byte order mark, and foreign_file_find does not recognize its first bytes. Bytes with
+ * control characters that no binary format detects may still be text, unless they have a NUL. */
+static enum err_code detect(struct span text, bool was_accepted, enum format *ret_format,
+                            struct err *err)
+{
+    if (json_scan_is_object(text))
+        return detect_json(text, ret_format, err);
+    if (!text_input_is_binary(text))
+        return detect_text(text, was_accepted, ret_format, err);
+    if (find_by_content(CONTENT_BINARY, text, ret_format)) {
+        const char *advice = foreign_file_find_protobuf(text);
+        return advice ? refuse_format(advice, err) : ERR_NONE;
+    }
+    if (memchr(text.data, '\0', text.size))
+        return refuse_format("this is not a supported profile", err);
+    return detect_text(text, was_accepted, ret_format, err);
 }
 
 static enum err_code decode_expanded(struct span bytes, const struct profile_limits *limits,
                                      enum format *ret_format, struct profile **ret_profile,
                                      struct err *err)
 {
-    size_t limit = profile_limits_resolve(limits).raw_bytes;
     buf_auto storage;
-    buf_init(&storage, limit);
+    buf_init(&storage, profile_limits_resolve(limits).raw_bytes);
     struct span text;
-    enum format format = FORMAT_PPROF;
+    enum format format;
     const char *advice = foreign_file_find(bytes);
-    enum err_code code = advice ? refuse(advice, err) : ERR_NONE;
-    if (!code)
-        code = text_input_read(bytes, &storage, &text, err);
-    if (!code)
-        code = sniff(text, limits && limits->was_accepted, &format, err);
-    if (!code)
-        code = formats[format].decode(text, limits, ret_profile, err);
-    /* Any text is tried as folded stacks in the end: the message names the other formats, too. */
+    if (advice)
+        return refuse_format(advice, err);
+    enum err_code code = text_input_read(bytes, &storage, &text, err);
+    if (code)
+        return code;
+    code = detect(text, limits && limits->was_accepted, &format, err);
+    if (code)
+        return code;
+    code = formats[format].decode(text, limits, ret_profile, err);
+    /* Any text is tried as folded stacks in the end, so the message lists the other formats too. */
     if (code == ERR_INVALID && format == FORMAT_FOLDED) {
         const struct err why = *err;
         return err_set(err, ERR_UNSUPPORTED,
-                       "this text is no profile that is known here (%s); " UNDERSTOOD, why.message);
+                       "this text is not a supported profile (%s); " SUPPORTED, why.message);
     }
-    if (!code && ret_format)
+    if (code)
+        return code;
+    if (ret_format)
         *ret_format = format;
-    return code;
+    return ERR_NONE;
 }
 
 enum err_code format_decode(struct span bytes, const struct profile_limits *limits,
@@ -173,9 +168,9 @@ bool format_find(struct span name, enum format *ret_format)
     return false;
 }
 
-const char *format_content_type(enum format format)
+const char *format_media_type(enum format format)
 {
-    return (unsigned)format < FORMAT_COUNT ? formats[format].content_type
+    return (unsigned)format < FORMAT_COUNT ? formats[format].media_type
                                            : "application/octet-stream";
 }
 

@@ -4,12 +4,7 @@
  * The bytes may be raw, gzip or zstd (one layer). File names and content types are never used: the
  * format is determined by the first bytes and by whether the bytes parse to the end.
  *
- *   pprof       protobuf, github.com/google/pprof proto/profile.proto
- *   folded      "a;b;c 12" lines, github.com/brendangregg/FlameGraph stackcollapse
- *   perf script text of `perf script`
- *   cpuprofile  JSON of Chrome's and Node's CPU profiler (DevTools protocol, Profiler.Profile)
- *   speedscope  JSON, github.com/jlfwong/speedscope file-format-schema
- *
+ * format_list.h lists the formats; the header of each decoder names the specification.
  * Threads: any.
  */
 #ifndef LIB_PROFILE_FORMATS_FORMAT_H
@@ -17,18 +12,14 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/profile/formats/format_list.h"
 
 struct profile;
 struct profile_limits;
 
-enum format {
-    FORMAT_PPROF,
-    FORMAT_FOLDED,
-    FORMAT_PERF_SCRIPT,
-    FORMAT_CPUPROFILE,
-    FORMAT_SPEEDSCOPE,
-    FORMAT_COUNT
-};
+#define FORMAT_ENUMERATOR(id, ...) FORMAT_##id,
+enum format { FORMAT_LIST(FORMAT_ENUMERATOR) FORMAT_COUNT };
+#undef FORMAT_ENUMERATOR
 
 /*
  * Decodes bytes, which are needed only during the call. The caller destroys *ret_profile. limits
@@ -40,14 +31,13 @@ enum err_code format_decode(struct span bytes, const struct profile_limits *limi
                             enum format *ret_format, struct profile **ret_profile,
                             struct err *err) MUST_USE;
 
-/* The stable short name in the API: "pprof", "folded", "perf-script", "cpuprofile",
- * "speedscope". */
+/* The stable short name in the API: "pprof", "perf-script". */
 const char *format_name(enum format format);
 /* Finds a format by its name; false when there is none. */
 bool format_find(struct span name, enum format *ret_format);
-/* Content type of the expanded bytes: "application/json" and the like. */
-const char *format_content_type(enum format format);
-/* Extension of file names: ".pb", ".folded", ".perf.txt", ".cpuprofile", ".speedscope.json". */
+/* Media type of the bytes without compression: "application/json". */
+const char *format_media_type(enum format format);
+/* Extension of file names without compression: ".pb", ".speedscope.json". */
 const char *format_extension(enum format format);
 
 #endif

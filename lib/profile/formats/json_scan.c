@@ -2,9 +2,9 @@
 
 #include "lib/base/mem.h"
 
-/* What jansson 2.14 takes from the heap on a 64-bit machine, malloc's own part included: an object
- * brings a table of eight buckets, an array of eight slots, a member its key and links, an element
- * its slot and number, and a text that is no key more than a number. */
+/* Heap memory of jansson 2.14 on a 64-bit machine, including malloc's overhead: an object with a
+ * table of eight buckets, an array with eight slots, a member with key and links, an element with
+ * its slot and number, and what a text that is not a key takes in addition to a number. */
 enum {
     OBJECT_BYTES = 272,
     ARRAY_BYTES = 96,
@@ -21,7 +21,7 @@ static size_t skip_space(struct span text, size_t at)
     return at;
 }
 
-/* From the opening quote to behind the closing one. */
+/* Returns the position after the closing quote of the string that begins at `at`. */
 static size_t skip_string(struct span text, size_t at)
 {
     for (at++; at < text.size && text.data[at] != '"'; at++) {
@@ -104,7 +104,7 @@ enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *
     }
     if (tree_bytes > (uint64_t)limit_bytes * JSON_SCAN_TREE_RATIO)
         return err_set(err, ERR_TOO_LARGE,
-                       "JSON with so many values that reading it would take %llu MiB; the limit is "
+                       "JSON with so many values that parsing it would take %llu MiB; the limit is "
                        "%zu",
                        (unsigned long long)(tree_bytes >> 20),
                        limit_bytes / (1024 * 1024) * JSON_SCAN_TREE_RATIO);

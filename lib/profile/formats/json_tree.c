@@ -10,7 +10,8 @@ enum err_code json_tree_load(struct span text, const struct profile_limits *limi
     if (code)
         return code;
     if (!span_trim(text).size)
-        return err_set(err, ERR_INVALID, "%s: line 1, column 1: it is empty; send JSON", format);
+        return err_set(err, ERR_INVALID, "%s: line 1, column 1: the text is empty; send JSON",
+                       format);
     json_error_t error;
     *ret_root = json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
     if (*ret_root)

@@ -9,10 +9,11 @@ enum {
     SNIFF_LINES = 200,
     LABELS = 3,
     HEADER_COMMENTS_MAX = 16,
-    FRAMES_MAX = 1 << 18 /* of one sample, inlined ones too; the builder's limit comes first */
+    /* Of one sample, including inlined calls. The builder's default limit is lower. */
+    FRAMES_MAX = 1 << 18
 };
 
-/* A frame as printed, with what following lines add to it. */
+/* A frame as printed, with the source position of a "file:line" line that follows it. */
 struct frame_line {
     struct perf_script_frame frame;
     struct span source_file;
@@ -35,13 +36,13 @@ struct reader {
 
     /* The sample being read. */
     bool is_open;
-    bool is_one_line; /* its only frame stood on the event's own line */
+    bool is_one_line; /* its only frame is on the event's own line */
     bool is_too_deep;
     struct perf_script_event event;
     struct frame_line *frames;
     size_t frame_count;
     size_t frame_capacity;
-    uint32_t *stack; /* frame_capacity too, as are lines */
+    uint32_t *stack; /* of frame_capacity entries, like lines */
     struct profile_line *lines;
 };
 
@@ -50,7 +51,7 @@ static bool is_comment(struct span line)
     return line.size && line.data[0] == '#';
 }
 
-/* What stands between samples and is none: nothing is lost by passing it over. */
+/* Comments and records between samples, which are ignored without a warning. */
 static bool is_aside(struct span line)
 {
     return is_comment(line) || perf_script_is_record(line);
@@ -61,7 +62,8 @@ static bool begins_blank(struct span line)
     return line.size && (line.data[0] == ' ' || line.data[0] == '\t');
 }
 
-/* "a 1.5: b 12" may be a folded stack, and perf prints nothing that ends so but tracepoints. */
+/* "a 1.5: b 12" may be a folded stack. Of perf's lines only those of tracepoints end in a number.
+ */
 static bool ends_in_number(struct span line)
 {
     line = span_trim(line);
@@ -71,7 +73,7 @@ static bool ends_in_number(struct span line)
     return at < line.size && at && (line.data[at - 1] == ' ' || line.data[at - 1] == '\t');
 }
 
-bool perf_script_sniff(struct span text)
+bool perf_script_detect(struct span text)
 {
     struct span line;
     struct perf_script_event event;
@@ -88,7 +90,6 @@ bool perf_script_sniff(struct span text)
     return false;
 }
 
-/* In a first pass the names of all events are collected, since a profile's types come first. */
 static uint32_t find_event(const struct reader *reader, struct span name)
 {
     for (uint32_t i = 0; i < reader->event_count; i++) {
@@ -122,8 +123,9 @@ static enum err_code note_event(struct reader *reader, const struct perf_script_
 enum line_kind { LINE_COMMENT, LINE_END, LINE_EVENT, LINE_OF_STACK };
 
 /*
- * What a line is, in both passes by the same rule, so that they see the same events. A blank line
- * or a record ends a stack. Within a stack only a sure event counts: "comm 12" could be a symbol.
+ * Classifies a line. Both passes use this function, so they find the same events. A blank line or a
+ * record ends a stack. Within a stack a line must be an event beyond doubt, with a time or an event
+ * name, because "comm 12" could also be a symbol.
  */
 static enum line_kind classify_line(struct span line, bool *is_in_stack,
                                     struct perf_script_event *ret_event)
@@ -140,6 +142,8 @@ static enum line_kind classify_line(struct span line, bool *is_in_stack,
     return LINE_EVENT;
 }
 
+/* The first pass: collects the names of all events, because a profile's value types have to be
+ * known before its first sample. */
 static enum err_code survey_events(struct reader *reader, struct span text, struct err *err)
 {
     struct span line;
@@ -167,7 +171,7 @@ static void add_value_types(struct reader *reader)
             reader->builder, event->name.size ? event->name : SPAN_LITERAL("samples"),
             is_time ? SPAN_LITERAL("nanoseconds") : SPAN_LITERAL("count"));
     }
-    /* The first event is what was asked for first: perf record -e cycles,cache-misses. */
+    /* The first event is the one that the user named first: perf record -e cycles,cache-misses. */
     struct profile *fields = profile_builder_fields(reader->builder);
     fields->default_sample_type = profile_builder_string(
         reader->builder,
@@ -202,7 +206,8 @@ static uint32_t location_of(struct reader *reader, const struct frame_line *fram
     return profile_builder_location(reader->builder, &location, reader->lines, line_count);
 }
 
-/* Inlined frames stand before the frame that they were inlined into. */
+/* Makes locations of the collected frames. perf prints inlined frames before the frame into which
+ * they were inlined; they become lines of its location. */
 static size_t build_stack(struct reader *reader)
 {
     size_t depth = 0;
@@ -286,7 +291,8 @@ static void begin_sample(struct reader *reader, const struct perf_script_event *
 
 static void add_stack_frame(struct reader *reader, const struct perf_script_frame *frame)
 {
-    /* A stack follows: what looked like a frame was none, but the address of -F +addr. */
+    /* A stack follows, so the text on the event's line was not a frame but the address that
+     * -F +addr prints. */
     if (reader->is_one_line)
         reader->frame_count = 0;
     reader->is_one_line = false;
@@ -306,8 +312,8 @@ static void read_stack_line(struct reader *reader, struct span line)
         reader->skipped_count++;
 }
 
-/* Of the header what helps to understand the profile, not the whole inventory of the machine. */
-static bool is_telling(struct span line)
+/* Whether a header line helps to understand the profile. Others list the machine's hardware. */
+static bool is_useful_header(struct span line)
 {
     static const char *const names[] = {"captured on", "hostname", "os release", "perf version",
                                         "arch",        "cpudesc",  "cmdline"};
@@ -321,7 +327,7 @@ static bool is_telling(struct span line)
 static void read_comment(struct reader *reader, struct span line, size_t *comment_count)
 {
     line = span_trim(span_of(line.data + 1, line.size - 1));
-    if (is_telling(line) && *comment_count < HEADER_COMMENTS_MAX) {
+    if (is_useful_header(line) && *comment_count < HEADER_COMMENTS_MAX) {
         profile_builder_add_comment(reader->builder, line);
         ++*comment_count;
     }
@@ -352,14 +358,14 @@ static void read_samples(struct reader *reader, struct span text)
     finish_sample(reader);
 }
 
-static enum err_code decode(struct reader *reader, struct span text, struct profile **ret_profile,
-                            struct err *err)
+static enum err_code decode_text(struct reader *reader, struct span text,
+                                 struct profile **ret_profile, struct err *err)
 {
     enum err_code code = survey_events(reader, text, err);
     if (code)
         return code;
     if (reader->event_count == 0)
-        return err_set(err, ERR_INVALID, "no event as perf script prints them");
+        return err_set(err, ERR_INVALID, "no line is an event of perf script");
     add_value_types(reader);
     read_samples(reader, text);
     if (reader->is_too_deep)
@@ -375,7 +381,7 @@ enum err_code perf_script_decode(struct span text, const struct profile_limits *
     struct reader *reader = mem_new(struct reader, 1);
     reader->builder = builder;
     reader->first_ns = -1;
-    enum err_code code = decode(reader, text, ret_profile, err);
+    enum err_code code = decode_text(reader, text, ret_profile, err);
     mem_free(reader->frames);
     mem_free(reader->stack);
     mem_free(reader->lines);

@@ -29,7 +29,7 @@ struct profile_limits;
 enum { PERF_SCRIPT_EVENTS_MAX = 32 };
 
 /* Whether the first line that is not a comment looks like an event. */
-bool perf_script_sniff(struct span text);
+bool perf_script_detect(struct span text);
 
 /*
  * text is needed only during the call; the caller destroys *ret_profile. limits may be NULL.

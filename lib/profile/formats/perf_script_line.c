@@ -2,7 +2,7 @@
 
 enum { TOKENS_MAX = 24, NS_DIGITS = 9 };
 
-/* The first words of a line; comm may hold blanks, so what a word is shows from its right. */
+/* The first words of a line. comm may contain blanks, so words are interpreted from the right. */
 struct tokens {
     struct span line;
     struct span words[TOKENS_MAX];
@@ -53,7 +53,7 @@ static bool parse_time(struct span word, int64_t *ret_time_ns)
     return true;
 }
 
-/* "123/124", or "124": perf prints only the thread's id unless asked for more. -1 is not known. */
+/* "123/124", or "124": by default perf prints only the thread's id. -1 means unknown. */
 static bool parse_pid(struct span word, struct perf_script_event *event)
 {
     struct span first, second;
@@ -74,7 +74,7 @@ static bool is_cpu(struct span word)
            span_parse_u64(span_of(word.data + 1, word.size - 2), &number);
 }
 
-/* "12" or "12 [001]" before end: a thread whose comm was not asked for (-F tid,…). */
+/* "12" or "12 [001]" before end: a thread without comm (-F tid,…). */
 static bool parse_tid_alone(const struct tokens *tokens, size_t end,
                             struct perf_script_event *event)
 {
@@ -82,9 +82,9 @@ static bool parse_tid_alone(const struct tokens *tokens, size_t end,
            parse_pid(tokens->words[0], event);
 }
 
-/* comm, pid and cpu are the words before end; flags that perf may print behind the cpu (-F +flags)
- * are passed over. */
-static bool parse_who(const struct tokens *tokens, size_t end, struct perf_script_event *event)
+/* Reads comm, pid and cpu from the words before end, and ignores the flags that -F +flags prints
+ * after the cpu. Returns whether there is a pid; comm is set without one, too. */
+static bool parse_thread(const struct tokens *tokens, size_t end, struct perf_script_event *event)
 {
     if (parse_tid_alone(tokens, end, event))
         return true;
@@ -109,7 +109,7 @@ static bool parse_who(const struct tokens *tokens, size_t end, struct perf_scrip
     return false;
 }
 
-static struct span behind(const struct tokens *tokens, size_t index)
+static struct span text_after(const struct tokens *tokens, size_t index)
 {
     const struct span word = tokens->words[index];
     const uint8_t *end = tokens->line.data + tokens->line.size;
@@ -122,7 +122,7 @@ static bool is_event_name(struct span word)
     return word.size > 1 && word.data[word.size - 1] == ':';
 }
 
-/* perf counts without a sign; what is more than an int64 holds becomes the most it holds. */
+/* perf's periods are unsigned; larger ones than INT64_MAX become INT64_MAX. */
 static bool parse_period(struct span word, int64_t *ret_period)
 {
     uint64_t period;
@@ -135,7 +135,8 @@ static bool parse_period(struct span word, int64_t *ret_period)
 }
 
 /* "1001001 cpu-clock:" or "cpu-clock:" at index. */
-static void parse_what(const struct tokens *tokens, size_t index, struct perf_script_event *event)
+static void parse_period_and_name(const struct tokens *tokens, size_t index,
+                                  struct perf_script_event *event)
 {
     if (index < tokens->count && parse_period(tokens->words[index], &event->period) &&
         index + 1 < tokens->count && is_event_name(tokens->words[index + 1])) {
@@ -144,16 +145,16 @@ static void parse_what(const struct tokens *tokens, size_t index, struct perf_sc
     }
     if (index < tokens->count && is_event_name(tokens->words[index])) {
         event->name = span_of(tokens->words[index].data, tokens->words[index].size - 1);
-        event->rest = behind(tokens, index);
+        event->rest = text_after(tokens, index);
     } else if (index > 0) {
-        event->rest = behind(tokens, index - 1);
+        event->rest = text_after(tokens, index - 1);
     }
     if (!event->has_period)
         event->period = 1;
 }
 
-/* Without a time the event's name is the first word with a colon, and what is before it may be a
- * pid, a period, or both. */
+/* Without a time, the event's name is the first word that ends in a colon. The words before it may
+ * be a pid, a period, or both. */
 static bool parse_without_time(const struct tokens *tokens, struct perf_script_event *event)
 {
     for (size_t i = 1; i < tokens->count; i++) {
@@ -162,17 +163,17 @@ static bool parse_without_time(const struct tokens *tokens, struct perf_script_e
             continue;
         bool has_period = i >= 3 && parse_period(tokens->words[i - 1], &number) &&
                           (is_cpu(tokens->words[i - 2]) || parse_pid(tokens->words[i - 2], event));
-        size_t what = has_period ? i - 1 : i;
-        if (what < 2 || !parse_who(tokens, what, event))
+        size_t start = has_period ? i - 1 : i;
+        if (start < 2 || !parse_thread(tokens, start, event))
             return false;
-        parse_what(tokens, what, event);
+        parse_period_and_name(tokens, start, event);
         return true;
     }
     return false;
 }
 
-/* "comm 12" or "comm 12 [001]" and nothing else. */
-static bool ends_with_who(const struct tokens *tokens)
+/* Whether the line is only "comm 12" or "comm 12 [001]". */
+static bool ends_with_thread(const struct tokens *tokens)
 {
     struct perf_script_event event;
     size_t end = tokens->count;
@@ -189,23 +190,23 @@ bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_scri
     for (size_t i = 0; i < tokens.count; i++) {
         if (!parse_time(tokens.words[i], &event.time_ns))
             continue;
-        parse_who(&tokens, i, &event);
-        parse_what(&tokens, i + 1, &event);
+        parse_thread(&tokens, i, &event);
+        parse_period_and_name(&tokens, i + 1, &event);
         *ret_event = event;
         return true;
     }
-    /* What follows is less sure: a stack's line must not be taken for it. */
+    /* Without a time the line may also belong to a stack; those lines begin with a blank. */
     if (line.size == 0 || is_blank(line.data[0]))
         return false;
     bool is_event = parse_without_time(&tokens, &event);
     if (!is_event && is_lenient)
-        is_event = ends_with_who(&tokens) && parse_who(&tokens, tokens.count, &event);
+        is_event = ends_with_thread(&tokens) && parse_thread(&tokens, tokens.count, &event);
     if (is_event)
         *ret_event = event;
     return is_event;
 }
 
-/* Where the last parenthesis of a line that ends with ")" opens, if a blank stands before it. */
+/* Finds the "(" that the ")" at the end of the line closes; false unless a blank precedes it. */
 static bool find_last_group(struct span text, size_t *ret_open)
 {
     size_t depth = 0;
@@ -228,7 +229,7 @@ bool perf_script_is_record(struct span line)
     static const char word[] = "PERF_RECORD_";
     struct tokens tokens;
     struct perf_script_event event;
-    /* Asked for every line, and hardly ever so: the cheap look first. */
+    /* Every line is checked and hardly any is a record, so the cheap test comes first. */
     if (!memmem(line.data, line.size, word, strlen(word)))
         return false;
     split_words(line, &tokens);
@@ -246,7 +247,7 @@ bool perf_script_is_record(struct span line)
     return false;
 }
 
-/* Without the offset that perf appends to functions, and to binaries with -F +dsoff: "beta+0x12".
+/* Removes the offset that perf appends to functions, and with -F +dsoff to binaries: "beta+0x12".
  */
 static struct span cut_offset(struct span symbol)
 {
@@ -285,7 +286,7 @@ bool perf_script_parse_frame(struct span line, struct perf_script_frame *ret_fra
     bool has_address = !span_starts_with(word, "0x") && span_parse_hex(word, &frame.address);
     struct span text = has_address ? span_trim(span_of(line.data + at, line.size - at)) : line;
     parse_binary(&text, &frame);
-    /* Without an address only a binary makes it a frame: any other text would do. */
+    /* Without an address, only a binary distinguishes a frame from any other text. */
     if (!has_address && !frame.file.size && !frame.is_inlined)
         return false;
     frame.symbol = cut_offset(text);

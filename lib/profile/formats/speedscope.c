@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "lib/profile/formats/folded.h"
+#include "lib/profile/formats/json_scan.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/unit.h"
@@ -31,8 +32,8 @@ static const struct unit units[] = {
     {"seconds", "seconds", KIND_TIME, 1e9},
 };
 
-/* A call tree per profile: stacks meet in it before they become samples, so that memory follows
- * the number of different stacks, not of events. */
+/* A node of the call tree of one profile. Equal stacks are added in the tree before they become
+ * samples, so memory depends on the number of different stacks, not on that of events. */
 struct node {
     uint32_t parent; /* 0 is the root */
     uint32_t frame;
@@ -54,10 +55,10 @@ struct reader {
     const struct unit *time_unit; /* of the result */
     unsigned sample_decimals;     /* numbers of samples are multiplied by this power of ten */
     double sample_total;          /* at least their sum, as in the file */
-    double carry[KIND_COUNT];     /* what rounding has left over */
+    double carry[KIND_COUNT];     /* remainders of rounding, see round_value */
     uint32_t index_of_kind[KIND_COUNT];
     uint32_t value_type_count;
-    size_t profile_index; /* being read, for messages */
+    size_t profile_index; /* of the current profile, for messages */
 };
 
 static int64_t get_position(const json_t *object, const char *name)
@@ -108,10 +109,11 @@ static enum err_code check_profile(const json_t *profile, size_t index, struct e
     struct span type = json_tree_text(profile, "type");
     struct span unit = json_tree_text(profile, "unit");
     if (!json_is_object(profile))
-        return err_set(err, ERR_INVALID, "speedscope: profile %zu is no object", index);
+        return err_set(err, ERR_INVALID, "speedscope: profile %zu is not an object", index);
     if (!span_equal_text(type, "sampled") && !span_equal_text(type, "evented"))
         return err_set(err, ERR_UNSUPPORTED,
-                       "speedscope: profile %zu is of type '%.*s'; known are sampled and evented",
+                       "speedscope: profile %zu has the type '%.*s'; supported are sampled and "
+                       "evented",
                        index, (int)(type.size < 40 ? type.size : 40), (const char *)type.data);
     if (!find_unit(profile))
         return err_set(err, ERR_UNSUPPORTED, "speedscope: profile %zu has the unknown unit '%.*s'",
@@ -119,7 +121,8 @@ static enum err_code check_profile(const json_t *profile, size_t index, struct e
     return ERR_NONE;
 }
 
-/* The unit of the result's times: the file's if one unit with whole numbers, else nanoseconds. */
+/* Keeps the file's unit of time if it has only one and all its times are whole numbers; else
+ * chooses nanoseconds. */
 static void choose_time_unit(struct reader *reader, const json_t *profile)
 {
     const struct unit *unit = find_unit(profile);
@@ -130,7 +133,7 @@ static void choose_time_unit(struct reader *reader, const json_t *profile)
     reader->time_unit = is_same && has_whole_times(profile) ? unit : nanoseconds;
 }
 
-/* How often to multiply by ten until the number is whole, as far as a double has it. */
+/* The number of decimal places, within the precision of a double. */
 static unsigned count_decimals(double number)
 {
     double scaled = fabs(number);
@@ -142,8 +145,8 @@ static unsigned count_decimals(double number)
     return UNIT_DECIMALS_MAX;
 }
 
-/* A number with a point has a decimal even where it is 0, as in folded stacks: a tool that writes
- * 2.5 and 3.0 gets the unit of decimals for all of its files. */
+/* A number with a point has at least one decimal place, even if that is 0, as in folded stacks. So
+ * all files of a tool that writes 2.5 and 3.0 get the same unit. */
 static void survey_number(struct reader *reader, const json_t *number)
 {
     unsigned decimals = count_decimals(json_number_value(number));
@@ -153,7 +156,8 @@ static void survey_number(struct reader *reader, const json_t *number)
         reader->sample_decimals = decimals;
 }
 
-/* Decimals and sum of a profile in the unit none, whose numbers are not checked yet. */
+/* Adds up the decimals and the values of a profile in the unit "none". Its numbers have not been
+ * validated yet; what is not a number counts as 0. */
 static void survey_samples(struct reader *reader, const json_t *profile)
 {
     const json_t *weights = json_object_get(profile, "weights");
@@ -178,7 +182,7 @@ static void survey_samples(struct reader *reader, const json_t *profile)
     }
 }
 
-/* Rather a small value rounded than a large one cut off. */
+/* Rounding small values is better than refusing a large one that does not fit int64. */
 static void choose_sample_decimals(struct reader *reader)
 {
     while (reader->sample_decimals &&
@@ -247,7 +251,7 @@ static uint32_t child_of(struct reader *reader, uint32_t parent, uint32_t frame)
     return index;
 }
 
-/* An index into shared.frames. */
+/* Reads an index into shared.frames. */
 static bool get_frame(const struct reader *reader, const json_t *number, uint32_t *ret_frame)
 {
     if (!json_is_integer(number) || json_integer_value(number) < 0 ||
@@ -262,7 +266,8 @@ static enum err_code read_stack(struct reader *reader, const json_t *stack, size
 {
     uint32_t node = 0, frame;
     if (!json_is_array(stack))
-        return err_set(err, ERR_INVALID, "speedscope: profile %zu, sample %zu is no list of frames",
+        return err_set(err, ERR_INVALID,
+                       "speedscope: profile %zu, sample %zu is not a list of frames",
                        reader->profile_index, sample);
     for (size_t k = 0; k < json_array_size(stack); k++) {
         if (!get_frame(reader, json_array_get(stack, k), &frame))
@@ -288,7 +293,7 @@ static enum err_code read_sampled(struct reader *reader, const json_t *profile, 
         uint32_t node = 0;
         if (!json_is_number(weight) || json_number_value(weight) < 0)
             return err_set(err, ERR_INVALID,
-                           "speedscope: profile %zu: weight %zu is no positive number",
+                           "speedscope: profile %zu: weight %zu is not a positive number",
                            reader->profile_index, i);
         enum err_code code = read_stack(reader, json_array_get(samples, i), i, &node, err);
         if (code)
@@ -305,7 +310,7 @@ static enum err_code wrong_event(const struct reader *reader, size_t event, cons
                    reader->profile_index, event, what);
 }
 
-/* Enters or leaves a frame; *node is where we are. */
+/* Opens or closes a frame; *node is the innermost open frame. */
 static enum err_code follow_event(struct reader *reader, const json_t *event, size_t index,
                                   uint32_t *node, struct err *err)
 {
@@ -318,9 +323,10 @@ static enum err_code follow_event(struct reader *reader, const json_t *event, si
         return ERR_NONE;
     }
     if (!span_equal_text(type, "C"))
-        return wrong_event(reader, index, "type is neither O nor C", err);
+        return wrong_event(reader, index, "the type is neither O nor C", err);
     if (*node == 0 || reader->nodes[*node].frame != frame)
-        return wrong_event(reader, index, "closes a frame that is not the innermost open one", err);
+        return wrong_event(reader, index, "it closes a frame that is not the innermost open one",
+                           err);
     *node = reader->nodes[*node].parent;
     return ERR_NONE;
 }
@@ -338,7 +344,8 @@ static enum err_code read_evented(struct reader *reader, const json_t *profile, 
         const json_t *event = json_array_get(events, i);
         const json_t *at = json_object_get(event, "at");
         if (!json_is_number(at) || (i > 0 && json_number_value(at) < time))
-            return wrong_event(reader, i, "time is missing or goes back", err);
+            return wrong_event(reader, i, "the time is missing, or earlier than the previous one",
+                               err);
         if (node)
             reader->nodes[node].value += json_number_value(at) - time;
         time = json_number_value(at);
@@ -346,7 +353,7 @@ static enum err_code read_evented(struct reader *reader, const json_t *profile, 
         if (code)
             return code;
     }
-    /* A recording that was cut short: what is still open lasts until its end. */
+    /* In a truncated recording, frames that are still open last until its end. */
     if (node && json_is_number(end) && json_number_value(end) > time)
         reader->nodes[node].value += json_number_value(end) - time;
     return ERR_NONE;
@@ -367,8 +374,12 @@ static uint32_t location_of(struct reader *reader, uint32_t frame)
     return reader->locations[frame];
 }
 
-/* False where the sum of a stack's values is more than an integer counts. */
-static bool whole_value(double value, const struct unit *unit, struct reader *reader,
+/*
+ * Converts the value of a stack to the unit of the result and rounds it. The remainder of each
+ * rounding is carried to the next stack of the same kind, so that all stacks add up to the rounded
+ * total. Example: 0.4, 0.4 and 0.4 become 0, 1 and 0. False if the value does not fit int64.
+ */
+static bool round_value(double value, const struct unit *unit, struct reader *reader,
                         int64_t *ret_value)
 {
     double *carry = &reader->carry[unit->kind];
@@ -378,7 +389,7 @@ static bool whole_value(double value, const struct unit *unit, struct reader *re
         value *= pow(10, reader->sample_decimals);
     if (!(value < FOLDED_VALUE_END))
         return false;
-    /* carry is within half of one, so that this is not negative: rint(-0.5) is 0. */
+    /* carry is at least -0.5, so the result is not negative: rint(-0.5) is 0. */
     *ret_value = (int64_t)rint(value + *carry);
     *carry += value - (double)*ret_value;
     return true;
@@ -397,7 +408,7 @@ static enum err_code add_samples(struct reader *reader, const struct unit *unit,
     for (uint32_t i = 0; i < reader->node_count; i++) {
         int64_t values[KIND_COUNT] = {0}, value;
         size_t depth = 0;
-        if (!whole_value(reader->nodes[i].value, unit, reader, &value))
+        if (!round_value(reader->nodes[i].value, unit, reader, &value))
             return err_set(err, ERR_INVALID,
                            "speedscope: profile %zu has a stack whose value is too large to count",
                            reader->profile_index);
@@ -434,7 +445,7 @@ static enum err_code read_profile(struct reader *reader, const json_t *profile, 
     return add_samples(reader, find_unit(profile), &label, is_labelled, err);
 }
 
-static enum err_code decode(struct reader *reader, struct err *err)
+static enum err_code decode_root(struct reader *reader, struct err *err)
 {
     const json_t *shared = json_object_get(reader->root, "shared");
     reader->frames = json_object_get(shared, "frames");
@@ -442,16 +453,25 @@ static enum err_code decode(struct reader *reader, struct err *err)
     if (!json_is_array(reader->frames) || !json_is_array(reader->profiles))
         return err_set(err, ERR_INVALID, "speedscope: shared.frames or profiles is missing");
     if (json_array_size(reader->profiles) == 0)
-        return err_set(err, ERR_INVALID, "speedscope: no profile in the file");
+        return err_set(err, ERR_INVALID, "speedscope: the file contains no profile");
     size_t frame_count = json_array_size(reader->frames);
     reader->locations = mem_new(uint32_t, frame_count);
     memset(reader->locations, 0xff, frame_count * sizeof(*reader->locations));
     enum err_code code = read_types(reader, err);
-    for (size_t i = 0; !code && i < json_array_size(reader->profiles); i++) {
+    if (code)
+        return code;
+    for (size_t i = 0; i < json_array_size(reader->profiles); i++) {
         reader->profile_index = i;
         code = read_profile(reader, json_array_get(reader->profiles, i), err);
+        if (code)
+            return code;
     }
-    return code;
+    return ERR_NONE;
+}
+
+bool speedscope_detect(struct span text)
+{
+    return json_scan_has_member(text, "profiles") && json_scan_has_member(text, "shared");
 }
 
 enum err_code speedscope_decode(struct span text, const struct profile_limits *limits,
@@ -463,7 +483,7 @@ enum err_code speedscope_decode(struct span text, const struct profile_limits *l
         return code;
     profile_builder_auto builder = profile_builder_create(limits);
     struct reader reader = {.builder = builder, .root = root};
-    code = decode(&reader, err);
+    code = decode_root(&reader, err);
     map_u64_fini(&reader.children);
     mem_free(reader.locations);
     mem_free(reader.nodes);

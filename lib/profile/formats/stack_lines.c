@@ -11,7 +11,7 @@ static size_t count_frames(struct span line)
     return count;
 }
 
-/* The deepest of all lines; 0 when all are empty. */
+/* The number of frames of the deepest stack; 0 if all lines are empty. */
 static size_t find_depth(struct span text)
 {
     struct span line;

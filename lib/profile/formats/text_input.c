@@ -26,7 +26,7 @@ static uint32_t utf16_unit(const uint8_t *data, bool is_big_endian)
     return is_big_endian ? (uint32_t)data[0] << 8 | data[1] : (uint32_t)data[1] << 8 | data[0];
 }
 
-/* Lone surrogates become U+FFFD, as browsers do. */
+/* Unpaired surrogates become U+FFFD, as in browsers. */
 static void convert_utf16(struct span bytes, bool is_big_endian, struct buf *storage)
 {
     for (size_t at = 0; at < bytes.size; at += 2) {

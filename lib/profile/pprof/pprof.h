@@ -25,6 +25,13 @@
 bool pprof_sniff(struct span bytes);
 
 /*
+ * Whether bytes should be decoded as pprof: pprof_sniff accepts them, or they begin with field 1,
+ * which every writer writes first. So a file that is cut short is detected too, and pprof_decode
+ * reports where it ends.
+ */
+bool pprof_detect(struct span bytes);
+
+/*
  * Decodes raw, which is needed only during the call. limits may be NULL for the defaults. The
  * caller destroys *ret_profile. Handles: ERR_INVALID (malformed or inconsistent; the message states
  * what and where), ERR_TOO_LARGE (a limit; the message names it).

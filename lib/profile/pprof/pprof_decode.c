@@ -1,9 +1,10 @@
 /*
- * Decoding in two passes. The first walks every message once to count and to find out where each
- * kind of top-level field lies; then all arrays get their exact size (and a hostile file is refused
- * before memory is taken for it); the second fills tables first, samples last, since ids can only
- * be resolved once the tables are known. Counting costs about a sixth of the whole: packed numbers
- * are counted eight bytes at a time. See tests/bench/bench_pprof.c.
+ * Decodes in two passes. The first one reads every message once, counts entries and finds the range
+ * of bytes in which each kind of top-level field occurs. Then all arrays are allocated with their
+ * exact size, or the file is refused before memory is allocated for it. The second pass fills the
+ * tables first and the samples last, because samples refer to tables by ids, which may come in any
+ * order in the file. Counting takes about a sixth of the time, because packed numbers are counted
+ * eight bytes at a time (tests/bench/bench_pprof.c).
  */
 #include "lib/profile/pprof/pprof.h"
 
@@ -51,6 +52,13 @@ bool pprof_sniff(struct span bytes)
     return has_known;
 }
 
+bool pprof_detect(struct span bytes)
+{
+    /* Field 1, length-delimited: sample_type. */
+    enum { FIRST_TAG = 1 << 3 | WIRE_BYTES };
+    return (bytes.size && bytes.data[0] == FIRST_TAG) || pprof_sniff(bytes);
+}
+
 /* ---- comments and single fields ---- */
 
 static enum err_code fill_comments(struct decoder *decoder)
@@ -90,15 +98,17 @@ static enum err_code fill_scalars(struct decoder *decoder)
     profile->period = scalars[PROFILE_PERIOD];
     enum err_code code =
         pprof_set_string(decoder, "profile", scalars[PROFILE_DROP_FRAMES], &profile->drop_frames);
-    if (!code)
-        code = pprof_set_string(decoder, "profile", scalars[PROFILE_KEEP_FRAMES],
-                                &profile->keep_frames);
-    if (!code)
-        code = pprof_set_string(decoder, "profile", scalars[PROFILE_DEFAULT_SAMPLE_TYPE],
-                                &profile->default_sample_type);
-    if (!code)
-        code = pprof_set_string(decoder, "profile", scalars[PROFILE_DOC_URL], &profile->doc_url);
-    return code;
+    if (code)
+        return code;
+    code =
+        pprof_set_string(decoder, "profile", scalars[PROFILE_KEEP_FRAMES], &profile->keep_frames);
+    if (code)
+        return code;
+    code = pprof_set_string(decoder, "profile", scalars[PROFILE_DEFAULT_SAMPLE_TYPE],
+                            &profile->default_sample_type);
+    if (code)
+        return code;
+    return pprof_set_string(decoder, "profile", scalars[PROFILE_DOC_URL], &profile->doc_url);
 }
 
 static enum err_code decode_all(struct decoder *decoder)

@@ -3,12 +3,13 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/time_parse.h"
+#include "lib/profile/formats/format_list.h"
 
 enum { SAMPLE_RATE_DEFAULT = 100, SAMPLE_RATE_MAX = 1000000000, LABELS_MAX = 256 };
 
 /* ---- the address ---- */
 
-/* "%41+b" is "A b"; false when a "%" has no two hexadecimal digits behind it. */
+/* Decodes "%41+b" to "A b"; false if a "%" is not followed by two hexadecimal digits. */
 static bool decode_text(struct arena *arena, struct span text, struct span *ret_text)
 {
     uint8_t *bytes = arena_alloc_raw(arena, text.size, 1);
@@ -29,7 +30,7 @@ static bool decode_text(struct arena *arena, struct span text, struct span *ret_
     return true;
 }
 
-/* The first value under name; empty where there is none. */
+/* Finds the first value of a parameter; empty if it is absent. */
 static enum err_code find_parameter(struct arena *arena, struct span query, const char *wanted,
                                     struct span *ret_value, struct err *err)
 {
@@ -109,9 +110,10 @@ static enum err_code read_name(struct arena *arena, struct span text,
     return ERR_NONE;
 }
 
-/* ---- what becomes labels ---- */
+/* ---- labels ---- */
 
-/* It is checked again with the profile's own: here it is known to be wrong in the address. */
+/* Validates the labels of the query. batch_from_profile does it again, together with the labels of
+ * the profile, but only here can the message name the query's parameter. */
 static enum err_code check_labels(struct arena *arena, const struct pyroscope_ingest_query *query,
                                   struct err *err)
 {
@@ -135,7 +137,7 @@ static enum err_code check_labels(struct arena *arena, const struct pyroscope_in
     return code ? err_add(err, "spyName") : ERR_NONE;
 }
 
-/* ---- the whole ---- */
+/* ---- all parameters ---- */
 
 static enum err_code read_time(struct arena *arena, struct span text, const char *name,
                                int64_t now_ns, int64_t *ret_ns, bool *ret_is_there, struct err *err)
@@ -156,18 +158,29 @@ static enum err_code read_times(struct arena *arena, struct span text, int64_t n
 {
     bool has_from, has_until;
     enum err_code code = read_time(arena, text, "from", now_ns, &query->from_ns, &has_from, err);
-    if (!code)
-        code = read_time(arena, text, "until", now_ns, &query->until_ns, &has_until, err);
-    if (!code && has_from && has_until && query->until_ns < query->from_ns)
+    if (code)
+        return code;
+    code = read_time(arena, text, "until", now_ns, &query->until_ns, &has_until, err);
+    if (code)
+        return code;
+    if (has_from && has_until && query->until_ns < query->from_ns)
         return err_set(err, ERR_INVALID, "until: it is before from");
-    return code;
+    return ERR_NONE;
 }
 
-/* Pyroscope takes an unknown format for folded stacks, and an unknown aggregation for a sum. That
- * is a spelling mistake whose profiles would count wrong, so it is refused. */
-static const char *const formats[] = {"pprof",       "folded",     "groups", "collapsed",
-                                      "lines",       "speedscope", "trie",   "tree",
-                                      "perf-script", "cpuprofile", "jfr",    NULL};
+/* Pyroscope takes an unknown format for folded stacks, and an unknown aggregation for a sum. Such a
+ * spelling mistake would add wrong values, so it is refused. */
+static const char *const formats[] = {
+#define FORMAT_NAME(id, name, ...) name,
+    FORMAT_LIST(FORMAT_NAME)
+#undef FORMAT_NAME
+        "groups",
+    "collapsed",
+    "lines",
+    "trie",
+    "tree",
+    "jfr",
+    NULL};
 static const char *const aggregations[] = {"sum", "average", NULL};
 
 /* An empty value is as if it were absent. */
@@ -211,12 +224,15 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
             return code;
     }
     enum err_code code = read_name(arena, name, &query, err);
-    if (!code)
-        code = check_word("format", query.format, formats, err);
-    if (!code)
-        code = check_word("aggregationType", query.aggregation, aggregations, err);
-    if (!code)
-        code = read_times(arena, text, now_ns, &query, err);
+    if (code)
+        return code;
+    code = check_word("format", query.format, formats, err);
+    if (code)
+        return code;
+    code = check_word("aggregationType", query.aggregation, aggregations, err);
+    if (code)
+        return code;
+    code = read_times(arena, text, now_ns, &query, err);
     if (code)
         return code;
     uint64_t number;
@@ -229,7 +245,8 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
     if (query.aggregation.size == 0)
         query.aggregation = SPAN_LITERAL("sum");
     code = check_labels(arena, &query, err);
-    if (!code)
-        *ret_query = query;
-    return code;
+    if (code)
+        return code;
+    *ret_query = query;
+    return ERR_NONE;
 }

@@ -201,13 +201,13 @@ export function decodeFolded(text: string): LocalProfile {
   if (!areMostlyStacks(lines.stacks.length, lines.skipped))
     throw new RefusedError(
       `${formatCount(lines.skipped)} of ${formatCount(lines.skipped + lines.stacks.length)} ` +
-        "lines are no stack with a value: this is no profile that is known here.",
+        "lines are no stack with a value: this is not a supported profile.",
     );
   // Stacks without callers may have names that end like this: "worker 1 200".
   if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
     throw new PairError(
-      "Each stack has two values, as a comparison has: share the profiles before and after by " +
-        "themselves, and compare those.",
+      "Each stack has two values, as in a comparison. Upload the profiles before and after " +
+        "separately and compare them.",
     );
   const scale = scaleOf(lines.values);
   return {

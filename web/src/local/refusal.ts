@@ -2,13 +2,12 @@
  * refusal: detects files that the server would refuse, with the server's explanation
  * (lib/profile/formats/format.c, foreign_file.c), so that the reader knows before sending one.
  */
+import { formatList } from "../model/text/upload_formats.ts";
 import { areStacks } from "./folded.ts";
 import { foreignText } from "./foreign_text.ts";
 import { isPprof } from "./pprof.ts";
 
-const readable =
-  "What can be read is pprof (raw, gzip or zstd), folded stacks, perf script text, Chrome " +
-  ".cpuprofile and speedscope JSON.";
+const readable = `Supported formats: ${formatList}.`;
 const svg = "This is an SVG picture; the folded stacks that it was made from are what to share.";
 const program = "This is a program or library, not a profile.";
 const xctrace =
@@ -201,15 +200,16 @@ function foreignJson(bytes: Uint8Array): string {
     ? has("nodes") || has("head")
     : has("nodes") && !has("head") && !has("snapshot");
   if (has("profiles", "shared") || isCpuProfile) return "";
-  return (
-    kinds.find(([members]) => has(...members))?.[1] ?? "This JSON is no profile that is known here."
-  );
+  return kinds.find(([members]) => has(...members))?.[1] ?? "This JSON is not a supported profile.";
 }
 
 /** Compressed again, or UTF-16: the content is unknown here. */
 const unknown = /^(\x1f\x8b|\x28\xb5\x2f\xfd|\xff\xfe|\xfe\xff)/;
-/** Matches lines like the events of perf script, generously: "java 12 1.5: 3 cycles:". */
-const mayBeEvent = /^\S.*\s\d.*:/m;
+/**
+ * Matches every line that may be an event of perf script, "java 12 1.5: 3 cycles:", and some
+ * others. Without -g perf prints blanks before a short command.
+ */
+const mayBeEvent = /^[ \t]*\S.*\s\d.*:/m;
 const noText = /[\0-\x08\x0e-\x1a\x1c-\x1f]/;
 const sniffed = 4096;
 
@@ -238,5 +238,5 @@ export function refusalOf(bytes: Uint8Array): string {
   if (foreign) return `${foreign} ${readable}`;
   const isNothing =
     noText.test(start) && bytes.includes(0) ? true : !mayBeEvent.test(text) && !areStacks(text);
-  return isNothing ? `This is no profile that is known here. ${readable}` : "";
+  return isNothing ? `This is not a supported profile. ${readable}` : "";
 }

@@ -1,13 +1,12 @@
 /* other: explains a kind of problem (/problems/<name>), and reports unknown paths. */
 import { Problem, type Session } from "../api/api.ts";
+import { formatList } from "../model/text/upload_formats.ts";
 import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 
 const explanations: Record<string, string> = {
   invalid: "A parameter, its value or the file is invalid. The response says which.",
-  unsupported:
-    "Perfolio cannot read this format. It reads pprof, folded stacks, perf script, Chrome " +
-    ".cpuprofile and speedscope JSON.",
+  unsupported: `Perfolio cannot read this format. Supported formats: ${formatList}.`,
   too_large:
     "The upload, its decompressed size or its number of samples exceeds a limit of this " +
     "server. If only the request was too long, upload in parts. Otherwise ask the operator.",

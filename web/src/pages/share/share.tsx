@@ -22,6 +22,7 @@ import {
   formatDate,
   formatValue,
 } from "../../model/text/units.ts";
+import { formatTitle } from "../../model/text/upload_formats.ts";
 import {
   asProblem,
   Button,
@@ -50,13 +51,6 @@ export const mayComment = (session: Session | null) =>
 export const sourceLinksOf = (id: string) =>
   `/api/v1/shares/${encodeURIComponent(id)}/source-links`;
 
-const formatNames: Record<string, string> = {
-  pprof: "pprof",
-  folded: "folded stacks",
-  "perf-script": "perf script",
-  cpuprofile: "Chrome CPU profile",
-  speedscope: "speedscope",
-};
 /** The names of visibilities on all pages. */
 export const visibilityNames: Record<Visibility, string> = {
   unlisted: "anyone with the link",
@@ -74,10 +68,7 @@ function Facts({ share }: { share: Share }) {
     `${formatCount(share.sample_count)} ${share.sample_count === 1 ? "sample" : "samples"}`,
     "",
   ]);
-  facts.push([
-    `${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`,
-    share.filename,
-  ]);
+  facts.push([`${formatTitle(share.format)}, ${formatBytes(share.raw_bytes)}`, share.filename]);
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
   facts.push([visibilityNames[share.visibility], ""]);

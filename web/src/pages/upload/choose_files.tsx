@@ -1,6 +1,7 @@
 /* choose_files: accepts dropped, pasted and chosen files, and lists them. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatBytes } from "../../model/text/units.ts";
+import { uploadFormats } from "../../model/text/upload_formats.ts";
 import { IconButton, showMessage } from "../../ui/kit.tsx";
 import { Icon } from "../../ui/icons.tsx";
 import { takeEarlyDrops } from "./early_drop.ts";
@@ -33,7 +34,7 @@ export function DropZone({ onFiles, limit }: { onFiles: (files: File[]) => void;
           </span>
         </span>
         <span class="drop-formats">
-          pprof · folded stacks · perf script · Chrome .cpuprofile · speedscope
+          {uploadFormats.map(({ title }) => title).join(" · ")}
           {limit ? ` · up to ${formatBytes(limit)}` : ""}
         </span>
       </label>

@@ -101,10 +101,12 @@ static void inconsistent_profiles_are_refused(void **state)
         {"{\"nodes\":[{}]}", "no id"},
         {"{\"nodes\":[{\"id\":1}],\"samples\":[8],\"timeDeltas\":[1]}", "sample 0"},
         {"{\"nodes\":[{\"id\":1}],\"samples\":[1,1],\"timeDeltas\":[1]}", "fewer times"},
-        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[\"x\"]}", "sample 0 is no time"},
+        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[\"x\"]}",
+         "sample 0 is not a time"},
         {"{\"nodes\":[{\"id\":1}],\"samples\":[1,1],\"timeDeltas\":[-15,1e30]}",
-         "sample 1 is no time"},
-        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[-1e30]}", "sample 0 is no time"},
+         "sample 1 is not a time"},
+        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[-1e30]}",
+         "sample 0 is not a time"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_refused(cpuprofile_decode, cases[i].text, NULL, ERR_INVALID, cases[i].words);

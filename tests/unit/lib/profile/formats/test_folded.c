@@ -61,7 +61,8 @@ static void text_with_many_other_lines_is_refused(void **state)
             const enum err_code code = folded_decode(buf_span(&text), NULL, &profile, &err);
             assert_int_equal(code, is_read ? ERR_NONE : ERR_INVALID);
             if (code && stacks)
-                assert_non_null(strstr(err.message, "no folded stack with a value, the first is"));
+                assert_non_null(
+                    strstr(err.message, "not a folded stack with a value, the first is"));
             profile_destroy(profile);
         }
     }

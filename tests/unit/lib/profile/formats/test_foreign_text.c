@@ -102,7 +102,7 @@ static void files_of_other_tools_are_refused_by_name(void **state)
             print_error("%s: %s\n", files[i].file, err.message);
         assert_non_null(strstr(err.message, files[i].tool));
         assert_non_null(strstr(err.message, files[i].way));
-        assert_non_null(strstr(err.message, "understood are pprof"));
+        assert_non_null(strstr(err.message, "supported formats: pprof"));
     }
 }
 

@@ -99,13 +99,13 @@ static void unknown_formats_are_refused(void **state)
         const char *words;
     } cases[] = {
         {"", ERR_INVALID, "empty"},
-        {"hello world\n", ERR_UNSUPPORTED, "understood are pprof"},
+        {"hello world\n", ERR_UNSUPPORTED, "supported formats: pprof"},
         {"<!DOCTYPE html> 12", ERR_UNSUPPORTED, "HTML"},
         {"PERFILE2xxx", ERR_UNSUPPORTED, "perf script"},
         {"{\"traceEvents\":[]}", ERR_UNSUPPORTED, "Chrome trace"},
         {"[{\"ph\":1}]", ERR_UNSUPPORTED, "node --cpu-prof"},
         {"{\"head\":{\"selfSize\":1}}", ERR_UNSUPPORTED, "heap profile"},
-        {"{\"x\":{\"nodes\":1}}", ERR_UNSUPPORTED, "no profile that is known"},
+        {"{\"x\":{\"nodes\":1}}", ERR_UNSUPPORTED, "not a supported profile"},
         {"{\"nodes\":[}", ERR_INVALID, "line 1"},
         {"\x0a\x03\x08", ERR_INVALID, ""},
         {"\x1f\x8b\x08 nonsense", ERR_INVALID, "gzip"},
@@ -149,7 +149,7 @@ static void names_of_formats_are_found(void **state)
         assert_true(format_find(span_text(format_name((enum format)i)), &format));
         assert_int_equal(format, i);
         assert_true(strlen(format_extension(format)) > 1);
-        assert_true(strlen(format_content_type(format)) > 1);
+        assert_true(strlen(format_media_type(format)) > 1);
     }
     enum format format;
     assert_false(format_find(SPAN_LITERAL("pprof2"), &format));

@@ -137,7 +137,7 @@ static void a_sample_may_be_one_line(void **state)
                                "ffffffff81063956 write_msr+0x6 ([kernel.kallsyms])\n"
                                "            perf  1234 [000]   1.456790:          1 cycles:  "
                                "ffffffff81063956 write_msr+0x6 ([kernel.kallsyms])\n";
-    assert_true(perf_script_sniff(span_text(text)));
+    assert_true(perf_script_detect(span_text(text)));
     struct profile *profile = decode_text(perf_script_decode, span_text(text));
     assert_stacks(profile, "", "write_msr 250001\n");
     profile_destroy(profile);
@@ -175,7 +175,7 @@ static void records_of_other_kinds_are_no_samples(void **state)
                                           "a 9 1.5: PERF_RECORD_COMM exec: a:9/9\n"
                                           "a 9 1.5: 3 cycles: \n\t6f1 beta (/a)\n\n"
                                           "a 9 9.5: PERF_RECORD_EXIT(9:9):(1:1)\n");
-    assert_true(perf_script_sniff(text));
+    assert_true(perf_script_detect(text));
     struct profile *profile = decode_text(perf_script_decode, text);
     assert_int_equal(profile->value_type_count, 1);
     assert_type(profile, 0, "cycles", "count");
@@ -214,12 +214,12 @@ static void unknown_lines_are_counted(void **state)
 static void text_of_other_kinds_is_not_taken_for_perf_output(void **state)
 {
     (void)state;
-    assert_false(perf_script_sniff(SPAN_LITERAL("a;b;c 1\na;b 2\n")));
-    assert_false(perf_script_sniff(SPAN_LITERAL("main 12\nrun 13\n")));
-    assert_false(perf_script_sniff(SPAN_LITERAL("java 12 foo: bar 12\n")));
-    assert_true(perf_script_sniff(SPAN_LITERAL("# c\n\ncomm 12\n\tabc f (d)\n")));
-    assert_true(perf_script_sniff(span_text(plain)));
-    assert_refused(perf_script_decode, "nothing here\n", NULL, ERR_INVALID, "no event");
+    assert_false(perf_script_detect(SPAN_LITERAL("a;b;c 1\na;b 2\n")));
+    assert_false(perf_script_detect(SPAN_LITERAL("main 12\nrun 13\n")));
+    assert_false(perf_script_detect(SPAN_LITERAL("java 12 foo: bar 12\n")));
+    assert_true(perf_script_detect(SPAN_LITERAL("# c\n\ncomm 12\n\tabc f (d)\n")));
+    assert_true(perf_script_detect(span_text(plain)));
+    assert_refused(perf_script_decode, "nothing here\n", NULL, ERR_INVALID, "no line is an event");
 }
 
 static void limits_are_kept(void **state)

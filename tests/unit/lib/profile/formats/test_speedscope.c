@@ -161,7 +161,7 @@ static void inconsistent_profiles_are_refused(void **state)
         {FILE_OF(EVENTED("none", EVENT("O", "0", "3") "," EVENT("C", "1", "4"))), ERR_INVALID,
          "event 1"},
         {FILE_OF(EVENTED("none", EVENT("O", "0", "3") "," EVENT("C", "0", "2"))), ERR_INVALID,
-         "goes back"},
+         "earlier than the previous"},
         {FILE_OF(EVENTED("none", EVENT("X", "0", "3"))), ERR_INVALID, "neither O nor C"},
         {FILE_OF(EVENTED("none", EVENT("O", "7", "3"))), ERR_INVALID, "shared.frames"},
     };

@@ -75,13 +75,13 @@ static void reports_what_is_wrong(void **state)
     assert_parts("multipart/form-data; boundary=12345678901234567890123456789012345678901234567890"
                  "123456789012345678901",
                  "", "!needs a boundary");
-    assert_parts(TYPE, "", "!boundary is nowhere");
-    assert_parts(TYPE, "--c--", "!boundary is nowhere");
-    assert_parts(TYPE, "--b\r\n", "!part 1 of the form is cut short");
-    assert_parts(TYPE, "--b\r\n" PART("a") "\r\none", "!part 1 of the form is cut short");
+    assert_parts(TYPE, "", "!boundary does not occur");
+    assert_parts(TYPE, "--c--", "!boundary does not occur");
+    assert_parts(TYPE, "--b\r\n", "!part 1 of the form is truncated");
+    assert_parts(TYPE, "--b\r\n" PART("a") "\r\none", "!part 1 of the form is truncated");
     assert_parts(TYPE, "--b\r\n" PART("a") "\r\none\r\n--b\r\n",
-                 "!part 2 of the form is cut short");
-    assert_parts(TYPE, "--b\n" PART("a") "\r\none\r\n--b", "!boundary is nowhere");
+                 "!part 2 of the form is truncated");
+    assert_parts(TYPE, "--b\n" PART("a") "\r\none\r\n--b", "!boundary does not occur");
     assert_parts(TYPE, "--b\r\nX: y\r\n\r\none\r\n--b--",
                  "!part 1 of the form has no Content-Disp");
     assert_parts(TYPE, "--b\r\nContent-Disposition: attachment; name=a\r\n\r\none\r\n--b--",

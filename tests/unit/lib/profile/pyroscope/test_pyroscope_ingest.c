@@ -376,7 +376,8 @@ static void reports_what_is_wrong(void **state)
     assert_refused("name=a&until=99999999999999999999", "", stacks, ERR_INVALID,
                    "until: '99999999999999999999' is out of range");
     assert_refused("name=a&from=100&until=99", "", stacks, ERR_INVALID, "until: it is before from");
-    assert_refused("name=a&until=now-3", "", SPAN_LITERAL("a"), ERR_UNSUPPORTED, "no profile");
+    assert_refused("name=a&until=now-3", "", SPAN_LITERAL("a"), ERR_UNSUPPORTED,
+                   "not a supported profile");
     assert_refused("name=a&format=jfr", "", stacks, ERR_UNSUPPORTED, "jfr is not read");
     assert_refused("name=a&format=trie", "", stacks, ERR_UNSUPPORTED, "trie and tree");
     assert_refused("name=a", "binary/octet-stream+tree", stacks, ERR_UNSUPPORTED, "trie and tree");
@@ -384,7 +385,7 @@ static void reports_what_is_wrong(void **state)
     assert_refused("name=a&sampleRate=1", "", SPAN_LITERAL("a 9999999999999"), ERR_INVALID,
                    "counts too much");
     assert_refused("name=a&format=lines", "", SPAN_LITERAL("\n\n"), ERR_INVALID, "no line");
-    assert_refused("name=a", FORM_TYPE, stacks, ERR_INVALID, "boundary is nowhere");
+    assert_refused("name=a", FORM_TYPE, stacks, ERR_INVALID, "boundary does not occur");
 }
 
 static void multipart_forms_are_checked(void **state)

@@ -261,12 +261,12 @@ static void reports_what_is_wrong(void **state)
     static const struct {
         const char *body, *words;
     } cases[] = {
-        {"", "PushRequest: line 1, column 1: it is empty"},
-        {"[]", "no object with a list \"series\""},
-        {"{\"series\":{}}", "no object with a list \"series\""},
-        {"{\"series\":[1]}", "series 1 is no object"},
-        {"{\"series\":[{},{\"labels\":[2]}]}", "series 2: a label is no object"},
-        {"{\"series\":[{\"samples\":[3]}]}", "series 1: a sample is no object"},
+        {"", "PushRequest: line 1, column 1: the text is empty"},
+        {"[]", "not an object with a list \"series\""},
+        {"{\"series\":{}}", "not an object with a list \"series\""},
+        {"{\"series\":[1]}", "series 1 is not an object"},
+        {"{\"series\":[{},{\"labels\":[2]}]}", "series 2: a label is not an object"},
+        {"{\"series\":[{\"samples\":[3]}]}", "series 1: a sample is not an object"},
         {"{\"series\":[{\"samples\":[{\"rawProfile\":\"a\"}]}]}", "in base64"},
         {"{\"series\":[{\"samples\":[{\"rawProfile\":\"ab*d\"}]}]}", "in base64"},
         {"{\"series\":[{\"samples\":[{\"rawProfile\":\"ab=d\"}]}]}", "in base64"},
