@@ -8,10 +8,11 @@
 
 #include <stdlib.h>
 
-/* Sizes of one mapping differ a little between runs; the kernel maps whole pages anyway. */
+/* Sizes of mappings are compared in whole pages, because some writers round them and others do not.
+ */
 enum { MAPPING_ROUNDING = 4096 };
 
-/* A mapping of the result: where its addresses begin there. */
+/* A mapping of the result, and the address at which it starts there. */
 struct place {
     uint32_t mapping;
     uint64_t start;
@@ -22,7 +23,7 @@ struct merge {
     struct arena *arena;
     const struct profile *const *profiles;
     size_t profile_count;
-    struct span *units; /* of each value type, the finest that a profile has */
+    struct span *units; /* per value type: the finest unit of all profiles */
     struct span period_unit;
     struct map_bytes places_by_key;
     struct place *places;
@@ -30,11 +31,15 @@ struct merge {
     uint32_t place_capacity;
 };
 
-/* One source and what its indexes are in the result; PROFILE_NONE: not there yet. */
+/*
+ * A profile that is being added. Each array maps its indexes to those of the result; PROFILE_NONE:
+ * the entry was not used by a sample yet. Entries are mapped when a sample first uses them, so
+ * unused ones are left out, and the cost per sample is one lookup per stack entry.
+ */
 struct source {
     const struct profile *profile;
-    size_t number;          /* among the profiles, from 1 */
-    const int64_t *factors; /* of each value type, from its unit to that of the result */
+    size_t number;          /* of the profile, from 1, for messages */
+    const int64_t *factors; /* per value type: from its unit to that of the result */
     uint32_t *strings;
     uint32_t *functions;
     uint32_t *locations;
@@ -69,7 +74,7 @@ static uint32_t map_function(struct merge *merge, struct source *source, uint32_
 
 /* ---- mappings ---- */
 
-/* What makes mappings one, compared as bytes. */
+/* The identity of a mapping, compared as bytes. */
 struct mapping_key {
     uint64_t size; /* rounded */
     uint64_t offset;
@@ -124,7 +129,7 @@ static uint32_t map_location(struct merge *merge, struct source *source, uint32_
     const struct profile *profile = source->profile;
     struct profile_location mapped = profile->locations[index];
     if (mapped.mapping != PROFILE_NONE) {
-        /* Two steps: finding the place may move the places. */
+        /* Not in one expression: map_mapping may move the array. */
         const uint32_t index_of_place = map_mapping(merge, source, mapped.mapping);
         const struct place *place = &merge->places[index_of_place];
         mapped.address += place->start - profile->mappings[mapped.mapping].start;
@@ -152,13 +157,13 @@ static bool is_zero(const int64_t *values, uint32_t count)
     return true;
 }
 
-/* A label while many are sorted; qsort is not stable by itself. */
+/* A label and its position, because qsort is not stable. */
 struct ranked_label {
     struct profile_label label;
     uint32_t rank;
 };
 
-static int compare_ranked(const void *a, const void *b)
+static int compare_labels(const void *a, const void *b)
 {
     const struct ranked_label *x = a, *y = b;
     if (x->label.key != y->label.key)
@@ -171,7 +176,7 @@ static void sort_many_labels(struct profile_label *labels, uint32_t count)
     struct ranked_label *ranked = mem_new(struct ranked_label, count);
     for (uint32_t i = 0; i < count; i++)
         ranked[i] = (struct ranked_label){.label = labels[i], .rank = i};
-    qsort(ranked, count, sizeof(*ranked), compare_ranked);
+    qsort(ranked, count, sizeof(*ranked), compare_labels);
     for (uint32_t i = 0; i < count; i++)
         labels[i] = ranked[i].label;
     mem_free(ranked);
@@ -179,8 +184,8 @@ static void sort_many_labels(struct profile_label *labels, uint32_t count)
 
 enum { FEW_LABELS = 24 };
 
-/* Labels are a set to pprof: which came first must not keep samples apart. Values of one key keep
- * their order. */
+/* Sorts labels by key, because samples whose labels differ only in their order are equal. Values of
+ * one key keep their order. */
 static void sort_labels(struct profile_label *labels, uint32_t count)
 {
     if (count > FEW_LABELS) {
@@ -212,8 +217,9 @@ static uint32_t map_labels(struct merge *merge, struct source *source, uint32_t 
     return count;
 }
 
-/* Room for the largest sample of a profile. */
-static void find_room(const struct profile *profile, size_t *ret_depth, size_t *ret_labels)
+/* The sizes of the largest sample of a profile, at least 1. */
+static void find_largest_sample(const struct profile *profile, size_t *ret_depth,
+                                size_t *ret_labels)
 {
     *ret_depth = *ret_labels = 1;
     for (uint32_t i = 0; i < profile->sample_count; i++) {
@@ -224,7 +230,7 @@ static void find_room(const struct profile *profile, size_t *ret_depth, size_t *
     }
 }
 
-/* ret_values has room for one value of each type. */
+/* ret_values has space for one value of each type. */
 static enum err_code convert_values(const struct merge *merge, const struct source *source,
                                     uint32_t sample, int64_t *ret_values, struct err *err)
 {
@@ -247,7 +253,7 @@ static enum err_code add_samples(struct merge *merge, struct source *source, str
 {
     const struct profile *profile = source->profile;
     size_t depth_max, labels_max;
-    find_room(profile, &depth_max, &labels_max);
+    find_largest_sample(profile, &depth_max, &labels_max);
     uint32_t *stack = arena_new_raw(scratch, uint32_t, depth_max);
     struct profile_label *labels = arena_new_raw(scratch, struct profile_label, labels_max);
     int64_t *values = arena_new_raw(scratch, int64_t, profile->value_type_count);
@@ -289,7 +295,7 @@ static enum err_code add_source(struct merge *merge, size_t index, struct err *e
                             .functions = new_indexes(scratch, profile->function_count),
                             .locations = new_indexes(scratch, profile->location_count),
                             .places = new_indexes(scratch, profile->mapping_count)};
-    /* The first mapping stands for the main binary and stays the first. */
+    /* pprof's tools take the first mapping for the main binary, so it stays the first. */
     if (merge->place_count == 0 && profile->mapping_count)
         map_mapping(merge, &source, 0);
     return add_samples(merge, &source, scratch, err);
@@ -302,7 +308,8 @@ static uint32_t copy_string(struct merge *merge, const struct profile *profile, 
     return profile_builder_string(merge->builder, profile_string(profile, string));
 }
 
-/* Few bytes can name one long comment very often: each string is looked at once. */
+/* Adds comments that no earlier profile had. Each string is compared once, because a few bytes can
+ * refer to one long comment very often. */
 static void add_comments(struct merge *merge, const struct profile *profile,
                          struct map_bytes *known)
 {
@@ -320,7 +327,7 @@ static void add_comments(struct merge *merge, const struct profile *profile,
     }
 }
 
-/* In the unit of the result. */
+/* The period in the unit of the result, clamped to INT64_MAX. */
 static int64_t period_of(const struct merge *merge, const struct profile *profile)
 {
     const struct span unit = profile_string(profile, profile->period_type.unit);
@@ -426,15 +433,14 @@ static void find_units(struct merge *merge)
 
 static enum err_code add_all(struct merge *merge, struct err *err)
 {
-    enum err_code code = ERR_NONE;
     find_units(merge);
     add_header(merge);
-    for (size_t i = 0; !code && i < merge->profile_count; i++) {
-        if (profile_builder_failed(merge->builder))
-            break;
-        code = add_source(merge, i, err);
+    for (size_t i = 0; i < merge->profile_count && !profile_builder_failed(merge->builder); i++) {
+        enum err_code code = add_source(merge, i, err);
+        if (code)
+            return code;
     }
-    return code;
+    return ERR_NONE;
 }
 
 enum err_code merge_profiles(const struct profile *const *profiles, size_t profile_count,

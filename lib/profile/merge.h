@@ -1,14 +1,17 @@
 /*
  * merge: several profiles of one kind as one profile, the sum of all.
  *
- * As `go tool pprof` merges: value types and period type must be the same, or differ only in units
- * that convert into each other (unit.h); values are then those of the finest unit. Equal samples
- * (stack and labels) are added up, samples that are 0 everywhere are left out, and so are tables'
- * entries that no sample uses; mappings are the same when size, offset and build id (else file)
- * agree, and addresses are moved to the first one's place, so that runs of one binary under address
- * randomisation meet. time_ns is the earliest, duration_ns the sum, period the largest, comments
- * the union, the other fields those of the first profile that has them. Threads: any; the profiles
- * are only read.
+ * Follows `go tool pprof`. Value types and period type must be equal, or differ only in units that
+ * convert into each other (unit.h); values are converted to the finest unit. Samples with equal
+ * stack and labels are added. Samples whose values are all 0 are left out, and so are table entries
+ * that no sample uses.
+ *
+ * Two mappings are the same if their size, offset and build id (or file, without a build id) are
+ * equal. Addresses are relocated to the first of them, so runs of one binary with address space
+ * layout randomization have common stacks.
+ *
+ * time_ns is the earliest, duration_ns the sum, period the largest, comments the union; other
+ * fields are those of the first profile that has them. Threads: any; the profiles are only read.
  */
 #ifndef LIB_PROFILE_MERGE_H
 #define LIB_PROFILE_MERGE_H
@@ -17,8 +20,8 @@
 
 /*
  * The caller destroys *ret_profile. limits may be NULL for the defaults. Handles: ERR_INVALID (no
- * profile, their types differ, or a value does not fit an int64 in the finest unit: the message
- * says which profile, counted from 1, and how), ERR_TOO_LARGE (limits).
+ * profile, their types differ, or a value does not fit an int64 in the finest unit; the message
+ * names the profile, counted from 1), ERR_TOO_LARGE (limits).
  */
 enum err_code merge_profiles(const struct profile *const *profiles, size_t profile_count,
                              const struct profile_limits *limits, struct profile **ret_profile,

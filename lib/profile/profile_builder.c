@@ -362,7 +362,7 @@ static bool is_same_sample(const struct profile_builder *builder, uint32_t sampl
                                    label_count * sizeof(*labels));
 }
 
-static void grow_slots(struct profile_builder *builder)
+static void grow_sample_slots(struct profile_builder *builder)
 {
     builder->slot_count = builder->slot_count ? builder->slot_count * 2 : 1024;
     builder->slots =
@@ -378,9 +378,9 @@ static void grow_slots(struct profile_builder *builder)
 }
 
 /* The slot of an equal sample, or the free slot where it belongs. */
-static uint32_t *find_slot(const struct profile_builder *builder, uint64_t hash,
-                           const uint32_t *stack, size_t depth, const struct profile_label *labels,
-                           size_t label_count)
+static uint32_t *find_sample_slot(const struct profile_builder *builder, uint64_t hash,
+                                  const uint32_t *stack, size_t depth,
+                                  const struct profile_label *labels, size_t label_count)
 {
     uint64_t mask = builder->slot_count - 1;
     for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
@@ -454,11 +454,11 @@ static void add_clean_sample(struct profile_builder *builder, const uint32_t *st
                              size_t label_count)
 {
     if (builder->hashes.count * 2 >= builder->slot_count)
-        grow_slots(builder);
+        grow_sample_slots(builder);
     uint64_t hash = XXH3_64bits_withSeed(stack, depth * sizeof(*stack), builder->seed);
     if (label_count)
         hash = XXH3_64bits_withSeed(labels, label_count * sizeof(*labels), hash);
-    uint32_t *slot = find_slot(builder, hash, stack, depth, labels, label_count);
+    uint32_t *slot = find_sample_slot(builder, hash, stack, depth, labels, label_count);
     if (*slot != PROFILE_NONE && add_values(builder, *slot, values))
         return;
     check_sample(builder, depth, label_count);

@@ -307,9 +307,10 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
     finish_tables(&named_tables);
     map_bytes_fini(&named_tables.strings);
     map_bytes_fini(&named_tables.functions);
-    if (!code)
-        *ret_named = named;
-    return code;
+    if (code)
+        return code;
+    *ret_named = named;
+    return ERR_NONE;
 }
 
 /* ---- binaries ---- */

@@ -2,35 +2,35 @@
 
 #include <stdio.h>
 
-enum kind { OF_TIME, OF_MEMORY, OF_COUNT };
+enum kind { UNIT_TIME, UNIT_MEMORY, UNIT_COUNT };
 
 struct unit {
     const char *name;
     enum kind kind;
-    int64_t size; /* each divides all larger ones of its kind */
+    int64_t size; /* divides all larger sizes of its kind */
 };
 
 static const struct unit units[] = {
-    {"ns", OF_TIME, 1},
-    {"nanosecond", OF_TIME, 1},
-    {"nanoseconds", OF_TIME, 1},
-    {"us", OF_TIME, 1000},
-    {"\xc2\xb5s", OF_TIME, 1000}, /* micro sign; next: Greek mu */
-    {"\xce\xbcs", OF_TIME, 1000},
-    {"microsecond", OF_TIME, 1000},
-    {"microseconds", OF_TIME, 1000},
-    {"ms", OF_TIME, 1000000},
-    {"millisecond", OF_TIME, 1000000},
-    {"milliseconds", OF_TIME, 1000000},
-    {"s", OF_TIME, 1000000000},
-    {"second", OF_TIME, 1000000000},
-    {"seconds", OF_TIME, 1000000000},
-    {"B", OF_MEMORY, 1},
-    {"byte", OF_MEMORY, 1},
-    {"bytes", OF_MEMORY, 1},
-    {"KiB", OF_MEMORY, 1 << 10},
-    {"MiB", OF_MEMORY, 1 << 20},
-    {"GiB", OF_MEMORY, 1 << 30},
+    {"ns", UNIT_TIME, 1},
+    {"nanosecond", UNIT_TIME, 1},
+    {"nanoseconds", UNIT_TIME, 1},
+    {"us", UNIT_TIME, 1000},
+    {"\xc2\xb5s", UNIT_TIME, 1000}, /* micro sign; next: Greek mu */
+    {"\xce\xbcs", UNIT_TIME, 1000},
+    {"microsecond", UNIT_TIME, 1000},
+    {"microseconds", UNIT_TIME, 1000},
+    {"ms", UNIT_TIME, 1000000},
+    {"millisecond", UNIT_TIME, 1000000},
+    {"milliseconds", UNIT_TIME, 1000000},
+    {"s", UNIT_TIME, 1000000000},
+    {"second", UNIT_TIME, 1000000000},
+    {"seconds", UNIT_TIME, 1000000000},
+    {"B", UNIT_MEMORY, 1},
+    {"byte", UNIT_MEMORY, 1},
+    {"bytes", UNIT_MEMORY, 1},
+    {"KiB", UNIT_MEMORY, 1 << 10},
+    {"MiB", UNIT_MEMORY, 1 << 20},
+    {"GiB", UNIT_MEMORY, 1 << 30},
 };
 
 unsigned unit_decimals(struct span unit)
@@ -56,7 +56,7 @@ static bool find_count(struct span name, struct unit *ret_unit)
     const unsigned decimals = unit_decimals(name);
     if (!decimals && !span_equal_text(name, "count"))
         return false;
-    *ret_unit = (struct unit){.kind = OF_COUNT, .size = 1};
+    *ret_unit = (struct unit){.kind = UNIT_COUNT, .size = 1};
     for (unsigned i = decimals; i < UNIT_DECIMALS_MAX; i++)
         ret_unit->size *= 10;
     return true;

@@ -1,6 +1,7 @@
 #include "lib/profile/wire.h"
 
-/* Up to eight bytes at once: the seven bits of each are moved together in three steps. */
+/* Joins the low seven bits of eight bytes to one number of 56 bits, in three steps: pairs of bytes,
+ * pairs of pairs, and both halves. */
 static uint64_t join_sevens(uint64_t word)
 {
     word &= UINT64_C(0x7f7f7f7f7f7f7f7f);
@@ -16,7 +17,7 @@ const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint
         memcpy(&number, at, sizeof(number));
         const uint64_t ends = ~number & UINT64_C(0x8080808080808080);
         if (ends) {
-            /* All below the lowest end, and its byte. */
+            /* The lowest byte without its high bit ends the number. Keep the bytes up to it. */
             *ret_number = join_sevens(number & (ends ^ (ends - 1)));
             return at + __builtin_ctzll(ends) / 8 + 1;
         }

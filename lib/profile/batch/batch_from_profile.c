@@ -522,10 +522,12 @@ static enum err_code make_batch(struct batch_build *batch_build, struct err *err
     enum err_code code = batch_sample_labels_collect(
         profile, options->series_labels, name_count, has_use(batch_build, SNAPSHOT),
         batch_build->limits.series, &batch_build->sample_labels, err);
-    if (!code)
-        code = make_groups(batch_build, err);
-    if (!code)
-        code = count_samples(batch_build, err);
+    if (code)
+        return code;
+    code = make_groups(batch_build, err);
+    if (code)
+        return code;
+    code = count_samples(batch_build, err);
     if (code)
         return code;
     if (batch_build->notice)
@@ -589,7 +591,8 @@ enum err_code batch_from_profile(const struct batch_source *source,
         code = make_batch(&batch_build, err);
     map_bytes_fini(&batch_build.texts);
     mem_free(batch_build.text_bytes);
-    if (!code)
-        *ret_batch = batch_build.batch;
-    return code;
+    if (code)
+        return code;
+    *ret_batch = batch_build.batch;
+    return ERR_NONE;
 }

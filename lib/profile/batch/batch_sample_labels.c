@@ -85,7 +85,7 @@ static bool is_list(const struct collector *collector, uint32_t list, uint32_t f
            are_equal(labels + collector->lists[list].first, labels + first, count);
 }
 
-static void grow_slots(struct collector *collector)
+static void grow_list_slots(struct collector *collector)
 {
     mem_free(collector->slots);
     collector->slot_count = collector->slot_count ? collector->slot_count * 2 : SLOTS_MIN;
@@ -110,7 +110,7 @@ static uint32_t add_list(struct collector *collector, uint32_t first, uint32_t c
 static uint32_t find_list(struct collector *collector, uint32_t first, uint32_t count)
 {
     if (collector->list_count * UINT64_C(2) >= collector->slot_count)
-        grow_slots(collector);
+        grow_list_slots(collector);
     uint64_t at = hash_list(collector, first, count);
     for (;; at++) {
         uint32_t *slot = &collector->slots[at & (collector->slot_count - 1)];
@@ -137,7 +137,7 @@ static void find_lists(struct collector *collector, uint32_t *list_of_sample)
     }
 }
 
-/* ---- what they become ---- */
+/* ---- label sets and groups ---- */
 
 /* Finds or adds a group; group 0 has no values. */
 static enum err_code find_group(struct collector *collector, const uint32_t *values,
@@ -322,7 +322,8 @@ enum err_code batch_sample_labels_collect(const struct profile *profile, const s
     mem_free(collector.group_values);
     mem_free(collector.lists);
     mem_free(collector.slots);
-    if (!code)
-        *ret_result = result;
-    return code;
+    if (code)
+        return code;
+    *ret_result = result;
+    return ERR_NONE;
 }

@@ -53,8 +53,8 @@ static bool count_sample(struct span bytes, struct otlp_profile *profile, struct
 }
 
 /* Reads a field of a profile other than its samples; false when it has the wrong type. */
-static bool read_header(const struct wire_field *field, struct otlp_profile *profile,
-                        struct otlp_votes *votes)
+static bool read_profile_field(const struct wire_field *field, struct otlp_profile *profile,
+                               struct otlp_votes *votes)
 {
     bool is_bytes = field->type == WIRE_BYTES, is_number = field->type == WIRE_VARINT;
     switch (field->id) {
@@ -98,7 +98,7 @@ static bool read_profile(struct span bytes, struct otlp_profile *profile, struct
             return false;
         bool is_good = field.id == PROFILE_SAMPLES
                            ? field.type == WIRE_BYTES && count_sample(field.bytes, profile, votes)
-                           : read_header(&field, profile, votes);
+                           : read_profile_field(&field, profile, votes);
         if (!is_good)
             return false;
         if (field.id != PROFILE_SAMPLES)
@@ -298,20 +298,30 @@ static enum err_code check_counts(struct otlp_decoder *decoder)
 {
     const struct otlp_counts *counts = &decoder->counts;
     const struct profile_limits *limits = &decoder->limits;
-    enum err_code code = check_count(decoder, "samples", counts->samples, limits->sample_count);
-    if (!code)
-        code = check_count(decoder, "stack entries", counts->stack_entries, limits->stack_entries);
-    if (!code)
-        code = check_count(decoder, "bytes when decoded", memory_needed(decoder),
-                           limits->memory_bytes);
-    if (!code)
-        code = check_count(decoder, "lines of locations", counts->lines, PROFILE_NONE - 1);
-    if (!code)
-        code = check_count(decoder, "resources, scopes and profiles",
-                           decoder->context_count + decoder->profile_count, PROFILE_NONE - 1);
-    for (size_t i = 0; i < TABLE_COUNT && !code; i++)
-        code = check_count(decoder, "entries in a table", counts->tables[i], INT32_MAX);
-    return code;
+    const struct {
+        const char *name;
+        uint64_t count;
+        uint64_t limit;
+    } checks[] = {
+        {"samples", counts->samples, limits->sample_count},
+        {"stack entries", counts->stack_entries, limits->stack_entries},
+        {"bytes when decoded", memory_needed(decoder), limits->memory_bytes},
+        {"lines of locations", counts->lines, PROFILE_NONE - 1},
+        {"resources, scopes and profiles", decoder->context_count + decoder->profile_count,
+         PROFILE_NONE - 1},
+    };
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        enum err_code code = check_count(decoder, checks[i].name, checks[i].count, checks[i].limit);
+        if (code)
+            return code;
+    }
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        enum err_code code =
+            check_count(decoder, "entries in a table", counts->tables[i], INT32_MAX);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
 }
 
 /* ---- the layout ---- */
@@ -431,8 +441,9 @@ enum err_code otlp_count(struct otlp_decoder *decoder)
         arena_new(decoder->scratch, struct otlp_profile, (size_t)decoder->profile_count);
     decoder->resource_count = decoder->context_count = decoder->profile_count = 0;
     code = walk_request(decoder, &dictionary);
-    if (!code)
-        code = count_dictionary(decoder, dictionary);
+    if (code)
+        return code;
+    code = count_dictionary(decoder, dictionary);
     if (code)
         return code;
     choose_layout(decoder);

@@ -416,8 +416,8 @@ static enum err_code sort_samples(struct encoder *encoder, uint32_t resource_cou
     return ERR_NONE;
 }
 
-static enum err_code encode(struct encoder *encoder, const struct otlp_resource *resources,
-                            uint32_t resource_count, struct buf *output, struct err *err)
+static enum err_code encode_request(struct encoder *encoder, const struct otlp_resource *resources,
+                                    uint32_t resource_count, struct buf *output, struct err *err)
 {
     uint32_t *starts = arena_new(encoder->arena, uint32_t, (size_t)resource_count + 1);
     uint32_t *order =
@@ -447,7 +447,7 @@ enum err_code otlp_encode(const struct profile *profile, const struct otlp_resou
     buf_init(&encoder.dictionary, PIECE_MAX_BYTES);
     for (size_t i = 0; i < sizeof(encoder.piece) / sizeof(*encoder.piece); i++)
         buf_init(&encoder.piece[i], PIECE_MAX_BYTES);
-    const enum err_code code = encode(&encoder, resources, resource_count, output, err);
+    const enum err_code code = encode_request(&encoder, resources, resource_count, output, err);
     for (size_t i = 0; i < sizeof(encoder.piece) / sizeof(*encoder.piece); i++)
         buf_fini(&encoder.piece[i]);
     buf_fini(&encoder.dictionary);

@@ -1,8 +1,9 @@
 /*
- * OTLP in JSON (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding") as the protobuf that it
- * stands for, so that there is one decoder. Names are lowerCamelCase, or those of the .proto files;
- * 64-bit numbers are numbers or text; ids of traces and spans are hexadecimal. Bytes, lists and
- * maps as values of attributes leave only their field's number: nobody reads them.
+ * Converts OTLP in JSON (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding") to the same
+ * message in protobuf, so that one decoder handles both. Names are lowerCamelCase, or those of the
+ * .proto files; 64-bit numbers are numbers or text; ids of traces and spans are hexadecimal. Of
+ * attribute values that are bytes, lists or maps only the field's number is written, because the
+ * decoder ignores their contents.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/formats/json_tree.h"
@@ -350,8 +351,10 @@ enum err_code otlp_json_to_wire(struct span text, const struct profile_limits *l
                ? write_fields(request_fields, root, raw, err)
                : err_set(err, ERR_INVALID, "OTLP in JSON: the request is not an object");
     json_tree_free(root, text);
-    if (!code && buf_failed(raw))
-        code = err_set(err, ERR_TOO_LARGE, "the OTLP request takes more than %zu bytes",
+    if (code)
+        return code;
+    if (buf_failed(raw))
+        return err_set(err, ERR_TOO_LARGE, "the OTLP request takes more than %zu bytes",
                        raw->max_size);
-    return code;
+    return ERR_NONE;
 }

@@ -1,6 +1,6 @@
 /*
- * What samples have beside stack and value: attributes and a link. Few combinations repeat, so that
- * each is resolved once and found again by its bytes.
+ * The attributes and the link of samples. A request has few different combinations of them, so each
+ * is resolved to a label set once and then found by its bytes in a hash table.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_decoder.h"
@@ -38,7 +38,7 @@ void *otlp_array_keep(struct arena *arena, const struct otlp_array *array, size_
     return kept;
 }
 
-/* ---- entries by what they are made of ---- */
+/* ---- hash table of combinations ---- */
 
 static void make_slots(struct otlp_decoder *decoder, uint32_t capacity)
 {
@@ -54,8 +54,8 @@ static void make_slots(struct otlp_decoder *decoder, uint32_t capacity)
     }
 }
 
-static uint32_t *find_slot(const struct otlp_decoder *decoder,
-                           const struct otlp_label_entry *wanted)
+static uint32_t *find_label_slot(const struct otlp_decoder *decoder,
+                                 const struct otlp_label_entry *wanted)
 {
     const struct otlp_label_entry *entries = decoder->label_entries.items;
     uint32_t at = (uint32_t)wanted->hash & decoder->label_slot_mask;
@@ -184,8 +184,9 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
         return err_set(decoder->problem, ERR_INVALID,
                        "refers to a link that is not there or is malformed");
     enum err_code code = collect(decoder, wanted->attributes, wanted->is_delta, &collected);
-    if (!code)
-        code = collect(decoder, profile_attributes, wanted->is_delta, &collected);
+    if (code)
+        return code;
+    code = collect(decoder, profile_attributes, wanted->is_delta, &collected);
     if (code)
         return code;
     wanted->label_set = add_label_set(decoder, &collected, wanted->link);
@@ -197,7 +198,7 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
                    wanted->attributes.data, wanted->attributes.size);
     if ((decoder->label_entries.count + 1) * UINT64_C(2) > decoder->label_slot_mask)
         make_slots(decoder, (decoder->label_slot_mask + 1) * 2);
-    *find_slot(decoder, wanted) = decoder->label_entries.count;
+    *find_label_slot(decoder, wanted) = decoder->label_entries.count;
     *(struct otlp_label_entry *)otlp_array_add(decoder->scratch, &decoder->label_entries, 1,
                                                sizeof(*wanted)) = *wanted;
     return ERR_NONE;
@@ -213,7 +214,7 @@ enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span profile
     entry->hash =
         XXH3_64bits_withSeed(attributes.size ? attributes.data : (const uint8_t *)"",
                              attributes.size, decoder->seed ^ (entry->link << 32 ^ entry->owner));
-    const uint32_t slot = *find_slot(decoder, entry);
+    const uint32_t slot = *find_label_slot(decoder, entry);
     if (slot == PROFILE_NONE)
         return add_entry(decoder, entry, profile_attributes);
     *entry = ((const struct otlp_label_entry *)decoder->label_entries.items)[slot];

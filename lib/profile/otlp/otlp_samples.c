@@ -149,10 +149,12 @@ static enum err_code fill_sample(struct otlp_decoder *decoder, struct filling *f
                                      .owner = filling->owner,
                                      .is_delta = filling->type.is_delta};
     enum err_code code = find_stack(decoder, sample.stack, &made.stack);
-    if (!code)
-        code = sum_values(decoder, &sample, filling->factor, &made.value);
-    if (!code)
-        code = otlp_take_labels(decoder, filling->attributes, &entry);
+    if (code)
+        return code;
+    code = sum_values(decoder, &sample, filling->factor, &made.value);
+    if (code)
+        return code;
+    code = otlp_take_labels(decoder, filling->attributes, &entry);
     if (code)
         return code;
     const uint32_t variant = entry.variant;
@@ -310,12 +312,15 @@ static enum err_code fill_profile(struct otlp_decoder *decoder, uint32_t index)
     if (profile->time_ns > INT64_MAX || profile->duration_ns > INT64_MAX)
         return err_set(decoder->problem, ERR_INVALID, "its time is past the year 2262");
     enum err_code code = otlp_take_type(decoder, profile, &filling.type, &filling.factor);
-    if (!code && profile->has_attributes)
+    if (code)
+        return code;
+    if (profile->has_attributes)
         code = read_attributes(decoder, &filling);
+    if (code)
+        return code;
     if (filling.attributes.size)
         filling.owner = index;
-    if (!code)
-        code = fill_samples(decoder, &filling);
+    code = fill_samples(decoder, &filling);
     if (code)
         return code;
     if (filling.has_variants)

@@ -1,7 +1,7 @@
 /*
- * Strings: the dictionary's are borrowed from one copy of their bytes, or from the request's where
- * these are kept; those made later (names and
- * values of labels) are added behind them. Equal ones become one, by a hash table over all of them.
+ * Strings. Those of the dictionary are spans of one copy of their bytes, or of the request if it is
+ * kept (is_raw_kept). Strings that are made during decoding, names and values of labels, follow
+ * them. A hash table over all of them gives equal strings one index.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/long_string.h"
@@ -22,7 +22,7 @@ static void size_slots(struct otlp_decoder *decoder)
     decoder->slot_mask = capacity - 1;
 }
 
-static void grow_slots(struct otlp_decoder *decoder)
+static void grow_string_slots(struct otlp_decoder *decoder)
 {
     const uint32_t count = decoder->string_count;
     struct span *strings = arena_new_raw(decoder->scratch, struct span, (size_t)count * 2);
@@ -42,7 +42,8 @@ static void grow_slots(struct otlp_decoder *decoder)
 }
 
 /* The slot of text, or the free slot where it belongs. */
-static uint32_t *find_slot(const struct otlp_decoder *decoder, struct span text, uint32_t hash)
+static uint32_t *find_string_slot(const struct otlp_decoder *decoder, struct span text,
+                                  uint32_t hash)
 {
     uint32_t at = hash & decoder->slot_mask;
     for (; decoder->string_slots[at] != PROFILE_NONE; at = (at + 1) & decoder->slot_mask) {
@@ -78,12 +79,12 @@ uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
 {
     text = cut(decoder, text);
     const uint32_t hash = hash_text(decoder, text);
-    uint32_t *slot = find_slot(decoder, text, hash);
+    uint32_t *slot = find_string_slot(decoder, text, hash);
     if (*slot != PROFILE_NONE)
         return *slot;
     if (decoder->string_count == decoder->string_capacity) {
-        grow_slots(decoder);
-        slot = find_slot(decoder, text, hash);
+        grow_string_slots(decoder);
+        slot = find_string_slot(decoder, text, hash);
     }
     const char *copy = arena_strndup(decoder->arena, text.data, text.size);
     return add_string(decoder, slot, span_of(copy, text.size), hash);
@@ -123,12 +124,12 @@ void otlp_fill_strings(struct otlp_decoder *decoder)
     const struct span *texts = list_strings(decoder);
     const struct span none = {0};
     const uint32_t none_hash = hash_text(decoder, none);
-    (void)add_string(decoder, find_slot(decoder, none, none_hash), none, none_hash);
+    (void)add_string(decoder, find_string_slot(decoder, none, none_hash), none, none_hash);
     uint32_t *canonical = arena_new_raw(decoder->scratch, uint32_t, count);
     bool is_in_order = true;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t hash = hash_text(decoder, texts[i]);
-        uint32_t *slot = find_slot(decoder, texts[i], hash);
+        uint32_t *slot = find_string_slot(decoder, texts[i], hash);
         canonical[i] = *slot != PROFILE_NONE ? *slot : add_string(decoder, slot, texts[i], hash);
         is_in_order &= canonical[i] == i;
     }

@@ -1,7 +1,7 @@
 /*
- * The dictionary's tables as those of struct profile. Index 0 of mappings and functions means none.
- * An entry that is malformed or refers to nothing is marked, and so is what refers to it; those who
- * use none of these are not concerned.
+ * Converts the dictionary's tables to those of struct profile. Index 0 of mappings and functions
+ * means none. An entry that is malformed, or refers to an entry that does not exist, is marked as
+ * wrong, and so is every entry that refers to it. Only profiles that use a wrong entry are dropped.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_decoder.h"
@@ -311,11 +311,11 @@ static void fill_stacks(struct otlp_decoder *decoder)
     struct span bytes;
     starts[0] = starts[1] = 0;
     for (uint32_t i = 0; otlp_next_entry(&range, TABLE_STACK, &bytes); i++) {
-        uint32_t *behind = fill_stack(decoder, indexes, bytes, entry);
-        const bool is_wrong = !behind || (has_wrong && is_any_wrong(decoder, entry, behind));
+        uint32_t *stack_end = fill_stack(decoder, indexes, bytes, entry);
+        const bool is_wrong = !stack_end || (has_wrong && is_any_wrong(decoder, entry, stack_end));
         decoder->wrong[TABLE_STACK][i] = is_wrong;
         if (!is_wrong)
-            entry = behind;
+            entry = stack_end;
         starts[i + shift + 1] = (uint64_t)(entry - entries);
     }
     decoder->stack_shift = shift;

@@ -137,18 +137,22 @@ static enum err_code check_counts(struct decoder *decoder)
     uint64_t types = counts->messages[PROFILE_SAMPLE_TYPE];
     enum err_code code =
         check_count(decoder, "samples", counts->messages[PROFILE_SAMPLE], limits->sample_count);
-    if (!code)
-        code = check_count(decoder, "stack entries", counts->stack_entries, limits->stack_entries);
-    if (!code)
-        code =
-            check_count(decoder, "bytes when decoded", memory_needed(counts), limits->memory_bytes);
+    if (code)
+        return code;
+    code = check_count(decoder, "stack entries", counts->stack_entries, limits->stack_entries);
+    if (code)
+        return code;
+    code = check_count(decoder, "bytes when decoded", memory_needed(counts), limits->memory_bytes);
+    if (code)
+        return code;
     /* Indexes are 32 bits wide, and PROFILE_NONE is reserved. */
     const uint64_t tables[] = {counts->messages[PROFILE_STRING], counts->lines, counts->labels,
                                counts->messages[PROFILE_LOCATION]};
-    for (size_t i = 0; !code && i < sizeof(tables) / sizeof(tables[0]); i++)
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         code = check_count(decoder, "entries in a table", tables[i], PROFILE_NONE - 1);
-    if (code)
-        return code;
+        if (code)
+            return code;
+    }
     if (types == 0)
         return err_set(decoder->err, ERR_INVALID, "the pprof profile has no sample type");
     if (counts->messages[PROFILE_STRING] == 0)

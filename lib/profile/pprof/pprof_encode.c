@@ -3,8 +3,8 @@
 #include "lib/profile/pprof/pprof_wire.h"
 
 /*
- * Messages nest at most twice (profile, location, line), and a message's length stands before it:
- * each level is written to a buffer of its own, then appended to the one above.
+ * A message is preceded by its length, so each level is written to a buffer of its own, which is
+ * then appended to that of the level above. Messages nest at most twice: profile, location, line.
  */
 struct encoder {
     const struct profile *profile;

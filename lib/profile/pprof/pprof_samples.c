@@ -52,11 +52,11 @@ static bool read_other_ids(struct decoder *decoder, const uint8_t *at, const uin
 }
 
 /*
- * The innermost loop of decoding: packed location ids, mostly of two bytes. Byte by byte is faster
- * here than cutting numbers out of 64-bit words without branches (measured: a tenth of the whole
- * decoding), since lengths are predictable. An id that is out of range is noticed once, behind the
- * loop. Every number ends in a byte of its own and so was counted: this never writes past the
- * array.
+ * The innermost loop of decoding: packed location ids, most of which have two bytes. Reading byte
+ * by byte is faster here than extracting numbers from 64-bit words without branches, because the
+ * lengths are predictable (measured: a tenth of the whole decoding). Ids out of range are reported
+ * once, after the loop. The first pass counted the last byte of every number, so the array is large
+ * enough.
  */
 static bool read_packed_ids(struct decoder *decoder, struct span bytes)
 {
@@ -104,7 +104,7 @@ static bool read_packed_values(struct decoder *decoder, struct span bytes)
 static enum err_code unknown_location(struct decoder *decoder, uint64_t sample)
 {
     return err_set(decoder->err, ERR_INVALID,
-                   "malformed pprof: sample %llu refers to a location that is not there",
+                   "malformed pprof: sample %llu refers to a location that does not exist",
                    (unsigned long long)sample);
 }
 

@@ -64,8 +64,8 @@ static void copy_strings(struct decoder *decoder, struct span *strings)
 }
 
 /*
- * Makes equal strings one index. Writers intern their strings, so that usually nothing moves and
- * the cost is one hash and one probe per string.
+ * Gives equal strings one index. Writers intern their strings, so usually no index changes,
+ * canonical stays NULL, and the cost is one hash and one probe per string.
  */
 static void canonicalise_strings(struct decoder *decoder, struct span *strings)
 {

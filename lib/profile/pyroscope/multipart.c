@@ -26,7 +26,8 @@ static struct span take_until(struct span *rest, const char *ends)
     return taken;
 }
 
-/* What stands between quotes, the backslashes still in it; false when the second is missing. */
+/* Takes the text between quotes, including its backslashes; false if the second quote is missing.
+ */
 static bool take_quoted(struct span *rest, struct span *ret_text)
 {
     size_t at = 1;
@@ -39,7 +40,8 @@ static bool take_quoted(struct span *rest, struct span *ret_text)
     return true;
 }
 
-/* The next parameter of a header's value; false at its end, and *ret_is_wrong when it is none. */
+/* Takes the next parameter of a header's value; false at its end, or with *ret_is_wrong set if it
+ * is malformed. */
 static bool take_parameter(struct span *rest, struct span *ret_name, struct span *ret_value,
                            bool *ret_is_wrong)
 {
@@ -69,7 +71,8 @@ static bool take_parameter(struct span *rest, struct span *ret_name, struct span
     return !*ret_is_wrong;
 }
 
-/* The value of one parameter, quotes gone; the first part of header, its value, is *ret_first. */
+/* Finds the value of one parameter, without quotes; *ret_first is the header's value before its
+ * parameters. */
 static bool find_parameter(struct span header, const char *wanted, struct span *ret_first,
                            struct span *ret_value)
 {
@@ -137,7 +140,7 @@ static void skip_bytes(struct multipart *multipart, size_t size)
     multipart->rest = span_of(multipart->rest.data + size, multipart->rest.size - size);
 }
 
-/* Behind a delimiter: the end of its line, or "--". */
+/* Takes what follows a delimiter: the end of its line, or "--". */
 static bool take_line_end(struct multipart *multipart, bool *ret_is_end)
 {
     *ret_is_end = span_starts_with(multipart->rest, "--");
@@ -150,7 +153,7 @@ static bool take_line_end(struct multipart *multipart, bool *ret_is_end)
     return true;
 }
 
-/* Is there a delimiter at rest that is not the start of a longer line? */
+/* Whether the delimiter found at `at` is a whole line, not the start of a longer one. */
 static bool is_delimiter(const struct multipart *multipart, struct span at)
 {
     struct multipart copy = *multipart;
@@ -160,7 +163,7 @@ static bool is_delimiter(const struct multipart *multipart, struct span at)
     return take_line_end(&copy, &is_end);
 }
 
-/* Up to the next delimiter, and over it. */
+/* Takes everything up to the next delimiter, and skips the delimiter. */
 static bool take_content(struct multipart *multipart, struct span *ret_content)
 {
     struct span rest = multipart->rest;
@@ -181,11 +184,12 @@ static bool take_content(struct multipart *multipart, struct span *ret_content)
     return true;
 }
 
-/* Over what stands before the first delimiter, which need not begin with a line's end. */
-static bool start(struct multipart *multipart)
+/* Skips the text before the first delimiter, and the delimiter, which at the start of the body has
+ * no CR LF before it. */
+static bool skip_preamble(struct multipart *multipart)
 {
     multipart->is_started = true;
-    struct span passed_over, body = multipart->rest;
+    struct span preamble, body = multipart->rest;
     size_t size = multipart->delimiter_size - 2;
     if (body.size >= size && memcmp(body.data, multipart->delimiter + 2, size) == 0) {
         bool is_end;
@@ -195,10 +199,10 @@ static bool start(struct multipart *multipart)
             return true;
     }
     multipart->rest = body;
-    return take_content(multipart, &passed_over);
+    return take_content(multipart, &preamble);
 }
 
-/* Without backslashes; false when it is longer than a name may be. */
+/* Copies the name without backslashes; false if it is too long. */
 static bool set_name(struct multipart_part *part, struct span quoted)
 {
     for (size_t i = 0; i < quoted.size; i++) {
@@ -225,8 +229,8 @@ static enum err_code read_disposition(const struct multipart *multipart, struct 
     return part->name_size ? ERR_NONE : set_malformed(multipart, "has an empty name", err);
 }
 
-static enum err_code read_header(const struct multipart *multipart, struct span line,
-                                 struct multipart_part *part, struct err *err)
+static enum err_code read_part_header(const struct multipart *multipart, struct span line,
+                                      struct multipart_part *part, struct err *err)
 {
     struct span name, value;
     if (!span_split(line, ':', &name, &value) || name.size == 0)
@@ -260,13 +264,13 @@ static enum err_code read_headers(struct multipart *multipart, struct multipart_
                            "part %u of the form has more than %d bytes of header lines",
                            multipart->part_count + 1, MULTIPART_HEADER_MAX);
         if (!end)
-            return set_malformed(multipart, "is cut short", err);
+            return set_malformed(multipart, "is truncated", err);
         struct span line = span_of(start_of_line, (size_t)(end - start_of_line));
         if (line.size == 0)
-            return ERR_NONE; /* the line's end stays: it may belong to a delimiter */
+            return ERR_NONE; /* the empty line is not skipped: it may belong to a delimiter */
         header_bytes += line.size + 2;
         skip_bytes(multipart, line.size + 2);
-        enum err_code code = read_header(multipart, line, part, err);
+        enum err_code code = read_part_header(multipart, line, part, err);
         if (code)
             return code;
     }
@@ -276,10 +280,10 @@ enum err_code multipart_next(struct multipart *multipart, struct multipart_part 
                              bool *ret_is_end, struct err *err)
 {
     struct multipart_part part = {0};
-    if (!multipart->is_started && !start(multipart))
-        return err_set(err, ERR_INVALID, "the form has no part: its boundary is nowhere");
+    if (!multipart->is_started && !skip_preamble(multipart))
+        return err_set(err, ERR_INVALID, "the form has no part: its boundary does not occur");
     if (!take_line_end(multipart, ret_is_end))
-        return set_malformed(multipart, "begins on its boundary's line", err);
+        return set_malformed(multipart, "begins on the line of its boundary", err);
     if (*ret_is_end)
         return ERR_NONE;
     if (multipart->part_count == MULTIPART_PARTS_MAX)
@@ -289,10 +293,11 @@ enum err_code multipart_next(struct multipart *multipart, struct multipart_part 
         return code;
     if (part.name_size == 0)
         return set_malformed(multipart, "has no Content-Disposition of form-data with a name", err);
-    /* From the empty line on: where there is no body, its end is that of the delimiter, too. */
+    /* The content begins with the empty line after the headers. Without a body, the CR LF of that
+     * line is also the start of the delimiter. */
     struct span content;
     if (!take_content(multipart, &content))
-        return set_malformed(multipart, "is cut short", err);
+        return set_malformed(multipart, "is truncated", err);
     part.body = content.size ? span_of(content.data + 2, content.size - 2) : content;
     multipart->part_count++;
     *ret_part = part;

@@ -12,20 +12,20 @@
 
 enum { CONFIG_MAX_BYTES = 1 << 20 };
 
-/* What of a request says what the profile is. */
+/* The parts of the body. */
 struct form {
     bool has_profile;
     struct span profile;
     struct span config;
 };
 
-/* What stacks without a type count, by the end of the app's name. */
+/* The type of folded stacks, by the last part of the app's name. */
 static const struct counted {
     const char *end;
     const char *name;
     const char *type;
     const char *unit;
-    bool is_sampled; /* a count of moments: multiplied by the time between two */
+    bool is_sampled; /* values count samples: multiply by the sampling interval */
 } counted[] = {
     {"cpu", "process_cpu", "cpu", "nanoseconds", true},
     {"itimer", "process_cpu", "cpu", "nanoseconds", true},
@@ -88,11 +88,12 @@ static enum err_code read_form(struct span content_type, struct span body, struc
             break;
         code = read_part(&part, &form, err);
     }
-    if (!code && !form.has_profile)
-        code = err_set(err, ERR_INVALID, "the form has no part profile: send the profile in it");
-    if (!code)
-        *ret_form = form;
-    return code;
+    if (code)
+        return code;
+    if (!form.has_profile)
+        return err_set(err, ERR_INVALID, "the form has no part profile: send the profile in it");
+    *ret_form = form;
+    return ERR_NONE;
 }
 
 static enum err_code refuse_format(const struct pyroscope_ingest_query *query,
@@ -142,7 +143,7 @@ static bool has_label(const struct pyroscope_ingest_query *query, const char *na
     return false;
 }
 
-/* app_label says what the app becomes; where the sender gave that label, nothing is added. */
+/* Sets the labels of the series. The app becomes app_label, unless the sender set that label. */
 static void set_labels(struct arena *arena, const struct pyroscope_ingest_query *query,
                        struct span app, const char *app_label, struct batch_source *source)
 {
@@ -150,10 +151,10 @@ static void set_labels(struct arena *arena, const struct pyroscope_ingest_query 
         arena_new(arena, struct batch_text_label, query->label_count + 2);
     size_t count = 0;
     for (size_t i = 0; i < query->label_count; i++) {
-        bool is_ours =
+        bool is_replaced =
             span_equal_text(query->labels[i].name, "pyroscope_spy") ||
             (query->labels[i].value.size == 0 && span_equal_text(query->labels[i].name, app_label));
-        if (!is_ours)
+        if (!is_replaced)
             labels[count++] = query->labels[i];
     }
     labels[count++] =
@@ -189,7 +190,7 @@ struct span pyroscope_ingest_service(const struct pyroscope_ingest_query *query)
     return span_equal_text(query->format, "pprof") ? query->app : service;
 }
 
-/* strings has room for it. */
+/* strings has space for it. */
 static uint32_t add_string(struct profile *profile, struct span *strings, const char *text)
 {
     for (uint32_t i = 0; i < profile->string_count; i++) {
@@ -296,7 +297,7 @@ static enum err_code read_config(struct arena *arena, struct span text, struct b
     source->kinds = kinds;
     source->name = batch_type_part(profile->arena, batch_type_derive_name(profile, names));
     if (!json_is_object(root) && !json_is_null(root))
-        code = err_set(err, ERR_INVALID, "sample_type_config is no JSON object");
+        code = err_set(err, ERR_INVALID, "sample_type_config is not a JSON object");
     json_tree_free(root, text);
     return code;
 }
@@ -309,9 +310,9 @@ static enum err_code finish_typed(struct arena *arena, const struct pyroscope_in
     return config.size ? read_config(arena, config, source, err) : ERR_NONE;
 }
 
-/* ---- the whole ---- */
+/* ---- the request ---- */
 
-/* No stack was counted in the time that the request names. */
+/* Makes the profile of a time span in which no stack was counted. */
 static enum err_code make_idle(struct arena *arena, const struct pyroscope_ingest_query *query,
                                const struct profile_limits *limits, struct batch_source *source,
                                struct err *err)
@@ -327,8 +328,8 @@ static enum err_code make_idle(struct arena *arena, const struct pyroscope_inges
     return code;
 }
 
-/* Does an empty body say that there was nothing to count? Types of pprof, which a configuration
- * comes with, are not known without it. */
+/* Whether an empty body means that no stack was counted. It does not for pprof and with a
+ * sample_type_config, because an empty body does not contain the value types. */
 static bool is_idle(const struct pyroscope_ingest_query *query, const struct form *form)
 {
     return span_trim(form->profile).size == 0 && query->until_ns > query->from_ns &&
@@ -361,7 +362,9 @@ enum err_code pyroscope_ingest_decode(struct arena *arena,
 {
     struct form form = {.profile = body};
     enum err_code code = refuse_format(query, span_trim(content_type), err);
-    if (!code && multipart_is_form(content_type))
+    if (code)
+        return code;
+    if (multipart_is_form(content_type))
         code = read_form(content_type, body, &form, err);
     if (code)
         return code;
@@ -373,7 +376,8 @@ enum err_code pyroscope_ingest_decode(struct arena *arena,
         code = make_idle(arena, query, limits, &source, err);
     else if (form.profile.size)
         code = decode_profile(arena, query, &form, limits, &source, err);
-    if (!code)
-        *ret_source = source;
-    return code;
+    if (code)
+        return code;
+    *ret_source = source;
+    return ERR_NONE;
 }

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* How many words of Pyroscope's a series may have beside its labels. */
+/* The number of labels beginning with "__" that a series may have in addition to its own. */
 enum { WORDS_MAX = 32 };
 
 struct reader {
@@ -23,12 +23,12 @@ struct reader {
 /* A series being read. */
 struct draft {
     struct pyroscope_push_series series;
-    struct batch_text_label *labels; /* room for all, and service_name */
+    struct batch_text_label *labels; /* space for all of them and service_name */
     size_t label_capacity;
     bool has_service_name;
 };
 
-/* ---- what both encodings do ---- */
+/* ---- both encodings ---- */
 
 static enum err_code start_series(struct reader *reader, size_t label_count, struct draft *draft,
                                   struct err *err)
@@ -108,7 +108,7 @@ static enum err_code malformed(const char *what, struct err *err)
     return err_set(err, ERR_INVALID, "the request is no PushRequest: %s is malformed", what);
 }
 
-/* The next field that is a message, text or bytes; id 0 at the end; NULL when malformed. */
+/* Reads the next field that is a message, text or bytes; id 0 at the end; NULL if malformed. */
 static const uint8_t *next_bytes(const uint8_t *at, const uint8_t *end, struct wire_field *field)
 {
     while (at && at < end) {
@@ -134,7 +134,7 @@ static bool count_fields(struct span message, uint32_t id, size_t *ret_count)
     return true;
 }
 
-/* A message of two texts, of which the last of each counts. */
+/* Reads a message of two texts; the last occurrence of each is used. */
 static bool read_pair(struct span message, struct span *ret_first, struct span *ret_second)
 {
     static_assert(PAIR_NAME == 1 && PAIR_VALUE == 2 && SAMPLE_RAW == 1 && SAMPLE_ID == 2,
@@ -175,9 +175,10 @@ static enum err_code read_series(struct reader *reader, struct span message, str
         else
             code = add_profile(reader, first, second, err);
     }
-    if (!code)
-        finish_series(reader, &draft);
-    return code;
+    if (code)
+        return code;
+    finish_series(reader, &draft);
+    return ERR_NONE;
 }
 
 static enum err_code read_protobuf(struct reader *reader, struct span body, struct err *err)
@@ -210,7 +211,7 @@ static bool decode_base64(struct arena *arena, struct span text, struct span *re
     return true;
 }
 
-/* The list under name; absent and null are an empty one. False when it is something else. */
+/* Finds a list; an absent or null member is an empty list. False for any other value. */
 static bool find_list(const json_t *object, const char *name, const json_t **ret_list)
 {
     *ret_list = json_object_get(object, name);
@@ -219,7 +220,7 @@ static bool find_list(const json_t *object, const char *name, const json_t **ret
     return json_is_object(object) && (!*ret_list || json_is_array(*ret_list));
 }
 
-/* The tree does not live as long as the arena. */
+/* Copies a text to the arena, which outlives the tree. */
 static struct span keep_text(struct reader *reader, const json_t *object, const char *name)
 {
     struct span text = json_tree_text(object, name);
@@ -233,7 +234,7 @@ static enum err_code read_json_sample(struct reader *reader, const json_t *sampl
         text = json_tree_text(sample, "raw_profile");
     if (!json_is_object(sample) || !decode_base64(reader->arena, text, &bytes))
         return err_set(err, ERR_INVALID,
-                       "series %u: a sample is no object with \"rawProfile\" in base64",
+                       "series %u: a sample is not an object with \"rawProfile\" in base64",
                        reader->series_count + 1);
     return add_profile(reader, bytes, keep_text(reader, sample, "ID"), err);
 }
@@ -243,21 +244,23 @@ static enum err_code read_json_series(struct reader *reader, const json_t *objec
     const json_t *labels, *samples;
     struct draft draft;
     if (!find_list(object, "labels", &labels) || !find_list(object, "samples", &samples))
-        return err_set(err, ERR_INVALID, "series %u is no object with lists of labels and samples",
+        return err_set(err, ERR_INVALID,
+                       "series %u is not an object with lists of labels and samples",
                        reader->series_count + 1);
     enum err_code code = start_series(reader, json_array_size(labels), &draft, err);
     for (size_t i = 0; !code && i < json_array_size(labels); i++) {
         const json_t *label = json_array_get(labels, i);
         if (!json_is_object(label))
-            return err_set(err, ERR_INVALID, "series %u: a label is no object",
+            return err_set(err, ERR_INVALID, "series %u: a label is not an object",
                            reader->series_count + 1);
         add_label(&draft, keep_text(reader, label, "name"), keep_text(reader, label, "value"));
     }
     for (size_t i = 0; !code && i < json_array_size(samples); i++)
         code = read_json_sample(reader, json_array_get(samples, i), err);
-    if (!code)
-        finish_series(reader, &draft);
-    return code;
+    if (code)
+        return code;
+    finish_series(reader, &draft);
+    return ERR_NONE;
 }
 
 static enum err_code read_json(struct reader *reader, struct span body,
@@ -269,7 +272,7 @@ static enum err_code read_json(struct reader *reader, struct span body,
     if (code)
         return code;
     if (!find_list(root, "series", &list))
-        code = err_set(err, ERR_INVALID, "the request is no object with a list \"series\"");
+        code = err_set(err, ERR_INVALID, "the request is not an object with a list \"series\"");
     if (!code)
         code = make_series(reader, json_array_size(list), err);
     for (size_t i = 0; !code && i < json_array_size(list); i++)

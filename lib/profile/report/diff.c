@@ -39,7 +39,8 @@ static bool is_like_type(const struct profile *a, uint32_t type_a, const struct 
            unit_is_like(unit_of(a, type_a), unit_of(b, type_b));
 }
 
-/* Both sides in the finer of their units; of two names of one unit, in one's. */
+/* Sets the unit of both sides to the finer one; if these are two names of one unit, to that of one.
+ */
 static void convert(struct view_source *one, struct view_source *other)
 {
     one->unit = unit_of(one->profile, one->value_type);
@@ -55,7 +56,8 @@ static void convert(struct view_source *one, struct view_source *other)
     }
 }
 
-/* The place of a type is no promise of the format, but tells two of one name apart. */
+/* Prefers the type with the same index, which distinguishes types of the same name and unit,
+ * although formats do not guarantee an order of types. */
 static bool find_same(const struct profile *from, uint32_t type, const struct profile *in,
                       uint32_t *ret_type)
 {
@@ -91,8 +93,8 @@ static void list_types(const struct profile *profile, struct buf *list)
     }
 }
 
-static enum err_code refuse(const struct profile *a, const struct profile *b, struct span text,
-                            struct err *err)
+static enum err_code refuse_types(const struct profile *a, const struct profile *b,
+                                  struct span text, struct err *err)
 {
     buf_auto types_a = {0}, types_b = {0};
     list_types(a, &types_a);
@@ -100,8 +102,8 @@ static enum err_code refuse(const struct profile *a, const struct profile *b, st
     if (text.size > 100)
         text.size = 100;
     return err_set(err, ERR_INVALID,
-                   "these two cannot be compared%s%.*s: no such sample type, with a like unit, in "
-                   "both; the first has %.*s, the second %.*s",
+                   "the profiles cannot be compared%s%.*s: they have no such sample type with "
+                   "convertible units in common; the first has %.*s, the second %.*s",
                    text.size ? " by " : "", SPAN_PRINT(text), SPAN_PRINT(buf_span(&types_a)),
                    SPAN_PRINT(buf_span(&types_b)));
 }
@@ -115,7 +117,7 @@ enum err_code diff_find_types(const struct profile *a, const struct profile *b, 
     if (find_same(b, *ret_b, a, ret_a))
         return ERR_NONE;
     if (text.size)
-        return refuse(a, b, text, err);
+        return refuse_types(a, b, text, err);
     code = profile_find_value_type(a, text, ret_a, err);
     if (code || find_same(a, *ret_a, b, ret_b))
         return code;
@@ -123,7 +125,7 @@ enum err_code diff_find_types(const struct profile *a, const struct profile *b, 
         if (find_same(b, *ret_b, a, ret_a))
             return ERR_NONE;
     }
-    return refuse(a, b, text, err);
+    return refuse_types(a, b, text, err);
 }
 
 enum err_code diff_view_create(struct arena *arena, const struct profile *a,
@@ -149,6 +151,7 @@ enum err_code diff_view_create(struct arena *arena, const struct profile *a,
     if (!view->is_normalised)
         return ERR_NONE;
     double total_a = (double)view->total[VIEW_SIDE_A], total_b = (double)view->total[VIEW_SIDE_B];
-    /* Of a total that is not above zero nothing is a share: a quotient of signs would turn them. */
+    /* There are no shares of a total that is not above zero; a negative quotient would also change
+     * the sign of all values. */
     return view_scale(view, total_a > 0 && total_b > 0 ? total_a / total_b : 0, err);
 }

@@ -503,9 +503,10 @@ static enum err_code start_build(struct build *build, const uint64_t *path,
     if (!path)
         return ERR_NONE;
     code = flame_root_find(view, build->order, build->max_depth, *path, &build->root, err);
-    if (!code)
-        build->flame->root_path = flame_root_path(view, &build->root);
-    return code;
+    if (code)
+        return code;
+    build->flame->root_path = flame_root_path(view, &build->root);
+    return ERR_NONE;
 }
 
 static enum err_code create_flame(struct arena *arena, const struct view *view, uint32_t max_nodes,

@@ -11,7 +11,7 @@ struct ranked {
     uint32_t node;
 };
 
-static int compare_ranked(const void *a, const void *b)
+static int compare_siblings(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->rank != y->rank)
@@ -24,7 +24,7 @@ static int compare_ranked(const void *a, const void *b)
 static void sort_siblings(struct ranked *siblings, uint32_t count)
 {
     if (count > 24) {
-        qsort(siblings, count, sizeof(*siblings), compare_ranked);
+        qsort(siblings, count, sizeof(*siblings), compare_siblings);
         return;
     }
     for (uint32_t i = 1; i < count; i++) {

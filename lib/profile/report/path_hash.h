@@ -8,8 +8,9 @@
  * siblings differ:
  *
  *   line      name, 0, file, 0, line (u32 little-endian; 0 if larger)
- *   address   "0x4f2a10", 0, mapping: the name of an address may become known later without
- * changing links; a frame without an address is hashed as by line others    name
+ *   address   "0x4f2a10", 0, mapping: the name of an address may become known later
+ *             without changing links; a frame without an address is hashed as by line
+ *   others    name
  *
  * The hash of a node is, for each half, murmur3's fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9));
  * that of the root is 0. It is written as 16 hexadecimal digits, high half first.

@@ -65,6 +65,22 @@ static enum err_code match_repeated(struct regex *regex, struct span text, struc
     return code;
 }
 
+/* Sets *ret_is_match, which is false, if the frame's name, file or binary matches. */
+static enum err_code match_frame(struct regex *regex, const struct frame *frame,
+                                 struct last_match *file, struct last_match *mapping,
+                                 bool *ret_is_match, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    if (frame->name.size)
+        code = regex_match(regex, frame->name, ret_is_match, err);
+    if (code || *ret_is_match)
+        return code;
+    code = match_repeated(regex, frame->file, file, ret_is_match, err);
+    if (code || *ret_is_match)
+        return code;
+    return match_repeated(regex, frame->mapping, mapping, ret_is_match, err);
+}
+
 static enum err_code match_expression(struct stacks *stacks, struct span pattern, struct err *err)
 {
     const struct view *view = stacks->view;
@@ -78,12 +94,8 @@ static enum err_code match_expression(struct stacks *stacks, struct span pattern
         bool is_match = stacks->matches[i];
         if (i % VIEW_CHECK_STEPS == 0)
             code = view_check_cpu(view, err);
-        if (!code && !is_match && frame->name.size)
-            code = regex_match(regex, frame->name, &is_match, err);
         if (!code && !is_match)
-            code = match_repeated(regex, frame->file, &file, &is_match, err);
-        if (!code && !is_match)
-            code = match_repeated(regex, frame->mapping, &mapping, &is_match, err);
+            code = match_frame(regex, frame, &file, &mapping, &is_match, err);
         stacks->matches[i] = is_match;
     }
     regex_destroy(regex);

@@ -7,8 +7,9 @@
  *   hide       remove matching frames from the stacks
  *   show       remove all other frames from the stacks
  *   merge      remove everything that the first matching frame calls
- *   recursion  remove a matching frame that occurs above in its stack already, and the frames
- * between only       hide the frames of a preset (rule_preset.h)
+ *   recursion  remove a matching frame that occurs above in its stack already, and the
+ *              frames between
+ *   only       hide the frames of a preset (rule_preset.h)
  *
  * Unlike a filter (filter.h), it uses the frames of the view's grouping, and each rule applies to
  * the result of the previous one. A frame matches by its name, file or binary. A stack that loses

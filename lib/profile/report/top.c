@@ -26,7 +26,7 @@ int64_t top_delta(const int64_t sides[VIEW_SIDE_COUNT])
     return delta;
 }
 
-static int compare_ranked(const void *a, const void *b)
+static int compare_rows(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->is_label != y->is_label)
@@ -91,7 +91,7 @@ const struct top *top_create(struct arena *arena, const struct view *view)
         view_scale_sums(view, rows[i].cum);
         ranked[count++] = rank(view, &rows[i]);
     }
-    qsort(ranked, count, sizeof(*ranked), compare_ranked);
+    qsort(ranked, count, sizeof(*ranked), compare_rows);
     struct top_row *sorted = arena_new_raw(arena, struct top_row, count);
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = ranked[i].row;

@@ -509,7 +509,8 @@ enum err_code view_create(struct arena *arena, const struct profile *profile,
     source.unit = profile_string(profile, profile->value_types[source.value_type].unit);
     struct view *view;
     code = view_create_from(arena, &source, 1, options, &view, err);
-    if (!code)
-        *ret_view = view;
-    return code;
+    if (code)
+        return code;
+    *ret_view = view;
+    return ERR_NONE;
 }

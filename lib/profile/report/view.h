@@ -12,18 +12,17 @@
  * Grouping decides which frames are equal:
  *
  *   function  by name; a function without a name by its system name; an address without symbols is
- *             "libc.so.6+0x2a10", or "0x7f32a0" of an unknown binary (raw_name.h); without an
- * address
- *             "[libc.so.6]" or "<unknown>"
+ *             "libc.so.6+0x2a10", or "0x7f32a0" of an unknown binary (raw_name.h);
+ *             without an address "[libc.so.6]" or "<unknown>"
  *   file      by source file; unknown: "[libc.so.6]" or "<unknown>"
  *   line      by function, file and line
- *   address   by binary and address, inlined calls also by function and line; "0x4f2a10 main.run",
- *             of very long names the first 240 bytes
+ *   address   by binary and address, inlined calls also by function and line;
+ *             "0x4f2a10 main.run", of very long names the first 240 bytes
  *   binary    by the file of the mapping; adjacent frames of one binary are one frame
- *   <label>   also "label:<label>" (required for a label named like a word above): the value of
- * that sample label becomes the first frame below the root, "(no <label>)" if the sample has none;
- * several values of one sample are joined by commas, up to 4 kB and then "…"; the function frames
- * follow
+ *   <label>   also "label:<label>" (required for a label named like a word above): the
+ *             value of that sample label becomes the first frame below the root,
+ *             "(no <label>)" if the sample has none; several values of one sample are
+ *             joined by commas, up to 4 kB and then "…"; the function frames follow
  *
  * If file and line differ within a group, those of its first occurrence are used.
  *

@@ -179,9 +179,9 @@ static void ids_of_functions_and_locations_may_begin_at_0(void **state)
 static void refuses_what_is_inconsistent(void **state)
 {
     (void)state;
-    ASSERT_REFUSED("location that is not there", WIRE(&raw, 2, 1, 2, 2, 1));
-    ASSERT_REFUSED("location that is not there", WIRE(&raw, 2, 1, 0, 2, 1));
-    ASSERT_REFUSED("location that is not there", WIRE(&raw, 2, 1, -1, 2, 1));
+    ASSERT_REFUSED("location that does not exist", WIRE(&raw, 2, 1, 2, 2, 1));
+    ASSERT_REFUSED("location that does not exist", WIRE(&raw, 2, 1, 0, 2, 1));
+    ASSERT_REFUSED("location that does not exist", WIRE(&raw, 2, 1, -1, 2, 1));
     ASSERT_REFUSED("has 2 values", WIRE(&raw, 2, 1, 1, 2, 1, 2, 1));
     ASSERT_REFUSED("has 0 values", WIRE(&raw, 2, 1, 1));
     ASSERT_REFUSED("two functions have the id 1", WIRE(&raw, 5, 1, 1, 2, 3));
@@ -206,7 +206,7 @@ static void refuses_what_is_cut_short(void **state)
     (void)state;
     ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x0a\x05\x01", 3));
     ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x12\x01\xff", 3));
-    ASSERT_REFUSED("location that is not there", wire_bytes(&raw, 2, "\x0a\x01\xff", 3));
+    ASSERT_REFUSED("location that does not exist", wire_bytes(&raw, 2, "\x0a\x01\xff", 3));
     ASSERT_REFUSED("cut short", wire_bytes(&raw, 2, "\x1a\x01\x08", 3));
     ASSERT_REFUSED("cut short", wire_bytes(&raw, 5, "\x08", 1));
     ASSERT_REFUSED("cut short", wire_bytes(&raw, 4, "\x22\x01\x08", 3));

@@ -819,18 +819,21 @@ static void a_diff_without_a_type_named_takes_one_that_both_have(void **state)
 static void a_diff_of_other_types_is_refused_and_lists_both(void **state)
 {
     (void)state;
-    assert_types(cpu_types, heap_types, 2, "",
-                 "these two cannot be compared: no such sample type, with a like unit, in both; "
-                 "the first has samples/count, cpu/nanoseconds, the second objects/count, "
-                 "space/bytes");
+    assert_types(
+        cpu_types, heap_types, 2, "",
+        "the profiles cannot be compared: they have no such sample type with convertible "
+        "units in common; the first has samples/count, cpu/nanoseconds, the second objects/count, "
+        "space/bytes");
     assert_types(cpu_types, heap_types, 2, "0",
-                 "these two cannot be compared by 0: no such sample type, with a like unit, in "
-                 "both; the first has samples/count, cpu/nanoseconds, the second objects/count, "
+                 "the profiles cannot be compared by 0: they have no such sample type with "
+                 "convertible units in common; the first has samples/count, cpu/nanoseconds, the "
+                 "second objects/count, "
                  "space/bytes");
     static const struct type odd_types[] = {{"wall", "seconds"}, {"cpu", "ticks"}};
     assert_types(cpu_types, odd_types, 2, "cpu",
-                 "these two cannot be compared by cpu: no such sample type, with a like unit, in "
-                 "both; the first has samples/count, cpu/nanoseconds, the second wall/seconds, "
+                 "the profiles cannot be compared by cpu: they have no such sample type with "
+                 "convertible units in common; the first has samples/count, cpu/nanoseconds, the "
+                 "second wall/seconds, "
                  "cpu/ticks");
     assert_types(cpu_types, folded_types, 1, "cpu",
                  "no sample type 'cpu' in this profile; it has 0 'samples'");
