@@ -47,7 +47,7 @@ bool account_is_confidential(const char *url)
     return false;
 }
 
-/* A line break at the end, as files have one, is not of the token. */
+/* Removes a line break at the end, which files usually have. */
 static enum err_code read_token(const char *text, const char *source, struct arena *arena,
                                 const char **ret_token, struct err *err)
 {
@@ -55,9 +55,10 @@ static enum err_code read_token(const char *text, const char *source, struct are
     if (token.size == 0)
         return ERR_NONE;
     const enum err_code code = secret_check_token(token, source, err);
-    if (!code)
-        *ret_token = arena_strndup(arena, token.data, token.size);
-    return code;
+    if (code)
+        return code;
+    *ret_token = arena_strndup(arena, token.data, token.size);
+    return ERR_NONE;
 }
 
 enum err_code account_load(struct arena *arena, struct account *ret_account, struct err *err)
@@ -67,8 +68,9 @@ enum err_code account_load(struct arena *arena, struct account *ret_account, str
     config_auto config = NULL;
     enum err_code code =
         token ? read_token(token, "PERFOLIO_TOKEN", arena, &account.token, err) : ERR_NONE;
-    if (!code)
-        code = config_path(CONFIG_FOLDER_CONFIG, "config.ini", arena, &account.config_file, err);
+    if (code)
+        return code;
+    code = config_path(CONFIG_FOLDER_CONFIG, "config.ini", arena, &account.config_file, err);
     if (code)
         return code;
     code = config_load(account.config_file, &config, err);

@@ -1,9 +1,10 @@
 /*
- * account: which server, with which token, trusting which CA.
+ * account: the server, the token and the trusted CA.
  *
- * PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE win over what `perfolio login` has stored in
- * $XDG_CONFIG_HOME/perfolio/config.ini ([server] url, token, ca_file). A stored token and CA file
- * belong to the stored server: with another PERFOLIO_URL they are not used.
+ * PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE take precedence over the settings that
+ * `perfolio login` stores in $XDG_CONFIG_HOME/perfolio/config.ini ([server] url, token, ca_file). A
+ * stored token and CA file belong to the stored server; they are not used if PERFOLIO_URL is
+ * another one.
  */
 #ifndef CLI_ACCOUNT_H
 #define CLI_ACCOUNT_H
@@ -15,26 +16,26 @@
 struct arena;
 
 struct account {
-    const char *url;     /* without "/" at its end; NULL when none is known */
+    const char *url;     /* without "/" at its end; NULL: not set */
     const char *token;   /* NULL: anonymous */
     const char *ca_file; /* NULL: the system's */
     const char *config_file;
-    bool is_readable_by_others; /* the settings file, and it holds a token: worth a warning */
+    bool is_readable_by_others; /* the settings file contains a token and others can read it */
 };
 
-/* Texts live in arena. Handles: ERR_INVALID (settings file, or a URL that is none), ERR_IO. */
+/* Texts are in arena. Handles: ERR_INVALID (settings file or URL), ERR_IO. */
 enum err_code account_load(struct arena *arena, struct account *ret_account,
                            struct err *err) MUST_USE;
 
-/* Replaces what is stored; NULLs remove. Handles: ERR_INVALID, ERR_IO. */
+/* Replaces the stored settings; NULL members are removed. Handles: ERR_INVALID, ERR_IO. */
 enum err_code account_save(const struct account *account, struct err *err) MUST_USE;
 
-/* http(s)://host[:port][/prefix] without trailing slashes, query, fragment and user information.
- * Handles: ERR_INVALID. */
+/* Returns http(s)://host[:port][/prefix] without trailing slashes, query, fragment and user
+ * information. Handles: ERR_INVALID. */
 enum err_code account_clean_url(const char *url, struct arena *arena, const char **ret_url,
                                 struct err *err) MUST_USE;
 
-/* May a secret travel to that server: https, or http to this machine only. */
+/* Whether a secret may be sent to that server: by https, or by http to this machine. */
 bool account_is_confidential(const char *url);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define SET_TOKEN "run `perfolio login URL`, or set PERFOLIO_TOKEN"
 
-/* Longer texts before those that they contain. */
+/* A text precedes the texts that it contains. */
 static const struct {
     const char *server;
     const char *here;
@@ -30,7 +30,7 @@ static const struct {
     {"the parameter ", ""},
 };
 
-/* Once each: none of them occurs twice in a message. */
+/* Replaces each text once; none of them occurs twice in a message. */
 static void replace(struct err *err, const char *from, const char *to)
 {
     char *at = strstr(err->message, from);

@@ -9,7 +9,7 @@
 
 #include "lib/base/err.h"
 
-/* Replaces what err->message says about HTTP; other messages stay as they are. */
+/* Replaces the parts of err->message that refer to HTTP; other messages stay unchanged. */
 void advice_translate(struct err *err);
 
 #endif

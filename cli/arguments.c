@@ -5,7 +5,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_arguments_option(int key, char *text, struct argp_state *state)
 {
     struct arguments *arguments = state->input;
     switch (key) {
@@ -24,7 +24,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-const struct argp arguments_argp = {.options = options, .parser = parse};
+const struct argp arguments_argp = {.options = options, .parser = parse_arguments_option};
 const struct argp_child arguments_children[] = {ARGUMENTS_CHILD, {0}};
 
 enum err_code arguments_check_stdin(struct cli *cli, const struct cli_texts *texts,
@@ -48,7 +48,7 @@ enum err_code arguments_each(const struct arguments *arguments, const char *done
     struct cli *cli = arguments->cli;
     size_t count = arguments->texts.count;
     enum err_code result = ERR_NONE;
-    bool is_usage_error = false; /* of the first, as the code */
+    bool is_usage_error = false; /* of the first failure, like the code */
     for (size_t i = 0; i < count; i++) {
         struct err each = {0};
         if (!act(context, arguments->texts.texts[i], &each))

@@ -17,7 +17,7 @@ enum { MAX_SECRET_BYTES = 4096 };
 
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text)
 {
-    /* Doubled in the arena whenever the count is a power of two. */
+    /* The capacity doubles when the count reaches a power of two. */
     if ((texts->count & (texts->count - 1)) == 0) {
         size_t capacity = texts->count ? texts->count * 2 : 1;
         const char **grown = arena_new(cli->arena, const char *, capacity);
@@ -85,8 +85,7 @@ enum err_code cli_flush(struct err *err)
     return ERR_NONE;
 }
 
-/* Asked of the descriptor, since errno is of the last call, which need not be the one that failed.
- */
+/* Queries the descriptor, because errno may be that of a later call than the one that failed. */
 enum err_code cli_check_reader(int fd, struct err *err)
 {
     struct pollfd output = {.fd = fd};
@@ -114,7 +113,7 @@ enum err_code cli_read_secret(struct cli *cli, const char *file, const char **re
         fclose(stream);
     if (is_broken)
         return err->code;
-    /* The NUL that fgets adds is the last one; others are of the file. */
+    /* The last NUL is the one that fgets adds; others come from the file. */
     const char *end = memrchr(line, '\0', sizeof(line));
     const struct span text = span_of(line, read && end ? (size_t)(end - line) : 0);
     if (text.size == sizeof(line) - 1 && !memchr(line, '\n', text.size))

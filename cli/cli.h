@@ -1,11 +1,11 @@
 /*
  * cli: the state that main passes to every command, and the declaration of commands.
  *
- * Each subcommand is one file with one struct command; main.c has them in one table, from which
- * help and shell completion are made too. A subcommand parses its arguments with argp (a usage
- * error ends the process with EXIT_USAGE), prints results on standard output and everything else
- * through the terminal, and returns an error code, which main reports once and turns into the exit
- * status. Threads: one.
+ * Each subcommand is one file with one struct command. help.c lists them in one table, from which
+ * help and shell completion are made. A subcommand parses its arguments with argp (a usage error
+ * ends the process with EXIT_USAGE), prints results on standard output and everything else through
+ * the terminal, and returns an error code, which main reports once and converts to the exit status.
+ * Threads: one.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -23,13 +23,13 @@ struct cli {
     struct arena *arena; /* lives as long as the process */
     struct terminal terminal;
     struct account account;
-    bool is_usage_error; /* the error that goes up is one of arguments or settings: EXIT_USAGE */
-    int command_status;  /* of the command that was recorded, 0: none, or it went well */
+    bool is_usage_error; /* the returned error is in arguments or settings: EXIT_USAGE */
+    int command_status;  /* exit status of the recorded command; 0: none, or success */
 };
 
 enum { CLI_MAX_ARGUMENTS = 4096 };
 
-/* What a subcommand's arguments are, for completion. */
+/* The kind of a subcommand's arguments, for completion. */
 enum command_arguments {
     ARGUMENTS_NONE,
     ARGUMENTS_FILES,
@@ -44,7 +44,7 @@ struct command {
     const struct argp *argp;
     enum command_arguments arguments;
     const char *const *words; /* of ARGUMENTS_WORDS; NULL-terminated */
-    bool ends_at_word;        /* options behind the first other argument are not the command's */
+    bool ends_at_word;        /* options after the first argument belong to that */
     /* argv[0] is "perfolio <name>". */
     enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
 };
@@ -69,32 +69,31 @@ extern const struct command completion_command;
 extern const struct command version_command;
 extern const struct command help_command;
 
-/* main.c's table; ends with NULL. */
+/* The table in help.c; NULL-terminated. */
 extern const struct command *const cli_commands[];
 
-/* Arguments that are no options, collected by a parser with cli_texts_add. */
+/* Arguments other than options, collected by a parser with cli_texts_add. */
 struct cli_texts {
     const char **texts;
     size_t count;
 };
-/* Grows in the process's arena. */
+/* Allocates in the process's arena. */
 void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);
 
-/* Ends the process with a usage error that names the right option when argv has a long option that
- * is almost one of argp's. Before argp_parse, which can only say that it does not know it. */
+/* Ends the process with a usage error that suggests an option if argv contains a misspelt long
+ * option. Call it before argp_parse, which only reports an unknown option. */
 void cli_check_options(const struct argp *argp, int argc, char **argv, bool is_in_order);
-/* "; did you mean NAME?" for a word that is almost one of the names, which end with NULL; else "".
- */
+/* "; did you mean NAME?" if the word is similar to one of the names (NULL-terminated); else "". */
 const char *cli_did_you_mean(struct cli *cli, const char *typed, const char *const *names);
 
-/* Parses with command->argp; input is what the parser gets. Ends the process on a usage error. */
+/* Parses with command->argp; input is passed to the parser. Ends the process on a usage error. */
 void cli_parse(const struct command *command, int argc, char **argv, void *input);
 
-/* For what argp could not see: sets ERR_INVALID, which will end with EXIT_USAGE. */
+/* Reports a usage error after argp has finished: sets ERR_INVALID, which ends with EXIT_USAGE. */
 enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* client_create, where ERR_INVALID (no server set) is a usage error. base may be NULL. */
+/* client_create, with ERR_INVALID (no server set) as a usage error. base may be NULL. */
 struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;
@@ -106,7 +105,7 @@ enum err_code cli_flush(struct err *err) MUST_USE;
  * reader closed it. Returns the code. */
 enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
-/* The secret in a file (or standard input if it is "-"): its first line. In the arena.
+/* Reads a secret, the first line of a file, or of standard input if it is "-". In the arena.
  * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, of more than 4 KiB, or with a control
  * character). */
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,

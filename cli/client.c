@@ -18,7 +18,7 @@ enum {
     LONGEST_WAIT_S = 120,
     MAX_RETRIES = 100,
     RETRIES_UNSET = -1,
-    MAX_JSON_BYTES = 512 << 20, /* a top of all functions may be long */
+    MAX_JSON_BYTES = 512 << 20, /* a top table of all functions may be long */
 };
 
 struct client {
@@ -26,7 +26,7 @@ struct client {
     struct arena *arena;
     const char *base;
     const char *authorization; /* NULL: anonymous */
-    const char *ca_file;       /* of the account, NULL: the system's */
+    const char *ca_file;       /* the account's; NULL: the system's */
     struct terminal *terminal;
     bool is_own;      /* the account's server */
     bool was_reached; /* it has responded before */
@@ -157,7 +157,8 @@ static enum err_code code_of_status(int status)
     }
 }
 
-/* Problem types end in the name of the server's own error code, which says more than the status. */
+/* A problem type ends in the name of the server's error code, which is more precise than the
+ * status. */
 static enum err_code code_of_type(const char *type, enum err_code fallback)
 {
     const char *name = strrchr(type, '/');
@@ -182,25 +183,25 @@ const char *client_text(const json_t *json, const char *name, const char *fallba
     return text ? text : fallback;
 }
 
-enum err_code client_problem(const struct http_client_response *answer, struct err *err)
+enum err_code client_problem(const struct http_client_response *response, struct err *err)
 {
-    enum err_code code = code_of_status(answer->status);
-    json_auto_t *problem = json_loadb((const char *)answer->body.data, answer->body.size,
+    enum err_code code = code_of_status(response->status);
+    json_auto_t *problem = json_loadb((const char *)response->body.data, response->body.size,
                                       JSON_REJECT_DUPLICATES, NULL);
     const char *title = client_text(problem, "title", "");
-    /* Protocols of others have a "message". */
+    /* Other protocols (Connect, OTLP) have a "message". */
     const char *detail = client_text(problem, "detail", client_text(problem, "message", title));
     if (detail[0]) {
         code = code_of_type(client_text(problem, "type", ""), code);
         err_set(err, code, "%s", detail);
         advice_translate(err);
-    } else if (answer->status >= 300 && answer->status < 400) {
+    } else if (response->status >= 300 && response->status < 400) {
         err_set(err, code, "the server returned status %d: check the URL (https, host, port)",
-                answer->status);
+                response->status);
     } else {
-        err_set(err, code, "the server returned status %d without a reason", answer->status);
+        err_set(err, code, "the server returned status %d without a reason", response->status);
     }
-    err->retry_after_s = answer->retry_after_s;
+    err->retry_after_s = response->retry_after_s;
     const char *id = client_text(problem, "request_id", "");
     size_t length = strlen(err->message);
     if (id[0] && code == ERR_INTERNAL)
@@ -208,25 +209,26 @@ enum err_code client_problem(const struct http_client_response *answer, struct e
     return code;
 }
 
-/* A redirect is an error of the network's kind, but will be the same the next time. */
-static bool is_passing(enum err_code code, const struct http_client_response *answer)
+/* Whether a later attempt may succeed. A redirect is reported as ERR_NETWORK but is permanent. */
+static bool is_passing(enum err_code code, const struct http_client_response *response)
 {
-    if (answer->status >= 300 && answer->status < 400)
+    if (response->status >= 300 && response->status < 400)
         return false;
     return code == ERR_NETWORK || code == ERR_TIMEOUT || code == ERR_BUSY ||
            code == ERR_RATE_LIMITED || code == ERR_DATABASE;
 }
 
-/* Could this request, sent again, act twice? 429 and 503 say that it was not taken. */
+/* Whether the request can be sent again without taking effect twice. After 429 and 503 the server
+ * did not process it. */
 static bool may_repeat(const struct client_request *request,
-                       const struct http_client_response *answer)
+                       const struct http_client_response *response)
 {
-    return request->is_repeatable || !answer->was_sent || answer->status == 429 ||
-           answer->status == 503;
+    return request->is_repeatable || !response->was_sent || response->status == 429 ||
+           response->status == 503;
 }
 
 static enum err_code send_once(struct client *client, const struct client_request *request,
-                               struct http_client_response *answer, struct err *err)
+                               struct http_client_response *response, struct err *err)
 {
     struct http_client_field fields[CLIENT_MAX_FIELDS + 1];
     struct http_client_request http = request->http;
@@ -244,8 +246,8 @@ static enum err_code send_once(struct client *client, const struct client_reques
     http.must_not_repeat = !request->is_repeatable;
     http.fields = fields;
     http.field_count = count;
-    enum err_code code = http_client_send(client->http, &http, answer, err);
-    if (code == ERR_UNAUTHENTICATED) { /* of the connection: an answer's 401 is looked at below */
+    enum err_code code = http_client_send(client->http, &http, response, err);
+    if (code == ERR_UNAUTHENTICATED) { /* from the TLS handshake; status 401 is handled below */
         const size_t length = strlen(err->message), room = sizeof(err->message) - length;
         if (client->ca_file)
             snprintf(err->message + length, room,
@@ -255,9 +257,11 @@ static enum err_code send_once(struct client *client, const struct client_reques
             snprintf(err->message + length, room,
                      "; name the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
     }
-    if (!code && (answer->status < 200 || answer->status > 299))
-        code = client_problem(answer, err);
-    return code;
+    if (code)
+        return code;
+    if (response->status < 200 || response->status > 299)
+        return client_problem(response, err);
+    return ERR_NONE;
 }
 
 static uint64_t random_number(void)
@@ -269,22 +273,22 @@ static uint64_t random_number(void)
 }
 
 static int retries_for(const struct client *client, const struct client_request *request,
-                       const struct http_client_response *answer, enum err_code code)
+                       const struct http_client_response *response, enum err_code code)
 {
     if (client->set_retries != RETRIES_UNSET)
         return client->set_retries;
-    /* A server that restarts in the middle of an upload is worth waiting for; an address at which
-     * no server has been seen is most likely wrong, or the server is stopped. */
-    if (answer->was_refused && !client->was_reached)
+    /* Wait for a server that restarts during an upload, but not for one that never responded: the
+     * address is probably wrong, or the server is not running. */
+    if (response->was_refused && !client->was_reached)
         return 0;
-    if (request->is_patient || answer->retry_after_s)
+    if (request->is_patient || response->retry_after_s)
         return CLIENT_PATIENT_RETRIES;
-    return code == ERR_TIMEOUT && !answer->status ? 0 : 1;
+    return code == ERR_TIMEOUT && !response->status ? 0 : 1;
 }
 
-/* A server that is not there is most often not started, or another than the one that was meant. */
+/* If no connection can be made, the server is usually not running, or the address is wrong. */
 static enum err_code add_advice(const struct client *client,
-                                const struct http_client_response *answer, enum err_code code,
+                                const struct http_client_response *response, enum err_code code,
                                 struct err *err)
 {
     const char *url = getenv("PERFOLIO_URL");
@@ -292,45 +296,46 @@ static enum err_code add_advice(const struct client *client,
                         : (url && url[0]) ? "PERFOLIO_URL"
                                           : "what `perfolio login` has kept";
     size_t length = strlen(err->message);
-    if (!answer->was_sent && (code == ERR_NETWORK || code == ERR_TIMEOUT))
+    if (!response->was_sent && (code == ERR_NETWORK || code == ERR_TIMEOUT))
         snprintf(err->message + length, sizeof(err->message) - length,
                  " (is the server running, and is %s right?)", right);
     return code;
 }
 
-/* The answer is there, but not all of it. */
-static void tell_warning(const struct client *client, const struct http_client_response *answer)
+/* Prints the server's warning about an incomplete result. */
+static void tell_warning(const struct client *client, const struct http_client_response *response)
 {
-    const struct span warning = http_client_response_field(answer, "Perfolio-Warning");
+    const struct span warning = http_client_response_field(response, "Perfolio-Warning");
     if (warning.size)
         terminal_warn(client->terminal, "%.*s", SPAN_PRINT(warning));
 }
 
 enum err_code client_send(struct client *client, const struct client_request *request,
-                          struct http_client_response *answer, struct err *err)
+                          struct http_client_response *response, struct err *err)
 {
     for (int attempt = 1;; attempt++) {
         *err = (struct err){0};
-        enum err_code code = send_once(client, request, answer, err);
-        client->was_reached = client->was_reached || answer->status > 0;
+        enum err_code code = send_once(client, request, response, err);
+        client->was_reached = client->was_reached || response->status > 0;
         if (!code)
-            tell_warning(client, answer);
-        if (!code || !is_passing(code, answer))
+            tell_warning(client, response);
+        if (!code || !is_passing(code, response))
             return code;
-        int retries = retries_for(client, request, answer, code);
+        int retries = retries_for(client, request, response, code);
         if (attempt > retries)
-            return add_advice(client, answer, code, err);
-        if (!may_repeat(request, answer))
+            return add_advice(client, response, code, err);
+        if (!may_repeat(request, response))
             return err_add(err, "the request was sent, but its outcome is not known, so it is not "
                                 "repeated");
-        int64_t pause_ms = client_pause_ms(attempt, answer->retry_after_s, random_number());
+        int64_t pause_ms = client_pause_ms(attempt, response->retry_after_s, random_number());
         if (pause_ms < 0)
-            return err_add(err, "try again in %d s", answer->retry_after_s);
-        /* What a broken download has written already would stand there twice. */
+            return err_add(err, "try again in %d s", response->retry_after_s);
+        /* Discard what an interrupted download has written, or the next attempt would append to
+         * it. */
         int fd = request->http.response_fd;
-        if (fd == STDOUT_FILENO && answer->answer_bytes) /* not ours to take back */
+        if (fd == STDOUT_FILENO && response->answer_bytes) /* cannot be undone */
             return err_add(err, "standard output has a part of it");
-        if (fd != HTTP_CLIENT_NO_FD && answer->answer_bytes &&
+        if (fd != HTTP_CLIENT_NO_FD && response->answer_bytes &&
             (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
             return code;
         terminal_note(client->terminal, "%s; trying again in %.1f s (%d of %d)", err->message,
@@ -339,15 +344,15 @@ enum err_code client_send(struct client *client, const struct client_request *re
     }
 }
 
-static enum err_code parse_json(const struct http_client_response *answer, json_t **ret_json,
+static enum err_code parse_json(const struct http_client_response *response, json_t **ret_json,
                                 struct err *err)
 {
     json_error_t problem;
-    json_t *json = json_loadb((const char *)answer->body.data, answer->body.size,
+    json_t *json = json_loadb((const char *)response->body.data, response->body.size,
                               JSON_ALLOW_NUL | JSON_DECODE_ANY, &problem);
     if (!json)
         return err_set(err, ERR_NETWORK,
-                       "the server's answer is not JSON (%s): is this a Perfolio server?",
+                       "the server's response is not JSON (%s): is this a Perfolio server?",
                        problem.text);
     *ret_json = json;
     return ERR_NONE;
@@ -356,22 +361,22 @@ static enum err_code parse_json(const struct http_client_response *answer, json_
 enum err_code client_send_json(struct client *client, const struct client_request *request,
                                json_t **ret_json, struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     struct client_request sized = *request;
     sized.http.accept_compressed = true;
     sized.http.max_response_bytes = MAX_JSON_BYTES;
     client_request_add(&sized, "Accept", "application/json");
-    enum err_code code = client_send(client, &sized, &answer, err);
+    enum err_code code = client_send(client, &sized, &response, err);
     if (code)
         return code;
-    if (answer.body.size == 0) {
+    if (response.body.size == 0) {
         *ret_json = NULL;
-        return answer.status == 204
+        return response.status == 204
                    ? ERR_NONE
                    : err_set(err, ERR_NETWORK, "the response of the server is empty");
     }
-    return parse_json(&answer, ret_json, err);
+    return parse_json(&response, ret_json, err);
 }
 
 enum err_code client_get_json(struct client *client, const char *path, json_t **ret_json,
@@ -380,9 +385,11 @@ enum err_code client_get_json(struct client *client, const char *path, json_t **
     struct client_request request;
     client_request_init(&request, "GET", path);
     enum err_code code = client_send_json(client, &request, ret_json, err);
-    if (!code && !*ret_json)
-        code = err_set(err, ERR_NETWORK, "the response of the server is empty");
-    return code;
+    if (code)
+        return code;
+    if (!*ret_json)
+        return err_set(err, ERR_NETWORK, "the response of the server is empty");
+    return ERR_NONE;
 }
 
 enum err_code client_call_json(struct client *client, const char *method, const char *path,

@@ -37,8 +37,8 @@ struct client_request {
 };
 
 /*
- * For base, or the account's server if it is NULL. Handles: ERR_INVALID (no server is known, a
- * token would travel in the clear), ERR_NOT_FOUND, ERR_IO (CA file).
+ * For base, or the account's server if it is NULL. Handles: ERR_INVALID (no server is set, or a
+ * token would be sent unencrypted), ERR_NOT_FOUND, ERR_IO (CA file).
  */
 enum err_code client_create(const struct account *account, const char *base,
                             struct terminal *terminal, struct client **ret_client,
@@ -57,12 +57,12 @@ void client_request_add(struct client_request *request, const char *name, const 
 /*
  * Sends the request, with retries as described above. 2xx is success; other responses become errors
  * by the type of their problem document or by their status. A Perfolio-Warning is printed. Handles
- * what http_client_send does, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND,
- * ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. If no connection
- * could be made, the message names what to check.
+ * the errors of http_client_send, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN,
+ * ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. If
+ * no connection could be made, the message names what to check.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
-                          struct http_client_response *answer, struct err *err) MUST_USE;
+                          struct http_client_response *response, struct err *err) MUST_USE;
 
 /* As client_send; the response must be JSON. The caller owns *ret_json (json_decref). */
 enum err_code client_send_json(struct client *client, const struct client_request *request,
@@ -75,10 +75,10 @@ enum err_code client_get_json(struct client *client, const char *path, json_t **
 enum err_code client_call_json(struct client *client, const char *method, const char *path,
                                const json_t *body, json_t **ret_json, struct err *err) MUST_USE;
 
-/* "?name=value", or "&name=value" where path has parameters; nothing when value is NULL. */
+/* Appends "?name=value", or "&name=value" if path has parameters; nothing if value is NULL. */
 void client_append_parameter(struct buf *path, const char *name, const char *value);
 
-/* A text member, or fallback when it is absent or of another kind. Borrowed from json. */
+/* A text member, or fallback if it is absent or not a text. Borrowed from json. */
 const char *client_text(const json_t *json, const char *name, const char *fallback);
 
 static inline void client_cleanup(struct client **client)
@@ -88,13 +88,13 @@ static inline void client_cleanup(struct client **client)
 #define client_auto __attribute__((cleanup(client_cleanup))) struct client *
 
 /*
- * How long to pause before try number attempt (from 1), in ms: half to all of 500 ms doubled each
- * time, at most 30 s; random is any number. With a Retry-After that, and up to a quarter more.
- * -1: do not try again, it would take longer than two minutes.
+ * The pause before a retry, in ms; attempt counts from 1, random is any number. Without Retry-After
+ * (0): between half and all of 500 ms, doubled for each attempt, at most 30 s. With it: that time
+ * and up to a quarter more. -1: no retry, because it would begin after more than two minutes.
  */
 int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random);
 
 /* Converts a response with status 400 or above to an error; returns its code. */
-enum err_code client_problem(const struct http_client_response *answer, struct err *err);
+enum err_code client_problem(const struct http_client_response *response, struct err *err);
 
 #endif

@@ -1,7 +1,5 @@
-/*
- * The scripts are made from the table of commands and their argp options, so that they cannot fall
- * behind; deploy/completion holds their output, and a test compares the two.
- */
+/* The scripts are generated from the table of commands and their argp options. deploy/completion
+ * contains the output, and a test compares the two. */
 #include "cli/cli.h"
 
 #include <ctype.h>
@@ -13,7 +11,7 @@ struct completion {
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_completion_option(int key, char *text, struct argp_state *state)
 {
     struct completion *completion = state->input;
     if (key == ARGP_KEY_END && !completion->shell)
@@ -30,7 +28,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    .parser = parse,
+    .parser = parse_completion_option,
     .args_doc = "bash|zsh|fish",
     .doc = "Print the completion script of a shell.\v"
            "For example in ~/.bashrc: source <(perfolio completion bash)",
@@ -120,7 +118,7 @@ static void print_bash(void)
          "complete -o filenames -F _perfolio perfolio");
 }
 
-/* A description without what quotes, colons and brackets mean to the shells. */
+/* Prints a description with characters that the shells do not interpret. */
 static void print_plain(const char *text)
 {
     for (; *text; text++) {

@@ -21,11 +21,11 @@
 enum {
     MAX_REDIRECTS = 5,
     COPY_BYTES = 256 << 10,
-    DEFAULT_PROFILE_SECONDS = 30, /* of net/http/pprof's CPU profile */
+    DEFAULT_PROFILE_SECONDS = 30, /* default of net/http/pprof's CPU profile */
     SPARE_SECONDS = 60,
     MAX_MEASURED_SECONDS = 24 * 3600,
     MAX_FILENAME_BYTES = 255,
-    REASON_BYTES = 200, /* of an answer that is not 2xx, shown in the message */
+    REASON_BYTES = 200, /* of a response other than 2xx, for the message */
 };
 
 static enum err_code open_temporary(struct arena *arena, int *ret_fd, struct err *err)
@@ -34,7 +34,7 @@ static enum err_code open_temporary(struct arena *arena, int *ret_fd, struct err
     if (!folder || folder[0] != '/')
         folder = "/tmp";
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) { /* a file system without O_TMPFILE */
+    if (fd < 0) { /* the file system does not support O_TMPFILE */
         char *path = arena_printf(arena, "%s/perfolio-XXXXXX", folder);
         fd = mkostemp(path, O_CLOEXEC);
         if (fd >= 0)
@@ -60,7 +60,7 @@ static bool write_all(int fd, const uint8_t *data, size_t size)
     return true;
 }
 
-/* Everything from one descriptor to another, up to INPUT_MAX_BYTES. */
+/* Copies everything from one descriptor to another, up to INPUT_MAX_BYTES. */
 static enum err_code copy_stream(int from, int to, const char *name, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -82,7 +82,7 @@ static enum err_code copy_stream(int from, int to, const char *name, struct err 
     }
 }
 
-/* The last part of a path, in plain characters: the server refuses a name with others. */
+/* The last part of a path in plain characters; the server refuses names with others. */
 static const char *make_filename(const char *path, size_t length, struct arena *arena)
 {
     buf_auto name;
@@ -111,7 +111,7 @@ enum err_code input_measure(struct input *input, struct err *err)
     return ERR_NONE;
 }
 
-/* A pipe, a terminal or a device becomes a temporary file; takes over stream. */
+/* Copies a pipe, terminal or device to a temporary file; takes ownership of stream. */
 static enum err_code open_stream(int stream, struct arena *arena, struct input *input,
                                  struct err *err)
 {
@@ -122,7 +122,7 @@ static enum err_code open_stream(int stream, struct arena *arena, struct input *
     return code ? code : input_measure(input, err);
 }
 
-/* The length of "ftp" in "ftp://host"; 0 when it is none. */
+/* The length of the scheme of a URL ("ftp" in "ftp://host"); 0 for other texts. */
 static size_t scheme_length(const char *text)
 {
     static const char letters[] =
@@ -161,24 +161,24 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     return input_measure(input, err);
 }
 
-static bool has_type(const struct http_client_response *answer, const char *type)
+static bool has_type(const struct http_client_response *response, const char *type)
 {
-    struct span value = http_client_response_field(answer, "content-type"), name, parameters;
+    struct span value = http_client_response_field(response, "content-type"), name, parameters;
     span_split(value, ';', &name, &parameters);
     name = span_trim(name);
     return name.size == strlen(type) && strncasecmp((const char *)name.data, type, name.size) == 0;
 }
 
-/* What the answer says in words for people: a problem's detail, or the line of a program such as
- * net/http/pprof. Pages are for browsers. */
-static const char *reason_of(const struct http_client_response *answer, struct arena *arena)
+/* The error text of a response: the detail of a problem document, or the line that net/http/pprof
+ * writes. HTML pages are ignored. */
+static const char *reason_of(const struct http_client_response *response, struct arena *arena)
 {
-    struct span line = {0}, rest = span_trim(buf_span(&answer->body));
-    if (has_type(answer, "application/problem+json")) {
+    struct span line = {0}, rest = span_trim(buf_span(&response->body));
+    if (has_type(response, "application/problem+json")) {
         json_auto_t *problem = json_loadb((const char *)rest.data, rest.size, 0, NULL);
         const char *title = client_text(problem, "title", "");
         line = span_text(arena_strdup(arena, client_text(problem, "detail", title)));
-    } else if (has_type(answer, "text/plain")) {
+    } else if (has_type(response, "text/plain")) {
         span_take_line(&rest, &line);
         line = span_trim(line);
     }
@@ -188,14 +188,14 @@ static const char *reason_of(const struct http_client_response *answer, struct a
                         (const char *)line.data);
 }
 
-static enum err_code describe_refusal(const struct http_client_response *answer, const char *url,
+static enum err_code describe_refusal(const struct http_client_response *response, const char *url,
                                       struct arena *arena, struct err *err)
 {
-    enum err_code code = answer->status == 404                            ? ERR_NOT_FOUND
-                         : answer->status == 401 || answer->status == 403 ? ERR_FORBIDDEN
-                                                                          : ERR_NETWORK;
-    return err_set(err, code, "%s returned status %d: %s", url, answer->status,
-                   reason_of(answer, arena));
+    enum err_code code = response->status == 404                              ? ERR_NOT_FOUND
+                         : response->status == 401 || response->status == 403 ? ERR_FORBIDDEN
+                                                                              : ERR_NETWORK;
+    return err_set(err, code, "%s returned status %d: %s", url, response->status,
+                   reason_of(response, arena));
 }
 
 static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal *terminal,
@@ -218,16 +218,18 @@ static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal
     request.response_fd = input->fd;
     request.max_response_bytes = INPUT_MAX_BYTES;
     progress_of_download(&progress, &request);
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
-    code = http_client_send(client, &request, &answer, err);
+    http_client_response_auto response;
+    http_client_response_init(&response);
+    code = http_client_send(client, &request, &response, err);
     terminal_progress_end(terminal);
-    if (!code && (answer.status < 200 || answer.status > 299))
-        code = describe_refusal(&answer, input->name, arena, err);
-    return code;
+    if (code)
+        return code;
+    if (response.status < 200 || response.status > 299)
+        return describe_refusal(&response, input->name, arena, err);
+    return ERR_NONE;
 }
 
-/* The URL as it may be shown and kept: user name and password belong to its server alone. */
+/* The URL without user name and password, to be shown and stored. */
 static const char *without_user(const char *url, struct arena *arena)
 {
     const char *host = strstr(url, "://") + 3;
@@ -236,7 +238,7 @@ static const char *without_user(const char *url, struct arena *arena)
     return at ? arena_printf(arena, "%.*s%s", (int)(host - url), url, at + 1) : url;
 }
 
-/* Where the value of the query's first "seconds" starts, which is what net/http/pprof takes. */
+/* The start of the value of the first parameter "seconds", the one that net/http/pprof uses. */
 static const char *find_seconds(const char *url)
 {
     static const char name[] = "seconds=";
@@ -311,9 +313,10 @@ enum err_code input_temporary(const char *name, const char *filename, struct are
 {
     struct input input = {.fd = -1, .name = name, .filename = filename};
     enum err_code code = open_temporary(arena, &input.fd, err);
-    if (!code)
-        *ret_input = input;
-    return code;
+    if (code)
+        return code;
+    *ret_input = input;
+    return ERR_NONE;
 }
 
 enum err_code input_from_bytes(struct span bytes, const char *filename, struct arena *arena,

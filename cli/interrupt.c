@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* A handler can be given nothing: what it has to know stands here. */
+/* Mutable globals, because a signal handler has no argument for its context. */
 static _Atomic(const char *) file_path;
 static _Atomic(const char *) last_text;
 static atomic_bool has_bar;
@@ -18,7 +18,7 @@ static struct termios screen_before;
 
 static void write_stderr(const char *text)
 {
-    /* Nothing can be done about a failure here. */
+    /* Failures are ignored: the process is ending. */
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
 }
@@ -50,15 +50,16 @@ static void on_signal(int number)
     clean_up();
     if (text)
         write_stderr(text);
-    raise(number); /* SA_RESETHAND: it ends the process as soon as this returns */
+    raise(number); /* SA_RESETHAND: the default action ends the process after this returns */
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
     clean_up();
-    if (info->si_code != BUS_ADRERR) /* no file: a fault of ours, which is to be seen as such */
-        return;                      /* to the same fault, now with the default action */
+    /* Not a truncated mapped file but a bug, which must end the process with SIGBUS. */
+    if (info->si_code != BUS_ADRERR)
+        return; /* repeats the access, now with the default action */
     write_stderr("perfolio: error: a file became shorter while it was read\n");
     _exit(EXIT_ERROR);
 }

@@ -11,7 +11,7 @@ static bool is_base62(char byte)
            (byte >= 'a' && byte <= 'z');
 }
 
-/* Is there exactly one id at text: 22 characters and then something else? */
+/* Whether text begins with exactly one id: 22 characters, then another one or the end. */
 static bool starts_with_id(const char *text)
 {
     size_t length = 0;
@@ -30,7 +30,7 @@ bool link_is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* "<id>..<id>" with nothing but a view behind it. */
+/* Parses "<id>..<id>", which only a view may follow. */
 static bool parse_pair(const char *text, struct arena *arena, struct link *link)
 {
     if (!starts_with_id(text) || strncmp(text + LINK_ID_LENGTH, "..", 2) != 0)
@@ -55,7 +55,7 @@ static bool parse_single(const char *text, struct arena *arena, struct link *lin
     return true;
 }
 
-/* The base ends before the marker; what stands behind it must parse. */
+/* Splits the URL at the marker: the base precedes it, and the rest must be valid. */
 static bool parse_behind(const char *text, const char *marker, struct arena *arena,
                          bool (*parse)(const char *, struct arena *, struct link *),
                          struct link *link)
@@ -84,7 +84,7 @@ bool link_parse(const char *text, struct arena *arena, struct link *ret_link)
     return is_link;
 }
 
-/* The parts of "https://host:port/prefix"; host may be in brackets. */
+/* Splits "https://host:port/prefix"; the host may be in brackets. */
 struct base_parts {
     struct span scheme; /* with "://" */
     struct span host;
@@ -117,8 +117,8 @@ static bool is_this_machine(struct span host)
            span_equal_text(host, "[::1]");
 }
 
-/* Host names and schemes compare without case; a path prefix with it would rarely differ in case
- * only, and the looser rule never sends a token to another host. */
+/* Ignores case, as host names and schemes do. Path prefixes that differ only in case are rare, and
+ * treating them as equal never sends a token to another host. */
 bool link_is_same_server(const char *base, const char *other_base)
 {
     const struct base_parts a = split_base(base), b = split_base(other_base);

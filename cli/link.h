@@ -1,5 +1,5 @@
 /*
- * link: the links and ids that people paste: of a share or of a diff of two, on any server.
+ * link: parses links and ids of a share, or of a diff of two shares, on any server.
  *
  *   <id>                                          22 characters of 0-9A-Za-z
  *   https://host/p/<id>[.svg|/raw|?view|…]        a share's page and what is below it
@@ -21,15 +21,15 @@ struct link {
     const char *base;         /* "https://host" without "/" at its end; NULL for a bare id */
     const char *a;            /* the share's id, or side a's */
     const char *b;            /* side b's; NULL unless a diff */
-    const char *delete_token; /* NULL when the link has none */
+    const char *delete_token; /* NULL: the link has none */
 };
 
-/* False when text is neither link nor id. Texts live in arena. */
+/* False if text is neither a link nor an id. Texts are in arena. */
 bool link_parse(const char *text, struct arena *arena, struct link *ret_link);
-/* Does it start with http:// or https://? */
+/* Whether text starts with http:// or https://. */
 bool link_is_url(const char *text);
-/* Same scheme, host, port and path prefix? localhost, 127.0.0.1 and [::1] are one host, since a
- * server names itself by one of them and is called by another. */
+/* Whether scheme, host, port and path prefix are equal. localhost, 127.0.0.1 and [::1] are one
+ * host, because a server may use one of them in its links and the user another one. */
 bool link_is_same_server(const char *base, const char *other_base);
 
 #endif

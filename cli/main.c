@@ -12,13 +12,13 @@
 
 static void use_unicode(void)
 {
-    /* Widths of characters need a locale that knows them; numbers keep their point. */
+    /* Only LC_CTYPE, for the widths of characters; numbers keep their decimal point. */
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
         setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* A file or connection that got the number of a closed standard output would be written into. What
- * stands there instead can be opened, but not used. */
+/* If a standard descriptor is closed, a file or connection could get its number and receive output.
+ * Occupies the number with a descriptor whose use fails. */
 static void occupy_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -48,14 +48,14 @@ static const struct command *choose_command(int argc, char **argv)
     return find_command(name);
 }
 
-/* Ends as other programs do when `| head` closes the pipe: status 141 in a shell. */
+/* Ends by SIGPIPE, as usual after `| head` closes the pipe: status 141 in a shell. */
 static void end_without_reader(void)
 {
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
 }
 
-/* What argp prints for --help is written by exit(3) alone. */
+/* Flushes what argp prints for --help, which otherwise only exit(3) writes. */
 static void flush_at_exit(void)
 {
     struct err err;
@@ -77,7 +77,7 @@ static int report(struct cli *cli, enum err_code code, const struct err *err)
 static int run_command(struct cli *cli, const struct command *command, int argc, char **argv)
 {
     struct err err = {0};
-    /* A broken settings file must not stand in the way of those that need none. */
+    /* Commands without an account work with a broken settings file, too. */
     bool needs_account =
         command != &help_command && command != &version_command && command != &completion_command;
     enum err_code code = needs_account ? account_load(cli->arena, &cli->account, &err) : ERR_NONE;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     occupy_standard_files();
     use_unicode();
     argp_err_exit_status = EXIT_USAGE;
-    signal(SIGPIPE, SIG_IGN); /* a connection that breaks is an error of write(2), told as such */
+    signal(SIGPIPE, SIG_IGN); /* write(2) to a broken connection then fails with EPIPE */
     atexit(flush_at_exit);
     interrupt_install();
     struct cli cli = {.arena = arena_create()};
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         arena_destroy(cli.arena);
         return EXIT_USAGE;
     }
-    /* argp names the program by argv[0]; getopt uses the same for its own messages. */
+    /* argp and getopt use argv[0] in their messages. */
     char *name = arena_printf(cli.arena, "perfolio %s", command->name);
     terminal_init(&cli.terminal, name);
     argv[1] = name;

@@ -19,7 +19,7 @@ void markdown_append_text(struct buf *output, struct span text)
     buf_init(&clean, MARKDOWN_MAX_BYTES);
     terminal_append_clean(&clean, span_cut_utf8(text, NAME_MAX_BYTES));
     for (size_t i = 0; i < clean.size; i++) {
-        if (clean.data[i] == '@') { /* no backslash takes a mention away */
+        if (clean.data[i] == '@') { /* a backslash does not prevent a mention */
             buf_append_text(output, "&#64;");
             continue;
         }
@@ -29,7 +29,7 @@ void markdown_append_text(struct buf *output, struct span text)
     }
 }
 
-/* A cell of a table ends at "|" even within code, unless a backslash stands before it. */
+/* A "|" ends a table cell even within code, unless a backslash precedes it. */
 static void append_code(struct buf *output, struct span text)
 {
     buf_auto clean;
@@ -158,7 +158,7 @@ static void append_change(struct buf *output, const struct report *report)
                value_format_delta((double)top->flat - (double)top->base_flat, report->unit, delta));
 }
 
-/* Without functions that have nothing of their own on either side: they call those that have. */
+/* Leaves out functions without a flat value on both sides; functions that they call have it. */
 static void append_change_table(struct buf *output, const struct report *report)
 {
     char from[VALUE_TEXT_BYTES], to[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];

@@ -1,6 +1,6 @@
 /*
- * progress: one transfer as a bar on the terminal: the callbacks that struct http_client_request
- * wants, with a struct progress as their context.
+ * progress: shows a transfer as a progress bar on the terminal. It sets the callbacks of struct
+ * http_client_request, with a struct progress as their context.
  */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
@@ -13,12 +13,12 @@ struct terminal;
 struct progress {
     struct terminal *terminal;
     const char *name;
-    uint64_t before; /* of an upload: bytes that went in earlier requests */
-    uint64_t total;  /* of an upload: of all its requests */
+    uint64_t before; /* of an upload: bytes sent by earlier requests */
+    uint64_t total;  /* of an upload: bytes of all requests */
 };
 
-/* Shows what is sent, or what arrives; progress lives as long as the request. The caller wipes the
- * bar (terminal_progress_end). */
+/* Shows the bytes sent or received; progress must live as long as the request. The caller clears
+ * the bar (terminal_progress_end). */
 void progress_of_upload(struct progress *progress, struct http_client_request *request);
 void progress_of_download(struct progress *progress, struct http_client_request *request);
 

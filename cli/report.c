@@ -12,7 +12,7 @@
 
 enum { MAX_NAME_BYTES = 64 << 10, VALUE_COLUMNS = 12, PERCENT_COLUMNS = 7 };
 
-/* A function with no value at all is in no report: this one has some, but less than a half. */
+/* Whether all values of a row were rounded to 0. A function without any value is in no report. */
 static bool is_rounded_to_0(const struct report *report, const struct report_row *row)
 {
     return report->is_normalised && !row->flat && !row->cum && !row->base_flat && !row->base_cum;
@@ -76,7 +76,7 @@ static int64_t number_member(const json_t *json, const char *name)
     return real >= 0x1p63 ? INT64_MAX : real < -0x1p63 ? INT64_MIN : (int64_t)real;
 }
 
-/* What counts things is not negative, whatever the answer says. */
+/* Reads a count; a negative number in a response counts as 0. */
 static int64_t count_member(const json_t *json, const char *name)
 {
     int64_t count = number_member(json, name);
@@ -129,7 +129,7 @@ static double percent(double part, int64_t total)
     return total ? 100 * part / fabs((double)total) : 0;
 }
 
-/* printf pads bytes, and "µs" has more bytes than columns. */
+/* printf pads by bytes, and "µs" has more bytes than columns. */
 static void print_right(const char *text, int columns)
 {
     int width = terminal_width(span_text(text));
@@ -150,14 +150,15 @@ static void print_percent(double value, bool is_signed)
     char text[32];
     if (fabs(value) >= 9999.5)
         snprintf(text, sizeof(text), is_signed ? "%+.0e%%" : "%.0e%%", value);
-    else if (fabs(value) >= 999.95) /* as wide as the column with a decimal */
+    else if (fabs(value) >= 999.95) /* as wide as a number with a decimal place */
         snprintf(text, sizeof(text), is_signed ? "%+.0f%%" : "%.0f%%", value);
     else
         snprintf(text, sizeof(text), is_signed ? "%+.1f%%" : "%.1f%%", value);
     print_right(text, PERCENT_COLUMNS + is_signed);
 }
 
-/* Of a row by line, what tells it from others of its name: " file.c:12", without the folders. */
+/* Appends " file.c:12", without folders, which distinguishes rows of one name when grouped by
+ * line. */
 static void append_place(const struct report_row *row, struct buf *text)
 {
     struct span file = row->file;
@@ -171,7 +172,7 @@ static void append_place(const struct report_row *row, struct buf *text)
     buf_printf(text, ":%" PRId64, row->line);
 }
 
-/* The name, and on a terminal the file, where it fits behind it. */
+/* Prints the name, and on a terminal also the file if it fits. */
 static void print_name(const struct cli *cli, const struct report *report,
                        const struct report_row *row, int used)
 {
@@ -196,7 +197,7 @@ static void print_name(const struct cli *cli, const struct report *report,
     putchar('\n');
 }
 
-/* The names of the columns; the last one is what the report groups by. */
+/* Prints the names of the columns; the last one is the grouping. */
 static void print_columns(const struct cli *cli, const char *text, const struct report *report)
 {
     struct span group = report->group_by;
@@ -208,7 +209,7 @@ static void print_columns(const struct cli *cli, const char *text, const struct 
     printf("%s\n", terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
-/* What the table leaves out, under its row_count rows. */
+/* States what the table leaves out. */
 static void print_count(const struct cli *cli, const struct report *report, uint64_t row_count)
 {
     char count[VALUE_TEXT_BYTES], all[VALUE_TEXT_BYTES];
@@ -223,7 +224,7 @@ static void print_count(const struct cli *cli, const struct report *report, uint
                value_count((int64_t)report->function_count, all), reset);
 }
 
-/* Names and units come from the profile: any bytes. As profile_append_type_name has it. */
+/* Prints the type like profile_append_type_name; names and units may be any bytes. */
 static void print_type(const struct report *report)
 {
     if (report->sample_type.size) {
@@ -266,7 +267,7 @@ static void print_top(const struct cli *cli, const struct report *report)
     print_count(cli, report, report->row_count);
 }
 
-/* None of no change, which may be a rounded one, nor of a total of 0. */
+/* Prints the percentage of a change; nothing for a change or a total of 0. */
 static void print_change(double delta, int64_t total)
 {
     if (delta == 0 || total == 0)

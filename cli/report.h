@@ -1,6 +1,6 @@
 /*
- * report: the numbers per function of one profile or of two, from the server or computed here, and
- * how they are printed: as a table, or as JSON in the form of the API.
+ * report: the values per function of one profile or of two, from the server or computed locally;
+ * printed as a table, or as JSON in the form of the API.
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
@@ -22,7 +22,7 @@ struct report_row {
     int64_t base_flat, base_cum; /* of side a; 0 unless a diff */
 };
 
-/* Lives in an arena, or as long as the JSON it was read from. */
+/* In an arena, or valid as long as the JSON it was read from. */
 struct report {
     bool is_diff;
     bool is_normalised;
@@ -33,17 +33,18 @@ struct report {
     struct span unit;
     int64_t total;
     int64_t base_total;
-    struct report_row *rows; /* in the order to show */
+    struct report_row *rows; /* in the order of output */
     size_t row_count;
-    uint64_t function_count; /* all there are */
-    uint64_t rounded_count;  /* of them those whose every value a normalised diff rounds to 0; of an
-                                answer that is not whole, those it has */
+    uint64_t function_count; /* of all functions, also those without a row */
+    /* functions whose values a normalised diff all rounded to 0; from a response with a limit, only
+     * those that it contains */
+    uint64_t rounded_count;
 };
 
-/* Of a view; rows at most limit, 0 for all. */
+/* Makes the report of a view, with at most limit rows; 0: all. */
 void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
                       struct report *ret_report);
-/* Of the API's top or diff/top. Handles: ERR_NETWORK (an answer that is neither). */
+/* Of the API's top or diff/top. Handles: ERR_NETWORK (an response that is neither). */
 enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
                                struct err *err) MUST_USE;
 

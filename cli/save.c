@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum err_code refuse(const char *path, struct err *err)
+static enum err_code refuse_existing(const char *path, struct err *err)
 {
     return err_set(err, ERR_CONFLICT, "%s already exists: use --force to replace it", path);
 }
 
-/* mkostemp gives 0600; a result gets what any new file would. */
+/* Sets the mode that a new file gets by umask; mkostemp uses 0600. */
 static mode_t usual_mode(void)
 {
     mode_t mask = umask(0);
@@ -25,7 +25,7 @@ static mode_t usual_mode(void)
     return 0666 & ~mask;
 }
 
-/* An interrupt that comes in between is taken when the handler knows of the file. */
+/* Signals are blocked until the handler has the file's name. */
 static int open_temporary(char *path)
 {
     sigset_t all, before;
@@ -49,10 +49,10 @@ enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
         return ERR_NONE;
     }
     bool is_there = stat(path, &status) == 0;
-    if (is_there && !S_ISREG(status.st_mode)) { /* /dev/null, a pipe: nothing to replace */
+    if (is_there && !S_ISREG(status.st_mode)) { /* /dev/null or a pipe: nothing is replaced */
         save.fd = open(path, O_WRONLY | O_CLOEXEC);
     } else if (is_there && !is_forced) {
-        return refuse(path, err);
+        return refuse_existing(path, err);
     } else {
         save.temporary = arena_printf(arena, "%s.XXXXXX", path);
         save.fd = open_temporary(save.temporary);
@@ -69,13 +69,13 @@ enum err_code save_commit(struct save *save, struct err *err)
         return ERR_NONE;
     if (fchmod(save->fd, usual_mode()) || fsync(save->fd))
         return err_set_errno(err, ERR_IO, "writing %s", save->path);
-    /* link() fails where the name has been taken meanwhile, rename() would replace it. */
+    /* link() fails if the name exists by now; rename() would replace the file. */
     bool is_done = save->is_forced ? rename(save->temporary, save->path) == 0
                                    : link(save->temporary, save->path) == 0;
     if (!is_done && errno == EEXIST)
-        return refuse(save->path, err);
+        return refuse_existing(save->path, err);
     if (!is_done && !save->is_forced && (errno == EPERM || errno == EOPNOTSUPP))
-        is_done = rename(save->temporary, save->path) == 0; /* a file system without links */
+        is_done = rename(save->temporary, save->path) == 0; /* no links on this file system */
     if (!is_done)
         return err_set_errno(err, ERR_IO, "writing %s", save->path);
     return ERR_NONE;

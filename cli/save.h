@@ -1,5 +1,6 @@
 /*
- * save: results into files: whole or not at all, and nothing replaced unasked.
+ * save: writes a result to a file: completely or not at all, and without replacing a file unless
+ * forced.
  */
 #ifndef CLI_SAVE_H
 #define CLI_SAVE_H
@@ -12,8 +13,8 @@
 struct arena;
 
 /*
- * A file beside path that save_commit gives its name, or standard output for "-". Handles:
- * ERR_CONFLICT (path is there and not forced), ERR_IO.
+ * A temporary file beside path, which save_commit renames, or standard output for "-". save_open
+ * handles: ERR_CONFLICT (path exists and is_forced is not set), ERR_IO.
  */
 struct save {
     const char *path;
@@ -23,10 +24,10 @@ struct save {
 };
 enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
                         struct save *ret_save, struct err *err) MUST_USE;
-/* Handles: ERR_CONFLICT, ERR_IO. Whatever it returns, save_close follows. An interrupt in
- * between (cli/interrupt.h) removes the file. */
+/* Handles: ERR_CONFLICT, ERR_IO. Call save_close in any case. An interrupt before that
+ * (cli/interrupt.h) removes the temporary file. */
 enum err_code save_commit(struct save *save, struct err *err) MUST_USE;
-/* Removes what was not committed; safe to repeat. */
+/* Removes a file that was not committed; safe to repeat. */
 void save_close(struct save *save);
 
 enum err_code save_bytes(struct span bytes, const char *path, bool is_forced,

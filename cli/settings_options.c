@@ -36,7 +36,7 @@ static void check_visibility(const char *text, struct argp_state *state)
     argp_error(state, "--visibility is public, unlisted, team or password, not %s", text);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_settings_options(int key, char *text, struct argp_state *state)
 {
     struct settings_options *input = state->input;
     switch (key) {
@@ -75,7 +75,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-const struct argp settings_options_argp = {.options = option_table, .parser = parse};
+const struct argp settings_options_argp = {.options = option_table,
+                                           .parser = parse_settings_options};
 
 static enum err_code ask_password(struct settings_options *options, struct err *err)
 {
@@ -85,13 +86,15 @@ static enum err_code ask_password(struct settings_options *options, struct err *
     enum err_code code = terminal_ask_secret("Password of the share: ", &first, err);
     if (code == ERR_IO)
         return cli_usage(options->cli, err, "--visibility=password needs --password-file");
-    if (!code)
-        code = terminal_ask_secret("Once more: ", &second, err);
-    if (!code && (first.size == 0 || !span_equal(buf_span(&first), buf_span(&second))))
-        code = err_set(err, ERR_INVALID, "the two passwords differ or are empty");
-    if (!code)
-        options->settings.password = arena_strndup(options->cli->arena, first.data, first.size);
-    return code;
+    if (code)
+        return code;
+    code = terminal_ask_secret("Once more: ", &second, err);
+    if (code)
+        return code;
+    if (first.size == 0 || !span_equal(buf_span(&first), buf_span(&second)))
+        return err_set(err, ERR_INVALID, "the two passwords differ or are empty");
+    options->settings.password = arena_strndup(options->cli->arena, first.data, first.size);
+    return ERR_NONE;
 }
 
 enum err_code settings_options_finish(struct settings_options *options,

@@ -1,5 +1,6 @@
 /*
- * settings_options: the options by which push, diff and merge set up a new share, as an argp child.
+ * settings_options: the options of push, diff and merge for the settings of a new share, as an argp
+ * child.
  */
 #ifndef CLI_SETTINGS_OPTIONS_H
 #define CLI_SETTINGS_OPTIONS_H
@@ -24,9 +25,9 @@ extern const struct argp settings_options_argp;
         &settings_options_argp, 0, "Settings of the new share:", 1                                 \
     }
 
-/* After parsing: labels into place, the password from its file or asked for on the terminal;
- * profiles are the command's other arguments; standard input may be wanted once in all.
- * Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
+/* Call it after parsing: sets the labels, and reads the password from its file or from the
+ * terminal. profiles are the command's arguments; only one of them and the password may be standard
+ * input. Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
 enum err_code settings_options_finish(struct settings_options *options,
                                       const struct cli_texts *profiles, struct err *err) MUST_USE;
 

@@ -43,7 +43,7 @@ static void append_types(struct buf *line, const struct profile *profile)
         buf_append_text(line, ", …");
 }
 
-/* To what is in *magnitude already. */
+/* Adds the magnitudes of all values of a type to *magnitude; false if the sum reaches 2^63 - 1. */
 static bool can_be_added(const struct profile *profile, uint32_t type, uint64_t *magnitude)
 {
     for (size_t i = 0; i < profile->sample_count; i++)
@@ -52,7 +52,7 @@ static bool can_be_added(const struct profile *profile, uint32_t type, uint64_t 
     return true;
 }
 
-/* The server takes such a profile, too: whoever downloads it has what the author had. */
+/* The server accepts such a profile; it can be downloaded, but not shown. */
 static void warn_of_totals(struct terminal *terminal, const struct input *input,
                            const struct profile *profile)
 {
@@ -92,7 +92,7 @@ void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
                       const uint32_t types[2])
 {
     uint64_t together = 0, alone = 0;
-    /* A side that is too much alone is warned of with its upload. */
+    /* The upload of a side that is too large by itself warns already. */
     if (!can_be_added(profiles[0], types[0], &together) ||
         can_be_added(profiles[1], types[1], &together) ||
         !can_be_added(profiles[1], types[1], &alone))

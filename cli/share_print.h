@@ -1,6 +1,6 @@
 /*
- * share_print: what a command says about a share that was just made: the result alone on standard
- * output, the rest on standard error.
+ * share_print: prints a new share: the result on standard output, everything else on standard
+ * error.
  */
 #ifndef CLI_SHARE_PRINT_H
 #define CLI_SHARE_PRINT_H
@@ -18,8 +18,8 @@ struct upload_settings;
 
 enum share_output { SHARE_OUTPUT_URL, SHARE_OUTPUT_JSON, SHARE_OUTPUT_MARKDOWN };
 
-/* Prints the URL, the JSON on one line or the Markdown, for which client asks for the top
- * functions, and flushes. Handles: ERR_IO. */
+/* Prints the URL, the JSON on one line or the Markdown, for which it requests the top functions,
+ * and flushes. Handles: ERR_IO. */
 enum err_code share_print_result(struct cli *cli, struct client *client, enum share_output output,
                                  const json_t *share, const struct upload_settings *settings,
                                  struct err *err) MUST_USE;
@@ -30,13 +30,14 @@ void share_print_profile(struct cli *cli, const struct input *input, const char 
                          const struct profile *profile);
 
 /*
- * Before the uploads of a comparison, or of the one side that is no link: warns when each side's
- * values of the compared type can be added, but not both sides' together, as its reports do.
+ * Call it before the uploads of a comparison. Warns if the values of the compared type can be added
+ * for each side, but not for both sides together, as reports of the comparison do.
  */
 void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
                       const uint32_t types[2]);
 
-/* After it: expiry and how to delete. Remembers the delete token; warns when it cannot. */
+/* Call it after the upload: prints the expiry and how to delete the share. Stores the delete token,
+ * and warns if that fails. */
 void share_print_keeping(struct cli *cli, const json_t *share,
                          const struct upload_settings *settings);
 

@@ -1,5 +1,5 @@
 /*
- * source: what top, diff and merge are given: a file, standard input, a URL, a link or the id of a
+ * source: an argument of top, diff and merge: a file, standard input, a URL, a link or the id of a
  * share.
  */
 #ifndef CLI_SOURCE_H
@@ -10,12 +10,12 @@
 
 struct cli;
 
-/* Is text a Perfolio link or id? A file of that name comes first. */
+/* Whether text is a Perfolio link or id. A file of that name takes precedence. */
 bool source_is_link(const char *text, struct cli *cli, struct link *ret_link);
 
 /*
- * As input_open; a link's original bytes are downloaded, with password where it is not NULL. The
- * caller closes *ret_input. Handles what input_open and client_send do.
+ * As input_open; of a link the original bytes are downloaded, with password unless that is NULL.
+ * The caller closes *ret_input. Handles the errors of input_open and client_send.
  */
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,
                           struct input *ret_input, struct err *err) MUST_USE;

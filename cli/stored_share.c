@@ -20,7 +20,8 @@ static enum err_code path_of(const char *id, struct arena *arena, const char **r
                        ret_path, err);
 }
 
-/* A file name or title may hold what the file format cannot: then a shorter truth is kept. */
+/* Stores at most MAX_KEPT_TEXT bytes of a text, with blanks in place of characters that the file
+ * format cannot represent. */
 static void set_text(struct config *config, const char *key, const char *text, struct arena *arena)
 {
     enum { MAX_KEPT_TEXT = 100 };
@@ -42,8 +43,9 @@ enum err_code stored_share_add(const json_t *share, const char *filename, const 
     char now[CLOCK_TEXT_BYTES];
     const char *path;
     enum err_code code = path_of(client_text(share, "id", ""), arena, &path, err);
-    if (!code)
-        code = config_load(path, &config, err);
+    if (code)
+        return code;
+    code = config_load(path, &config, err);
     if (code)
         return code;
     config_set(config, "share", "url", client_text(share, "url", ""));
@@ -67,8 +69,9 @@ enum err_code stored_share_find(const char *id, struct arena *arena, struct stor
     config_auto config = NULL;
     const char *path;
     enum err_code code = path_of(id, arena, &path, err);
-    if (!code)
-        code = config_load(path, &config, err);
+    if (code)
+        return code;
+    code = config_load(path, &config, err);
     if (code)
         return code;
     if (!config_get(config, "share", "url"))

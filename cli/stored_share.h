@@ -17,7 +17,7 @@ struct arena;
 struct stored_share {
     const char *id;
     const char *url;
-    const char *delete_token; /* "" when unknown, as are the rest */
+    const char *delete_token; /* this and the rest: "" if unknown */
     const char *filename;
     const char *title;
     const char *created_at; /* RFC 3339 */

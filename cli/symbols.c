@@ -16,12 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of one that comes packed. */
+/* The largest table that is unpacked from a packed one. */
 #define TABLE_MAX_BYTES ((size_t)2 << 30)
 
 /* ---- building ---- */
 
-/* A pipe would be waited for. */
+/* Opens with O_NONBLOCK, because opening a pipe would otherwise wait for a writer. */
 static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
 {
     struct stat status;
@@ -47,8 +47,8 @@ void symbols_warn(struct cli *cli, const char *path, const struct symbol_builder
         terminal_warn(&cli->terminal, "%s", report->warning);
 }
 
-/* Where the file says that dwz's shared file is, seen from the folder that it really lies in; -1:
- * it is not there. */
+/* Opens dwz's shared file, whose path is relative to the folder that contains the file after
+ * resolving links; -1: it does not exist. */
 static int open_shared_file(const char *path, const char *name)
 {
     char real[PATH_MAX], shared[2 * PATH_MAX];
@@ -56,16 +56,16 @@ static int open_shared_file(const char *path, const char *name)
         return -1;
     *(strrchr(real, '/') + 1) = '\0';
     snprintf(shared, sizeof(shared), "%s%s", *name == '/' ? "" : real, name);
-    return os_openat(AT_FDCWD, shared, O_RDONLY | O_NONBLOCK, 0); /* it may name a pipe */
+    return os_openat(AT_FDCWD, shared, O_RDONLY | O_NONBLOCK, 0); /* the path may lead to a pipe */
 }
 
-/* A pipe cannot be: what was written to it stays, with the warning. */
+/* A pipe cannot be truncated; its reader gets the partial output and the user the warning. */
 static bool is_emptied(int fd)
 {
     return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0;
 }
 
-/* Warns of a build that went well, or hands its report on. */
+/* Prints the warnings of a successful build, or passes its report to the caller. */
 static void end_report(struct cli *cli, const char *path, enum err_code code,
                        const struct symbol_builder_report *report,
                        struct symbol_builder_report *ret_report)
@@ -84,7 +84,9 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
     if (ret_report)
         *ret_report = (struct symbol_builder_report){0};
     enum err_code code = open_file(path, &input_fd, err);
-    if (!code && alternate)
+    if (code)
+        return code;
+    if (alternate)
         code = open_file(alternate, &alternate_fd, err);
     if (code)
         return code;
@@ -92,7 +94,8 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
         .input_fd = input_fd, .output_fd = output_fd, .alternate_fd = alternate_fd};
     struct symbol_builder_report report;
     code = symbol_builder_run(&options, &report, err);
-    /* The sandboxed builder alone reads the file, so that it has to say first what it lacks. */
+    /* Only the sandboxed builder reads the file. The first run reports the shared file that it
+     * needs, and the second run gets that file. */
     if (!code && !alternate && report.alternate[0])
         alternate_fd = open_shared_file(path, report.alternate);
     if (!code && !alternate && alternate_fd >= 0 && is_emptied(output_fd)) {
@@ -103,7 +106,8 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
     return code ? err_add(err, "%s", path) : ERR_NONE;
 }
 
-/* What is known of the file in milliseconds, also where it names nothing. */
+/* Reads the build id and the debug link, which takes milliseconds, also of a file without
+ * symbols. */
 static enum err_code read_facts(const char *path, struct symbol_builder_report *ret_report,
                                 struct err *err)
 {
@@ -219,7 +223,8 @@ static void print_id(const struct symbol_table_facts *facts)
                facts->id_kind == SYMBOL_ID_GNU ? "" : " (hash of .text: it has no build id)");
         break;
     case SYMBOL_ID_GO:
-        printf("  id         %s\n  Go's id    ", hex); /* the same, as go tool buildid has it */
+        printf("  id         %s\n  Go's id    ",
+               hex); /* the same id as text, as go tool buildid prints it */
         terminal_print_clean(stdout, span_of(facts->id, facts->id_bytes));
         putchar('\n');
         break;

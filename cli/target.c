@@ -17,9 +17,10 @@ enum err_code target_open(struct cli *cli, const char *text, struct target *ret_
     if (target.link.is_diff)
         return cli_usage(cli, err, "%.200s is a diff: name one of its two shares", text);
     enum err_code code = cli_connect(cli, target.link.base, &target.client, err);
-    if (!code)
-        *ret_target = target;
-    return code;
+    if (code)
+        return code;
+    *ret_target = target;
+    return ERR_NONE;
 }
 
 void target_close(struct target *target)
@@ -34,10 +35,10 @@ void target_add_password(const struct target *target, struct client_request *req
         client_request_add(request, "X-Perfolio-Password", target->password);
 }
 
-/* "blocks=3, …, rows=0, …" of a query's response. */
-static bool has_no_rows(const struct http_client_response *answer)
+/* Whether the statistics of a query's response, "blocks=3, …, rows=0, …", contain rows=0. */
+static bool has_no_rows(const struct http_client_response *response)
 {
-    const struct span fields = http_client_response_field(answer, "Perfolio-Statistics");
+    const struct span fields = http_client_response_field(response, "Perfolio-Statistics");
     return memmem(fields.data, fields.size, " rows=0,", 8) != NULL;
 }
 
@@ -45,8 +46,8 @@ static enum err_code download(const struct target *target, const char *path, con
                               uint64_t max_bytes, int fd, struct terminal *terminal,
                               struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     struct progress progress = {.terminal = terminal, .name = name};
     struct client_request request;
     client_request_init(&request, "GET", path);
@@ -54,10 +55,10 @@ static enum err_code download(const struct target *target, const char *path, con
     request.http.response_fd = fd;
     request.http.max_response_bytes = max_bytes;
     progress_of_download(&progress, &request.http);
-    enum err_code code = client_send(target->client, &request, &answer, err);
+    enum err_code code = client_send(target->client, &request, &response, err);
     terminal_progress_end(terminal);
     if (target->ret_is_empty)
-        *target->ret_is_empty = !code && has_no_rows(&answer);
+        *target->ret_is_empty = !code && has_no_rows(&response);
     return code ? cli_check_reader(fd, err) : ERR_NONE;
 }
 

@@ -1,5 +1,5 @@
 /*
- * target: a link or an id of the command line as a connection and a path of the API.
+ * target: a link or an id of the command line, with a connection to its server.
  */
 #ifndef CLI_TARGET_H
 #define CLI_TARGET_H
@@ -12,20 +12,20 @@ struct target {
     struct link link;
     struct client *client; /* of the link's server, or the account's for a bare id */
     bool *ret_is_empty;    /* NULL, or set by target_download: the query matched no stored row */
-    const char *password;  /* of the share, NULL when not given */
+    const char *password;  /* of the share; NULL: none */
 };
 
-/* The caller closes *ret_target. Usage errors (no link, a diff where one share is meant, no
- * server) are ERR_INVALID; else as client_create. */
+/* The caller closes *ret_target. Handles: ERR_INVALID as a usage error (not a link, a link of a
+ * diff, no server), and the errors of client_create. */
 enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
                           struct err *err) MUST_USE;
 void target_close(struct target *target); /* safe to repeat */
 
 /*
- * GET path below the server's own, with the password if there is one, into fd; name is for the bar.
- * On a terminal text is shown without what would steer it, elsewhere bytes stay as they are.
- * Handles what client_send does, ERR_TOO_LARGE past max_bytes, and ERR_INVALID (fd is a terminal,
- * and it is not text).
+ * Downloads path, with the password if there is one, to fd; name is for the progress bar. On a
+ * terminal text is printed without control characters; elsewhere bytes are unchanged. Handles the
+ * errors of client_send, ERR_TOO_LARGE (above max_bytes), and ERR_INVALID (fd is a terminal, and
+ * the response is not text).
  */
 enum err_code target_download(const struct target *target, const char *path, const char *name,
                               uint64_t max_bytes, int fd, struct terminal *terminal,

@@ -70,7 +70,7 @@ void terminal_print_clean(FILE *file, struct span text)
     fwrite(clean.data, 1, clean.size, file);
 }
 
-/* Between tabs; "\r" belongs to the end of a line. */
+/* Cleans the text between tabs; "\r" belongs to the end of a line. */
 static void print_line_clean(FILE *file, struct span line)
 {
     struct span piece, rest = line;
@@ -158,7 +158,7 @@ __attribute__((format(printf, 4, 0))) static void print_line(struct terminal *te
     vsnprintf(message, sizeof(message), format, arguments);
     terminal_append_clean(&clean, span_text(message));
     terminal_progress_end(terminal);
-    fflush(stdout); /* results and messages in the order they happened */
+    fflush(stdout); /* keeps the order of results and messages */
     if (word)
         fprintf(stderr, "%s: %s%s%s", terminal->program, terminal_style(terminal, stderr, style),
                 word, terminal_style(terminal, stderr, STYLE_RESET));
@@ -201,7 +201,7 @@ static void print_bytes(FILE *file, uint64_t bytes)
         fprintf(file, "%.1f MiB", (double)bytes / (1 << 20));
 }
 
-/* False: it is too early to draw the bar again, or nobody would see it. */
+/* Whether the bar may be drawn now: on a terminal, and at most ten times a second. */
 static bool begin_bar(struct terminal *terminal, uint64_t done, uint64_t total)
 {
     int64_t now = clock_monotonic_ns();
@@ -266,13 +266,14 @@ void terminal_progress_end(struct terminal *terminal)
     interrupt_set_bar(false);
 }
 
-/* Nothing but EINTR for the read under way: the terminal must get its echo back first. */
+/* The handler only interrupts the read, so that the echo is restored before the signal is
+ * handled. */
 static void on_interrupt(int number)
 {
     (void)number;
 }
 
-/* One line; false when a signal came in between. */
+/* Reads one line; false if a signal interrupted it. */
 static bool read_line(FILE *file, struct buf *line)
 {
     for (int byte = getc(file); byte != '\n'; byte = getc(file)) {

@@ -15,26 +15,26 @@
 
 enum {
     MAX_QUERY_BYTES = 128 << 10,
-    COMPLETE_TRIES = 30, /* while another request completes the same upload */
+    COMPLETE_TRIES = 30, /* while another request is completing the same upload */
     COMPLETE_PAUSE_MS = 1000,
-    SEND_ROUNDS = 3, /* while the server finds that it has lost parts */
+    SEND_ROUNDS = 3, /* while the server reports lost parts */
     MAX_PART_COUNT = 1 << 20,
 };
 
 #define KEPT_TEXT "what has arrived is kept for a while: push %s again to go on"
 
-/* What one upload in parts knows while it runs. */
+/* The state of an upload in parts. */
 struct parts {
     struct client *client;
     struct terminal *terminal;
     const struct input *input;
     struct arena *arena;
-    const char *path; /* of uploads in parts */
+    const char *path; /* path of the API for uploads in parts */
     struct upload_state state;
     uint64_t part_bytes;
     uint64_t part_count;
     bool *is_received;
-    uint64_t sent_before; /* bytes of finished parts */
+    uint64_t sent_before; /* bytes of the completed parts */
 };
 
 void upload_append_query(struct buf *text, const struct upload_settings *settings)
@@ -66,14 +66,14 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
-/* Every request of an upload: what has been sent would be lost by giving up early. */
+/* Requests of an upload are retried patiently, because giving up wastes what was sent. */
 static void request_init(struct client_request *request, const char *method, const char *path)
 {
     client_request_init(request, method, path);
     request->is_patient = true;
 }
 
-/* ret_key lives as long as the request. */
+/* ret_key must live as long as the request. */
 static void make_repeatable(struct client_request *request, char ret_key[DIGEST_ID_BYTES])
 {
     digest_random_id(ret_key);
@@ -112,10 +112,10 @@ static void add_upload_token(struct client_request *request, const struct parts 
 }
 
 /* Part sizes and counts come from the server and must cover the input. */
-static enum err_code take_layout(struct parts *parts, const json_t *answer, struct err *err)
+static enum err_code take_layout(struct parts *parts, const json_t *response, struct err *err)
 {
-    json_int_t part_bytes = json_integer_value(json_object_get(answer, "part_bytes"));
-    json_int_t part_count = json_integer_value(json_object_get(answer, "part_count"));
+    json_int_t part_bytes = json_integer_value(json_object_get(response, "part_bytes"));
+    json_int_t part_count = json_integer_value(json_object_get(response, "part_count"));
     uint64_t bytes = parts->input->bytes;
     if (part_bytes <= 0 || part_count <= 0 || part_count > MAX_PART_COUNT ||
         (bytes + (uint64_t)part_bytes - 1) / (uint64_t)part_bytes != (uint64_t)part_count)
@@ -132,12 +132,11 @@ static uint64_t size_of_part(const struct parts *parts, uint64_t part)
     return left < parts->part_bytes ? left : parts->part_bytes;
 }
 
-/* Asks which parts the server has of an upload that was begun earlier; ERR_NOT_FOUND when there is
- * none to go on with. */
-static enum err_code look_up(struct parts *parts, struct err *err)
+/* Queries which parts of an earlier upload the server has; ERR_NOT_FOUND if none can be resumed. */
+static enum err_code query_parts(struct parts *parts, struct err *err)
 {
     struct client_request request;
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     const json_t *number;
     size_t i;
     parts->sent_before = 0;
@@ -146,19 +145,19 @@ static enum err_code look_up(struct parts *parts, struct err *err)
     request_init(&request, "GET",
                  arena_printf(parts->arena, "%s/%s", parts->path, parts->state.id));
     add_upload_token(&request, parts);
-    enum err_code code = client_send_json(parts->client, &request, &answer, err);
+    enum err_code code = client_send_json(parts->client, &request, &response, err);
     if (code == ERR_GONE || code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN)
-        return ERR_NOT_FOUND; /* expired, or begun under another account */
+        return ERR_NOT_FOUND; /* expired, or started by another account */
     if (code)
         return code;
-    code = take_layout(parts, answer, err);
+    code = take_layout(parts, response, err);
     if (code)
         return ERR_NOT_FOUND;
-    if (client_text(answer, "share_id", "")[0]) { /* complete, only its answer was lost */
+    if (client_text(response, "share_id", "")[0]) { /* completed, but the response was lost */
         memset(parts->is_received, true, parts->part_count);
         return ERR_NONE;
     }
-    json_array_foreach(json_object_get(answer, "parts_received"), i, number)
+    json_array_foreach(json_object_get(response, "parts_received"), i, number)
     {
         json_int_t part = json_integer_value(number);
         if (!json_is_integer(number) || part < 0 || (uint64_t)part >= parts->part_count ||
@@ -170,9 +169,9 @@ static enum err_code look_up(struct parts *parts, struct err *err)
     return ERR_NONE;
 }
 
-static enum err_code begin(struct parts *parts, const char *filename, struct err *err)
+static enum err_code begin_upload(struct parts *parts, const char *filename, struct err *err)
 {
-    json_auto_t *answer = NULL, *body = json_object();
+    json_auto_t *response = NULL, *body = json_object();
     json_object_set_new(body, "size", json_integer((json_int_t)parts->input->bytes));
     if (filename)
         json_object_set_new(body, "filename", json_string(filename));
@@ -184,17 +183,18 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
     request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.http.body = span_text(text);
     client_request_add(&request, "Content-Type", "application/json");
-    enum err_code code = client_send_json(parts->client, &request, &answer, err);
+    enum err_code code = client_send_json(parts->client, &request, &response, err);
     free(text);
-    if (!code)
-        code = take_layout(parts, answer, err);
-    const char *id = client_text(answer, "id", "");
-    if (!code && (!id[0] || strpbrk(id, "/?#")))
-        code = err_set(err, ERR_NETWORK, "the server returned an invalid upload id");
     if (code)
         return code;
+    code = take_layout(parts, response, err);
+    if (code)
+        return code;
+    const char *id = client_text(response, "id", "");
+    if (!id[0] || strpbrk(id, "/?#"))
+        return err_set(err, ERR_NETWORK, "the server returned an invalid upload id");
     parts->state.id = arena_strdup(parts->arena, id);
-    parts->state.token = arena_strdup(parts->arena, client_text(answer, "upload_token", ""));
+    parts->state.token = arena_strdup(parts->arena, client_text(response, "upload_token", ""));
     struct err state_err = {0};
     if (upload_state_save(&parts->state, &state_err))
         terminal_warn(parts->terminal, "the upload cannot be resumed if it breaks off: %s",
@@ -204,8 +204,8 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
 
 static enum err_code put_part(struct parts *parts, uint64_t part, struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     struct progress progress = {.terminal = parts->terminal,
                                 .name = parts->input->filename,
                                 .before = parts->sent_before,
@@ -221,13 +221,14 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
     progress_of_upload(&progress, &request.http);
     client_request_add(&request, "Content-Type", "application/octet-stream");
     add_upload_token(&request, parts);
-    enum err_code code = client_send(parts->client, &request, &answer, err);
-    if (!code)
-        parts->sent_before += request.http.body_bytes;
-    return code;
+    enum err_code code = client_send(parts->client, &request, &response, err);
+    if (code)
+        return code;
+    parts->sent_before += request.http.body_bytes;
+    return ERR_NONE;
 }
 
-/* For whoever interrupts it from here on. */
+/* From now on an interrupt prints how to resume the upload. */
 static void announce_keeping(const struct parts *parts)
 {
     buf_auto name;
@@ -240,33 +241,34 @@ static void announce_keeping(const struct parts *parts)
 
 static enum err_code resume_or_begin(struct parts *parts, const char *filename, struct err *err)
 {
-    enum err_code code = look_up(parts, err);
+    enum err_code code = query_parts(parts, err);
     if (code == ERR_NOT_FOUND)
-        code = begin(parts, filename, err);
+        code = begin_upload(parts, filename, err);
     else if (!code && parts->sent_before)
         terminal_note(parts->terminal, "resuming an interrupted upload (%.0f%%)",
                       100 * (double)parts->sent_before / (double)parts->input->bytes);
-    if (!code)
-        announce_keeping(parts);
-    return code;
+    if (code)
+        return code;
+    announce_keeping(parts);
+    return ERR_NONE;
 }
 
 static enum err_code put_missing(struct parts *parts, struct err *err)
 {
-    enum err_code code = ERR_NONE;
-    for (uint64_t part = 0; !code && part < parts->part_count; part++) {
-        if (!parts->is_received[part])
-            code = put_part(parts, part, err);
+    for (uint64_t part = 0; part < parts->part_count; part++) {
+        enum err_code code = parts->is_received[part] ? ERR_NONE : put_part(parts, part, err);
+        if (code)
+            return code;
     }
-    return code;
+    return ERR_NONE;
 }
 
-/* Does the server lack parts that it had? It drops those that it finds damaged in its storage. */
+/* Whether the server dropped parts that it had received, because its storage damaged them. */
 static bool has_lost_parts(struct parts *parts)
 {
     struct err ignored;
     uint64_t lost_count = 0;
-    if (look_up(parts, &ignored))
+    if (query_parts(parts, &ignored))
         return false;
     for (uint64_t part = 0; part < parts->part_count; part++)
         lost_count += !parts->is_received[part];
@@ -279,7 +281,8 @@ static bool has_lost_parts(struct parts *parts)
 
 static void end_parts(const struct parts *parts, enum err_code code)
 {
-    /* What can go on later is kept; what the server refuses for good is not. */
+    /* Keep the state of an upload that can be resumed, but not of one that the server refused
+     * permanently. */
     if (!code || code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
         code == ERR_NOT_FOUND || code == ERR_GONE)
         upload_state_forget(&parts->state);
@@ -288,17 +291,17 @@ static void end_parts(const struct parts *parts, enum err_code code)
     interrupt_set_text(NULL);
 }
 
-typedef enum err_code complete_parts(struct parts *parts, const void *context, json_t **ret_answer,
-                                     struct err *err);
+typedef enum err_code complete_parts(struct parts *parts, const void *context,
+                                     json_t **ret_response, struct err *err);
 
 static enum err_code send_parts(struct parts *parts, const char *filename, complete_parts *complete,
-                                const void *context, json_t **ret_answer, struct err *err)
+                                const void *context, json_t **ret_response, struct err *err)
 {
     enum err_code code = resume_or_begin(parts, filename, err);
     for (int round = 1; !code; round++) {
         code = put_missing(parts, err);
         if (!code)
-            code = complete(parts, context, ret_answer, err);
+            code = complete(parts, context, ret_response, err);
         if (code != ERR_CONFLICT || round == SEND_ROUNDS || !has_lost_parts(parts))
             break;
         code = ERR_NONE;
@@ -307,7 +310,7 @@ static enum err_code send_parts(struct parts *parts, const char *filename, compl
     return code;
 }
 
-/* Completing may be repeated: a second time, the server names the share that it became. */
+/* Repeatable: if the upload is complete already, the server returns its share. */
 static enum err_code complete_share(struct parts *parts, const void *context, json_t **ret_share,
                                     struct err *err)
 {
@@ -324,7 +327,7 @@ static enum err_code complete_share(struct parts *parts, const void *context, js
     add_password(&request, settings);
     for (int i = 0; !code && i < COMPLETE_TRIES; i++) {
         code = client_send_json(parts->client, &request, ret_share, err);
-        /* Without a time to come back it is another conflict: parts are missing. */
+        /* Without Retry-After the conflict means that parts are missing. */
         if (code != ERR_CONFLICT || err->retry_after_s == 0 || i + 1 == COMPLETE_TRIES)
             return code;
         clock_sleep_ms(COMPLETE_PAUSE_MS);
@@ -333,7 +336,7 @@ static enum err_code complete_share(struct parts *parts, const void *context, js
     return code;
 }
 
-/* Where a debug file goes, and how the server shall call it. */
+/* The API path of a debug file and its name on the server. */
 struct debuginfo_target {
     const char *path;
     const char *file;
@@ -352,19 +355,20 @@ static enum err_code make_debuginfo_path(struct buf *path, const struct debuginf
 }
 
 static enum err_code complete_debuginfo(struct parts *parts, const void *context,
-                                        json_t **ret_answer, struct err *err)
+                                        json_t **ret_response, struct err *err)
 {
     struct client_request request;
     buf_auto path;
     buf_init(&path, MAX_QUERY_BYTES);
     enum err_code code = make_debuginfo_path(&path, context, parts->state.id, err);
     request_init(&request, "POST", (const char *)path.data);
-    return code ? code : client_send_json(parts->client, &request, ret_answer, err);
+    return code ? code : client_send_json(parts->client, &request, ret_response, err);
 }
 
 static enum err_code post_debuginfo(struct client *client, const struct input *input,
                                     const struct debuginfo_target *target,
-                                    struct progress *progress, json_t **ret_answer, struct err *err)
+                                    struct progress *progress, json_t **ret_response,
+                                    struct err *err)
 {
     struct client_request request;
     buf_auto path;
@@ -374,15 +378,15 @@ static enum err_code post_debuginfo(struct client *client, const struct input *i
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
     request.http.body_bytes = input->bytes;
-    request.is_repeatable = true; /* the same bytes again change nothing */
+    request.is_repeatable = true; /* the request is idempotent */
     progress_of_upload(progress, &request.http);
     client_request_add(&request, "Content-Type", "application/octet-stream");
-    return code ? code : client_send_json(client, &request, ret_answer, err);
+    return code ? code : client_send_json(client, &request, ret_response, err);
 }
 
 enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                                const struct input *input, const char *path, const char *file,
-                               json_t **ret_answer, struct err *err)
+                               json_t **ret_response, struct err *err)
 {
     arena_auto arena = arena_create();
     const struct debuginfo_target target = {.path = path, .file = file};
@@ -395,19 +399,19 @@ enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                           .path = "/api/v1/debuginfo/uploads"};
     enum err_code code;
     if (input->bytes <= UPLOAD_PART_BYTES) {
-        code = post_debuginfo(client, input, &target, &progress, ret_answer, err);
+        code = post_debuginfo(client, input, &target, &progress, ret_response, err);
     } else {
         code = upload_state_find(arena_printf(arena, "%s debuginfo", client_base(client)), input,
                                  arena, &parts.state, err);
         if (!code)
             code =
-                send_parts(&parts, input->filename, complete_debuginfo, &target, ret_answer, err);
+                send_parts(&parts, input->filename, complete_debuginfo, &target, ret_response, err);
     }
     terminal_progress_end(terminal);
     return code;
 }
 
-/* The link is printed, opened and put into further links as it is: it must be nothing else. */
+/* Checks id and link, which are printed, opened and inserted into other links unchanged. */
 static bool is_usable(const json_t *share)
 {
     arena_auto arena = arena_create();
@@ -445,7 +449,7 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
         json_decref(*ret_share);
         *ret_share = NULL;
         return err_set(err, ERR_NETWORK,
-                       "the server's answer has no usable id and url: is it a Perfolio server?");
+                       "the server's response has no usable id and url: is it a Perfolio server?");
     }
     return ERR_NONE;
 }

@@ -1,12 +1,12 @@
 /*
- * upload: an input becomes a share.
+ * upload: uploads an input and creates a share.
  *
- * Up to UPLOAD_PART_BYTES in one POST, with an Idempotency-Key, so that it may be repeated when its
- * outcome is not known (the connection broke after it was sent): the server makes one share and
- * answers again. Larger inputs go in parts, each of which may be repeated; which upload belongs to
- * which bytes is kept in $XDG_STATE_HOME/perfolio/uploads, so that the same bytes pushed again to
- * the same server go on where an earlier push broke off. Parts that the server finds damaged or
- * lost when it joins them are sent again.
+ * An input of at most UPLOAD_PART_BYTES is sent in one POST with an Idempotency-Key. If the
+ * connection breaks before the response, the request is repeated: the server creates one share and
+ * returns it both times. A larger input is sent in parts, each of which may be repeated. Unfinished
+ * uploads are stored (upload_state.h), so that a later push of the same bytes to the same server
+ * resumes the upload. Parts that the server has lost or finds damaged when it joins them are sent
+ * again.
  */
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H
@@ -38,23 +38,23 @@ struct upload_settings {
 };
 
 /*
- * The caller owns *ret_share: what the server answered, with delete_token and all, id a
- * share's and url a web address of plain ASCII.
- * Handles what client_send does, and ERR_IO.
+ * The caller owns *ret_share, the response of the server including delete_token; its id is a valid
+ * id of a share, and its url is an ASCII web address. Handles the errors of client_send, and
+ * ERR_IO.
  */
 enum err_code upload_share(struct client *client, struct terminal *terminal,
                            const struct input *input, const struct upload_settings *settings,
                            json_t **ret_share, struct err *err) MUST_USE;
 
 /*
- * Sends input to path, which begins with /api/v1/debuginfo/, in parts where it is large; file is
- * what the server shall call it. The caller owns *ret_answer. Handles: as upload_share.
+ * Sends input to path, which begins with /api/v1/debuginfo/, in parts if it is large; file is its
+ * name on the server. The caller owns *ret_response. Handles: as upload_share.
  */
 enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
                                const struct input *input, const char *path, const char *file,
-                               json_t **ret_answer, struct err *err) MUST_USE;
+                               json_t **ret_response, struct err *err) MUST_USE;
 
-/* "?title=…&label=…" of what is set, or nothing; appended. */
+/* Appends the settings that are set, "?title=…&label=…", or nothing. */
 void upload_append_query(struct buf *text, const struct upload_settings *settings);
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 10, NAME_BYTES = 16 /* of the hash: enough to tell uploads apart */ };
+enum { READ_BYTES = 256 << 10, NAME_BYTES = 16 /* of the hash, enough to distinguish uploads */ };
 
 static enum err_code hash_input(const char *base, const struct input *input,
                                 uint8_t hash[DIGEST_BYTES], struct err *err)
@@ -26,7 +26,7 @@ static enum err_code hash_input(const char *base, const struct input *input,
     }
     digest_stream_finish(stream, hash);
     digest_stream_destroy(stream);
-    if (taken == 0) /* the file became shorter */
+    if (taken == 0) /* the file was truncated */
         errno = ENODATA;
     return taken > 0 ? ERR_NONE : err_set_errno(err, ERR_IO, "reading %s", input->name);
 }
@@ -44,8 +44,9 @@ enum err_code upload_state_find(const char *base, const struct input *input, str
     digest_hex(span_of(hash, NAME_BYTES), name);
     code = config_path(CONFIG_FOLDER_STATE, arena_printf(arena, "uploads/%s.ini", name), arena,
                        &state.path, err);
-    if (!code)
-        code = config_load(state.path, &config, err);
+    if (code)
+        return code;
+    code = config_load(state.path, &config, err);
     if (code)
         return code;
     const char *id = config_get(config, "upload", "id");

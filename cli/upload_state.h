@@ -1,8 +1,8 @@
 /*
- * upload_state: which unfinished upload on a server holds the parts of which bytes.
+ * upload_state: stores unfinished uploads, so that they can be resumed.
  *
- * One file per upload, $XDG_STATE_HOME/perfolio/uploads/<hash>.ini, named by a hash over the server
- * and the bytes, so that it is found whatever the file is called or wherever it came from.
+ * One file per upload, $XDG_STATE_HOME/perfolio/uploads/<hash>.ini. The hash is over the server and
+ * the bytes, so that the upload is found for the same bytes under any name.
  */
 #ifndef CLI_UPLOAD_STATE_H
 #define CLI_UPLOAD_STATE_H
@@ -16,8 +16,8 @@ struct input;
 
 struct upload_state {
     const char *path;  /* of the file */
-    const char *id;    /* NULL: no upload is known */
-    const char *token; /* "" when the server gave none */
+    const char *id;    /* NULL: no unfinished upload */
+    const char *token; /* "": the server issued none */
 };
 
 /* Reads all of input once. Texts in arena. Handles: ERR_IO, ERR_INVALID (no home folder). */

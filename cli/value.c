@@ -25,7 +25,7 @@ struct unit {
     const char *name;
     const struct scale *scales;
     size_t scale_count;
-    double base; /* in the last scale's unit */
+    double base; /* size of the unit in that of the last scale */
 };
 #define TIMES times, sizeof(times) / sizeof(times[0])
 #define SIZES sizes, sizeof(sizes) / sizeof(sizes[0])
@@ -74,7 +74,8 @@ static void format_plain(double value, struct span unit, char text[VALUE_TEXT_BY
         snprintf(text, VALUE_TEXT_BYTES, "%.6g", value);
     if (unit.size == 0 || span_equal_text(unit, "count"))
         return;
-    /* Units come from the profile: any bytes, shown up to the first that is not plain ASCII. */
+    /* A unit from a profile may be any bytes; it is printed up to the first one that is not
+     * ASCII. */
     size_t length = strlen(text), shown = 0;
     while (shown < unit.size && shown < MAX_UNIT_BYTES && unit.data[shown] >= ' ' &&
            unit.data[shown] < 0x7f)
@@ -83,7 +84,7 @@ static void format_plain(double value, struct span unit, char text[VALUE_TEXT_BY
              (const char *)unit.data);
 }
 
-/* Of a unit such as "count/1000": as it was written, without zeros at the end. */
+/* A value with a unit such as "count/1000", with decimals but without trailing zeros. */
 static void format_decimals(double value, unsigned decimals, char text[VALUE_TEXT_BYTES])
 {
     const double power = pow(10, decimals);
@@ -102,13 +103,13 @@ static void format_decimals(double value, unsigned decimals, char text[VALUE_TEX
     text[text[length - 1] == '.' ? length - 1 : length] = '\0';
 }
 
-/* As the two decimal places show it: 999.996 ms is 1000.00 ms, which is 1.00 s. */
+/* Rounds to the two decimal places that are printed: 999.996 ms is 1000.00 ms, so 1.00 s. */
 static double rounded(double value)
 {
     return round(fabs(value) * 100) / 100;
 }
 
-/* The largest unit of which the rounded amount has at least one. */
+/* The largest unit in which the rounded amount is at least 1. */
 static size_t find_scale(const struct unit *unit, double magnitude)
 {
     size_t i = 0;

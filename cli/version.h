@@ -1,5 +1,5 @@
 /*
- * version: of these programs, and as what they speak to servers.
+ * version: the version of the command line, and its User-Agent.
  */
 #ifndef CLI_VERSION_H
 #define CLI_VERSION_H

@@ -42,7 +42,7 @@ static void add_rule(struct view_options_input *input, enum filter_action action
     input->rules[input->rule_count++].pattern = pattern;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_view_options(int key, char *text, struct argp_state *state)
 {
     struct view_options_input *input = state->input;
     switch (key) {
@@ -82,7 +82,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-const struct argp view_options_argp = {.options = option_table, .parser = parse};
+const struct argp view_options_argp = {.options = option_table, .parser = parse_view_options};
 
 void view_options_append_query(struct buf *text, const struct view_options_input *input)
 {
@@ -111,7 +111,8 @@ enum err_code view_options_make(const struct view_options_input *input,
                                         .pattern = span_text(input->rules[i].pattern)};
     enum err_code code =
         filter_create(input->cli->arena, rules, input->rule_count, &view.filter, err);
-    if (!code)
-        *ret_options = view;
-    return code;
+    if (code)
+        return code;
+    *ret_options = view;
+    return ERR_NONE;
 }

@@ -1,5 +1,5 @@
 /*
- * view_options: the options by which top and diff choose what to show, as an argp child.
+ * view_options: the options of top, diff and query for filters and grouping, as an argp child.
  */
 #ifndef CLI_VIEW_OPTIONS_H
 #define CLI_VIEW_OPTIONS_H
@@ -11,7 +11,7 @@
 struct buf;
 
 enum { VIEW_OPTIONS_MAX_RULES = 32, VIEW_OPTIONS_DEFAULT_LIMIT = 20 };
-#define VIEW_OPTIONS_NO_LIMIT UINT64_MAX /* none was given, and the server is to choose */
+#define VIEW_OPTIONS_NO_LIMIT UINT64_MAX /* not set: the server chooses */
 
 struct view_options_input {
     struct cli *cli;
@@ -35,7 +35,7 @@ extern const struct argp view_options_argp;
         &view_options_argp, 0, "What to show:", 1                                                  \
     }
 
-/* "?sample_type=…&focus=…&limit=…" for the API, appended. */
+/* Appends "?sample_type=…&focus=…&limit=…" for the API. */
 void view_options_append_query(struct buf *text, const struct view_options_input *input);
 /* For view_create, in the process's arena. Handles: ERR_INVALID (an expression). */
 enum err_code view_options_make(const struct view_options_input *input,

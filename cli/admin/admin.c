@@ -44,7 +44,7 @@ const struct argp_option admin_options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_admin_option(int key, char *text, struct argp_state *state)
 {
     struct admin *admin = state->input;
     switch (key) {
@@ -104,14 +104,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = admin_options,
-    .parser = parse,
+    .parser = parse_admin_option,
     .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|retention|"
                 "source-link|scrub|backup|restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all commands; add --help to a command for its options.",
 };
 
-/* argp's own --help would print one page whatever stands before it. */
+/* argp's own --help ignores the noun and verb before it. */
 static const struct argp_option help_options[] = {
     {"help", '?', NULL, 0, "Give this help list", -1},
     {"usage", OPTION_USAGE, NULL, OPTION_HIDDEN, NULL, 0},
@@ -156,11 +156,11 @@ static enum err_code run_admin(struct cli *cli, int argc, char **argv, struct er
         admin.noun = argv[1];
         return admin_help(&admin, err);
     }
-    if (is_program) /* these have options of their own, which are perfoliod's */
+    if (is_program) /* perfoliod parses the options of these nouns */
         return admin_exec(argv[1], argc - 2, argv + 2, err);
     cli_check_options(&argp_with_help, argc, argv, false);
     argp_parse(&argp_with_help, argc, argv, ARGP_NO_HELP, NULL, &admin);
-    if (!admin.noun) { /* as argp itself would */
+    if (!admin.noun) { /* as argp does */
         argp_help(&argp_with_help, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK,
                   argv[0]);
         return cli_flush(err);

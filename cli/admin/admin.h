@@ -1,6 +1,6 @@
 /*
- * admin: the parts of `perfolio admin`: calls of the API as a table, and the programs beside us.
- * What a call is for and which options it takes is told by its own --help, from the same table.
+ * admin: the parts of `perfolio admin`: a table of API calls, and the subcommands of perfoliod that
+ * it starts. The --help of a call is made from the same table.
  */
 #ifndef CLI_ADMIN_ADMIN_H
 #define CLI_ADMIN_ADMIN_H
@@ -38,7 +38,7 @@ extern const struct argp_option admin_options[];
 /* Looks the noun and verb up in the table and makes the call. Handles: ERR_INVALID as a usage
  * error, and what client_send does. */
 enum err_code admin_call(struct admin *admin, struct err *err) MUST_USE;
-/* The call that noun and verb name, the verb taken off the arguments; NULL: there is none. */
+/* Finds the call that noun and verb name, and removes the verb from the arguments; NULL: none. */
 const struct admin_call *admin_find_call(struct admin *admin);
 
 /* Explains the call that noun and verb name on standard output; a noun alone lists its calls, and
@@ -48,11 +48,11 @@ enum err_code admin_help(struct admin *admin, struct err *err) MUST_USE;
 /* A usage error for a noun or verb that does not exist, with the closest one that does. */
 enum err_code admin_refuse(struct admin *admin, struct err *err) MUST_USE;
 
-/* Is this one of the nouns for which admin_exec is meant? */
+/* Whether admin_exec handles this noun. */
 bool admin_is_program(const char *noun);
 
-/* Becomes `perfoliod <subcommand> arguments…`, found beside this program or in PATH; returns only
- * when that fails. Handles: ERR_NOT_FOUND. */
+/* Executes `perfoliod <subcommand> arguments…`, from the folder of this program or PATH; returns
+ * only if that fails. Handles: ERR_NOT_FOUND. */
 enum err_code admin_exec(const char *subcommand, int argc, char **argv, struct err *err) MUST_USE;
 
 #endif

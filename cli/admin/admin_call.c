@@ -40,7 +40,7 @@ static enum err_code usage(struct admin *admin, const struct admin_call *call, s
                      call->arguments ? call->arguments : "");
 }
 
-/* An option that a call has no use for was meant to do something: say so, do not act without it. */
+/* Refuses options that the call does not use, because ignoring them would hide a mistake. */
 static const char *find_useless_option(const struct admin *admin, const struct admin_call *call)
 {
     const struct {
@@ -59,7 +59,7 @@ static const char *find_useless_option(const struct admin *admin, const struct a
     return NULL;
 }
 
-/* Numbers, true, false and null as such, the rest as text. */
+/* Numbers, true, false and null become JSON literals, all other values strings. */
 static json_t *value_of(const char *text)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -129,7 +129,7 @@ static bool fill_body(struct admin *admin, const struct admin_call *call, json_t
     return admin->arguments.count == 0;
 }
 
-/* What the next %s of the path stands for; NULL when it is missing or wrong. */
+/* The argument for the next %s of the path; NULL if it is missing or invalid. */
 static const char *path_value(struct admin *admin, const struct admin_call *call, bool is_tenant)
 {
     struct link link;
@@ -141,7 +141,7 @@ static const char *path_value(struct admin *admin, const struct admin_call *call
     return text;
 }
 
-/* Behind a path with a query: find_useless_option has seen to that. */
+/* Appends parameters to a path that has a query already; find_useless_option has checked that. */
 static void append_moment(struct buf *path, const char *name, const char *text)
 {
     if (!text)
@@ -171,11 +171,11 @@ static const char *fill_path(struct admin *admin, const struct admin_call *call)
     return buf_failed(&path) ? NULL : arena_strndup(admin->cli->arena, path.data, path.size);
 }
 
-static json_t *find_list(json_t *answer)
+static json_t *find_list(json_t *response)
 {
     const char *name;
     json_t *member;
-    json_object_foreach(answer, name, member)
+    json_object_foreach(response, name, member)
     {
         if (json_is_array(member))
             return member;
@@ -183,9 +183,9 @@ static json_t *find_list(json_t *answer)
     return NULL;
 }
 
-/* Asks for one page after the other; *ret_answer is the first with the rows of all. */
+/* Requests all pages; *ret_response is the first one with the rows of all of them. */
 static enum err_code call_paged(struct admin *admin, struct client *client, const char *path,
-                                json_t **ret_answer, struct err *err)
+                                json_t **ret_response, struct err *err)
 {
     json_auto_t *all = NULL;
     const char *cursor = NULL;
@@ -218,11 +218,11 @@ static enum err_code call_paged(struct admin *admin, struct client *client, cons
             json_array_extend(list, more);
         json_decref(page);
         if (!has_more)
-            break; /* a cursor that leads nowhere must not lead in circles */
+            break; /* the same cursor again would never end */
     } while (cursor);
     if (json_object_get(all, "next_cursor"))
         json_object_set_new(all, "next_cursor", json_null());
-    *ret_answer = json_incref(all);
+    *ret_response = json_incref(all);
     return ERR_NONE;
 }
 
@@ -235,7 +235,7 @@ enum err_code admin_call(struct admin *admin, struct err *err)
     if (useless)
         return cli_usage(admin->cli, err, "perfolio admin %s%s%s does not take --%s", call->noun,
                          call->verb ? " " : "", call->verb ? call->verb : "", useless);
-    json_auto_t *body = json_object(), *answer = NULL;
+    json_auto_t *body = json_object(), *response = NULL;
     client_auto client = NULL;
     const char *path = fill_path(admin, call);
     bool has_body = strcmp(call->method, "POST") == 0 || strcmp(call->method, "PATCH") == 0;
@@ -245,11 +245,11 @@ enum err_code admin_call(struct admin *admin, struct err *err)
         return cli_usage(admin->cli, err, "this cannot be undone: add --yes to confirm");
     enum err_code code = cli_connect(admin->cli, NULL, &client, err);
     if (!code && (call->uses & IS_PAGED))
-        code = call_paged(admin, client, path, &answer, err);
+        code = call_paged(admin, client, path, &response, err);
     else if (!code)
-        code = client_call_json(client, call->method, path, has_body ? body : NULL, &answer, err);
+        code = client_call_json(client, call->method, path, has_body ? body : NULL, &response, err);
     if (code)
         return code;
-    admin_print_answer(admin, call, answer);
+    admin_print_response(admin, call, response);
     return cli_flush(err);
 }

@@ -39,7 +39,7 @@ enum err_code admin_exec(const char *subcommand, int argc, char **argv, struct e
     for (int i = 0; i < argc; i++)
         arguments[count++] = argv[i];
     char *const *list = (char *const *)(uintptr_t)arguments;
-    if (folder) { /* installed, the server may lie in sbin beside our bin */
+    if (folder) { /* an installed server may be in sbin, next to our bin */
         execv(arena_printf(arena, "%s/perfoliod", folder), list);
         execv(arena_printf(arena, "%s/../sbin/perfoliod", folder), list);
     }

@@ -20,7 +20,7 @@ static void print_program(const struct admin_program *program)
     puts(program->text);
 }
 
-/* The options that this call takes, and no others. */
+/* Prints only the options that this call uses. */
 static void print_call(const struct admin_call *call)
 {
     struct argp_option options[MAX_OPTIONS + 2] = {0};
@@ -36,7 +36,7 @@ static void print_call(const struct admin_call *call)
     argp_help(&argp, stdout, ARGP_HELP_LONG, (char[]){"perfolio admin"});
 }
 
-/* All calls of a noun, or of all nouns when it is NULL. */
+/* Prints all calls of a noun, or of all nouns if it is NULL. */
 static bool print_calls(const struct cli *cli, const char *noun)
 {
     const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
@@ -57,7 +57,7 @@ static bool print_calls(const struct cli *cli, const char *noun)
     return is_known;
 }
 
-/* "help token create" asks what "token create --help" does; true for "help" alone. */
+/* Converts "help token create" to "token create --help"; true for "help" alone. */
 static bool shift_help(struct admin *admin)
 {
     if (strcmp(admin->noun, "help") != 0)
@@ -69,7 +69,7 @@ static bool shift_help(struct admin *admin)
     return false;
 }
 
-/* The verbs of the noun if it is one, else all nouns; ends with NULL. */
+/* The verbs of the noun if it exists, else all nouns; NULL-terminated. */
 static const char *const *names_near(const struct admin *admin, bool *ret_is_noun)
 {
     const char **names = arena_new(admin->cli->arena, const char *, admin_call_count + 8);

@@ -36,7 +36,7 @@ static void append_cell(struct buf *cell, const json_t *value)
     }
 }
 
-/* A member by name, or by "outer.inner". */
+/* Finds a member by name, or by "outer.inner". */
 static const json_t *member_of(const json_t *row, const char *name)
 {
     struct span outer, inner;
@@ -46,13 +46,13 @@ static const json_t *member_of(const json_t *row, const char *name)
                            (const char *)inner.data);
 }
 
-static const json_t *find_list(const json_t *answer)
+static const json_t *find_list(const json_t *response)
 {
     const char *name;
     json_t *member;
-    if (json_is_array(answer))
-        return answer;
-    json_object_foreach((json_t *)(uintptr_t)answer, name, member)
+    if (json_is_array(response))
+        return response;
+    json_object_foreach((json_t *)(uintptr_t)response, name, member)
     {
         if (json_is_array(member))
             return member;
@@ -104,7 +104,7 @@ static void print_columns(const struct cli *cli, const struct admin_call *call, 
     }
 }
 
-/* One member per line; those of an inner object as "outer.inner". */
+/* Prints one member per line; members of an inner object as "outer.inner". */
 static void print_members(const char *prefix, const json_t *object)
 {
     const char *name;
@@ -128,14 +128,14 @@ static void print_members(const char *prefix, const json_t *object)
     }
 }
 
-void admin_print_answer(const struct admin *admin, const struct admin_call *call,
-                        const json_t *answer)
+void admin_print_response(const struct admin *admin, const struct admin_call *call,
+                          const json_t *response)
 {
     struct cli *cli = admin->cli;
-    const json_t *list = call->columns[0] ? find_list(answer) : NULL;
-    const json_t *result = call->result ? json_object_get(answer, call->result) : NULL;
-    if (admin->is_json && answer) {
-        json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+    const json_t *list = call->columns[0] ? find_list(response) : NULL;
+    const json_t *result = call->result ? json_object_get(response, call->result) : NULL;
+    if (admin->is_json && response) {
+        json_dumpf(response, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
         putchar('\n');
     } else if (list) {
         print_columns(cli, call, list);
@@ -144,11 +144,11 @@ void admin_print_answer(const struct admin *admin, const struct admin_call *call
         putchar('\n');
     } else if (result && json_is_integer(result)) {
         printf("%" JSON_INTEGER_FORMAT "\n", json_integer_value(result));
-    } else if (answer && strcmp(call->method, "GET") == 0) {
-        print_members("", answer);
+    } else if (response && strcmp(call->method, "GET") == 0) {
+        print_members("", response);
     } else {
         terminal_note(&cli->terminal, "done");
     }
-    if (list && client_text(answer, "next_cursor", NULL))
+    if (list && client_text(response, "next_cursor", NULL))
         terminal_note(&cli->terminal, "there are more than these");
 }

@@ -1,5 +1,5 @@
 /*
- * admin_print: answers to administrators: a table, one member alone, or all members.
+ * admin_print: prints responses to administrators: a table, a single member, or all members.
  */
 #ifndef CLI_ADMIN_ADMIN_PRINT_H
 #define CLI_ADMIN_ADMIN_PRINT_H
@@ -9,8 +9,8 @@
 struct admin;
 struct admin_call;
 
-/* answer may be NULL: there was none to show. */
-void admin_print_answer(const struct admin *admin, const struct admin_call *call,
-                        const json_t *answer);
+/* response may be NULL: nothing is printed. */
+void admin_print_response(const struct admin *admin, const struct admin_call *call,
+                          const json_t *response);
 
 #endif

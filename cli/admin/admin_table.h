@@ -1,6 +1,6 @@
 /*
- * admin_table: what administrators ask of the server, as a table: which request, which of the
- * arguments go where, and what of the answer is shown.
+ * admin_table: the calls of `perfolio admin` as a table: request, use of the arguments, and the
+ * members of the response that are printed.
  */
 #ifndef CLI_ADMIN_ADMIN_TABLE_H
 #define CLI_ADMIN_ADMIN_TABLE_H
@@ -11,7 +11,7 @@ enum { ADMIN_MAX_COLUMNS = 8 };
 
 enum admin_uses {
     TAKES_ID = 1 << 0,        /* the first argument goes into the path */
-    TAKES_LINK = 1 << 1,      /* likewise, as the id of a share's link */
+    TAKES_LINK = 1 << 1,      /* the same, but the argument is a link of a share */
     NEEDS_TENANT = 1 << 2,    /* --tenant goes into the path */
     MAY_HAVE_TENANT = 1 << 3, /* with --tenant, tenant_path is used */
     TAKES_PAIRS = 1 << 4,     /* KEY=VALUE … become the body */
@@ -20,17 +20,17 @@ enum admin_uses {
     TAKES_EXPIRES = 1 << 7,
     TAKES_REASON = 1 << 8,
     TAKES_NAME = 1 << 9,
-    IS_OPTIONAL = 1 << 10,  /* the argument that becomes field may be left out */
+    IS_OPTIONAL = 1 << 10,  /* the argument that becomes field is optional */
     NEEDS_YES = 1 << 11,    /* cannot be undone */
-    IS_PAGED = 1 << 12,     /* asked for page by page, all of them */
+    IS_PAGED = 1 << 12,     /* a list of which all pages are requested */
     TAKES_WINDOW = 1 << 13, /* --start and --end; the path has a query */
     TAKES_KEEP = 1 << 14,   /* --keep, --totals and --position, members of the body */
-    TAKES_TEXTS = 1 << 15   /* with TAKES_PAIRS: their values are texts, and there may be none */
+    TAKES_TEXTS = 1 << 15   /* with TAKES_PAIRS: all values are texts, and pairs are optional */
 };
 
 struct admin_call {
     const char *noun;
-    const char *verb;      /* NULL: the noun is enough */
+    const char *verb;      /* NULL: the call has only a noun */
     const char *arguments; /* for help; NULL: none */
     const char *summary;
     const char *method;
@@ -38,14 +38,14 @@ struct admin_call {
     const char *tenant_path;                /* the tenant's %s comes first */
     const char *field;                      /* of the body, which the (next) argument becomes */
     unsigned uses;                          /* enum admin_uses */
-    const char *result;                     /* member to print alone on standard output */
+    const char *result;                     /* the only member to print on standard output */
     const char *columns[ADMIN_MAX_COLUMNS]; /* of a list; "outer.inner" for a member's member */
 };
 
 extern const struct admin_call admin_calls[];
 extern const size_t admin_call_count;
 
-/* What runs perfoliod on this machine in place of asking the server; ends with a NULL noun. */
+/* Nouns that run perfoliod on this machine instead of calling the server; ends with a NULL noun. */
 struct admin_program {
     const char *noun;
     const char *arguments;
@@ -54,7 +54,7 @@ struct admin_program {
 };
 extern const struct admin_program admin_programs[];
 
-/* The uses (enum admin_uses), by any of which a call takes the option of that name; 0: every call
+/* A call takes the option of that name if it has any of these uses (enum admin_uses); 0: every call
  * takes it. */
 unsigned admin_option_uses(const char *name);
 

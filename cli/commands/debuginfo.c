@@ -24,7 +24,7 @@ struct debuginfo {
     const char *alternate;
     enum symbol_name_mode names;
     bool is_forced;
-    const char *raw_kind; /* NULL: a table goes */
+    const char *raw_kind; /* NULL: upload the table */
     bool is_json;
     const char *header_file;
 };
@@ -84,7 +84,7 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
         argp_error(state, "name addresses behind the file, or - to read them");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_debuginfo_option(int key, char *text, struct argp_state *state)
 {
     struct debuginfo *debuginfo = state->input;
     switch (key) {
@@ -132,7 +132,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_debuginfo_option,
     .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
                 "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
                 "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
@@ -197,11 +197,11 @@ static enum err_code upload_file(struct debuginfo *debuginfo, const char *path, 
     return debuginfo_upload_file(&upload, path, err);
 }
 
-/* All of them, whatever one of them is; the first that fails decides the status. */
-static enum err_code each(struct debuginfo *debuginfo,
-                          enum err_code (*act)(struct debuginfo *debuginfo, const char *path,
-                                               struct err *err),
-                          struct err *err)
+/* Handles all files even if one fails; the first failure determines the exit status. */
+static enum err_code handle_each(struct debuginfo *debuginfo,
+                                 enum err_code (*act)(struct debuginfo *debuginfo, const char *path,
+                                                      struct err *err),
+                                 struct err *err)
 {
     enum err_code result = ERR_NONE;
     for (size_t i = 0; i < debuginfo->texts.count; i++) {
@@ -250,7 +250,7 @@ static enum err_code show_lines(struct showing *showing, struct err *err)
     return code;
 }
 
-static enum err_code show(struct debuginfo *debuginfo, struct err *err)
+static enum err_code show_addresses(struct debuginfo *debuginfo, struct err *err)
 {
     const struct cli_texts *texts = &debuginfo->texts;
     struct showing showing = {.debuginfo = debuginfo};
@@ -279,7 +279,7 @@ static enum err_code run_debuginfo(struct cli *cli, int argc, char **argv, struc
     if (is_verb(&debuginfo, "build"))
         code = build(&debuginfo, err);
     else if (is_verb(&debuginfo, "check"))
-        code = each(&debuginfo, check_file, err);
+        code = handle_each(&debuginfo, check_file, err);
     else if (is_verb(&debuginfo, "upstreams"))
         code = debuginfo_upstreams(cli, &debuginfo.texts, debuginfo.header_file, debuginfo.is_json,
                                    err);
@@ -290,9 +290,9 @@ static enum err_code run_debuginfo(struct cli *cli, int argc, char **argv, struc
     else if (is_verb(&debuginfo, "delete"))
         code = debuginfo_delete(cli, &debuginfo.texts, err);
     else if (is_verb(&debuginfo, "upload"))
-        code = each(&debuginfo, upload_file, err);
+        code = handle_each(&debuginfo, upload_file, err);
     else
-        code = show(&debuginfo, err);
+        code = show_addresses(&debuginfo, err);
     return code ? code : cli_flush(err);
 }
 

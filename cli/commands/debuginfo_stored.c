@@ -44,7 +44,7 @@ static void print_binary(const json_t *binary)
     putchar('\n');
 }
 
-/* Returns how many it has. */
+/* Returns the number of rows. */
 static size_t print_page(const json_t *page, bool is_json)
 {
     const json_t *binary;
@@ -83,24 +83,28 @@ enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
             break;
         after = arena_strdup(cli->arena, after);
     }
-    if (!code && !count)
+    if (code)
+        return code;
+    if (!count)
         terminal_note(&cli->terminal, "no files yet: run perfolio debuginfo upload FILE");
-    return code;
+    return ERR_NONE;
 }
 
 static enum err_code delete_one(struct cli *cli, struct client *client, const char *build_id,
                                 struct err *err)
 {
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     char path[sizeof(path_of_all) + PATH_MAX_BYTES];
     const size_t digits = strspn(build_id, "0123456789abcdefABCDEF");
     if (digits == 0 || digits % 2 || build_id[digits] || digits >= PATH_MAX_BYTES)
         return cli_usage(cli, err, "\"%s\" is not a build id", build_id);
     snprintf(path, sizeof(path), "%s/%s", path_of_all, build_id);
-    enum err_code code = client_call_json(client, "DELETE", path, NULL, &answer, err);
-    if (!code && !cli->terminal.is_quiet)
+    enum err_code code = client_call_json(client, "DELETE", path, NULL, &response, err);
+    if (code)
+        return code;
+    if (!cli->terminal.is_quiet)
         printf("deleted %s\n", build_id);
-    return code;
+    return ERR_NONE;
 }
 
 enum err_code debuginfo_delete(struct cli *cli, const struct cli_texts *texts, struct err *err)

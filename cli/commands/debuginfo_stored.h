@@ -6,11 +6,11 @@
 
 #include "cli/cli.h"
 
-/* A line for each binary of which there is a table or a file. Handles what client_send does. */
+/* Prints a line for each binary with a table or a file. Handles the errors of client_send. */
 enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err) MUST_USE;
 
-/* Table and files of each of these build ids; the first that fails ends it. Handles what
- * client_send does. */
+/* Deletes table and files of each of these build ids, up to the first failure. Handles the errors
+ * of client_send. */
 enum err_code debuginfo_delete(struct cli *cli, const struct cli_texts *texts,
                                struct err *err) MUST_USE;
 

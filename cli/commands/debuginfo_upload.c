@@ -15,14 +15,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A file, and its table, which is made here in any case: it tells the build id and how good it is.
- * An executable may have none. */
+/* A file and its table. The table is always built, for the build id and the quality; an executable
+ * may have none. */
 struct candidate {
     const char *path;
     char id[2 * SYMBOL_ID_MAX_BYTES + 1];
     struct symbol_table_facts facts;
     bool has_names;
-    struct input input; /* what goes: the table, or the file */
+    struct input input; /* the upload: the table or the file */
 };
 
 static void candidate_fini(struct candidate *candidate)
@@ -56,7 +56,7 @@ static enum err_code read_facts(struct candidate *candidate, int table_fd, struc
     return ERR_NONE;
 }
 
-/* The table in fd: the file's own bytes where it is one already, else built of it. */
+/* Writes the table to fd: a copy if the file is a table already, else built from the file. */
 static enum err_code make_table(const struct debuginfo_upload *upload, const char *path,
                                 int *ret_fd, struct err *err)
 {
@@ -74,7 +74,8 @@ static enum err_code make_table(const struct debuginfo_upload *upload, const cha
     return symbols_build(upload->cli, path, upload->alternate, *ret_fd, NULL, err);
 }
 
-/* As it goes: a third of the bytes. A table that cannot be packed goes as it is. */
+/* Packs the table for the upload, to a third of its size. A table that cannot be packed is uploaded
+ * unchanged. */
 static enum err_code pack_table(int *fd, struct err *err)
 {
     fd_auto packed_fd = memfd_create("packed symbols", MFD_CLOEXEC);
@@ -91,7 +92,8 @@ static enum err_code pack_table(int *fd, struct err *err)
     return ERR_NONE;
 }
 
-/* Debuggers ask for executables by build id, stripped ones most of all. */
+/* Whether debuggers request the executable by build id, which they do above all for stripped
+ * ones. */
 static bool is_for_debuggers(const struct debuginfo_upload *upload, struct candidate *candidate)
 {
     struct err ignored;
@@ -112,11 +114,13 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
         terminal_note(&cli->terminal, "%s", err->message);
         return ERR_NONE;
     }
-    if (!code)
-        code = read_facts(candidate, table_fd, err);
-    if (!code && !upload->raw_kind)
-        code = pack_table(&table_fd, err);
+    if (code)
+        return code;
+    code = read_facts(candidate, table_fd, err);
     if (code || upload->raw_kind)
+        return code;
+    code = pack_table(&table_fd, err);
+    if (code)
         return code;
     const struct input file = candidate->input;
     close(file.fd);
@@ -125,8 +129,8 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
     return input_measure(&candidate->input, err);
 }
 
-/* The very bytes: of a file not only its table is wanted, debuggers fetch it. One that failed is
- * sent again, to be told why, or tried by a newer builder. */
+/* Whether the server has these bytes, which debuggers fetch; the table is not sufficient. A file
+ * whose build failed is sent again, for its error message or a newer builder. */
 static enum err_code has_file(const struct debuginfo_upload *upload, struct candidate *candidate,
                               const json_t *status, bool *ret_has_it, struct err *err)
 {
@@ -152,7 +156,7 @@ static enum err_code has_file(const struct debuginfo_upload *upload, struct cand
     return ERR_NONE;
 }
 
-/* Would the server take it, or has it what is not worse? */
+/* Queries whether the server lacks the file, or has a worse one. */
 static enum err_code query_server(const struct debuginfo_upload *upload, struct client *client,
                                   struct candidate *candidate, bool *ret_is_wanted, struct err *err)
 {
@@ -161,7 +165,9 @@ static enum err_code query_server(const struct debuginfo_upload *upload, struct 
     enum err_code code = client_call_json(
         client, "GET", arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", candidate->id),
         NULL, &status, err);
-    if (!code && upload->raw_kind)
+    if (code)
+        return code;
+    if (upload->raw_kind)
         code = has_file(upload, candidate, status, &has_it, err);
     if (code)
         return code;
@@ -176,17 +182,17 @@ static enum err_code query_server(const struct debuginfo_upload *upload, struct 
     return ERR_NONE;
 }
 
-static void print_json(const json_t *answer)
+static void print_json(const json_t *response)
 {
-    json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+    json_dumpf(response, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
     putchar('\n');
 }
 
 static void print_outcome(const struct debuginfo_upload *upload, const struct candidate *candidate,
-                          const char *outcome, json_t *answer)
+                          const char *outcome, json_t *response)
 {
     if (upload->is_json) {
-        json_auto_t *line = answer ? json_incref(answer) : json_object();
+        json_auto_t *line = response ? json_incref(response) : json_object();
         json_object_set_new(line, "path", json_string(candidate->path));
         json_object_set_new(line, "build_id", json_string(candidate->id));
         json_object_set_new(line, "outcome", json_string(outcome));
@@ -205,13 +211,15 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
     struct cli *cli = upload->cli;
     candidate_auto candidate = {.input = INPUT_NONE};
     client_auto client = NULL;
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     bool is_wanted = false;
     enum err_code code = cli_connect(cli, NULL, &client, err);
-    if (!code)
-        code = open_candidate(upload, path, &candidate, err);
-    if (!code)
-        code = query_server(upload, client, &candidate, &is_wanted, err);
+    if (code)
+        return code;
+    code = open_candidate(upload, path, &candidate, err);
+    if (code)
+        return code;
+    code = query_server(upload, client, &candidate, &is_wanted, err);
     if (code)
         return code;
     if (!is_wanted) {
@@ -221,16 +229,16 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
     code = upload_debuginfo(
         client, &cli->terminal, &candidate.input,
         arena_printf(cli->arena, "/api/v1/debuginfo/%s/%s", candidate.id, kind_of(upload)),
-        candidate.input.filename, &answer, err);
+        candidate.input.filename, &response, err);
     if (code)
         return err_add(err, "%s", path);
-    const bool is_kept = json_is_false(json_object_get(answer, "is_stored"));
+    const bool is_kept = json_is_false(json_object_get(response, "is_stored"));
     print_outcome(upload, &candidate,
                   !candidate.has_names ? "sent for debuggers, without names"
                   : upload->raw_kind   ? "sent; its table is being built"
                   : is_kept            ? "the server has it, or a better one"
                                        : "uploaded",
-                  answer);
+                  response);
     return ERR_NONE;
 }
 
@@ -243,7 +251,7 @@ bool debuginfo_upload_is_id(const char *text)
            strspn(text, "0123456789abcdefABCDEF") == size && access(text, F_OK) != 0;
 }
 
-/* ": REASON", where there is one. */
+/* Prints ": REASON" if there is one. */
 static void print_reason(const json_t *object, const char *key)
 {
     const char *reason = client_text(object, key, "");
@@ -305,10 +313,11 @@ enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const
     client_auto client = NULL;
     json_auto_t *status = NULL;
     enum err_code code = cli_connect(upload->cli, NULL, &client, err);
-    if (!code)
-        code = client_call_json(client, "GET",
-                                arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", build_id),
-                                NULL, &status, err);
+    if (code)
+        return code;
+    code = client_call_json(client, "GET",
+                            arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", build_id),
+                            NULL, &status, err);
     if (code)
         return code;
     if (upload->is_json)
@@ -329,7 +338,7 @@ bool debuginfo_upload_may_be_profile(const char *path)
     return memcmp(head, "\177ELF", 4) != 0 && memcmp(head, "PFSYMTB1", sizeof(head)) != 0;
 }
 
-/* As the server has it: hexadecimal, of Go's own id that of its text. NULL: it is none. */
+/* A build id in the server's form: hexadecimal, for Go's own id of its text. NULL: invalid. */
 static const char *server_id(struct arena *arena, struct span build_id)
 {
     const char *text = arena_strndup(arena, build_id.data, build_id.size);
@@ -375,8 +384,9 @@ enum err_code debuginfo_upload_show_profile(const struct debuginfo_upload *uploa
     input_auto input = INPUT_NONE;
     struct profile *profile;
     enum err_code code = input_open(path, 0, &cli->terminal, cli->arena, &input, err);
-    if (!code)
-        code = input_decode(&input, NULL, &profile, err);
+    if (code)
+        return code;
+    code = input_decode(&input, NULL, &profile, err);
     if (code)
         return code;
     for (uint32_t i = 0; !code && i < profile->mapping_count; i++) {

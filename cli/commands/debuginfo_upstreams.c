@@ -18,26 +18,26 @@ static void print_clean(const char *text)
     terminal_print_clean(stdout, span_text(text));
 }
 
-static void print_upstreams(const json_t *answer)
+static void print_upstreams(const json_t *response)
 {
-    const char *mode = client_text(answer, "mode", "?");
+    const char *mode = client_text(response, "mode", "?");
     const json_t *row;
     size_t i;
-    if (json_is_false(json_object_get(answer, "is_available"))) {
+    if (json_is_false(json_object_get(response, "is_available"))) {
         puts("off: this server uses no debuginfod servers, for any team");
         return;
     }
     print_clean(mode);
     putchar('\n');
     if (strcmp(mode, "public") == 0) {
-        json_array_foreach(json_object_get(answer, "public"), i, row)
+        json_array_foreach(json_object_get(response, "public"), i, row)
         {
             fputs("  ", stdout);
             print_clean(json_string_value(row) ? json_string_value(row) : "?");
             putchar('\n');
         }
     }
-    json_array_foreach(json_object_get(answer, "upstreams"), i, row)
+    json_array_foreach(json_object_get(response, "upstreams"), i, row)
     {
         fputs("  ", stdout);
         print_clean(client_text(row, "url", "?"));
@@ -45,20 +45,20 @@ static void print_upstreams(const json_t *answer)
     }
 }
 
-static void print_answer(const json_t *answer, bool is_json)
+static void print_response(const json_t *response, bool is_json)
 {
-    char *text = is_json ? json_dumps(answer, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    char *text = is_json ? json_dumps(response, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     if (text)
         puts(text);
     else
-        print_upstreams(answer);
+        print_upstreams(response);
     free(text);
 }
 
-/* The first line of a file, which no other may need to read: a secret does not belong on a command
- * line, where all who are on this computer see it. */
-static enum err_code read_header(struct cli *cli, const char *path, const char **ret_header,
-                                 struct err *err)
+/* Reads a header from the first line of a file. A secret on the command line would be visible to
+ * all users of the machine. */
+static enum err_code read_header_file(struct cli *cli, const char *path, const char **ret_header,
+                                      struct err *err)
 {
     char bytes[HEADER_MAX_BYTES + 1];
     size_t size = 0;
@@ -87,7 +87,7 @@ static bool is_mode(const struct cli_texts *texts)
            (strcmp(texts->texts[0], "public") == 0 || strcmp(texts->texts[0], "off") == 0);
 }
 
-static json_t *make_wish(const struct cli_texts *texts, const char *header)
+static json_t *make_body(const struct cli_texts *texts, const char *header)
 {
     if (is_mode(texts))
         return json_pack("{s:s}", "mode", texts->texts[0]);
@@ -105,46 +105,57 @@ enum err_code debuginfo_upstreams(struct cli *cli, const struct cli_texts *texts
                                   const char *header_file, bool is_json, struct err *err)
 {
     client_auto client = NULL;
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     const char *header = NULL;
     enum err_code code = ERR_NONE;
     if (header_file && (texts->count == 0 || is_mode(texts)))
         return err_set(err, ERR_INVALID, "--header-file goes with the URLs of servers");
     if (header_file)
-        code = read_header(cli, header_file, &header, err);
-    if (!code)
-        code = cli_connect(cli, NULL, &client, err);
-    if (!code && texts->count == 0)
-        code = client_get_json(client, path_of_upstreams, &answer, err);
-    else if (!code) {
-        json_auto_t *wish = make_wish(texts, header);
-        code = client_call_json(client, "PUT", path_of_upstreams, wish, &answer, err);
+        code = read_header_file(cli, header_file, &header, err);
+    if (code)
+        return code;
+    code = cli_connect(cli, NULL, &client, err);
+    if (code)
+        return code;
+    if (texts->count == 0) {
+        code = client_get_json(client, path_of_upstreams, &response, err);
+    } else {
+        json_auto_t *body = make_body(texts, header);
+        code = client_call_json(client, "PUT", path_of_upstreams, body, &response, err);
     }
-    if (!code)
-        print_answer(answer, is_json);
-    return code;
+    if (code)
+        return code;
+    print_response(response, is_json);
+    return ERR_NONE;
 }
 
 static enum err_code retry_one(struct cli *cli, struct client *client, const char *build_id,
                                struct err *err)
 {
-    json_auto_t *wish = build_id ? json_pack("{s:s}", "build_id", build_id) : json_object();
-    json_auto_t *answer = NULL;
+    json_auto_t *body = build_id ? json_pack("{s:s}", "build_id", build_id) : json_object();
+    json_auto_t *response = NULL;
     enum err_code code =
-        client_call_json(client, "POST", "/api/v1/debuginfo/retry", wish, &answer, err);
-    if (!code && !cli->terminal.is_quiet)
-        printf("%s%sasked for again: %" JSON_INTEGER_FORMAT "\n", build_id ? build_id : "",
-               build_id ? " " : "", json_integer_value(json_object_get(answer, "count")));
-    return code;
+        client_call_json(client, "POST", "/api/v1/debuginfo/retry", body, &response, err);
+    if (code)
+        return code;
+    if (!cli->terminal.is_quiet)
+        printf("%s%srequested again: %" JSON_INTEGER_FORMAT "\n", build_id ? build_id : "",
+               build_id ? " " : "", json_integer_value(json_object_get(response, "count")));
+    return ERR_NONE;
 }
 
 enum err_code debuginfo_retry(struct cli *cli, const struct cli_texts *texts, struct err *err)
 {
     client_auto client = NULL;
     enum err_code code = cli_connect(cli, NULL, &client, err);
-    if (!code && texts->count == 0)
-        code = retry_one(cli, client, NULL, err);
-    for (size_t i = 0; !code && i < texts->count; i++)
+    if (code)
+        return code;
+    if (texts->count == 0)
+        return retry_one(cli, client, NULL, err);
+    for (size_t i = 0; i < texts->count; i++) {
         code = retry_one(cli, client, texts->texts[i], err);
-    return code;
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
 }

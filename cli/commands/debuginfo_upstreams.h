@@ -15,7 +15,7 @@
 enum err_code debuginfo_upstreams(struct cli *cli, const struct cli_texts *texts,
                                   const char *header_file, bool is_json, struct err *err) MUST_USE;
 
-/* Retries these build ids, or all with missing names. Handles what client_send does. */
+/* Retries these build ids, or all with missing names. Handles the errors of client_send. */
 enum err_code debuginfo_retry(struct cli *cli, const struct cli_texts *texts,
                               struct err *err) MUST_USE;
 

@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_delete_option(int key, char *text, struct argp_state *state)
 {
     struct delete *delete = state->input;
     switch (key) {
@@ -39,7 +39,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_delete_option,
     .args_doc = "LINK...",
     .doc = "Delete shares permanently.\v"
            "Shares that you pushed from this machine need no token, because their delete tokens "
@@ -49,20 +49,20 @@ static const struct argp argp = {
     .children = arguments_children,
 };
 
-/* Named by the user, on the command line or in the link: then nothing else is to count. */
+/* The token that the user gave, on the command line or in the link; no other one is then used. */
 static const char *given_token(const struct delete *delete, const struct target *target)
 {
     return delete->token ? delete->token : target->link.delete_token;
 }
 
-/* From the push; NULL: the account's token has to do. */
+/* The delete token that push stored; NULL: use the account's token. */
 static const char *kept_token(const struct delete *delete, const struct target *target)
 {
     struct stored_share kept;
     struct link kept_link;
     struct err ignored;
     struct arena *arena = delete->cli->arena;
-    /* Never to another server than the one that gave it. */
+    /* Sent only to the server that issued it. */
     if (stored_share_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
         !link_parse(kept.url, arena, &kept_link) || !kept_link.base ||
         !link_is_same_server(kept_link.base, client_base(target->client)))
@@ -85,15 +85,15 @@ static enum err_code delete_one(void *context, const char *text, struct err *err
                        "%s was not pushed from here: give its delete token with --token", text);
     if (token && !account_is_confidential(client_base(target.client)))
         return cli_usage(cli, err, "a delete token cannot be sent unencrypted: use https");
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     struct client_request request;
     client_request_init(&request, "DELETE",
                         arena_printf(cli->arena, "/api/v1/shares/%s", target.link.a));
     if (token)
         client_request_add(&request, "X-Perfolio-Delete-Token", token);
     request.is_anonymous = given;
-    code = client_send(target.client, &request, &answer, err);
+    code = client_send(target.client, &request, &response, err);
     if (!code || code == ERR_GONE)
         stored_share_remove(target.link.a);
     if (code)

@@ -26,17 +26,17 @@ enum {
     OPTION_MARKDOWN
 };
 
-/* What is compared: a link, a query or a profile; once it is a share, link.a is its id. */
+/* A side of the comparison: a link, a query or a profile. Once it is a share, link.a is its id. */
 struct side {
     const char *text;
     bool is_link;
-    bool is_question;
+    bool is_query;
     bool has_picture; /* anyone who has the link may see it */
     struct link link;
     struct query_text query_text;
     struct query_text_window window;
-    struct input input;      /* of what is neither */
-    struct profile *profile; /* of these the sample types alone; NULL when they are unknown */
+    struct input input;      /* of a profile */
+    struct profile *profile; /* of a link or query only the sample types; NULL: unknown */
     const char *format;
 };
 
@@ -49,7 +49,7 @@ struct diff {
     bool is_normalised;
     bool is_opened;
     bool is_markdown;
-    const char *password; /* of a side that is a protected share */
+    const char *password; /* for sides that are protected shares */
 };
 
 static const struct argp_option options[] = {
@@ -67,7 +67,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_diff_option(int key, char *text, struct argp_state *state)
 {
     struct diff *diff = state->input;
     switch (key) {
@@ -112,7 +112,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_diff_option,
     .args_doc = "A B",
     .doc = "Compare B with A and print a link to the comparison. Each side is a file, - (standard "
            "input), a URL, a link, an id or a query; sides that are not on the server are "
@@ -123,26 +123,28 @@ static const struct argp argp = {
     .children = children,
 };
 
-/* Both windows by one clock, so that two sides that mean the same moment are equal. */
-static enum err_code read_questions(struct diff *diff, struct side sides[2], struct err *err)
+/* Reads one time for both windows, so that equal relative times are equal. */
+static enum err_code read_queries(struct diff *diff, struct side sides[2], struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
-    enum err_code code = ERR_NONE;
-    for (int i = 0; i < 2 && !code; i++) {
+    for (int i = 0; i < 2; i++) {
         sides[i].is_link = source_is_link(sides[i].text, diff->cli, &sides[i].link);
-        sides[i].is_question = query_text_is(sides[i].text, diff->cli);
-        if (!sides[i].is_question)
+        sides[i].is_query = query_text_is(sides[i].text, diff->cli);
+        if (!sides[i].is_query)
             continue;
-        code = query_text_parse(sides[i].text, diff->cli, &sides[i].query_text, err);
-        if (!code)
-            code = query_text_window(&sides[i].query_text, now_ns, &sides[i].window, err);
+        enum err_code code = query_text_parse(sides[i].text, diff->cli, &sides[i].query_text, err);
+        if (code)
+            return code;
+        code = query_text_window(&sides[i].query_text, now_ns, &sides[i].window, err);
+        if (code)
+            return code;
     }
-    return code;
+    return ERR_NONE;
 }
 
 static bool is_same(const struct side *a, const struct side *b)
 {
-    if (a->is_question && b->is_question)
+    if (a->is_query && b->is_query)
         return strcmp(a->query_text.selector, b->query_text.selector) == 0 &&
                a->window.start_ns == b->window.start_ns && a->window.end_ns == b->window.end_ns;
     if (a->is_link && b->is_link && !a->link.is_diff)
@@ -156,12 +158,12 @@ static const char *length_text(const struct query_text_window *window, char text
     return value_format(ns, SPAN_LITERAL("nanoseconds"), text);
 }
 
-/* Sides are compared by their totals, so a longer window has more of everything; what is relative
- * to now may be some nanoseconds longer by one clock than by another. */
+/* Warns if the windows differ in length, because a longer window has larger totals. Compares the
+ * printed lengths, so that differences of nanoseconds are ignored. */
 static void note_lengths(struct diff *diff, const struct side sides[2])
 {
     char before[VALUE_TEXT_BYTES], after[VALUE_TEXT_BYTES];
-    if (!sides[0].is_question || !sides[1].is_question)
+    if (!sides[0].is_query || !sides[1].is_query)
         return;
     length_text(&sides[0].window, before);
     length_text(&sides[1].window, after);
@@ -182,23 +184,23 @@ static void note_lengths(struct diff *diff, const struct side sides[2])
 static void print_windows(struct diff *diff, const struct side sides[2])
 {
     for (int i = 0; i < 2; i++) {
-        if (sides[i].is_question)
+        if (sides[i].is_query)
             query_text_print_window(diff->cli, i ? "after" : "before", &sides[i].query_text,
                                     &sides[i].window);
     }
     note_lengths(diff, sides);
 }
 
-/* What each side is, without a request: equal sides are refused here. */
+/* Determines the kind of each side without a request, and refuses equal sides. */
 static enum err_code name_sides(struct diff *diff, struct side sides[2], struct err *err)
 {
-    enum err_code code = read_questions(diff, sides, err);
+    enum err_code code = read_queries(diff, sides, err);
     if (code)
         return code;
     print_windows(diff, sides);
     if (!is_same(&sides[0], &sides[1]))
         return ERR_NONE;
-    if (sides[0].is_question)
+    if (sides[0].is_query)
         return cli_usage(diff->cli, err,
                          "both sides are the same query of the same window: name two windows, as "
                          "in 'QUERY@now-2h..now-1h' 'QUERY@now-1h..now'");
@@ -209,7 +211,7 @@ static enum err_code name_sides(struct diff *diff, struct side sides[2], struct 
 static enum err_code open_side(struct diff *diff, const struct side *side, struct input *ret_input,
                                struct err *err)
 {
-    if (!side->is_question)
+    if (!side->is_query)
         return source_open(diff->cli, side->text, 0, diff->password, ret_input, err);
     client_auto client = NULL;
     enum err_code code = cli_connect(diff->cli, NULL, &client, err);
@@ -228,23 +230,28 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
     const char *const *texts = diff->sides.texts.texts;
     struct side sides[2] = {{.text = texts[0]}, {.text = texts[1]}};
     enum err_code code = view_options_make(&diff->view, &view_options, err);
-    if (!code)
-        code = name_sides(diff, sides, err);
-    for (int i = 0; i < 2 && !code; i++) {
+    if (code)
+        return code;
+    code = name_sides(diff, sides, err);
+    if (code)
+        return code;
+    for (int i = 0; i < 2; i++) {
         input_auto input = INPUT_NONE;
         code = open_side(diff, &sides[i], &input, err);
-        if (!code)
-            code = input_decode(&input, NULL, &profiles[i], err);
-        if (!code)
-            input_warn(&input, profiles[i], &cli->terminal);
+        if (code)
+            return code;
+        code = input_decode(&input, NULL, &profiles[i], err);
+        if (code)
+            return code;
+        input_warn(&input, profiles[i], &cli->terminal);
     }
-    if (!code)
-        code = diff_view_create(cli->arena, profiles[0], profiles[1],
-                                diff->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE,
-                                &view_options, &view, err);
-    if (!code)
-        report_from_view(view, diff->view.limit, cli->arena, report);
-    return code;
+    code = diff_view_create(cli->arena, profiles[0], profiles[1],
+                            diff->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE, &view_options,
+                            &view, err);
+    if (code)
+        return code;
+    report_from_view(view, diff->view.limit, cli->arena, report);
+    return ERR_NONE;
 }
 
 static enum err_code diff_local(struct diff *diff, struct err *err)
@@ -261,7 +268,7 @@ static enum err_code diff_local(struct diff *diff, struct err *err)
     return code ? code : cli_flush(err);
 }
 
-/* Its sample types alone, which is all that a comparison has to know beforehand. */
+/* Makes a profile with only the share's sample types, which is sufficient to check a comparison. */
 static enum err_code types_of_share(const json_t *share, struct profile **ret_types,
                                     struct err *err)
 {
@@ -276,8 +283,8 @@ static enum err_code types_of_share(const json_t *share, struct profile **ret_ty
     return profile_builder_take(builder, ret_types, err);
 }
 
-/* The share is there, as far as one may know: one with a password answers that it wants it, and
- * its types remain unknown. */
+/* Checks that the share exists and reads its sample types. The types of a share that requires a
+ * password remain unknown. */
 static enum err_code check_link(const struct diff *diff, struct client *client, struct side *side,
                                 struct err *err)
 {
@@ -298,9 +305,9 @@ static enum err_code check_link(const struct diff *diff, struct client *client, 
     return code ? err_add(err, "%s", side->text) : ERR_NONE;
 }
 
-/* The query is understood and finds something, of one type, which is the share's to be. */
-static enum err_code check_question(const struct diff *diff, struct client *client,
-                                    struct side *side, struct err *err)
+/* Checks that the query is valid and matches data of one type, and reads that type. */
+static enum err_code check_query(const struct diff *diff, struct client *client, struct side *side,
+                                 struct err *err)
 {
     json_auto_t *top = NULL;
     buf_auto path;
@@ -326,39 +333,45 @@ static enum err_code check_question(const struct diff *diff, struct client *clie
 static enum err_code read_side(struct cli *cli, struct side *side, struct err *err)
 {
     enum err_code code = input_open(side->text, 0, &cli->terminal, cli->arena, &side->input, err);
-    if (!code)
-        code = input_decode(&side->input, &side->format, &side->profile, err);
-    if (!code)
-        input_warn(&side->input, side->profile, &cli->terminal);
-    return code;
+    if (code)
+        return code;
+    code = input_decode(&side->input, &side->format, &side->profile, err);
+    if (code)
+        return code;
+    input_warn(&side->input, side->profile, &cli->terminal);
+    return ERR_NONE;
 }
 
-/* All that can go wrong with the two is found before anything is uploaded. Of a link or a query
- * only the types are known, not the samples. */
+/* Finds all problems before anything is uploaded. Of a link or a query only the types are known. */
 static enum err_code check_sides(const struct diff *diff, struct client *client,
                                  struct side sides[2], struct err *err)
 {
     enum err_code code = ERR_NONE;
     uint32_t types[2];
-    for (int i = 0; i < 2 && !code; i++) {
+    for (int i = 0; i < 2; i++) {
         if (sides[i].is_link)
             code = check_link(diff, client, &sides[i], err);
-        else if (sides[i].is_question)
-            code = check_question(diff, client, &sides[i], err);
+        else if (sides[i].is_query)
+            code = check_query(diff, client, &sides[i], err);
+        if (code)
+            return code;
     }
-    for (int i = 0; i < 2 && !code; i++) {
-        if (!sides[i].is_link && !sides[i].is_question)
+    for (int i = 0; i < 2; i++) {
+        if (!sides[i].is_link && !sides[i].is_query)
             code = read_side(diff->cli, &sides[i], err);
+        if (code)
+            return code;
     }
-    if (code || !sides[0].profile || !sides[1].profile)
-        return code;
+    if (!sides[0].profile || !sides[1].profile)
+        return ERR_NONE;
     code = diff_find_types(sides[0].profile, sides[1].profile,
                            span_text(diff->view.sample_type ? diff->view.sample_type : ""),
                            &types[0], &types[1], err);
-    if (!code)
-        share_print_pair(diff->cli, (const struct profile *[]){sides[0].profile, sides[1].profile},
-                         types);
-    return code;
+    if (code)
+        return code;
+    share_print_pair(diff->cli, (const struct profile *[]){sides[0].profile, sides[1].profile},
+                     types);
+    return ERR_NONE;
 }
 
 static enum err_code upload_side(struct diff *diff, struct client *client, struct side *side,
@@ -368,7 +381,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     json_auto_t *share = NULL;
     struct upload_settings settings = diff->settings;
     enum err_code code;
-    if (side->is_question) {
+    if (side->is_query) {
         terminal_note(&cli->terminal, "%.200s:", side->text);
         code = query_text_freeze(cli, client, &side->query_text, NULL, &settings, &share, err);
     } else {
@@ -385,7 +398,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     return ERR_NONE;
 }
 
-/* Both sides must be on one server: that of the links, else the account's. */
+/* Chooses the server: that of the links, which must be the same, else the account's. */
 static enum err_code choose_base(struct diff *diff, const struct side sides[2],
                                  const char **ret_base, struct err *err)
 {
@@ -402,7 +415,7 @@ static enum err_code choose_base(struct diff *diff, const struct side sides[2],
     return ERR_NONE;
 }
 
-/* The page's view state, as it writes it itself (web/src/state.ts). */
+/* Appends the view state in the form of the page (web/src/state.ts). */
 static void append_view(struct buf *url, const struct diff *diff)
 {
     if (!diff->is_normalised && !diff->view.sample_type && !diff->view.group_by)
@@ -444,8 +457,8 @@ static bool read_changes(const struct diff *diff, struct client *client, const s
            !report_from_json(*ret_json, diff->cli->arena, ret_report, &ignored);
 }
 
-/* The link alone where the server does not tell what has changed, as of values that are too large.
- */
+/* Prints only the link if the server has no table of changes, for example if values are too
+ * large. */
 static void print_markdown(const struct diff *diff, struct client *client,
                            const struct side sides[2], const char *url)
 {
@@ -472,7 +485,9 @@ static enum err_code print_link(struct diff *diff, struct client *client,
     else
         printf("%s\n", (const char *)url.data);
     enum err_code code = cli_flush(err);
-    return !code && diff->is_opened ? open_url((const char *)url.data, err) : code;
+    if (code || !diff->is_opened)
+        return code;
+    return open_url((const char *)url.data, err);
 }
 
 static enum err_code link_sides(struct diff *diff, struct side sides[2], struct err *err)
@@ -488,15 +503,21 @@ static enum err_code link_sides(struct diff *diff, struct side sides[2], struct 
             return cli_usage(cli, err, "%s is a diff already", sides[i].text);
     }
     code = choose_base(diff, sides, &base, err);
-    if (!code)
-        code = cli_connect(cli, base, &client, err);
-    if (!code)
-        code = check_sides(diff, client, sides, err);
-    for (int i = 0; i < 2 && !code; i++) {
+    if (code)
+        return code;
+    code = cli_connect(cli, base, &client, err);
+    if (code)
+        return code;
+    code = check_sides(diff, client, sides, err);
+    if (code)
+        return code;
+    for (int i = 0; i < 2; i++) {
         if (!sides[i].is_link)
             code = upload_side(diff, client, &sides[i], err);
+        if (code)
+            return code;
     }
-    return code ? code : print_link(diff, client, sides, err);
+    return print_link(diff, client, sides, err);
 }
 
 static enum err_code diff_link(struct diff *diff, struct err *err)
@@ -520,7 +541,9 @@ static enum err_code run_diff(struct cli *cli, int argc, char **argv, struct err
     cli_parse(&diff_command, argc, argv, &diff);
     enum err_code code =
         arguments_check_stdin(cli, &diff.sides.texts, diff.view.password_file, err);
-    if (!code && diff.view.password_file)
+    if (code)
+        return code;
+    if (diff.view.password_file)
         code = cli_read_secret(cli, diff.view.password_file, &diff.password, err);
     if (code)
         return code;

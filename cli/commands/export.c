@@ -5,7 +5,7 @@
 #include "lib/base/mem.h"
 
 enum { OPTION_START = 0x200, OPTION_END, OPTION_PARQUET, OPTION_LABEL, MAX_PATH_BYTES = 256 << 10 };
-#define MAX_ANSWER_BYTES (UINT64_C(1) << 40)
+#define MAX_RESPONSE_BYTES (UINT64_C(1) << 40)
 
 struct exporting {
     struct cli *cli;
@@ -40,7 +40,7 @@ static void add_label(struct exporting *export, const char *text)
     export->labels = labels;
 }
 
-static void check(const struct exporting *export, const struct argp_state *state)
+static void check_export_options(const struct exporting *export, const struct argp_state *state)
 {
     if (!export->text)
         argp_error(state, "name a selector, such as process_cpu:cpu:nanoseconds:cpu:nanoseconds"
@@ -49,7 +49,7 @@ static void check(const struct exporting *export, const struct argp_state *state
         argp_error(state, "name the file with -o (- is standard output)");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_export_option(int key, char *text, struct argp_state *state)
 {
     struct exporting *export = state->input;
     switch (key) {
@@ -76,7 +76,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         export->text = text;
         return 0;
     case ARGP_KEY_END:
-        check(export, state);
+        check_export_options(export, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -85,14 +85,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_export_option,
     .args_doc = "SELECTOR",
     .doc = "Save the samples of continuous profiles as a table: an Apache Parquet file for DuckDB, "
            "pandas and other tools.\v"
            "SELECTOR and its optional window have the form described in perfolio query.",
 };
 
-static enum err_code read_question(struct exporting *export, struct err *err)
+static enum err_code read_query(struct exporting *export, struct err *err)
 {
     struct query_text *query_text = &export->query_text;
     enum err_code code = query_text_parse(export->text, export->cli, query_text, err);
@@ -126,11 +126,12 @@ static enum err_code save_table(const struct exporting *export, struct client *c
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     enum err_code code = make_path(export, &path, err);
-    if (!code)
-        code = save_open(export->output, export->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = target_download(&target, (const char *)path.data, export->output, MAX_ANSWER_BYTES,
+    code = save_open(export->output, export->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = target_download(&target, (const char *)path.data, export->output, MAX_RESPONSE_BYTES,
                            save.fd, &cli->terminal, err);
     if (code)
         query_text_point(cli, &export->query_text, err);
@@ -149,9 +150,10 @@ static enum err_code run_export(struct cli *cli, int argc, char **argv, struct e
     cli_parse(&export_command, argc, argv, &export);
     if (strcmp(export.output, "-") == 0 && cli->terminal.is_output_terminal)
         return cli_usage(cli, err, "Parquet cannot be written to a terminal: name a file with -o");
-    enum err_code code = read_question(&export, err);
-    if (!code)
-        code = cli_connect(cli, NULL, &client, err);
+    enum err_code code = read_query(&export, err);
+    if (code)
+        return code;
+    code = cli_connect(cli, NULL, &client, err);
     return code ? code : save_table(&export, client, err);
 }
 

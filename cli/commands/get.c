@@ -40,7 +40,7 @@ static const char *find_format(const char *text, struct argp_state *state)
     return NULL;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_get_option(int key, char *text, struct argp_state *state)
 {
     struct get *get = state->input;
     switch (key) {
@@ -70,7 +70,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_get_option,
     .args_doc = "LINK...",
     .doc = "Download shares: the uploaded bytes, or another format.\v"
            "Without -o the file is written to the current directory under its original name, and "
@@ -78,7 +78,8 @@ static const struct argp argp = {
     .children = arguments_children,
 };
 
-/* The last part of a name from outside, without what could leave the folder or hide. */
+/* The last part of a name that the server sent, without parts that lead out of the folder or hide
+ * the file. */
 static const char *safe_name(const char *name, struct arena *arena)
 {
     const char *slash = strrchr(name, '/');
@@ -96,7 +97,7 @@ static const char *safe_name(const char *name, struct arena *arena)
     return buf_failed(&clean) || !*safe ? NULL : safe;
 }
 
-/* What the share's page calls it: the uploaded name, or the id with an extension. */
+/* Chooses the name that the page offers: the uploaded one, or the id with an extension. */
 static enum err_code choose_name(struct get *get, struct target *target, const char **ret_name,
                                  struct err *err)
 {
@@ -123,8 +124,9 @@ static enum err_code save_share(struct get *get, struct target *target, struct e
                                    : arena_printf(cli->arena, "/api/v1/shares/%s/raw", id);
     struct save save;
     enum err_code code = name ? ERR_NONE : choose_name(get, target, &name, err);
-    if (!code)
-        code = save_open(name, get->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = save_open(name, get->is_forced, cli->arena, &save, err);
     if (code)
         return code;
     code = target_download(target, path, name, MAX_DOWNLOAD_BYTES, save.fd, &cli->terminal, err);

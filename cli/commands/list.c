@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_list_option(int key, char *text, struct argp_state *state)
 {
     struct list *list = state->input;
     uint64_t number;
@@ -60,7 +60,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_list_option,
     .args_doc = "[SEARCH]",
     .doc = "List the shares of your team, newest first; without an account, those pushed from "
            "this machine.",
@@ -189,8 +189,9 @@ static enum err_code list_server(struct list *list, struct client *client, struc
     for (;;) {
         json_auto_t *page = NULL;
         enum err_code code = make_page_path(list, cursor, &path, err);
-        if (!code)
-            code = client_get_json(client, (const char *)path.data, &page, err);
+        if (code)
+            return code;
+        code = client_get_json(client, (const char *)path.data, &page, err);
         if (code)
             return code;
         size_t i;

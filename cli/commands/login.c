@@ -24,7 +24,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_login_option(int key, char *text, struct argp_state *state)
 {
     struct login *login = state->input;
     switch (key) {
@@ -50,7 +50,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_login_option,
     .args_doc = "[https://HOST[:PORT]]",
     .doc = "Check a server, token and CA file and store them for later commands.\v"
            "The token is read from the terminal or from standard input, never from the command "
@@ -99,14 +99,14 @@ static enum err_code gather(struct login *login, struct account *account, struct
             cli->is_usage_error = true;
             return code;
         }
-        if (!getenv("PERFOLIO_CA_FILE")) /* another server's is not this one's */
+        if (!getenv("PERFOLIO_CA_FILE")) /* the stored CA file belongs to another server */
             account->ca_file = NULL;
     }
     if (!account->url)
         return cli_usage(cli, err, "name the server: perfolio login https://host");
     if (login->ca_file)
         account->ca_file = login->ca_file;
-    if (account->ca_file) { /* later commands run in other folders */
+    if (account->ca_file) { /* absolute, because later commands run in other folders */
         char *path = realpath(account->ca_file, NULL);
         if (!path)
             return err_set_errno(err, ERR_NOT_FOUND, "reading the CA file %s", account->ca_file);
@@ -120,7 +120,7 @@ static enum err_code gather(struct login *login, struct account *account, struct
     if (login->token_file)
         return read_token(cli, login->token_file, &account->token, err);
     if (environment_token && span_trim(span_text(environment_token)).size) {
-        account->token = cli->account.token; /* read and checked */
+        account->token = cli->account.token; /* already validated */
         return ERR_NONE;
     }
     return ask_token(cli, account->url, &account->token, err);
@@ -156,18 +156,21 @@ static enum err_code run_login(struct cli *cli, int argc, char **argv, struct er
         return code;
     cli->account = account;
     code = cli_connect(cli, NULL, &client, err);
-    if (!code)
-        code = client_get_json(client, "/api/v1/session", &session, err);
+    if (code)
+        return code;
+    code = client_get_json(client, "/api/v1/session", &session, err);
     if (code == ERR_NOT_FOUND)
         return err_set(err, ERR_NETWORK, "%s is not a Perfolio server", account.url);
-    if (!code && account.token && strcmp(client_text(session, "kind", ""), "anonymous") == 0)
-        code = err_set(err, ERR_UNAUTHENTICATED,
+    if (code)
+        return code;
+    if (account.token && strcmp(client_text(session, "kind", ""), "anonymous") == 0)
+        return err_set(err, ERR_UNAUTHENTICATED,
                        "the server rejected the token: create a new one on its settings page");
-    if (!code)
-        code = account_save(&account, err);
-    if (!code)
-        say_who(cli, &account, session);
-    return code;
+    code = account_save(&account, err);
+    if (code)
+        return code;
+    say_who(cli, &account, session);
+    return ERR_NONE;
 }
 
 const struct command login_command = {
@@ -197,10 +200,10 @@ static enum err_code run_logout(struct cli *cli, int argc, char **argv, struct e
     cli_parse(&logout_command, argc, argv, NULL);
     const struct account nothing = {.config_file = cli->account.config_file};
     enum err_code code = account_save(&nothing, err);
-    if (!code)
-        terminal_note(&cli->terminal,
-                      "signed out; the token itself stays valid until it is revoked");
-    return code;
+    if (code)
+        return code;
+    terminal_note(&cli->terminal, "signed out; the token itself stays valid until it is revoked");
+    return ERR_NONE;
 }
 
 const struct command logout_command = {

@@ -26,7 +26,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_merge_option(int key, char *text, struct argp_state *state)
 {
     struct merge *merge = state->input;
     switch (key) {
@@ -52,7 +52,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_merge_option,
     .args_doc = "FILE|-|URL|LINK...",
     .doc = "Merge several profiles of one type: upload the result and print its link, or write it "
            "to a file.",
@@ -65,8 +65,9 @@ static enum err_code decode_all(struct cli *cli, const struct cli_texts *argumen
     for (size_t i = 0; i < arguments->count; i++) {
         input_auto input = INPUT_NONE;
         enum err_code code = source_open(cli, arguments->texts[i], seconds, NULL, &input, err);
-        if (!code)
-            code = input_decode(&input, NULL, &profiles[i], err);
+        if (code)
+            return code;
+        code = input_decode(&input, NULL, &profiles[i], err);
         if (code)
             return code;
         input_warn(&input, profiles[i], &cli->terminal);
@@ -74,18 +75,19 @@ static enum err_code decode_all(struct cli *cli, const struct cli_texts *argumen
     return ERR_NONE;
 }
 
-static enum err_code encode(struct cli *cli, const struct profile *profile, struct input *ret_input,
-                            struct err *err)
+static enum err_code encode_merged(struct cli *cli, const struct profile *profile,
+                                   struct input *ret_input, struct err *err)
 {
     buf_auto raw, packed;
     buf_init(&raw, INPUT_MAX_BYTES);
     buf_init(&packed, INPUT_MAX_BYTES);
     enum err_code code = pprof_encode(profile, &raw, err);
-    if (!code)
-        code = compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, &packed, err);
-    if (!code)
-        code = input_from_bytes(buf_span(&packed), "merged.pb.gz", cli->arena, ret_input, err);
-    return code;
+    if (code)
+        return code;
+    code = compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, &packed, err);
+    if (code)
+        return code;
+    return input_from_bytes(buf_span(&packed), "merged.pb.gz", cli->arena, ret_input, err);
 }
 
 enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
@@ -98,7 +100,7 @@ enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, i
     if (!code)
         code = merge_profiles((const struct profile *const *)profiles, count, NULL, &merged, err);
     if (!code)
-        code = encode(cli, merged, ret_input, err);
+        code = encode_merged(cli, merged, ret_input, err);
     if (!code) {
         terminal_note(&cli->terminal, "merged %zu profiles", count);
         share_print_profile(cli, ret_input, "pprof", merged);
@@ -125,8 +127,9 @@ static enum err_code push_output(struct merge *merge, const struct input *input,
     if (!settings->filename)
         settings->filename = input->filename;
     enum err_code code = cli_connect(cli, NULL, &client, err);
-    if (!code)
-        code = upload_share(client, &cli->terminal, input, settings, &share, err);
+    if (code)
+        return code;
+    code = upload_share(client, &cli->terminal, input, settings, &share, err);
     if (code)
         return code;
     code = share_print_result(cli, client, merge->settings.output, share, settings, err);
@@ -142,8 +145,9 @@ static enum err_code run_merge(struct cli *cli, int argc, char **argv, struct er
     cli_parse(&merge_command, argc, argv, &merge);
     input_auto input = INPUT_NONE;
     enum err_code code = settings_options_finish(&merge.settings, &merge.arguments.texts, err);
-    if (!code)
-        code = merge_inputs(cli, &merge.arguments.texts, 0, &input, err);
+    if (code)
+        return code;
+    code = merge_inputs(cli, &merge.arguments.texts, 0, &input, err);
     if (code)
         return code;
     return merge.output ? write_output(&merge, &input, err) : push_output(&merge, &input, err);

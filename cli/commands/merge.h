@@ -1,5 +1,5 @@
 /*
- * merge: several inputs as one pprof file.
+ * merge: merges several inputs to one pprof file.
  */
 #ifndef CLI_COMMANDS_MERGE_H
 #define CLI_COMMANDS_MERGE_H
@@ -11,8 +11,8 @@ struct cli_texts;
 struct input;
 
 /*
- * Reads, merges and encodes (gzip) into *ret_input, which the caller closes. Handles what
- * source_open, input_decode and merge_profiles do.
+ * Reads, merges and encodes (gzip) to *ret_input, which the caller closes. Handles the errors of
+ * source_open, input_decode and merge_profiles.
  */
 enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
                            struct input *ret_input, struct err *err) MUST_USE;

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The browser must not write into our results: its output goes to standard error. */
+/* Redirects the browser's output to standard error, which does not contain results. */
 static int start(const char *program, const char *url)
 {
     posix_spawn_file_actions_t actions;
@@ -48,7 +48,7 @@ struct open {
     struct cli_texts arguments;
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_open_option(int key, char *text, struct argp_state *state)
 {
     struct open *open = state->input;
     switch (key) {
@@ -65,7 +65,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    .parser = parse,
+    .parser = parse_open_option,
     .args_doc = "LINK...",
     .doc = "Open shares and diffs in a browser. LINK may be a link, an id, or two ids as A..B.",
 };
@@ -75,7 +75,7 @@ static enum err_code open_one(struct cli *cli, const char *text, struct err *err
     struct link link;
     if (!link_parse(text, cli->arena, &link))
         return cli_usage(cli, err, "%.200s is neither a Perfolio link nor an id", text);
-    if (link.base) /* with the view that its address holds */
+    if (link.base) /* with the view state of the link */
         return open_url(text, err);
     if (!cli->account.url)
         return cli_usage(cli, err, "no server is set: run `perfolio login https://host`");

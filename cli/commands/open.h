@@ -1,13 +1,13 @@
 /*
- * open: a link in the user's browser.
+ * open: opens a link in the user's browser.
  */
 #ifndef CLI_COMMANDS_OPEN_H
 #define CLI_COMMANDS_OPEN_H
 
 #include "lib/base/err.h"
 
-/* Starts xdg-open (or $BROWSER where it is not installed) and does not wait for the browser.
- * Handles: ERR_NOT_FOUND (neither is there), ERR_IO. */
+/* Starts xdg-open (or $BROWSER if that is not installed) and does not wait for the browser.
+ * Handles: ERR_NOT_FOUND (neither exists), ERR_IO. */
 enum err_code open_url(const char *url, struct err *err) MUST_USE;
 
 #endif

@@ -22,7 +22,7 @@ enum {
     OPTION_VISIBILITY,
     MAX_PATH_BYTES = 256 << 10
 };
-#define MAX_ANSWER_BYTES (UINT64_C(16) << 30)
+#define MAX_RESPONSE_BYTES (UINT64_C(16) << 30)
 
 struct query_command_input {
     struct cli *cli;
@@ -31,7 +31,7 @@ struct query_command_input {
     const char *text;
     const char *start;
     const char *end;
-    const char *report; /* NULL: the table */
+    const char *report; /* NULL: print the table */
     const char *output;
     bool is_forced;
     bool is_share;
@@ -69,7 +69,7 @@ static const char *find_report(const char *text, struct argp_state *state)
     return NULL;
 }
 
-/* pprof has samples, which labels choose; all else is of reports. */
+/* Only labels select samples of a pprof result; other rules are for reports. */
 static bool has_more_than_labels(const struct view_options_input *view)
 {
     bool has_frames = false;
@@ -78,8 +78,9 @@ static bool has_more_than_labels(const struct view_options_input *view)
     return has_frames || view->sample_type || view->limit != VIEW_OPTIONS_NO_LIMIT;
 }
 
-/* What does not go together. */
-static void check(const struct query_command_input *query, const struct argp_state *state)
+/* Refuses options that exclude each other. */
+static void check_query_options(const struct query_command_input *query,
+                                const struct argp_state *state)
 {
     const struct upload_settings *settings = &query->settings;
     const bool has_view = query->view.rule_count || query->view.sample_type ||
@@ -104,7 +105,7 @@ static void check(const struct query_command_input *query, const struct argp_sta
                           "--group-by of a label go with it");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_query_option(int key, char *text, struct argp_state *state)
 {
     struct query_command_input *query = state->input;
     switch (key) {
@@ -152,7 +153,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         query->text = text;
         return 0;
     case ARGP_KEY_END:
-        check(query, state);
+        check_query_options(query, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -162,7 +163,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_query_option,
     .args_doc = "SELECTOR",
     .doc = "Merge continuous profiles and show the most expensive functions.\v"
            "SELECTOR is a profile type with labels, such as "
@@ -171,7 +172,7 @@ static const struct argp argp = {
     .children = children,
 };
 
-static enum err_code read_question(struct query_command_input *query, struct err *err)
+static enum err_code read_query(struct query_command_input *query, struct err *err)
 {
     struct query_text *query_text = &query->query_text;
     enum err_code code = query_text_parse(query->text, query->cli, query_text, err);
@@ -246,11 +247,12 @@ static enum err_code save_report(struct query_command_input *query, struct clien
     if (!query->output && strcmp(report, "pprof") == 0 && cli->terminal.is_output_terminal)
         return cli_usage(cli, err, "pprof cannot be written to a terminal: name a file with -o");
     enum err_code code = make_path(query, report, &path, err);
-    if (!code)
-        code = save_open(output, query->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = target_download(&target, (const char *)path.data, output, MAX_ANSWER_BYTES, save.fd,
+    code = save_open(output, query->is_forced, cli->arena, &save, err);
+    if (code)
+        return code;
+    code = target_download(&target, (const char *)path.data, output, MAX_RESPONSE_BYTES, save.fd,
                            &cli->terminal, err);
     if (code)
         query_text_point(cli, &query->query_text, err);
@@ -283,9 +285,10 @@ static enum err_code run_query(struct cli *cli, int argc, char **argv, struct er
                                         .view = {.cli = cli, .limit = VIEW_OPTIONS_NO_LIMIT}};
     client_auto client = NULL;
     cli_parse(&query_command, argc, argv, &query);
-    enum err_code code = read_question(&query, err);
-    if (!code)
-        code = cli_connect(cli, NULL, &client, err);
+    enum err_code code = read_query(&query, err);
+    if (code)
+        return code;
+    code = cli_connect(cli, NULL, &client, err);
     if (code)
         return code;
     if (query.is_share)

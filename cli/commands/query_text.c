@@ -33,8 +33,8 @@ static bool is_window(const char *text, int64_t now_ns)
            (dots && !time_parse(span_text(dots + 2), now_ns, &moment, &ignored));
 }
 
-/* The @ before the window; NULL when there is none. Behind labels every @ is one; elsewhere only
- * what a moment follows, since values and names may hold an @, too. */
+/* Finds the @ before the window; NULL: none. After labels any @ begins a window; elsewhere it must
+ * be followed by a time, because values and names may contain an @. */
 static const char *find_window(const char *text)
 {
     const char *brace = strrchr(text, '}');
@@ -54,14 +54,14 @@ bool query_text_is(const char *text, struct cli *cli)
     return strchr(text, '{') || find_window(text);
 }
 
-static enum err_code check_moment(const char *text, const char *name, int64_t now_ns,
-                                  int64_t *ret_ns, struct err *err)
+static enum err_code check_time(const char *text, const char *name, int64_t now_ns, int64_t *ret_ns,
+                                struct err *err)
 {
     enum err_code code = time_parse(span_text(text), now_ns, ret_ns, err);
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
-/* What is relative stays so: the server's clock counts. */
+/* Relative times are passed on unchanged, because the server's clock determines them. */
 static enum err_code parse_window(const char *text, struct arena *arena,
                                   struct query_text *query_text, struct err *err)
 {
@@ -69,18 +69,19 @@ static enum err_code parse_window(const char *text, struct arena *arena,
     int64_t start_ns, end_ns;
     const char *dots = strstr(text, "..");
     query_text->start = arena_strndup(arena, text, dots ? (size_t)(dots - text) : strlen(text));
-    enum err_code code = check_moment(query_text->start, "start", now_ns, &start_ns, err);
-    if (code || !dots) {
-        if (!code && __builtin_add_overflow(start_ns, HOUR_S * CLOCK_NS_PER_S, &end_ns))
-            code = err_set(err, ERR_INVALID, "start: '%s' is out of range", query_text->start);
-        if (!code) { /* both by one clock */
-            query_text->start = arena_printf(arena, "%" PRId64, start_ns);
-            query_text->end = arena_printf(arena, "%" PRId64, end_ns);
-        }
+    enum err_code code = check_time(query_text->start, "start", now_ns, &start_ns, err);
+    if (code)
         return code;
+    if (!dots) {
+        if (__builtin_add_overflow(start_ns, HOUR_S * CLOCK_NS_PER_S, &end_ns))
+            return err_set(err, ERR_INVALID, "start: '%s' is out of range", query_text->start);
+        /* Absolute, so that a relative start and its end refer to the same time. */
+        query_text->start = arena_printf(arena, "%" PRId64, start_ns);
+        query_text->end = arena_printf(arena, "%" PRId64, end_ns);
+        return ERR_NONE;
     }
     query_text->end = arena_strdup(arena, dots + 2);
-    return check_moment(query_text->end, "end", now_ns, &end_ns, err);
+    return check_time(query_text->end, "end", now_ns, &end_ns, err);
 }
 
 enum err_code query_text_parse(const char *text, struct cli *cli, struct query_text *ret_query,
@@ -107,21 +108,22 @@ enum err_code query_text_window(const struct query_text *query_text, int64_t now
     struct query_text_window window = {.end_ns = now_ns};
     enum err_code code = ERR_NONE;
     if (query_text->end)
-        code = check_moment(query_text->end, "end", now_ns, &window.end_ns, err);
-    if (!code && query_text->start)
-        code = check_moment(query_text->start, "start", now_ns, &window.start_ns, err);
-    else if (!code &&
-             __builtin_sub_overflow(window.end_ns, HOUR_S * CLOCK_NS_PER_S, &window.start_ns))
+        code = check_time(query_text->end, "end", now_ns, &window.end_ns, err);
+    if (code)
+        return code;
+    if (query_text->start)
+        code = check_time(query_text->start, "start", now_ns, &window.start_ns, err);
+    else if (__builtin_sub_overflow(window.end_ns, HOUR_S * CLOCK_NS_PER_S, &window.start_ns))
         window.start_ns = INT64_MIN;
-    if (!code)
-        *ret_window = window;
-    return code;
+    if (code)
+        return code;
+    *ret_window = window;
+    return ERR_NONE;
 }
 
-/* "2026-11-26 18:34:05" of nanoseconds since 1970 UTC; without the date where it is that of other.
- */
-static const char *moment_text(int64_t ns, const struct tm *other, struct tm *ret_parts,
-                               struct arena *arena)
+/* Formats a time as "2026-11-26 18:34:05", without the date if it is that of other. */
+static const char *time_text(int64_t ns, const struct tm *other, struct tm *ret_parts,
+                             struct arena *arena)
 {
     char text[64];
     const time_t seconds = (time_t)(ns / CLOCK_NS_PER_S - (ns % CLOCK_NS_PER_S < 0));
@@ -136,8 +138,8 @@ void query_text_print_window(struct cli *cli, const char *name, const struct que
                              const struct query_text_window *window)
 {
     struct tm start, end;
-    const char *from = moment_text(window->start_ns, NULL, &start, cli->arena);
-    const char *to = moment_text(window->end_ns, &start, &end, cli->arena);
+    const char *from = time_text(window->start_ns, NULL, &start, cli->arena);
+    const char *to = time_text(window->end_ns, &start, &end, cli->arena);
     terminal_note(&cli->terminal, "%s: %s to %s UTC  %.200s", name, from, to, query_text->selector);
 }
 
@@ -192,7 +194,7 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
                                 struct upload_settings *settings, json_t **ret_share,
                                 struct err *err)
 {
-    /* Continuous profiles are the team's, and so is what is made of them, as on the page. */
+    /* Continuous profiles belong to the team, so by default the share does, too, as on the page. */
     if (!settings->visibility)
         settings->visibility = "team";
     char key[DIGEST_ID_BYTES];
@@ -219,7 +221,7 @@ enum err_code query_text_freeze(struct cli *cli, struct client *client,
 
 /* ---- pointing ---- */
 
-/* The N of "… character N …", from 1; 0 when there is none. */
+/* Reads N of "… character N …", from 1; 0: none. */
 static size_t find_place(const char *message)
 {
     static const char word[] = "character ";
@@ -243,7 +245,7 @@ static const char *find_text(const struct query_text *query_text, const char *me
 
 static bool is_inside(char byte)
 {
-    return ((uint8_t)byte & 0xc0) == 0x80; /* of a character of several bytes */
+    return ((uint8_t)byte & 0xc0) == 0x80; /* a byte within a character */
 }
 
 void query_text_point(const struct cli *cli, const struct query_text *query_text,
@@ -268,7 +270,7 @@ void query_text_point(const struct cli *cli, const struct query_text *query_text
             terminal_style(&cli->terminal, stderr, STYLE_RESET));
 }
 
-/* The time of the newest profile that matches, in the arena; empty: there is none. */
+/* The time of the newest matching profile, in the arena; empty: none. */
 static const char *find_newest(struct client *client, const struct query_text *query_text,
                                struct arena *arena)
 {
@@ -302,13 +304,13 @@ void query_text_print_newest(struct cli *cli, struct client *client,
                       time, time);
 }
 
-/* The value of service_name="…" in a selector; NULL when it has no such label, or by a regular
- * expression. */
+/* The value of service_name="…" in a selector; NULL if it has no such label, or a regular
+ * expression for it. */
 static const char *service_of(const char *selector, struct arena *arena)
 {
     static const char name[] = "service_name";
     const char *at = strstr(selector, name);
-    while (at && at > selector && !strchr("{, ", at[-1])) /* the end of another name */
+    while (at && at > selector && !strchr("{, ", at[-1])) /* the name is the end of another one */
         at = strstr(at + 1, name);
     if (!at)
         return NULL;
@@ -322,8 +324,8 @@ static const char *service_of(const char *selector, struct arena *arena)
     return arena_strndup(arena, at + 1, strcspn(at + 1, (const char[]){*at, '\\', '\0'}));
 }
 
-/* Up to SHOWN_SERVICES of them, those close to wanted if there are any. Where wanted is one of them
- * the service is none to be doubted: something else of the selector matches nothing. */
+/* Lists up to SHOWN_SERVICES services, similar to wanted if possible. If wanted exists, the hint is
+ * that another part of the selector does not match. */
 static const char *list_services(const json_t *values, const char *wanted, struct arena *arena)
 {
     size_t i, shown = 0;
@@ -358,7 +360,7 @@ static const char *advise_services(struct cli *cli, struct client *client,
                                    const struct query_text *query_text)
 {
     const char *wanted = service_of(query_text->selector, cli->arena);
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     struct err ignored;
     buf_auto path;
     buf_init(&path, PATH_MAX_BYTES);
@@ -367,9 +369,9 @@ static const char *advise_services(struct cli *cli, struct client *client,
     client_append_parameter(&path, "end", query_text->end);
     buf_append_byte(&path, 0);
     if (!wanted || buf_failed(&path) ||
-        client_get_json(client, (const char *)path.data, &answer, &ignored))
+        client_get_json(client, (const char *)path.data, &response, &ignored))
         return "";
-    return list_services(json_object_get(answer, "data"), wanted, cli->arena);
+    return list_services(json_object_get(response, "data"), wanted, cli->arena);
 }
 
 enum err_code query_text_refuse_empty(struct cli *cli, struct client *client,

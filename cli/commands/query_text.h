@@ -58,7 +58,7 @@ void query_text_print_window(struct cli *cli, const char *name, const struct que
 /* "?query=…&start=…&end=…", or "&query=…" where path has parameters. */
 void query_text_append(struct buf *path, const struct query_text *query_text);
 
-/* The merged profile, as pprof; the caller closes *ret_input. Handles what client_send does. */
+/* The merged profile, as pprof; the caller closes *ret_input. Handles the errors of client_send. */
 enum err_code query_text_download(struct cli *cli, struct client *client,
                                   const struct query_text *query_text, struct input *ret_input,
                                   struct err *err) MUST_USE;

@@ -14,19 +14,19 @@
 #include <inttypes.h>
 
 enum {
-    BODY_MAX_BYTES = 8 << 20, /* as the server has it */
+    BODY_MAX_BYTES = 8 << 20, /* limit of the server */
     EXPANDED_MAX_BYTES = 64 << 20,
     PATH_MAX_BYTES = 128 << 10,
     MEBIBYTE = 1 << 20
 };
 
-/* What is known of the input before it is sent. */
+/* Properties of the input that are determined before it is sent. */
 struct content {
     bool is_otlp;
     enum otlp_encoding encoding;
     enum compress_method compression;
-    uint32_t profile_count; /* of OTLP */
-    bool has_time;          /* all of it has */
+    uint32_t profile_count; /* of an OTLP batch */
+    bool has_time;          /* every profile has one */
 };
 
 /* ---- what it is ---- */
@@ -37,10 +37,10 @@ static bool begins_as_json(struct span bytes)
     return bytes.size && bytes.data[0] == '{';
 }
 
-/* Nothing in it says what it is: whatever decodes to profiles is a batch. */
+/* A batch has no magic number, so it is detected by decoding it. */
 static enum err_code look_at_otlp(struct span bytes, struct content *content, struct err *err)
 {
-    const struct otlp_options options = {.now_ns = 1}; /* the time of those that have none */
+    const struct otlp_options options = {.now_ns = 1}; /* marks profiles without a time */
     struct otlp_result result;
     struct batch *batch;
     content->encoding = begins_as_json(bytes) ? OTLP_JSON : OTLP_PROTOBUF;
@@ -84,9 +84,9 @@ static enum err_code look_at_profile(struct cli *cli, struct input *input, struc
     return ERR_NONE;
 }
 
-static enum err_code look(struct cli *cli, struct input *input,
-                          const struct series_settings *settings, struct content *content,
-                          struct err *err)
+static enum err_code detect_content(struct cli *cli, struct input *input,
+                                    const struct series_settings *settings, struct content *content,
+                                    struct err *err)
 {
     struct err otlp_err = {0};
     struct span bytes;
@@ -109,16 +109,16 @@ static enum err_code look(struct cli *cli, struct input *input,
         *err = otlp_err;
         return code;
     }
-    return err->code; /* of reading it as a profile */
+    return err->code; /* the error of decoding it as a profile */
 }
 
-/* ---- what is response ---- */
+/* ---- responses ---- */
 
-static enum err_code print_result(const struct input *input, json_t *response, bool is_json,
+static enum err_code print_result(const struct input *input, json_t *receipt, bool is_json,
                                   const char *text, struct err *err)
 {
     if (is_json) {
-        json_dumpf(response, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+        json_dumpf(receipt, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
     } else {
         terminal_print_clean(stdout, span_text(input->name));
         printf(": %s", text);
@@ -128,57 +128,57 @@ static enum err_code print_result(const struct input *input, json_t *response, b
 }
 
 static enum err_code print_profile_result(struct cli *cli, const struct input *input,
-                                          const struct http_client_response *answer, bool is_json,
+                                          const struct http_client_response *response, bool is_json,
                                           struct err *err)
 {
-    json_auto_t *response = json_loadb((const char *)answer->body.data, answer->body.size,
-                                       JSON_REJECT_DUPLICATES, NULL);
-    const json_int_t samples = json_integer_value(json_object_get(response, "samples"));
-    if (!json_is_object(response) || samples < 0)
+    json_auto_t *receipt = json_loadb((const char *)response->body.data, response->body.size,
+                                      JSON_REJECT_DUPLICATES, NULL);
+    const json_int_t samples = json_integer_value(json_object_get(receipt, "samples"));
+    if (!json_is_object(receipt) || samples < 0)
         return err_set(err, ERR_NETWORK,
-                       "the server's answer makes no sense: is it a Perfolio server?");
+                       "the server's response is invalid: is it a Perfolio server?");
     char count[VALUE_TEXT_BYTES];
     const char *text =
-        json_is_true(json_object_get(response, "duplicate"))
+        json_is_true(json_object_get(receipt, "duplicate"))
             ? "known already, nothing was added"
             : arena_printf(cli->arena, "%s values added", value_count(samples, count));
-    return print_result(input, response, is_json, text, err);
+    return print_result(input, receipt, is_json, text, err);
 }
 
-static bool read_export_answer(const struct http_client_response *answer,
-                               enum otlp_encoding encoding, uint64_t *ret_rejected,
-                               char *ret_message)
+static bool read_export_response(const struct http_client_response *response,
+                                 enum otlp_encoding encoding, uint64_t *ret_rejected,
+                                 char *ret_message)
 {
-    const struct span body = buf_span(&answer->body);
+    const struct span body = buf_span(&response->body);
     if (encoding == OTLP_PROTOBUF)
         return otlp_read_response(body, ret_rejected, ret_message);
-    json_auto_t *response = json_loadb((const char *)body.data, body.size, 0, NULL);
-    const json_t *partial = json_object_get(response, "partialSuccess");
+    json_auto_t *receipt = json_loadb((const char *)body.data, body.size, 0, NULL);
+    const json_t *partial = json_object_get(receipt, "partialSuccess");
     *ret_rejected = 0;
     span_parse_u64(span_text(client_text(partial, "rejectedProfiles", "0")), ret_rejected);
     snprintf(ret_message, OTLP_MESSAGE_BYTES, "%s", client_text(partial, "errorMessage", ""));
-    return json_is_object(response);
+    return json_is_object(receipt);
 }
 
 static enum err_code print_otlp_result(struct cli *cli, const struct input *input,
                                        const struct content *content,
-                                       const struct http_client_response *answer, bool is_json,
+                                       const struct http_client_response *response, bool is_json,
                                        struct err *err)
 {
     uint64_t rejected;
     char message[OTLP_MESSAGE_BYTES] = "";
-    if (!read_export_answer(answer, content->encoding, &rejected, message))
+    if (!read_export_response(response, content->encoding, &rejected, message))
         return err_set(err, ERR_NETWORK,
-                       "the server's answer makes no sense: does it take OTLP profiles?");
+                       "the server's response is invalid: does it take OTLP profiles?");
     const uint64_t all = content->profile_count;
     char text[VALUE_TEXT_BYTES];
     if (rejected || message[0])
         terminal_warn(&cli->terminal, "%s: %s left out: %s", input->name,
                       value_counted(rejected, "profile was", "profiles were", text), message);
-    json_auto_t *response = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
-                                      (json_int_t)rejected, "message", message);
+    json_auto_t *receipt = json_pack("{s:I,s:I,s:s}", "profiles", (json_int_t)all, "rejected",
+                                     (json_int_t)rejected, "message", message);
     return print_result(
-        input, response, is_json,
+        input, receipt, is_json,
         arena_printf(cli->arena, "%s sent", value_counted(all, "profile", "profiles", text)), err);
 }
 
@@ -205,20 +205,20 @@ static void add_fields(struct client_request *request, const struct content *con
         client_request_add(request, "Content-Encoding", compress_name(content->compression));
 }
 
-/* A Status in protobuf is nothing that the client can read. */
+/* Reads the error from a protobuf Status, which client_send does not understand. */
 static enum err_code explain(const struct content *content,
-                             const struct http_client_response *answer, struct err *err)
+                             const struct http_client_response *response, struct err *err)
 {
     char message[OTLP_MESSAGE_BYTES] = "";
-    if (content->is_otlp && content->encoding == OTLP_PROTOBUF && answer->status >= 400 &&
-        otlp_read_status(buf_span(&answer->body), message) && message[0])
+    if (content->is_otlp && content->encoding == OTLP_PROTOBUF && response->status >= 400 &&
+        otlp_read_status(buf_span(&response->body), message) && message[0])
         err_set(err, err->code, "%s", message);
     return err->code;
 }
 
-static enum err_code send(struct cli *cli, struct client *client, const struct input *input,
-                          const char *path, const struct content *content,
-                          struct http_client_response *answer, struct err *err)
+static enum err_code send_content(struct cli *cli, struct client *client, const struct input *input,
+                                  const char *path, const struct content *content,
+                                  struct http_client_response *response, struct err *err)
 {
     struct progress progress = {
         .terminal = &cli->terminal, .name = input->filename, .total = input->bytes};
@@ -234,9 +234,9 @@ static enum err_code send(struct cli *cli, struct client *client, const struct i
     digest_random_id(id);
     if (!content->has_time)
         client_request_add(&request, "Perfolio-Batch-Id", id);
-    enum err_code code = client_send(client, &request, answer, err);
+    enum err_code code = client_send(client, &request, response, err);
     terminal_progress_end(&cli->terminal);
-    return code ? explain(content, answer, err) : ERR_NONE;
+    return code ? explain(content, response, err) : ERR_NONE;
 }
 
 enum err_code series_push(struct cli *cli, struct client *client, struct input *input,
@@ -244,25 +244,27 @@ enum err_code series_push(struct cli *cli, struct client *client, struct input *
 {
     struct content content = {0};
     buf_auto path;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_init(&path, PATH_MAX_BYTES);
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     if (input->bytes > BODY_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE,
                        "it has %.1f MiB, and what is added to a series has at most %d: compress it "
                        "(gzip, zstd), or record for a shorter time",
                        (double)input->bytes / MEBIBYTE, BODY_MAX_BYTES / MEBIBYTE);
-    enum err_code code = look(cli, input, settings, &content, err);
-    if (!code)
-        code = make_path(settings, content.is_otlp, &path, err);
-    if (!code && content.is_otlp && settings->label_count)
+    enum err_code code = detect_content(cli, input, settings, &content, err);
+    if (code)
+        return code;
+    code = make_path(settings, content.is_otlp, &path, err);
+    if (code)
+        return code;
+    if (content.is_otlp && settings->label_count)
         terminal_warn(&cli->terminal, "%s has labels of its own: --series adds none to it",
                       input->name);
-    if (!code)
-        code = send(cli, client, input, (const char *)path.data, &content, &answer, err);
+    code = send_content(cli, client, input, (const char *)path.data, &content, &response, err);
     if (code)
         return code;
     return content.is_otlp
-               ? print_otlp_result(cli, input, &content, &answer, settings->is_json, err)
-               : print_profile_result(cli, input, &answer, settings->is_json, err);
+               ? print_otlp_result(cli, input, &content, &response, settings->is_json, err)
+               : print_profile_result(cli, input, &response, settings->is_json, err);
 }

@@ -14,7 +14,7 @@ struct top_command {
     const char *source;
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_top_option(int key, char *text, struct argp_state *state)
 {
     struct top_command *top = state->input;
     switch (key) {
@@ -37,15 +37,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
 static const struct argp argp = {
-    .parser = parse,
+    .parser = parse_top_option,
     .args_doc = "FILE|-|URL|LINK",
     .doc = "Show the most expensive functions of a local profile or of a share.\v"
            "flat is the cost of a function itself, cum includes the functions that it calls.",
     .children = children,
 };
 
-static enum err_code ask_server(struct top_command *top, const char *password,
-                                struct report *report, json_t **ret_json, struct err *err)
+static enum err_code request_report(struct top_command *top, const char *password,
+                                    struct report *report, json_t **ret_json, struct err *err)
 {
     struct arena *arena = top->cli->arena;
     target_auto target = {0};
@@ -75,17 +75,20 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
     const struct view *view;
     input_auto input = INPUT_NONE;
     enum err_code code = view_options_make(&top->view, &options, err);
-    if (!code)
-        code = source_open(top->cli, top->source, 0, NULL, &input, err);
-    if (!code)
-        code = input_decode(&input, NULL, ret_profile, err);
-    if (!code)
-        input_warn(&input, *ret_profile, &top->cli->terminal);
-    if (!code)
-        code = view_create(arena, *ret_profile, &options, &view, err);
-    if (!code)
-        report_from_view(view, top->view.limit, arena, report);
-    return code;
+    if (code)
+        return code;
+    code = source_open(top->cli, top->source, 0, NULL, &input, err);
+    if (code)
+        return code;
+    code = input_decode(&input, NULL, ret_profile, err);
+    if (code)
+        return code;
+    input_warn(&input, *ret_profile, &top->cli->terminal);
+    code = view_create(arena, *ret_profile, &options, &view, err);
+    if (code)
+        return code;
+    report_from_view(view, top->view.limit, arena, report);
+    return ERR_NONE;
 }
 
 static enum err_code run_top(struct cli *cli, int argc, char **argv, struct err *err)
@@ -100,11 +103,15 @@ static enum err_code run_top(struct cli *cli, int argc, char **argv, struct err 
     const char *password = NULL;
     const struct cli_texts sources = {.texts = &top.source, .count = 1};
     enum err_code code = arguments_check_stdin(cli, &sources, top.view.password_file, err);
-    if (!code && top.view.password_file)
+    if (code)
+        return code;
+    if (top.view.password_file)
         code = cli_read_secret(cli, top.view.password_file, &password, err);
-    if (!code && source_is_link(top.source, cli, &link))
-        code = ask_server(&top, password, &report, &json, err);
-    else if (!code)
+    if (code)
+        return code;
+    if (source_is_link(top.source, cli, &link))
+        code = request_report(&top, password, &report, &json, err);
+    else
         code = compute(&top, &profile, &report, err);
     if (!code && top.view.is_json)
         report_print_json(&report);

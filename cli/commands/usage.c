@@ -19,7 +19,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_usage_option(int key, char *text, struct argp_state *state)
 {
     struct usage *usage = state->input;
     switch (key) {
@@ -42,7 +42,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_usage_option,
     .doc = "Show the volume of continuous profiles that your team sent, by day (UTC), and how much "
            "of it is stored.",
 };
@@ -68,10 +68,10 @@ static void print_day(const json_t *day)
     print_cells(day, value_count(number(day, "series"), series));
 }
 
-static void print_usage(const struct usage *usage, const json_t *answer)
+static void print_usage(const struct usage *usage, const json_t *response)
 {
     const struct terminal *terminal = &usage->cli->terminal;
-    const json_t *days = json_object_get(answer, "days");
+    const json_t *days = json_object_get(response, "days");
     char text[VALUE_TEXT_BYTES];
     printf("%s%-10s  %12s  %16s  %12s  %10s%s\n", terminal_style(terminal, stdout, STYLE_BOLD),
            "day (UTC)", "profiles", "samples", "bytes", "series",
@@ -79,17 +79,17 @@ static void print_usage(const struct usage *usage, const json_t *answer)
     for (size_t i = 0; i < json_array_size(days); i++)
         print_day(json_array_get(days, i));
     printf("%-10s", "total");
-    print_cells(json_object_get(answer, "total"), "");
-    printf("stored now: %s\n", value_bytes((uint64_t)number(answer, "bytes_stored"), text));
+    print_cells(json_object_get(response, "total"), "");
+    printf("stored now: %s\n", value_bytes((uint64_t)number(response, "bytes_stored"), text));
     printf("names cut:  %s\n",
-           value_count(number(json_object_get(answer, "total"), "cut_strings"), text));
+           value_count(number(json_object_get(response, "total"), "cut_strings"), text));
 }
 
 static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct usage usage = {.cli = cli};
     client_auto client = NULL;
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
     cli_parse(&usage_command, argc, argv, &usage);
@@ -99,16 +99,16 @@ static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct er
     if (buf_failed(&path))
         return err_set(err, ERR_INVALID, "--start and --end are too long");
     enum err_code code = cli_connect(cli, NULL, &client, err);
-    if (!code)
-        code =
-            client_get_json(client, arena_strndup(cli->arena, path.data, path.size), &answer, err);
+    if (code)
+        return code;
+    code = client_get_json(client, arena_strndup(cli->arena, path.data, path.size), &response, err);
     if (code)
         return code;
     if (usage.is_json) {
-        json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+        json_dumpf(response, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
         putchar('\n');
     } else {
-        print_usage(&usage, answer);
+        print_usage(&usage, response);
     }
     return cli_flush(err);
 }

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The signals that main has set; the command shall have them as we got them. */
+/* Restores the signal actions that main changed. */
 static void reset_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGBUS, SIGPIPE};
@@ -21,7 +21,8 @@ static void reset_signals(void)
     }
 }
 
-/* In the child: waits until the other end of go is closed; a byte means not to begin at all. */
+/* Runs in the child: waits until the parent closes the other end of go_fd; a byte means that the
+ * command must not start. */
 static void run_child(char **arguments, int go_fd, int failure_fd)
 {
     char byte;
@@ -103,7 +104,7 @@ void child_process_close(struct child_process *launch)
     if (launch->process_id == 0 && launch->go_fd <= 0)
         return;
     if (launch->go_fd >= 0) {
-        /* A byte, not the end: the command shall not begin. */
+        /* A byte tells the child not to start the command. */
         if (write(launch->go_fd, "", 1) == 1 && launch->process_id > 0)
             (void)waitpid(launch->process_id, NULL, 0);
         os_close(launch->go_fd);

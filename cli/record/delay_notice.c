@@ -31,7 +31,8 @@ static void *print_when_slow(void *context)
     while (!notice->has_ended && !error)
         error = pthread_cond_timedwait(&notice->ended, &notice->lock, &until);
     notice->is_printed = !notice->has_ended;
-    /* struct terminal belongs to the other thread. One call writes the whole line. */
+    /* Writes the line in one call and without struct terminal, which belongs to the other
+     * thread. */
     if (notice->is_printed)
         fprintf(stderr, "%s\n", notice->what);
     pthread_mutex_unlock(&notice->lock);

@@ -7,7 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* As execvp(3) finds it: an empty folder is the current one. */
+/* Searches PATH like execvp(3), where an empty entry is the current folder. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     char usual[PATH_MAX] = "";
@@ -29,7 +29,8 @@ static bool find_program(const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* Why the kernel takes its events off a program that this user executes; NULL: it does not. */
+/* The reason for which the kernel removes perf events when this user executes the program; NULL:
+ * none. */
 static const char *why_refused(const char *name)
 {
     char path[PATH_MAX];

@@ -25,7 +25,7 @@
 
 enum {
     PLAIN_ROWS = 20,
-    HEAD_ROWS = 3, /* a title, the total, the columns */
+    HEAD_ROWS = 3, /* title, total, names of the columns */
     DEFAULT_ROWS = 24,
     STDOUT_BYTES = 64 << 10,
     KEY_MAX_BYTES = 4096,
@@ -37,24 +37,24 @@ struct slice {
 };
 
 struct live_top {
-    struct cli cli; /* of the thread, with an arena of its own */
+    struct cli cli; /* a copy for the internal thread, with its own arena */
     bool is_unnamed;
     pthread_t thread;
-    int wake_fd;     /* readable: there are slices, or it shall end */
-    int keyboard_fd; /* -1: no terminal */
+    int wake_fd;     /* readable if there are slices, or the thread has to end */
+    int keyboard_fd; /* -1: not on a terminal */
     struct termios terminal;
     pthread_mutex_t lock;
-    struct slice *slices; /* the first to come first; under the lock, as is_stopping */
+    struct slice *slices; /* oldest first; protected by lock, like is_stopping */
     bool is_stopping;
     atomic_bool is_ended;
 
-    /* Of the thread alone. */
+    /* Used by the internal thread only. */
     struct local_names *names;
-    struct map_bytes rows_by_name; /* name, NUL, file */
+    struct map_bytes rows_by_name; /* key: name, NUL, file */
     struct report_row *rows;
     size_t row_count;
     size_t row_capacity;
-    struct report report; /* sums, and the type */
+    struct report report; /* totals and type */
     uint64_t samples;
     int64_t started_ns;
 };
@@ -111,7 +111,7 @@ static void add_slice(struct live_top *live, const struct window_result *window)
     struct report report;
     struct err ignored;
     live->samples += window->samples;
-    /* What has no name is shown as its binary and address. */
+    /* Addresses without a name are shown as binary and address. */
     if (!live->is_unnamed &&
         local_names_give(live->names, window->profile, arena, &named, &counts, &ignored))
         named = *window->profile;
@@ -133,7 +133,7 @@ static int by_cost(const void *a, const void *b)
     return 0;
 }
 
-/* As large as the window is now. */
+/* Returns the number of rows that fit into the window now. */
 static size_t measure(struct live_top *live)
 {
     struct winsize size;
@@ -157,7 +157,7 @@ static void print_table(struct live_top *live, size_t room, const char *advice)
         order[i] = &live->rows[i];
     qsort(order, live->row_count, sizeof(*order), by_cost);
     report.row_count = live->row_count < room ? live->row_count : room;
-    report.function_count = report.row_count; /* the others are not a matter of options */
+    report.function_count = report.row_count; /* prevents the hint at --limit */
     report.rows = arena_new(arena, struct report_row, report.row_count + 1);
     for (size_t i = 0; i < report.row_count; i++)
         report.rows[i] = *order[i];
@@ -167,8 +167,9 @@ static void print_table(struct live_top *live, size_t room, const char *advice)
         report_print_table(&live->cli, &report);
 }
 
-/* The screen is given back under the lock: nothing comes after that. */
-static void show(struct live_top *live)
+/* Holds the lock while printing, so that nothing is printed after live_top_stop has restored the
+ * screen. */
+static void print_screen(struct live_top *live)
 {
     const bool has_screen = live->keyboard_fd >= 0;
     pthread_mutex_lock(&live->lock);
@@ -207,7 +208,7 @@ static void read_keys(struct live_top *live, struct pollfd *keyboard)
     }
 }
 
-/* True when it shall end. */
+/* Returns true if the thread has to end. */
 static bool read_slices(struct live_top *live)
 {
     uint64_t ignored;
@@ -223,8 +224,8 @@ static bool read_slices(struct live_top *live)
         mem_free(slices);
     }
     if (has_some)
-        show(live);
-    if (ferror(stdout)) /* nobody reads it any more */
+        print_screen(live);
+    if (ferror(stdout)) /* the reader closed it */
         atomic_store(&live->is_ended, true);
     return is_stopping;
 }
@@ -235,7 +236,7 @@ static void *update_table(void *context)
     struct pollfd polled[] = {{.fd = live->wake_fd, .events = POLLIN},
                               {.fd = live->keyboard_fd, .events = POLLIN}};
     if (live->keyboard_fd >= 0)
-        show(live);
+        print_screen(live);
     for (;;) {
         if (poll(polled, 2, -1) < 0 && errno != EINTR)
             return NULL;
@@ -247,8 +248,8 @@ static void *update_table(void *context)
 
 /* ---- life ---- */
 
-/* Keys come at once and are not shown; who could bring the process back to a screen that it left is
- * not let in (Ctrl-Z). */
+/* Reads keys without echo and line buffering. Ctrl-Z is disabled, because a resumed process would
+ * not have its screen any more. */
 static void take_screen(struct live_top *live)
 {
     struct termios silent;
@@ -277,7 +278,8 @@ enum err_code live_top_start(const struct cli *cli, struct mapped_files *files,
     struct live_top *live = mem_new(struct live_top, 1);
     live->cli = *cli;
     live->cli.arena = arena_create();
-    live->cli.terminal.is_silent = true; /* what is wrong with files is said at the end */
+    live->cli.terminal.is_silent =
+        true; /* problems with files are reported at the end of the recording */
     live->is_unnamed = files == NULL;
     live->started_ns = clock_monotonic_ns();
     live->names = local_names_create(&live->cli, files, LOCAL_NAMES_LIVE);
@@ -298,7 +300,7 @@ static void wake(const struct live_top *live)
 {
     const uint64_t one = 1;
     if (write(live->wake_fd, &one, sizeof(one)) < 0)
-        return; /* it is awake */
+        return; /* the counter is full, so the thread is awake */
 }
 
 void live_top_stop(struct live_top *live)

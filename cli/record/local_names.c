@@ -19,23 +19,23 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FAILURES_TOLD = 5 };
+enum { FAILURES_SHOWN = 5 };
 enum { ID_TEXT_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1, NAME_MAX_BYTES = 1 << 20 };
 #define WHAT "looking for names of functions"
 
-/* Tables that are open take so much together; beyond it each is closed once its mapping has names.
- */
+/* Limit for all open tables; above it a table is closed once its mapping is symbolized. */
 #define TABLES_MAX_BYTES (UINT64_C(96) << 20)
 
-/* A table that was built, or could not be: asked for once per binary, used once per mapping. */
+/* The table of a binary, or the failure to build it: built once, used for each mapping of the
+ * binary. */
 struct known_table {
     struct span build_id;
     struct span file;
-    struct symbol_table *table; /* NULL: none */
-    bool is_built;              /* false: not yet, or no more */
+    struct symbol_table *table; /* NULL: no names */
+    bool is_built;              /* false: not built yet, or closed again */
     bool is_reported;           /* failure and warning were printed */
-    struct err failure;         /* ERR_NONE: none */
-    char *path;                 /* of what was built; in the arena of the process */
+    struct err failure;         /* ERR_NONE: built */
+    char *path;                 /* of the file with the table */
     struct symbol_builder_report report;
     struct known_table *next;
 };
@@ -45,19 +45,19 @@ struct local_names {
     struct mapped_files *files; /* or NULL */
     enum local_names_use use;
     uint32_t failure_count;
-    bool is_off; /* the program that builds tables is not there */
+    bool is_off; /* perfolio-symbolize is not installed */
     struct known_table *tables;
-    atomic_uint_fast64_t table_bytes; /* of open ones */
+    atomic_uint_fast64_t table_bytes; /* of open tables */
 };
 
-/* One binary's table is looked for by one thread, which shares nothing but what does not change. */
+/* The state of one thread that looks for the table of one binary. Only immutable data is shared. */
 struct search {
     const struct local_names *local;
     struct span build_id;
     struct span file;
     struct arena *arena;
     struct err failure;
-    const char *path; /* of the file that report is of */
+    const char *path; /* the file that report describes */
     struct symbol_builder_report report;
 };
 
@@ -114,12 +114,12 @@ static struct symbol_table *open_kept(struct search *search, int fd, const char 
     return table;
 }
 
-static void refuse(struct search *search, const char *path, const char *why)
+static void fail_search(struct search *search, const char *path, const char *why)
 {
     err_set(&search->failure, ERR_CONFLICT, "%s: %s", path, why);
 }
 
-/* Names of another file would be wrong ones, which nothing shows: rather none. */
+/* Opens the file only if it is the recorded one: wrong names would not be noticed. */
 static struct symbol_table *open_unchanged(struct search *search, const char *path)
 {
     fd_auto fd = -1;
@@ -133,11 +133,12 @@ static struct symbol_table *open_unchanged(struct search *search, const char *pa
     if (state == MAPPED_FILE_AT_PATH)
         return open_path(search, path);
     if (state == MAPPED_FILE_CHANGED)
-        refuse(search, path, "it was changed while it was recorded");
+        fail_search(search, path, "it was changed while it was recorded");
     if (state == MAPPED_FILE_SEVERAL)
-        refuse(search, path,
-               "it was replaced while it was recorded and has no build id to tell the files apart: "
-               "link it with --build-id");
+        fail_search(
+            search, path,
+            "it was replaced while it was recorded and has no build id to tell the files apart: "
+            "link it with --build-id");
     return NULL;
 }
 
@@ -152,9 +153,11 @@ static struct symbol_table *open_by_id(struct search *search)
     return try_file(search, path);
 }
 
-/* The debug file that the binary names: beside it, in .debug, or in its folder below
- * /usr/lib/debug, as gdb has it; of the same build id alone. The builder has read its name when it
- * built the binary's own table. */
+/*
+ * Opens the debug file that the binary names, in the places that gdb uses: beside the binary, in
+ * .debug, or in its folder below /usr/lib/debug. Its build id must be equal. The report of the
+ * binary's own table contains the name.
+ */
 static struct symbol_table *open_linked(struct search *search, const char *path)
 {
     char real[PATH_MAX];
@@ -207,8 +210,8 @@ static uint64_t bytes_of(const struct symbol_table *table)
     return table ? symbol_table_sizes(table).bytes : 0;
 }
 
-/* By any thread: of local->tables it changes known alone. */
-static void build(struct local_names *local, struct known_table *known)
+/* May run in any thread, because it changes only *known. */
+static void build_known(struct local_names *local, struct known_table *known)
 {
     arena_auto arena = arena_create();
     struct search search = {
@@ -221,20 +224,20 @@ static void build(struct local_names *local, struct known_table *known)
     atomic_fetch_add(&local->table_bytes, bytes_of(known->table));
 }
 
-/* A machine has hundreds of files without names: some of them tell enough. */
-static void report(struct local_names *local, struct known_table *known)
+/* Reports the first FAILURES_SHOWN failures; a machine may have hundreds of files without names. */
+static void report_failure(struct local_names *local, struct known_table *known)
 {
     struct terminal *terminal = &local->cli->terminal;
     if (known->is_reported)
         return;
     known->is_reported = true;
-    if (known->failure.code && local->failure_count++ < FAILURES_TOLD)
+    if (known->failure.code && local->failure_count++ < FAILURES_SHOWN)
         terminal_note(terminal, "no names from %s", known->failure.message);
     if (known->table && known->path)
         symbols_warn(local->cli, known->path, &known->report);
 }
 
-static void drop(struct local_names *local, struct known_table *known)
+static void close_known(struct local_names *local, struct known_table *known)
 {
     atomic_fetch_sub(&local->table_bytes, bytes_of(known->table));
     symbol_table_close(known->table);
@@ -260,15 +263,15 @@ static struct known_table *find_known(struct local_names *local, struct span bui
 }
 
 static struct known_table *find_table(struct local_names *local,
-                                      const struct symbolize_query *question)
+                                      const struct symbolize_query *query)
 {
-    struct known_table *known = find_known(local, question->build_id, question->file);
+    struct known_table *known = find_known(local, query->build_id, query->file);
     if (!known->is_built) {
         struct delay_notice *slow = delay_notice_begin(&local->cli->terminal, WHAT);
-        build(local, known);
+        build_known(local, known);
         delay_notice_end(slow);
     }
-    report(local, known);
+    report_failure(local, known);
     return known;
 }
 
@@ -283,11 +286,11 @@ struct jobs {
     struct local_names *local;
     struct job *jobs;
     size_t count;
-    pthread_mutex_t lock; /* of the next, and of the terminal meanwhile */
+    pthread_mutex_t lock; /* protects done and the terminal */
     size_t done;
 };
 
-/* What has most addresses first: it takes longest, and is most of what is looked at. */
+/* Orders by number of addresses: the largest take longest and matter most. */
 static int compare_jobs(const void *a, const void *b)
 {
     const uint32_t left = ((const struct job *)a)->address_count;
@@ -299,16 +302,16 @@ static void do_job(void *context, size_t i)
 {
     struct jobs *jobs = context;
     struct local_names *local = jobs->local;
-    /* What is beyond the bound is built when its mapping is asked about. */
+    /* Above the limit, tables are built when their mapping is queried. */
     if (atomic_load(&local->table_bytes) < TABLES_MAX_BYTES)
-        build(local, jobs->jobs[i].known);
+        build_known(local, jobs->jobs[i].known);
     pthread_mutex_lock(&jobs->lock);
     terminal_progress_count(&local->cli->terminal, WHAT, "files", ++jobs->done, jobs->count);
     pthread_mutex_unlock(&jobs->lock);
 }
 
-static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
-                             struct err *err)
+static enum err_code prepare_binaries(void *context, const struct symbolize_binary *binaries,
+                                      uint32_t count, struct err *err)
 {
     (void)err;
     arena_auto arena = arena_create();
@@ -316,7 +319,7 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     struct jobs jobs = {.local = local, .jobs = arena_new(arena, struct job, count)};
     for (uint32_t i = 0; i < count; i++) {
         struct known_table *known = find_known(local, binaries[i].build_id, binaries[i].file);
-        size_t at = 0; /* mappings of one binary are asked about one after the other */
+        size_t at = 0; /* a binary may have several mappings */
         while (at < jobs.count && jobs.jobs[at].known != known)
             at++;
         if (known->is_built)
@@ -338,18 +341,18 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     return ERR_NONE;
 }
 
-/* What was known as one file may be several by now, while a recording goes on (record --top). */
-static bool is_still_one(struct local_names *local, const struct symbolize_query *question)
+/* During a recording (record --top) a path may have come to name several files. */
+static bool is_still_one(struct local_names *local, const struct symbolize_query *query)
 {
     fd_auto fd = -1;
-    return question->build_id.size || !local->files ||
-           mapped_files_find(local->files, question->build_id, question->file, &fd) !=
+    return query->build_id.size || !local->files ||
+           mapped_files_find(local->files, query->build_id, query->file, &fd) !=
                MAPPED_FILE_SEVERAL;
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
-/* False for a frame without a name. */
+/* Returns false for a frame without a name. */
 static bool read_frame(const struct symbol_frame *found, struct symbol_names *names,
                        struct arena *arena, struct symbolize_frame *frame)
 {
@@ -369,8 +372,8 @@ static bool read_frame(const struct symbol_frame *found, struct symbol_names *na
     return frame->function.size;
 }
 
-static void answer(struct symbol_cursor *cursor, struct symbol_names *names, uint64_t address,
-                   struct arena *arena, struct symbolize_frames *ret_frames)
+static void find_frames(struct symbol_cursor *cursor, struct symbol_names *names, uint64_t address,
+                        struct arena *arena, struct symbolize_frames *ret_frames)
 {
     const uint32_t count = symbol_cursor_find(cursor, address);
     struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, count);
@@ -380,30 +383,31 @@ static void answer(struct symbol_cursor *cursor, struct symbol_names *names, uin
     *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
 }
 
-static enum err_code resolve(void *context, const struct symbolize_query *question,
-                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve_addresses(void *context, const struct symbolize_query *query,
+                                       struct arena *arena, struct symbolize_frames *results,
+                                       struct err *err)
 {
     (void)err;
     struct local_names *local = context;
-    struct known_table *known = find_table(local, question);
+    struct known_table *known = find_table(local, query);
     const struct symbol_table *table = known->table;
-    if (!table || !is_still_one(local, question))
+    if (!table || !is_still_one(local, query))
         return ERR_NONE;
-    const struct profile_mapping *from = question->mapping;
+    const struct profile_mapping *from = query->mapping;
     const struct symbol_mapping mapping = {
         .start = from->start, .limit = from->limit, .offset = from->offset};
     struct symbol_names *names = symbol_names_create(table);
     struct symbol_cursor cursor;
     symbol_cursor_init(&cursor, table);
-    for (uint32_t i = 0; i < question->address_count; i++) {
-        const uint64_t placed = question->addresses[i] + mapping.start - mapping.offset;
+    for (uint32_t i = 0; i < query->address_count; i++) {
+        const uint64_t placed = query->addresses[i] + mapping.start - mapping.offset;
         uint64_t address;
         if (symbol_address_find(table, &mapping, placed, &address) != SYMBOL_ADDRESS_NONE)
-            answer(&cursor, names, address, arena, &answers[i]);
+            find_frames(&cursor, names, address, arena, &results[i]);
     }
     symbol_names_destroy(names);
     if (local->use != LOCAL_NAMES_LIVE && atomic_load(&local->table_bytes) > TABLES_MAX_BYTES)
-        drop(local, known);
+        close_known(local, known);
     return ERR_NONE;
 }
 
@@ -425,11 +429,11 @@ void local_names_destroy(struct local_names *names)
 {
     if (!names)
         return;
-    if (names->failure_count > FAILURES_TOLD)
+    if (names->failure_count > FAILURES_SHOWN)
         terminal_note(&names->cli->terminal, "no function names from %u more files",
-                      names->failure_count - FAILURES_TOLD);
+                      names->failure_count - FAILURES_SHOWN);
     for (struct known_table *known = names->tables; known; known = known->next)
-        drop(names, known);
+        close_known(names, known);
     mem_free(names);
 }
 
@@ -438,7 +442,7 @@ enum err_code local_names_give(struct local_names *names, const struct profile *
                                struct local_names_counts *ret_counts, struct err *err)
 {
     const struct symbolize_resolver resolver = {
-        .context = names, .prepare = prepare, .resolve = resolve};
+        .context = names, .prepare = prepare_binaries, .resolve = resolve_addresses};
     struct symbolize_counts counts = {0};
     const enum err_code code =
         symbolize_profile(&resolver, SYMBOLIZE_UNNAMED, profile, arena, ret_named, &counts, err);

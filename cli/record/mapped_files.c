@@ -12,8 +12,8 @@
 
 enum { OPEN_WANTED = 8192, PART_FOR_FILES = 4, FILES_MAX = 1 << 16 };
 
-/* The same bytes, as far as the file system tells. Links that are made and removed change no more
- * than the time that is not here. */
+/* Identifies the contents of a file. The change time is not part of it, because adding and removing
+ * links changes it. */
 struct identity {
     dev_t device;
     ino_t inode;
@@ -25,7 +25,7 @@ struct mapped_file {
     char *build_id;
     char *path;
     struct identity identity;
-    int fd; /* -1: let go of */
+    int fd; /* -1: closed, only the identity is kept */
 };
 
 struct mapped_files {
@@ -121,30 +121,30 @@ static bool is_known(const struct mapped_files *files, const struct mapped_file 
     return false;
 }
 
-/* Packages are seldom replaced while something is recorded. */
+/* System files are closed first, because packages are seldom updated during a recording. */
 static bool is_of_system(const struct mapped_file *file)
 {
     const struct span path = span_text(file->path);
     return span_starts_with(path, "/usr/") || span_starts_with(path, "/lib");
 }
 
-static void let_go(struct mapped_files *files, struct mapped_file *file)
+static void close_file(struct mapped_files *files, struct mapped_file *file)
 {
     os_close(file->fd);
     file->fd = -1;
     files->open_count--;
 }
 
-static void make_room(struct mapped_files *files)
+static void close_system_files(struct mapped_files *files)
 {
     for (size_t i = 0; files->open_count >= files->open_max && i < files->count; i++) {
         struct mapped_file *file = &files->files[i];
         if (file->fd >= 0 && is_of_system(file) && is_at_path(file))
-            let_go(files, file);
+            close_file(files, file);
     }
 }
 
-static void append(struct mapped_files *files, const struct mapped_file *file)
+static void append_file(struct mapped_files *files, const struct mapped_file *file)
 {
     vec_reserve(files->files, files->capacity, files->count + 1);
     struct mapped_file *kept = &files->files[files->count++];
@@ -153,9 +153,9 @@ static void append(struct mapped_files *files, const struct mapped_file *file)
     kept->path = mem_strdup(file->path);
     files->open_count++;
     if (files->open_count > files->open_max)
-        make_room(files);
+        close_system_files(files);
     if (files->open_count > files->open_max)
-        let_go(files, kept);
+        close_file(files, kept);
 }
 
 void mapped_files_add(struct mapped_files *files, const char *build_id, const char *path, int fd)
@@ -170,7 +170,7 @@ void mapped_files_add(struct mapped_files *files, const char *build_id, const ch
     file.identity = identity_of(&status);
     pthread_mutex_lock(&files->lock);
     if (files->count < FILES_MAX && !is_known(files, &file))
-        append(files, &file);
+        append_file(files, &file);
     else
         os_close(fd);
     pthread_mutex_unlock(&files->lock);
@@ -178,7 +178,7 @@ void mapped_files_add(struct mapped_files *files, const char *build_id, const ch
 
 /* ---- finding ---- */
 
-static enum mapped_file_state give(const struct mapped_file *file, int *ret_fd)
+static enum mapped_file_state open_copy(const struct mapped_file *file, int *ret_fd)
 {
     const int fd = file->fd >= 0 && is_unchanged(file) ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (fd < 0)
@@ -187,7 +187,7 @@ static enum mapped_file_state give(const struct mapped_file *file, int *ret_fd)
     return MAPPED_FILE_OPEN;
 }
 
-/* One of them will do: they are copies. */
+/* Files with the same build id are copies, so any of them is used. */
 static enum mapped_file_state find_by_id(const struct mapped_files *files, struct span build_id,
                                          struct span path, int *ret_fd)
 {
@@ -198,7 +198,7 @@ static enum mapped_file_state find_by_id(const struct mapped_files *files, struc
             continue;
         if (span_equal_text(path, file->path) && is_at_path(file))
             return MAPPED_FILE_AT_PATH;
-        state = give(file, ret_fd);
+        state = open_copy(file, ret_fd);
     }
     return state;
 }
@@ -217,7 +217,7 @@ static enum mapped_file_state find_by_path(const struct mapped_files *files, str
     }
     if (!found)
         return MAPPED_FILE_NONE;
-    return is_at_path(found) ? MAPPED_FILE_AT_PATH : give(found, ret_fd);
+    return is_at_path(found) ? MAPPED_FILE_AT_PATH : open_copy(found, ret_fd);
 }
 
 enum mapped_file_state mapped_files_find(struct mapped_files *files, struct span build_id,

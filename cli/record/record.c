@@ -52,7 +52,8 @@ enum {
     OPTION_TOP,
 };
 enum {
-    DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
+    DEFAULT_HZ = 99, /* not 100: sampling in step with a periodic task would always hit the same
+                        point of it */
     DEFAULT_SECONDS = 10,
     MAX_SECONDS = 24 * 3600,
     POLL_MS = 100,
@@ -67,14 +68,14 @@ struct record {
     struct cli *cli;
     uint32_t targets[TARGETS_MAX];
     uint32_t target_count;
-    char target_name[16]; /* of the first; empty: not known */
+    char target_name[16]; /* of the first target; empty: unknown */
     char **command;       /* NULL: none */
     double seconds;       /* 0: until the command ends, or the default */
     uint32_t frequency_hz;
     enum event_kind event;
-    double off_cpu_share; /* 0: waits are not recorded */
+    double off_cpu_share; /* 0: off-CPU time is not recorded */
     int64_t min_wait_ns;
-    const char *output; /* NULL: not given */
+    const char *output; /* NULL: no --output */
     bool is_all;
     bool is_shared;
     bool is_opened;
@@ -86,12 +87,12 @@ struct record {
     bool has_progress; /* --progress */
     bool is_wall;
     bool is_live;
-    struct live_top *live; /* NULL: nothing is shown */
+    struct live_top *live; /* NULL: no --top */
     int64_t shown_ns;
     struct upload_settings settings;
     struct child_process launch;
-    struct mapped_files *files;     /* NULL: no names are looked for */
-    struct delay_notice *preparing; /* NULL: it is over */
+    struct mapped_files *files;     /* NULL: the profile is not symbolized */
+    struct delay_notice *preparing; /* NULL: preparation has ended */
 };
 
 /* ---- arguments ---- */
@@ -196,7 +197,7 @@ static void parse_visibility(struct record *record, const char *text, struct arg
     record->settings.visibility = text;
 }
 
-/* What the server would refuse when it is recorded. */
+/* Refuses before the recording what the server would refuse after it. */
 static void check_texts(const struct upload_settings *settings, struct argp_state *state)
 {
     struct err err = {.code = ERR_NONE};
@@ -239,7 +240,7 @@ static void check_arguments(struct record *record, struct argp_state *state)
         argp_error(state, "-o takes the name of a file, or - for standard output");
     if (record->is_live && record->output && strcmp(record->output, "-") == 0)
         argp_error(state, "--top and -o - both write to standard output");
-    /* Whoever watches ends it. */
+    /* With a live table the user ends the recording. */
     const bool is_watched = record->is_live && record->cli->terminal.is_output_terminal;
     if (record->seconds == 0 && !record->command && !is_watched)
         record->seconds = DEFAULT_SECONDS;
@@ -247,12 +248,12 @@ static void check_arguments(struct record *record, struct argp_state *state)
         record->output = DEFAULT_FILE;
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_record_option(int key, char *text, struct argp_state *state)
 {
     struct record *record = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
-        /* Options behind the command are its own. */
+        /* Options after the command belong to it. */
         state->flags |= ARGP_IN_ORDER;
         return 0;
     case 'p':
@@ -337,7 +338,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_record_option,
     .args_doc = "[-- COMMAND [ARGUMENT...]]",
     .doc = "Sample where programs spend processor time, and write or share the profile.\v"
            "The programs need no change. Run it as root, or with CAP_BPF, CAP_PERFMON, "
@@ -348,13 +349,15 @@ static const struct argp argp = {
 
 /* ---- recording ---- */
 
-/* Ctrl-C ends the recording; once more ends us. What signals set. */
+/* Set by signals: Ctrl-C ends the recording, a second one ends the process. */
 static volatile sig_atomic_t is_interrupted;
-static int64_t interrupted_ns; /* theirs alone */
+static int64_t interrupted_ns; /* used by the handler only */
 
-/* timeout(1) sends its signal to us and then to our whole group, and a session that ends sends both
- * SIGTERM and SIGHUP: that is one request. A hang-up alone never ends us: the terminal is gone, and
- * what was recorded is still written. */
+/*
+ * Two signals within ONE_REQUEST_NS are one request: timeout(1) signals this process and then its
+ * process group, and the end of a session sends SIGTERM and SIGHUP. SIGHUP alone never ends the
+ * process; the terminal is gone, but the profile is still written.
+ */
 static void note_interrupt(int number)
 {
     const int64_t now_ns = clock_monotonic_ns();
@@ -373,11 +376,12 @@ static void catch_interrupts(struct sigaction saved[2])
     sigaddset(&action.sa_mask, SIGHUP);
     sigaction(SIGINT, &action, &saved[0]);
     sigaction(SIGTERM, &action, &saved[1]);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* not under nohup */
         sigaction(SIGHUP, &action, NULL);
 }
 
-/* Where one ended the recording, the second half of that request may still come. */
+/* If a signal ended the recording, keep the handler: the second signal of the same request may
+ * still arrive. */
 static void release_interrupts(const struct sigaction saved[2])
 {
     if (is_interrupted)
@@ -386,7 +390,7 @@ static void release_interrupts(const struct sigaction saved[2])
     sigaction(SIGTERM, &saved[1], NULL);
 }
 
-/* While it is there: the recording may outlive it. */
+/* Reads the name at the start, because the process may end before the recording. */
 static void note_name(struct record *record)
 {
     char path[48];
@@ -399,8 +403,7 @@ static void note_name(struct record *record)
     fclose(file);
 }
 
-/* The number of a thread is no process's, though /proc has it, and is sampled by nobody; neither is
- * what has ended and is there for its parent alone. */
+/* Refuses thread ids, which /proc/TID accepts but no sample has, and zombie processes. */
 static enum err_code check_target(uint32_t process_id, struct err *err)
 {
     char path[48], line[128], state = 0;
@@ -434,14 +437,19 @@ static enum err_code add_targets(struct record *record, struct agent *agent, str
     enum err_code code = ERR_NONE;
     if (record->command)
         code = agent_add_target(agent, (uint32_t)record->launch.process_id, err);
-    for (uint32_t i = 0; !code && i < record->target_count; i++) {
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < record->target_count; i++) {
         code = check_target(record->targets[i], err);
-        if (!code)
-            code = agent_add_target(agent, record->targets[i], err);
+        if (code)
+            return code;
+        code = agent_add_target(agent, record->targets[i], err);
+        if (code)
+            return code;
     }
-    if (!code && record->target_count)
+    if (record->target_count)
         note_name(record);
-    return code;
+    return ERR_NONE;
 }
 
 static bool has_target_left(const struct record *record)
@@ -453,13 +461,13 @@ static bool has_target_left(const struct record *record)
     return record->target_count == 0;
 }
 
-/* Nothing is kept for the end where nothing is made of it. */
+/* Whether samples are kept for a profile at the end. */
 static bool is_kept(const struct record *record)
 {
     return record->output || record->is_shared;
 }
 
-static void show(struct record *record, struct agent *agent)
+static void update_live_top(struct record *record, struct agent *agent)
 {
     struct window_result slice;
     struct err ignored;
@@ -468,13 +476,13 @@ static void show(struct record *record, struct agent *agent)
         live_top_add(record->live, &slice);
 }
 
-static void show_in_time(struct record *record, struct agent *agent)
+static void update_live_top_in_time(struct record *record, struct agent *agent)
 {
     const int64_t now_ns = clock_monotonic_ns();
     if (!record->live || now_ns - record->shown_ns < SHOW_S * CLOCK_NS_PER_S)
         return;
     record->shown_ns = now_ns;
-    show(record, agent);
+    update_live_top(record, agent);
 }
 
 static void wait_for_end(struct record *record, struct agent *agent)
@@ -485,7 +493,7 @@ static void wait_for_end(struct record *record, struct agent *agent)
             : INT64_MAX;
     while (!is_interrupted && !agent_is_full(agent) && has_target_left(record) &&
            !live_top_is_ended(record->live)) {
-        show_in_time(record, agent);
+        update_live_top_in_time(record, agent);
         const int64_t left_ns = end_ns - clock_monotonic_ns();
         if (left_ns <= 0 || (record->command && child_process_has_ended(&record->launch)))
             return;
@@ -517,9 +525,10 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
 {
     struct sigaction saved[2];
     enum err_code code = add_targets(record, agent, err);
-    /* Before the start, from which on this thread is before others. */
+    /* Before agent_start, which raises the priority of this thread; the table's thread must not
+     * inherit it. */
     if (!code && record->is_live) {
-        end_preparing(record, false); /* the screen is the table's from here on */
+        end_preparing(record, false); /* from now on the table uses the screen */
         code = live_top_start(record->cli, record->files, &record->live, err);
     }
     if (!code)
@@ -536,14 +545,15 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     wait_for_end(record, agent);
     agent_stop(agent);
     if (record->live)
-        show(record, agent);
+        update_live_top(record, agent);
     live_top_stop(record->live);
     release_interrupts(saved);
     print_summary(record, agent);
     return agent_take(agent, ret_result, err);
 }
 
-/* Its path may lead elsewhere, and its process be gone, when names are looked for. */
+/* Keeps the file open: when the profile is symbolized, its path may lead to another file, and its
+ * process may have ended. */
 static bool keep_file(void *context, const struct agent *agent, const struct agent_binary *binary)
 {
     const struct record *record = context;
@@ -553,7 +563,7 @@ static bool keep_file(void *context, const struct agent *agent, const struct age
     return true;
 }
 
-/* What the kernel does for users without rights, too. */
+/* Whether the kernel allows this recording to a user without privileges. */
 static bool may_be_unprivileged(const struct record *record)
 {
     return !record->is_all && record->off_cpu_share == 0 && !event_kind_is_thinned(record->event);
@@ -577,7 +587,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
                                      .context = record};
     agent_auto agent = NULL;
     enum err_code code = ERR_NONE;
-    /* Before the agent, so that the child has nothing of it. */
+    /* Before agent_open, so that the child inherits no descriptor of the agent. */
     if (record->command)
         code = child_process_prepare(record->command, &record->launch, err);
     if (!record->is_unnamed)
@@ -630,17 +640,19 @@ static enum err_code symbolize_profile(struct record *record, struct profile *pr
                                                                          : LOCAL_NAMES_ONCE);
     const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
     local_names_destroy(names);
-    if (!code && counts.unknown_count)
+    if (code)
+        return code;
+    if (counts.unknown_count)
         terminal_note(&record->cli->terminal, "%u of %s %s no name on this machine%s",
                       counts.unknown_count,
                       value_counted(counts.address_count, "address", "addresses", text),
                       counts.unknown_count == 1 ? "has" : "have",
                       record->is_shared ? "; the server looks for them" : "");
-    return code;
+    return ERR_NONE;
 }
 
-/* Names of threads, functions and files are any bytes, and those that are no text have protobuf's
- * readers refuse the whole file. */
+/* Converts strings to UTF-8. Names may be any bytes, and readers of protobuf refuse a file with one
+ * invalid string. */
 static void make_texts_utf8(struct profile *profile, struct arena *arena)
 {
     struct span *strings = arena_new(arena, struct span, profile->string_count);
@@ -649,7 +661,7 @@ static void make_texts_utf8(struct profile *profile, struct arena *arena)
     profile->strings = strings;
 }
 
-static enum err_code encode(const struct profile *profile, struct buf *output, struct err *err)
+static enum err_code encode_gzip(const struct profile *profile, struct buf *output, struct err *err)
 {
     buf_auto raw;
     buf_init(&raw, PROFILE_MAX_BYTES);
@@ -674,40 +686,46 @@ static const char *title_of(const struct record *record)
     }
     if (text.size == 0)
         return NULL;
-    /* The server takes 200 characters; what is cut is in nobody's way. */
+    /* The server accepts 200 characters; a shorter title is easier to read. */
     const size_t size = text.size < 120 ? text.size : 120;
     char *title = arena_strndup(record->cli->arena, text.data, size);
     return span_is_utf8(span_text(title)) ? title : NULL;
 }
 
-/* *ret_is_sent: what failed then failed with a share that is there. */
-static enum err_code share(struct record *record, struct span bytes, bool *ret_is_sent,
-                           struct err *err)
+/* ret_is_sent: the share exists, even if a later step fails. */
+static enum err_code share_profile(struct record *record, struct span bytes, bool *ret_is_sent,
+                                   struct err *err)
 {
     struct cli *cli = record->cli;
     client_auto client = NULL;
     input_auto input = INPUT_NONE;
-    json_auto_t *answer = NULL;
+    json_auto_t *response = NULL;
     struct upload_settings settings = record->settings;
     settings.title = title_of(record);
     settings.filename = DEFAULT_FILE;
+    *ret_is_sent = false;
     enum err_code code = cli_connect(cli, NULL, &client, err);
-    if (!code)
-        code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
-    if (!code)
-        code = upload_share(client, &cli->terminal, &input, &settings, &answer, err);
-    *ret_is_sent = !code;
     if (code)
         return code;
+    code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
+    if (code)
+        return code;
+    code = upload_share(client, &cli->terminal, &input, &settings, &response, err);
+    if (code)
+        return code;
+    *ret_is_sent = true;
     code = share_print_result(cli, client, record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL,
-                              answer, &settings, err);
-    share_print_keeping(cli, answer, &settings);
-    if (!code && record->is_opened)
-        code = open_url(client_text(answer, "url", ""), err);
-    return code;
+                              response, &settings, err);
+    share_print_keeping(cli, response, &settings);
+    if (code)
+        return code;
+    if (record->is_opened)
+        return open_url(client_text(response, "url", ""), err);
+    return ERR_NONE;
 }
 
-/* Whatever fails of it, the rest is done, and what was recorded stays somewhere. */
+/* Performs every step even if another one fails, and saves the profile elsewhere if neither file
+ * nor share has it. */
 static enum err_code deliver_profile(struct record *record, struct span bytes, struct err *err)
 {
     struct cli *cli = record->cli;
@@ -721,7 +739,7 @@ static enum err_code deliver_profile(struct record *record, struct span bytes, s
     if (written && written != ERR_CANCELLED)
         is_kept = record_output_keep(&cli->terminal, cli->arena, bytes);
     bool is_sent = false;
-    if (!record->is_shared || !share(record, bytes, &is_sent, &of_share))
+    if (!record->is_shared || !share_profile(record, bytes, &is_sent, &of_share))
         return written;
     if (!is_kept && !is_sent)
         record_output_keep(&cli->terminal, cli->arena, bytes);
@@ -732,7 +750,8 @@ static enum err_code deliver_profile(struct record *record, struct span bytes, s
     return err->code;
 }
 
-static enum err_code finish(struct record *record, struct window_result *result, struct err *err)
+static enum err_code finish_recording(struct record *record, struct window_result *result,
+                                      struct err *err)
 {
     arena_auto arena = arena_create();
     struct profile named;
@@ -742,14 +761,16 @@ static enum err_code finish(struct record *record, struct window_result *result,
     buf_init(&bytes, PROFILE_MAX_BYTES);
     unsymbolized_code_print(&record->cli->terminal, result->profile);
     enum err_code code = symbolize_profile(record, result->profile, arena, &named, err);
-    if (!code) {
-        make_texts_utf8(&named, arena);
-        code = encode(&named, &bytes, err);
-    }
-    return code ? code : deliver_profile(record, buf_span(&bytes), err);
+    if (code)
+        return code;
+    make_texts_utf8(&named, arena);
+    code = encode_gzip(&named, &bytes, err);
+    if (code)
+        return code;
+    return deliver_profile(record, buf_span(&bytes), err);
 }
 
-/* Better said before the recording than after it. */
+/* Checks before the recording that the output can be written and a server is set. */
 static enum err_code check_ends(struct record *record, struct err *err)
 {
     client_auto client = NULL;
@@ -770,11 +791,11 @@ static enum err_code run_record(struct cli *cli, int argc, char **argv, struct e
     enum err_code code = check_ends(&record, err);
     if (!code)
         code = take_profile(&record, &result, err);
-    /* A Ctrl-C that is to end the recording reaches the command, too. */
+    /* Ignore the command's status after Ctrl-C, which ended the command, too. */
     cli->command_status = is_interrupted ? 0 : child_process_exit_status(&record.launch);
     child_process_close(&record.launch);
     if (!code)
-        code = finish(&record, &result, err);
+        code = finish_recording(&record, &result, err);
     window_result_fini(&result);
     mapped_files_destroy(record.files);
     return code ? code : cli_flush(err);

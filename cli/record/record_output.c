@@ -17,19 +17,19 @@
 enum { NAME_BYTES = 64 };
 #define SUFFIX ".pb.gz"
 
-static enum err_code refuse(const char *path, int error, struct err *err)
+static enum err_code refuse_path(const char *path, int error, struct err *err)
 {
     return err_set(err, ERR_IO, "writing %s: %s; name another file with -o", path, strerror(error));
 }
 
-/* A file beside it is made and goes again, since rights alone do not tell: of /proc root has all.
- */
+/* Creates and removes a file in the folder, because permissions are not sufficient: root has all of
+ * them on /proc. */
 static enum err_code try_new_file(const char *path, struct arena *arena, struct err *err)
 {
     struct save save;
     const enum err_code code = save_open(path, true, arena, &save, err);
     if (code)
-        return refuse(path, errno, err);
+        return refuse_path(path, errno, err);
     save_close(&save);
     return ERR_NONE;
 }
@@ -48,12 +48,13 @@ enum err_code record_output_try(const char *path, struct arena *arena, struct er
     if (stat(path, &status) || S_ISREG(status.st_mode))
         return try_new_file(path, arena, err);
     if (S_ISDIR(status.st_mode))
-        return refuse(path, EISDIR, err);
-    /* Not opened: who reads a pipe would take our closing it for the end. */
-    return access(path, W_OK) ? refuse(path, errno, err) : ERR_NONE;
+        return refuse_path(path, EISDIR, err);
+    /* Only checks access: opening and closing a pipe would signal the end to its reader. */
+    return access(path, W_OK) ? refuse_path(path, errno, err) : ERR_NONE;
 }
 
-/* A new file of this user alone: others may write below /tmp, and would know the name. */
+/* Creates a new file with a random name, readable by this user only, because other users may write
+ * to /tmp. */
 static enum err_code keep_in(const char *folder, const char *name, struct span bytes,
                              struct arena *arena, const char **ret_path, struct err *err)
 {
@@ -87,7 +88,7 @@ bool record_output_keep(struct terminal *terminal, struct arena *arena, struct s
         if (is_set && keep_in(folders[i], name, bytes, arena, &path, &why))
             terminal_warn(terminal, "%s", why.message);
     }
-    if (path && terminal->is_quiet) /* which silences notes */
+    if (path && terminal->is_quiet) /* notes are not printed */
         terminal_warn(terminal, "kept as %s: `perfolio push %s' shares it", path, path);
     else if (path)
         terminal_note(terminal, "kept as %s: `perfolio push %s' shares it", path, path);

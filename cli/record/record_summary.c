@@ -8,7 +8,7 @@
 
 enum { TEXT_MAX_BYTES = 4096 };
 
-/* Interpreters that were refused: only their C functions are in the profile. */
+/* Warns of unsupported interpreters, of which the profile contains only C functions. */
 static void warn_of_interpreters(struct terminal *terminal, const struct agent_counts *counts)
 {
     struct interpreter_counts refused = counts->interpreters;
@@ -39,7 +39,7 @@ static void print_unwinding(struct terminal *terminal, const struct agent_counts
                       SPAN_PRINT(buf_span(&stops)));
 }
 
-/* Nothing where there is none of it. */
+/* Prints nothing if count is 0. */
 static void warn_of(struct terminal *terminal, uint64_t count, const char *one, const char *many,
                     const char *words)
 {

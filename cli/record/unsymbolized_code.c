@@ -18,7 +18,7 @@ static const char *const hints[] = {
 
 struct program {
     struct program *next;
-    uint32_t name; /* a string of the profile, 0: not known */
+    uint32_t name; /* string of the profile, 0: unknown */
     enum runtime runtime;
     int64_t samples;
     bool is_printed;
@@ -48,7 +48,7 @@ static enum runtime runtime_of_file(struct span path)
                : RUNTIME_OTHER;
 }
 
-/* By whose files the sample's callers are of. */
+/* Determines the runtime from the files of the sample's callers. */
 static enum runtime runtime_of_sample(const struct profile *profile, uint32_t sample)
 {
     enum runtime runtime = RUNTIME_OTHER;
@@ -92,7 +92,7 @@ static struct program *program_of(struct program **first, uint32_t name, struct 
     return *first = program;
 }
 
-/* Not said yet, the one with most samples, which are at least that many; NULL: none is left. */
+/* The program with the most samples, at least `least`, that was not reported yet; NULL: none. */
 static struct program *next_program(struct program *first, int64_t least)
 {
     struct program *best = NULL;

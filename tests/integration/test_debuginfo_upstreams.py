@@ -638,8 +638,8 @@ def test_the_command_line(server, tmp_path):
     assert cli("upstreams", "off").stdout == "off\n"
     need(server, tenant, "cd" * 20)
     wait_for(lambda: need_of(server, tenant, "cd" * 20)[0])
-    assert cli("retry").stdout == "asked for again: 1\n"
-    assert cli("retry", "cd" * 20).stdout == "cd" * 20 + " asked for again: 1\n"
+    assert cli("retry").stdout == "requested again: 1\n"
+    assert cli("retry", "cd" * 20).stdout == "cd" * 20 + " requested again: 1\n"
     assert cli("retry", "ef" * 20).returncode != 0
 
 
