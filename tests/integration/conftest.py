@@ -2,12 +2,14 @@
 
     def test_something(server):            one server for the whole session, default settings
         answer = server.api().get("/api/v1/session")
-    def test_other(start_server):          one of its own, stopped at the end of the test
+    def test_other(shared_server):         one for the tests of a file that name the same flags
+        server = shared_server("--jobs-interval", "1s")
+    def test_third(start_server):          one of its own, stopped at the end of the test
         server = start_server("--anonymous-sharing", "no")
     def test_more(admin, anonymous):       admin: Api with the token of D/admin.token
 
-The session's server is shared: a test that changes settings, fills quotas, kills or restarts takes
-start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
+The servers of a session and of a file are shared: a test that changes settings, fills quotas, kills, or counts all
+objects takes start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
 Data folders are in memory (see home_of_folders); a module that wants a disk has its own data_home.
 With PERFOLIO_TEST_S3_ENDPOINT and its kin profiles are in a bucket (stored.py; make test-s3 does that).
 BUILD chooses build/<BUILD>/perfoliod. As root the servers drop their rights as in production.
@@ -25,6 +27,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -176,6 +179,8 @@ class Server:
         self.url = f"https://localhost:{self.port}"
         self.log_path = self.data_dir.parent / (self.data_dir.name + ".log")
         self.process = None
+        self.sessions = {}  # kept connections of cursor(), by thread and role
+        self.tls_context, self.tls_version = None, None
 
     def default_objects(self):
         if stored.is_in_bucket():
@@ -253,6 +258,7 @@ class Server:
 
     def stop(self, seconds=60):
         """SIGTERM; returns the exit status."""
+        self.forget_sessions()
         if self.process is None:
             return 0
         if self.process.poll() is None:
@@ -320,8 +326,17 @@ class Server:
 
     def connect(self, timeout=120):
         """A fresh http.client connection that trusts only this server's CA."""
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        return http.client.HTTPSConnection("localhost", self.port, timeout=timeout, context=context)
+        return http.client.HTTPSConnection(
+            "localhost", self.port, timeout=timeout, context=self.trust()
+        )
+
+    def trust(self):
+        """A TLS context that trusts only this server's CA; kept, because reading a CA takes longer than a request."""
+        version = self.ca_file.stat().st_mtime_ns
+        if self.tls_version != version:
+            self.tls_context = ssl.create_default_context(cafile=str(self.ca_file))
+            self.tls_version = version
+        return self.tls_context
 
     def api(self, token=None):
         """A client with the admin's token."""
@@ -343,6 +358,34 @@ class Server:
         with connection.cursor() as cursor:
             cursor.execute(f"SET SESSION AUTHORIZATION {role}")
         return connection
+
+    def cursor(self, role="perfolio_owner"):
+        """A cursor of a connection that is kept: a new one costs the database more than most statements, and tests
+        repeat theirs until something has happened. Each thread has its own; none may change its settings.
+        """
+        import psycopg2
+
+        key = threading.get_ident(), role
+        if key in self.sessions:
+            try:  # the database may have been restarted since the last statement
+                with self.sessions[key].cursor() as probe:
+                    probe.execute("SELECT 1")
+            except (psycopg2.OperationalError, psycopg2.InterfaceError):
+                del self.sessions[key]
+        if key not in self.sessions:
+            self.sessions[key] = self.database(role)
+        return self.sessions[key].cursor()
+
+    def rows(self, sql, values=None, role="perfolio_owner"):
+        """The rows that a statement gives, [] for one that gives none."""
+        with self.cursor(role) as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def forget_sessions(self):
+        for session in self.sessions.values():
+            session.close()
+        self.sessions.clear()
 
     def cli(self, *arguments, input=None, environment=None, timeout=120, check=False):
         """Runs build/<BUILD>/perfolio against this server with the admin's token."""
@@ -518,6 +561,27 @@ def start_server(cluster_template, data_home):
     yield start
     for instance in servers:
         instance.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def shared_server(cluster_template):
+    """shared_server(*flags) -> Server: one for all tests of the file that name the same flags, which saves most of a
+    start for each. A test that uses it has tenants of its own and looks at nothing of the others; it may restart it.
+    """
+    folder = make_folder()
+    servers = {}
+
+    def share(*flags):
+        if flags not in servers:
+            data_dir = folder / f"shared{len(servers)}"
+            copy_template(cluster_template, data_dir)
+            servers[flags] = Server(data_dir, flags).start()
+        return servers[flags]
+
+    yield share
+    for instance in servers.values():
+        assert instance.stop() == 0, instance.log()[-4000:]
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -110,7 +110,7 @@ class World:
     def new_comment(self):
         """The path of a comment that home's member wrote on a public share."""
         share = self.share("public")
-        with self.server.database().cursor() as cursor:
+        with self.server.cursor() as cursor:
             cursor.execute(
                 "UPDATE share SET last_comment = last_comment + 1 WHERE id = %s "
                 "RETURNING last_comment",
@@ -220,7 +220,7 @@ class World:
         return user["login_url"].partition("#code=")[2]
 
     def new_report(self):
-        with self.server.database().cursor() as cursor:
+        with self.server.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO share_report (tenant_id, share_id, reason, address) "
                 "VALUES (%s, %s, 'matrix', '::1') RETURNING id",

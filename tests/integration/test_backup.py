@@ -187,7 +187,7 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
     server, beside = folder
     share = push(server.api(), folded(1))
     (server.data_dir / "objects/share" / share).write_bytes(b"damaged")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("DELETE FROM schema_migration WHERE version > 21")
     server.stop()
     run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")

@@ -31,7 +31,7 @@ def say(client, made, text="x", **fields):
 
 
 def actions(server, tenant):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE 'comment.%%' "
             "ORDER BY id",
@@ -210,7 +210,7 @@ def test_a_name_is_shown_as_it_was(server, team, anonymous):
 
 def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
     made = share(team.api("share"))
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
             "SELECT %s, n * 2, %s, 1, 'a', 'comment ' || n FROM generate_series(1, 250) n",
@@ -229,7 +229,7 @@ def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
 
 def test_a_share_and_a_user_have_their_limits(server, team):
     made = share(team.api("share"))
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
             "SELECT %s, n + 1000, %s, 1, 'a', 'x' FROM generate_series(1, 499) n",
@@ -270,6 +270,6 @@ def test_comments_go_with_the_share(server, team, anonymous):
     assert team.api("share", "read").delete(f"/api/v1/shares/{made['id']}").status == 204
     assert anonymous.get(path_of(made)).status == 410
     assert say(team.user("member"), made).status == 410
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM share_comment WHERE share_id = %s", [made["id"]])
         assert cursor.fetchone() == (0,)

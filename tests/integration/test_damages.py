@@ -126,14 +126,14 @@ def damaged(start_server, tmp_path):
         push(content.client, "pod=a", BEGIN + i * 25 * HOUR)
     push(intact.client, "pod=b", BEGIN)
     compact(server)
-    with server.database().cursor() as cursor:  # nobody merges these any more
+    with server.cursor() as cursor:  # nobody merges these any more
         cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
     for i in range(COUNT):
         push(content.client, "pod=a", BEGIN + i * 25 * HOUR + 1)
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     push(intact.client, "pod=b", BEGIN + 1)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     done = {}
     for kind, keys in content.keys().items():
@@ -177,7 +177,7 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged):
     assert not target.exists() and not target.with_name("refused.partial").exists()
 
     server.restart()
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     for one in content.shares:
         raw = content.client.get(f"/api/v1/shares/{one}/raw")

@@ -131,7 +131,7 @@ def in_parts(client, data, name="program"):
 
 
 def stored_bytes(server, tenant):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = %s",
             [tenant.id],
@@ -209,7 +209,7 @@ def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(
     assert len(table) > 8 << 20
 
     def resting(team):
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s", [team.id])
             return server.objects.read(cursor.fetchone()[0])[:8]
 
@@ -344,11 +344,11 @@ def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path
     binary = compile_with_id(tmp_path, "aa0f", "program", "-rdynamic")
 
     def needs():
-        with server.database("perfolio_jobs").cursor() as cursor:
+        with server.cursor("perfolio_jobs") as cursor:
             cursor.execute("SELECT build_id FROM symbol_need WHERE tenant_id = %s", [tenant.id])
             return [row[0] for row in cursor.fetchall()]
 
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute(
             "INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa0f')", [tenant.id]
         )
@@ -368,14 +368,14 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
     for name in ("shared", "twin"):
         shutil.copy(whole, tmp_path / name)
     subprocess.run(["dwz", "-m", "shared.debug", "shared", "twin"], cwd=tmp_path, check=True)
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute(
             "INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa10')", [tenant.id]
         )
         cursor.connection.commit()
 
     def needs():
-        with server.database("perfolio_jobs").cursor() as cursor:
+        with server.cursor("perfolio_jobs") as cursor:
             cursor.execute("SELECT count(*) FROM symbol_need WHERE tenant_id = %s", [tenant.id])
             return cursor.fetchone()[0]
 
@@ -648,7 +648,7 @@ def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
         == 202
     )
     wait_built(client, "aa0d")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT object_key FROM symbol_table WHERE tenant_id = %s UNION ALL "
             "SELECT object_key FROM debug_file WHERE tenant_id = %s",
@@ -659,7 +659,7 @@ def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
     assert client.delete(path("aa0d")).status == 204
     assert client.delete(path("aa0d")).status == 404
     assert stored_bytes(server, tenant) == 0
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         for key in keys:
             cursor.execute("SELECT count(*) FROM object_trash WHERE object_key = %s", [key])
             assert cursor.fetchone()[0] == 1 or not (server.data_dir / "objects" / key).exists()

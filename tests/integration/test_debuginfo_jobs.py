@@ -60,7 +60,7 @@ def send(client, folder, build_id):
 
 
 def execute(server, statement):
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute(statement)
         assert cursor.rowcount == 1
         cursor.connection.commit()
@@ -143,7 +143,7 @@ def test_teams_take_turns(start_server, programs, tmp_path):
     wait_built(one.api("debuginfo"), "aa38")
     for number in range(4):
         wait_built(many.api("debuginfo"), f"aa3{number}")
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute("SELECT tenant_id FROM symbol_table ORDER BY created_at")
         assert [row[0] for row in cursor.fetchall()].index(one.id) <= 1
 
@@ -154,7 +154,7 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
     many, one = Tenant(server), Tenant(server)
     send(many.api("debuginfo"), tmp_path, "aa60")
     programs.wait_running()
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT tenant_id, kind,"
             " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) AS n"
@@ -164,7 +164,7 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
     send(one.api("debuginfo"), tmp_path, "aa61")
     (programs.folder / "go").touch()
     wait_built(one.api("debuginfo"), "aa61")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM symbol_job"
             " WHERE tenant_id = %s AND try_count = 0",
@@ -187,7 +187,7 @@ def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tm
     other = Tenant(server).api("debuginfo")
     send(other, tmp_path, "aa27")
     wait_built(other, "aa27")
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         for table in (
             "symbol_table",
             "debug_file",
@@ -210,7 +210,7 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
         server,
         "UPDATE debug_file SET created_at = now() - interval '31 days' WHERE build_id = 'aa40'",
     )
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute(
             "INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at FROM "
             "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, at) "
@@ -224,7 +224,7 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert client.get(path("aa41")).json()["files"]
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute("SELECT build_id FROM symbol_need")
         assert cursor.fetchall() == [("aa42",)]
 

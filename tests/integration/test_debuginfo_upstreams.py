@@ -56,7 +56,7 @@ def server(start_server):
 
 def need(server, tenant, build_id):
     """As a question about a profile would note it."""
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
             "VALUES (%s, %s, 'program', now())",
@@ -65,7 +65,7 @@ def need(server, tenant, build_id):
 
 
 def need_of(server, tenant, build_id):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT reason, try_count, extract(epoch FROM next_try_at - now())::float FROM "
             "symbol_need WHERE tenant_id = %s AND build_id = %s",
@@ -76,14 +76,14 @@ def need_of(server, tenant, build_id):
 
 def make_due(server, build_id):
     """As if its time had come."""
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE symbol_need SET next_try_at = now() WHERE build_id = %s", [build_id])
         assert cursor.rowcount == 1
 
 
 def tables_of(server, build_id):
     """Whose tables there are: teams' numbers, and "public"."""
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT tenant_id::text FROM symbol_table WHERE build_id = %s AND source = 'upstream' "
             "UNION ALL SELECT 'public' FROM symbol_table_public WHERE build_id = %s",
@@ -140,7 +140,7 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
         },
     )
     assert [row["has_auth"] for row in answer.json()["upstreams"]] == [False, True]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT auth FROM debuginfo_upstream WHERE tenant_id = %s AND position = 1", [tenant.id]
         )
@@ -712,7 +712,7 @@ def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(
     assert wait_for(lambda: tables_of(server, build_id)) == [str(tenant.id)]
     wait_for(lambda: need_of(server, tenant, build_id) is None)
     assert len(stub.paths()) == 2
-    with server.database("perfolio_jobs").cursor() as cursor:
+    with server.cursor("perfolio_jobs") as cursor:
         cursor.execute("SELECT count(*) FROM symbol_job")
         assert cursor.fetchone() == (0,)
 

@@ -201,14 +201,14 @@ def test_changing_the_password_ends_other_sessions(server, tenant):
 
 
 def test_sessions_end_when_idle_and_at_last(server, owner):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE session SET last_used_at = now() - interval '8 days' " "WHERE user_id = %s",
             [owner.user["id"]],
         )
     assert owner.get("/api/v1/session").json()["kind"] == "anonymous"
     other = Tenant(server).user("owner")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE session SET expires_at = now() - interval '1 second' " "WHERE user_id = %s",
             [other.user["id"]],
@@ -219,7 +219,7 @@ def test_sessions_end_when_idle_and_at_last(server, owner):
 def test_secrets_are_stored_as_hashes_only(server, owner):
     token = owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()["token"]
     secrets = [token, owner.cookies["__Host-perfolio_session"], PASSWORD]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.tables " "WHERE table_schema = 'public'"
         )
@@ -305,7 +305,7 @@ def test_last_use_is_written_at_most_once_a_minute(server, tenant):
     client = Api(server, token["token"])
 
     def last_used():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("SELECT last_used_at FROM token WHERE id = %s", [token["id"]])
             return cursor.fetchone()[0]
 
@@ -320,7 +320,7 @@ def test_last_use_is_written_at_most_once_a_minute(server, tenant):
 
 def test_a_token_past_its_expiry_is_refused(server, tenant):
     token = tenant.make_token("read", expires="1h")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE token SET expires_at = now() - interval '1 s' WHERE id = %s", [token["id"]]
         )
@@ -484,7 +484,7 @@ def test_invitations_can_be_withdrawn_and_expire(server, owner):
     assert owner.delete(f"/api/v1/invitations/{first}").status == 204
     problem(owner.delete(f"/api/v1/invitations/{first}"), 404, "not-found")
     second, second_token = invite()
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE invitation SET expires_at = now() WHERE id = %s", [second])
     for token in (first_token, second_token, "x"):
         problem(
@@ -895,7 +895,7 @@ def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
         "unauthenticated",
     )
     assert Api(server).get(f"/api/v1/shares/{share.json()['id']}").status == 404  # no tombstone
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.columns "
             "WHERE table_schema = 'public' AND column_name = 'tenant_id'"

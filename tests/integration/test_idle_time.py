@@ -80,8 +80,8 @@ def check_again_merged_and_restarted(server, check):
 
 
 @pytest.mark.parametrize("push", [push_pprof, push_zeros, push_folded, push_pyroscope, push_otlp])
-def test_idle_time_counts_in_averages(start_server, push):
-    server = start_server("--jobs-interval", "1s")
+def test_idle_time_counts_in_averages(shared_server, push):
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client)
     query = OTLP_CPU if push is push_otlp else PPROF_CPU
@@ -126,9 +126,9 @@ def test_idle_time_counts_in_averages(start_server, push):
     check_again_merged_and_restarted(server, check)
 
 
-def test_types_of_which_all_is_zero_are_idle_too(start_server):
+def test_types_of_which_all_is_zero_are_idle_too(shared_server):
     """Beside types of the same profile that have values."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     types = [("cpu", "nanoseconds"), ("lock_wait", "nanoseconds"), ("never", "count")]
     for i in range(20):
@@ -155,9 +155,9 @@ def test_types_of_which_all_is_zero_are_idle_too(start_server):
     check_again_merged_and_restarted(server, check)
 
 
-def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(start_server):
+def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(shared_server):
     """A thread that did not run, and all of them, are 0 and no group of their own."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(20):
         maker = pprof_maker.Maker(CPU)

@@ -142,7 +142,7 @@ def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, wha
     push_profile(client, "pod=a", BEGIN)
     push_profile(client, "pod=a", BEGIN + 25 * HOUR)
     compact(server)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
     block = min(server.objects.keys("block/"))
     for key in (f"share/{share}", block):
@@ -305,7 +305,7 @@ def test_the_cli_sends_damaged_parts_again(start_server, tmp_path):
     large = tmp_path / "large.folded"
     large.write_bytes(folded(2 * PART + 1000))
     home = {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("ALTER TABLE share RENAME TO away")
         broken = server.cli("push", large, environment=home)
         assert broken.returncode != 0 and len(server.objects.keys("part/")) == 3, broken
@@ -328,7 +328,7 @@ def test_the_cli_sends_damaged_parts_of_a_debug_file_again(start_server, tmp_pat
     with program.open("ab") as file:  # sections end before it
         file.write(bytes(2 * PART))
     home = {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("ALTER TABLE debug_file ADD CONSTRAINT none CHECK (false)")
         broken = server.cli("debuginfo", "upload", "--executable", program, environment=home)
         assert broken.returncode != 0 and server.objects.keys("part/"), broken
@@ -375,7 +375,7 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
     for i in range(3):
         push_profile(client, "pod=a", BEGIN + i * 25 * HOUR)
     compact(server)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
     server.restart()
     keys = sorted(server.objects.keys("block/"))
@@ -411,7 +411,7 @@ def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start
     wait_built(api, "ab01ce")
     (key,) = server.objects.keys("debuginfo/")
     server.objects.write(key, flip(program))
-    with server.database().cursor() as cursor:  # as if it had been damaged while it waited, in its last try
+    with server.cursor() as cursor:  # as if it had been damaged while it waited, in its last try
         cursor.execute("UPDATE debug_file SET state = 'waiting'")
         cursor.execute(
             "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id, try_count)"

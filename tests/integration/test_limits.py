@@ -101,7 +101,7 @@ def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(sta
         assert is_taken(send(client, wire, {"pod": wire}, TIME_END - 1 - BEGIN))
 
     def is_merged():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
         return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
 

@@ -136,7 +136,7 @@ def test_sessions_and_invitations_end_after_their_lifetime(start_server):
     owner = tenant.user("owner")
     made = owner.post("/api/v1/invitations", json={"email": "new@example.com", "role": "member"})
     assert made.status == 201, made
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SELECT extract(epoch FROM max(expires_at) - now())::float FROM session")
         assert 7100 < cursor.fetchone()[0] <= 7200
         cursor.execute("SELECT extract(epoch FROM max(expires_at) - now())::float FROM invitation")

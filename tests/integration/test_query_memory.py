@@ -171,7 +171,7 @@ def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(star
         " WHERE table_name = 'block' AND column_name NOT IN ('id', 'object_key')",
     )
     objects = server.data_dir / "objects"
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
         for i in range(7):
             subprocess.run(["cp", "-a", objects / evil, objects / f"{evil}{i}"], check=True)

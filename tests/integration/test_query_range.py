@@ -64,9 +64,9 @@ def near(value, wanted, part=0.01):
     return abs(value - wanted) <= part * abs(wanted)
 
 
-def test_a_steady_load_is_the_same_at_every_zoom(start_server):
+def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
     """As it comes, and merged; of a day's windows of ten seconds that begin 5 ms after the last one's end."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN - HOUR, BEGIN + DAY, 10 * SECOND, 1.95, late=5 * 10**6))
 
@@ -94,9 +94,9 @@ def test_a_steady_load_is_the_same_at_every_zoom(start_server):
     check()
 
 
-def test_gaps_between_hours_stay_gaps_in_long_steps(start_server):
+def test_gaps_between_hours_stay_gaps_in_long_steps(shared_server):
     """A job that runs 25 minutes of each hour, for a day: hours are read as one value where steps are long."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for hour in range(24):
         begin = BEGIN + hour * HOUR
@@ -115,9 +115,9 @@ def test_gaps_between_hours_stay_gaps_in_long_steps(start_server):
     check()
 
 
-def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(start_server):
+def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(shared_server):
     """Profiles of five minutes at 02:30, 07:30, ...: the last one of an hour has much more than the others."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     first = BEGIN - HOUR + 2 * MINUTE + 30 * SECOND
     push(
@@ -143,8 +143,8 @@ def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(start_
     check()
 
 
-def test_long_profiles_are_found_beside_short_ones_of_another_series(start_server):
-    server = start_server("--jobs-interval", "1s")
+def test_long_profiles_are_found_beside_short_ones_of_another_series(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), pod="web")
     push(client, [(BEGIN + 10 * MINUTE, 45 * MINUTE, 90 * MINUTE)], pod="job")
@@ -214,9 +214,9 @@ def test_durations_longer_than_the_window_count_with_their_part(server):
     assert all(near(value, 1) for value in values(answer)), answer
 
 
-def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(start_server):
+def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_server):
     """One core in profiles of ten seconds, and twice two in one of three hours; as they come, and merged."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begins = BEGIN + 10 * MINUTE, BEGIN + 5 * HOUR
     for begin in begins:
@@ -374,10 +374,10 @@ def push_snapshots(client, kind, series, service="api"):
     assert answer.status == 200, answer
 
 
-def test_windows_of_counters_have_their_part_of_each_difference(start_server):
+def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
     """One hour in windows of any length: they add up to the hour, shorter ones than the interval too. A process begins
     again within it; snapshots lie in two hours."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begin = BEGIN + 17 * SECOND
     first = [(begin + i * MINUTE, 1000 + 6000 * i) for i in range(45)]
@@ -445,9 +445,9 @@ def test_rare_counters_have_values_in_short_windows(server, interval):
         assert series["covered_ms"] == min(left_ms, length * 60_000)
 
 
-def test_gauges_hold_until_their_next_snapshot(start_server):
+def test_gauges_hold_until_their_next_snapshot(shared_server):
     """Snapshots come every minute, of each pod at another second: steps of any length have all of them."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
         client,
@@ -500,9 +500,9 @@ def post_profile(client, service, time_ns, types, samples, duration=0):
     assert answer.status == 200, answer
 
 
-def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
+def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
     """It is a moment at which each group of its series is 0, whether it is merged with the others or not."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     types, labels = [("inuse_space", "bytes")], [("thread", "t1")]
     for minute in range(30):
@@ -543,10 +543,10 @@ def test_an_empty_snapshot_has_no_labels_of_samples(start_server):
 
 
 def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(
-    start_server,
+    shared_server,
 ):
     """Those with a duration are no neighbours of those without: they say nothing of when these end."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     without = [-60, -50, -40, -30, 5, 65, 75, 135, 145, 205]
     times = [(at, 0) for at in without] + [
@@ -586,10 +586,10 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
     check()
 
 
-def test_a_series_without_durations_is_in_short_windows_beside_others(start_server):
+def test_a_series_without_durations_is_in_short_windows_beside_others(shared_server):
     """One sends windows of ten seconds, another a profile without an end every five minutes, none of which begins
     in the short window."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), service="sdk")
     push(
@@ -685,9 +685,9 @@ def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
     assert ask(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"] == []
 
 
-def test_a_rare_gauge_holds_as_well_as_the_others(start_server):
+def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
     """Three pods have a snapshot a minute, a job has one an hour, which counts until the next."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     series = {
         f"p{pod}": [(BEGIN + i * MINUTE + pod * 17 * SECOND, 1000) for i in range(420)]
@@ -721,10 +721,10 @@ def test_a_rare_gauge_holds_as_well_as_the_others(start_server):
     check()
 
 
-def test_gauges_of_pods_that_come_and_go_are_not_added_up(start_server):
+def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
     """For a day, a pod each half hour: at every moment there is one, and so in every step and window. Beside it, some
     time without any."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     pods = {
         f"p{i}": [(BEGIN + i * 30 * MINUTE + j * MINUTE, 1000 + 10 * (i % 2)) for j in range(30)]
@@ -796,10 +796,10 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         assert ("raised" in note) == (step == "7s")
 
 
-def test_groups_that_are_read_twice_count_once_in_the_statistics(start_server):
+def test_groups_that_are_read_twice_count_once_in_the_statistics(shared_server):
     """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again, whichever it is. Blocks
     are merged first, since statistics count what is read and merging changes it."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for pod in range(150):
         push(
@@ -838,7 +838,7 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
 def test_the_integral_is_the_total(start_server, seed):
     """Of random cadences, durations, offsets and gaps, for random steps, before and after merges."""
     rng = random.Random(seed)
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     sent, load = [], {}
     for pod in "abcd":

@@ -44,7 +44,7 @@ def tenants(server):
         upload = client.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": "x"}).json()
         assert client.put(f"/api/v1/uploads/{upload['id']}/parts/0", body=PROFILE).status == 204
         tenant.add_user("viewer", password=None)  # leaves a login code
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO share_report (tenant_id, share_id, reason, address) "
                 "VALUES (%s, %s, 'x', '::1')",
@@ -117,7 +117,7 @@ def as_server(server):
 
 
 def tenant_tables(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT c.table_name FROM information_schema.columns c "
             "JOIN information_schema.tables t USING (table_schema, table_name) "
@@ -137,7 +137,7 @@ def readable(cursor, table):
 
 
 def test_every_table_is_known(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.tables "
             "WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
@@ -149,7 +149,7 @@ def test_every_table_is_known(server):
 
 
 def test_every_tenant_table_forces_row_level_security(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         for table in tenant_tables(server) + ["tenant"]:
             cursor.execute(
                 "SELECT relrowsecurity, relforcerowsecurity FROM pg_class "
@@ -223,7 +223,7 @@ def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(
     server, tenants, as_server, table
 ):
     mine, theirs = tenants
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [mine.id])
         own = cursor.fetchone()[0]
         set_tenant(as_server, str(mine.id))
@@ -282,7 +282,7 @@ def test_the_servers_role_cannot_widen_its_rights(tenants, as_server, statement)
 
 
 def test_the_roles_are_neither_owners_nor_superusers(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication "
             "FROM pg_roles WHERE rolname IN ('perfolio_server', 'perfolio_jobs') "
@@ -306,7 +306,7 @@ def test_the_roles_are_neither_owners_nor_superusers(server):
 
 
 def test_definer_functions_fix_their_search_path_and_are_not_for_everybody(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT p.oid::regprocedure::text, p.proconfig, "
             "has_function_privilege('public', p.oid, 'EXECUTE') FROM pg_proc p "

@@ -266,9 +266,9 @@ def test_a_label_of_series_is_none_of_samples(client):
     }
 
 
-def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(start_server):
+def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(shared_server):
     """A series' label hides that of its samples: before and after a merge, of a delta and of a level."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     samples = [
         ("of x", 3, [("ep", "x")]),
@@ -333,8 +333,8 @@ def test_deletions_and_rules_are_of_series(client):
     assert functions(client, '{service_name="app"}') == {"a", "b", "ab", "none", "span"}
 
 
-def test_merged_blocks_answer_the_same(start_server):
-    server = start_server("--jobs-interval", "1s")
+def test_merged_blocks_answer_the_same(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(12):
         for name, samples in (("app", APP), ("other", OTHER)):

@@ -97,7 +97,7 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
     server.stop()
     server.start()
     # As if a pass had been paused behind the tenth share.
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE scrub SET started_at = now(), kind = 'share', cursor = %s, objects = 10",
             [rows_of_order(server)[9]],
@@ -120,7 +120,7 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
 
 
 def rows_of_order(server):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SELECT id FROM share ORDER BY id")
         return [row[0] for row in cursor.fetchall()]
 
@@ -143,7 +143,7 @@ def test_the_place_is_saved_between_large_objects(start_server):
     act(api, "pause")
     for i in range(6):
         push(api, folded(6 << 20, i))
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             """
             CREATE TABLE place (kind text, key text, objects bigint);
@@ -154,7 +154,7 @@ def test_the_place_is_saved_between_large_objects(start_server):
     act(api, "resume")
     assert run_pass(api)["last_pass"]["objects"] == 6
     order = rows_of_order(server)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SELECT key, objects FROM place WHERE kind = 'share' AND key <> ''")
         places = cursor.fetchall()
     assert any(0 < objects < 6 for _, objects in places), places
@@ -171,7 +171,7 @@ def test_a_failure_that_lasts_is_not_logged_at_each_poll(start_server):
             if "background work failed" in line and "job=scrub" in line
         ]
 
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("ALTER TABLE scrub RENAME TO scrub_away")
         until(failures, "no failure is logged")
         time.sleep(7)  # three polls; were there fewer, the test would pass all the same

@@ -310,7 +310,7 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     assert is_taken(send(client, "api", {}))
 
     def count():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("SELECT coalesce(sum(batches), 0) FROM sender")
             return cursor.fetchone()[0]
 
@@ -324,7 +324,7 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     assert is_taken(send(client, "api", {}, 2))
     (sender,) = senders(client)
     assert sender["batches"] == 3 and sender["profiles"] == 6
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE sender SET last_seen_at = now() - interval '31 days'")
     server.stop()
     server.start()

@@ -37,13 +37,8 @@ def wait_for(condition, seconds=120):
 
 
 def query_one(server, sql, *values):
-    connection = server.database()
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, values)
-            return cursor.fetchone() if cursor.description else None
-    finally:
-        connection.close()
+    found = server.rows(sql, values)
+    return found[0] if found else None
 
 
 def has_object(server, share_id):

@@ -43,7 +43,7 @@ def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
 
 def test_links_of_earlier_versions_still_work(server, admin, anonymous):
     path = f"/p/{share(admin)['id']}?{STATE}"
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', tenant_id, id, %s "
             "FROM share WHERE id = %s",
@@ -176,7 +176,7 @@ def test_a_link_goes_with_either_of_its_shares(server, admin, anonymous, which):
     assert anonymous.get(f"/s/{made}").status == 302
     assert admin.delete(f"/api/v1/shares/{ids[which]}").status == 204
     assert anonymous.get(f"/s/{made}").status == 404
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM short_link WHERE id = %s", [made])
         assert cursor.fetchone() == (0,)
     assert link(anonymous, f"/d/{ids[0]}..{ids[1]}").status == 410
@@ -185,7 +185,7 @@ def test_a_link_goes_with_either_of_its_shares(server, admin, anonymous, which):
 def test_a_link_of_an_expired_share_leads_nowhere(server, admin, anonymous):
     made = share(admin, expires="1h")["id"]
     short = link(anonymous, f"/p/{made}").json()["id"]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE share SET expires_at = now() - interval '1 s' WHERE id = %s", [made])
     assert anonymous.get(f"/s/{short}").status == 404
 
@@ -199,7 +199,7 @@ def test_links_go_with_their_tenant(server, anonymous):
 
 def test_a_path_that_got_into_the_database_by_hand_leads_nowhere(server, admin, anonymous):
     made = link(anonymous, f"/p/{share(admin)['id']}").json()["id"]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE short_link SET path = '//example.com/0123456789012345' WHERE id = %s", [made]
         )
@@ -231,7 +231,7 @@ def test_guessing_and_making_links_is_slowed_down(start_server):
 
 def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
     made = share(admin)["id"]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT "
             "'F' || lpad(n::text, 9, '0'), tenant_id, id, '/p/' || id || '?n=' || n "

@@ -85,7 +85,7 @@ def test_a_session_shows_failures_since_the_visit_before_it(server):
 
 def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
     account = Tenant(server).add_user("member")
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM generate_series(1, 150)"
         )

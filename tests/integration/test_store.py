@@ -251,9 +251,9 @@ def check(client, oracle, rng, rounds):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_answers_equal_a_plain_recomputation(start_server, seed):
+def test_answers_equal_a_plain_recomputation(shared_server, seed):
     """Seed 1 comes in order of time; of seed 2 some are late, and it is compacted."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     sources = make_sources(rng)
@@ -280,9 +280,9 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
     )
 
 
-def test_profiles_of_one_moment_are_one_snapshot(start_server):
+def test_profiles_of_one_moment_are_one_snapshot(shared_server):
     """As one in the list, so one in differences and in means, whatever merges have done."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     later = BEGIN + 10 * 10**9
     sent = [
@@ -332,7 +332,7 @@ def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
     time.sleep(4)  # by then a start has looked for what others left
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -347,9 +347,7 @@ def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
 
 
 def rows_of(server, sql):
-    with server.database().cursor() as cursor:
-        cursor.execute(sql)
-        return {row[0] for row in cursor.fetchall()}
+    return {row[0] for row in server.rows(sql)}
 
 
 def objects_of(server):
@@ -367,22 +365,19 @@ def until(condition, what, seconds=120):
 def compact(server):
     """All there is becomes old, until one block a day is left and what it replaced is deleted."""
 
-    def age(sql):
-        with server.database().cursor() as cursor:
-            cursor.execute(sql)
-
     def is_done():
-        age(
-            "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL"
+        for table in ("segment", "block"):
+            server.rows(
+                f"UPDATE {table} SET"
+                " created_at = created_at - CASE WHEN swapped_at IS NULL THEN interval '1 hour'"
+                " ELSE '0' END, swapped_at = swapped_at - interval '1 hour'"
+            )
+        ((is_one_a_day,),) = server.rows(
+            "SELECT NOT EXISTS (SELECT FROM segment) AND EXISTS (SELECT FROM block)"
+            " AND NOT EXISTS (SELECT FROM block WHERE level IS DISTINCT FROM 4)"
+            " AND NOT EXISTS (SELECT FROM object_trash)"
         )
-        age("UPDATE block SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
-        age("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
-        age("UPDATE block SET swapped_at = swapped_at - interval '1 hour'")
-        return (
-            not rows_of(server, "SELECT 1 FROM segment")
-            and rows_of(server, "SELECT DISTINCT level FROM block") == {4}
-            and not rows_of(server, "SELECT object_key FROM object_trash")
-        )
+        return is_one_a_day
 
     def left():
         return (
@@ -716,7 +711,7 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
         assert first in answer.headers["perfolio-warning"]
 
     def is_merged():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
             cursor.execute(
                 "UPDATE segment_tenant SET leased_until = NULL WHERE is_broken OR EXISTS"
@@ -753,7 +748,7 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
         assert answer.status == 200, answer
 
     def is_merged():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             for table in ("segment", "block"):
                 cursor.execute(f"UPDATE {table} SET created_at = created_at - interval '1 hour'")
         left = rows_of(server, "SELECT is_broken FROM segment_tenant WHERE NOT is_swapped")
@@ -789,7 +784,7 @@ def test_what_was_swapped_stays_for_the_longest_question(start_server):
     compact(server)
 
     def run(statement):
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute(statement)
 
     def swap():
@@ -835,7 +830,7 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
     until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
 
     def is_gone():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             for table in ("segment", "block"):  # it may have been merged by then
                 cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour'")
         return len(objects_of(server)) == 1

@@ -39,7 +39,7 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
         push(tenant.api("ingest"), "pod=a", BEGIN + i * 25 * HOUR)
     compact(server)
     push(other.api("ingest"), "pod=b", BEGIN)
-    with server.database().cursor() as cursor:  # nobody merges it meanwhile
+    with server.cursor() as cursor:  # nobody merges it meanwhile
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     whole = verify(server)
     assert (whole["objects"], whole["blocks"], whole["problems"]) == (4, 4, [])
@@ -74,7 +74,7 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
     writer = blocks[0].split("/")[1]
     (server.data_dir / "objects" / f"block/{writer}/of-nobody").write_bytes(b"x")
     server.start()
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE block SET row_count = row_count + 1 WHERE object_key = %s", [blocks[2]]
         )
@@ -95,12 +95,12 @@ def test_verify_notes_how_long_profiles_of_older_rows_last(start_server):
     push(tenant.api("ingest"), "pod=a", BEGIN)
     compact(server)
     push(tenant.api("ingest"), "pod=b", BEGIN)
-    with server.database().cursor() as cursor:  # nobody merges it meanwhile
+    with server.cursor() as cursor:  # nobody merges it meanwhile
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     reaches = "SELECT reach_ns - end_ns FROM {} WHERE reach_ns IS NOT NULL"
     known = [rows_of(server, reaches.format(table)) for table in ("block", "segment_tenant")]
     assert all(known) and all(length > 0 for lengths in known for length in lengths), known
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE segment_tenant SET reach_ns = NULL")
         cursor.execute("UPDATE block SET reach_ns = end_ns - 1")
     assert verify(server)["problems"] == []
@@ -206,7 +206,7 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
     server.stop()
     left.write_bytes(b"x")
     server.start()
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             f"UPDATE store_writer SET ended_at = now() - interval '3 days' WHERE id = {writer}"
         )
@@ -245,7 +245,7 @@ def test_a_server_that_merges_meanwhile_has_no_problems(start_server):
     client = Tenant(server).api("ingest")
     for i in range(40):
         push(client, f"pod=p{i}", BEGIN + i)
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             for table in ("segment", "block"):
                 cursor.execute(
                     f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"

@@ -239,7 +239,7 @@ class Hurry(threading.Thread):
 
         while not self.should_stop.is_set():
             try:
-                with self.server.database().cursor() as cursor:
+                with self.server.cursor() as cursor:
                     for statement in self.STATEMENTS:
                         cursor.execute(statement)
             except (psycopg2.Error, OSError, ValueError, IndexError):
@@ -325,7 +325,7 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     deleter.check()
     assert len(set().union(*(sender.acknowledged for sender in senders))) >= ROUNDS
     # Those that were killed are ended by others; what they left is found at the next start.
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
     server.stop()
     server.start()
@@ -362,7 +362,7 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         ),
         "a block is not reduced",
     )
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(f"DELETE FROM retention_rule WHERE tenant_id = {totalled.tenant.id}")
     totalled.check()
     hurry.should_stop.set()

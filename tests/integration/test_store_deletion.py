@@ -73,7 +73,7 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
     trash = "SELECT object_key FROM object_trash"
 
     def make_old():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             for table in ("segment", "block"):
                 cursor.execute(
                     f"UPDATE {table} SET created_at = created_at - interval '1 hour',"
@@ -106,7 +106,7 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
         assert rows_of(server, trash) == {segment} and "emptying the trash" in server.log()
     finally:
         folder.chmod(0o755)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE object_trash SET tried_at = tried_at - interval '1 hour'")
     until(lambda: is_done(client, deletion), "the deletion is never done")
     assert segment not in objects_of(server) and not rows_of(server, trash)
@@ -115,7 +115,7 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, seed):
     rng = random.Random(seed)
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     oracle = store_oracle.Oracle()
     sources = make_sources(rng)
@@ -158,8 +158,8 @@ def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, see
         ),
     ],
 )
-def test_a_type_in_the_braces_is_compared_as_a_whole(start_server, selector, left):
-    server = start_server("--jobs-interval", "1s")
+def test_a_type_in_the_braces_is_compared_as_a_whole(shared_server, selector, left):
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     heap = make_profile([("inuse_space", "bytes")], BEGIN, {("main",): [3]}, ("space", "bytes"))
     cpu = make_profile(
@@ -227,7 +227,7 @@ def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
 
 def is_aged(server):
     """What was swapped and what waits to be merged is older by an hour."""
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         for table in ("segment", "block"):
             cursor.execute(
                 f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"
@@ -281,7 +281,7 @@ def test_deletions_without_end_are_refused(server):
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("ingest", "admin")
     push(client, "pod=a", BEGIN)
-    with server.database().cursor() as cursor:  # so that none of them is done
+    with server.cursor() as cursor:  # so that none of them is done
         cursor.execute(
             "UPDATE segment_tenant SET is_broken = true WHERE tenant_id = %s", [tenant.id]
         )
@@ -291,7 +291,7 @@ def test_deletions_without_end_are_refused(server):
     assert answer.status == 429 and "100 deletions" in answer.json()["detail"], answer
     assert int(answer.headers["retry-after"]) > 0
     delete(other.api("admin"), ALL)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE store_deletion SET requested_at = requested_at - interval '1 hour'"
             " WHERE id = (SELECT min(id) FROM store_deletion WHERE tenant_id = %s)",
@@ -385,7 +385,7 @@ def test_a_name_of_a_day_is_in_no_block_of_another(start_server):
     days = 30
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
-    with server.database().cursor() as cursor:  # so that none is merged before all are there
+    with server.cursor() as cursor:  # so that none is merged before all are there
         cursor.execute(
             "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'"
         )
@@ -397,7 +397,7 @@ def test_a_name_of_a_day_is_in_no_block_of_another(start_server):
             stack=("main", *(f"day-{day}-frame-{i}" for i in range(200))),
         )
     before = sum(len(server.objects.read(key)) for key in objects_of(server))
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
             "UPDATE segment_tenant SET leased_until = NULL"

@@ -343,8 +343,8 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
     check_all(client, oracle, rng)
 
 
-def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
-    server = start_server("--jobs-interval", "1s")
+def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     rng = random.Random(13)
     client, oracle, moments = Tenant(server).api("ingest", "read"), store_oracle.Oracle(), {}
     name = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"

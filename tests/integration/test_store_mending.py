@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed
 
 
 def execute(server, sql):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(sql)
 
 
@@ -100,7 +100,7 @@ def place_of(server, key, pod):
 
 
 def places_of(server, key):
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "SELECT first_byte, lengths FROM segment_tenant t JOIN segment s ON s.id = segment_id"
             " WHERE object_key = %s",

@@ -251,8 +251,8 @@ def check_all(client, oracle, rng):
         check_over_time(client, oracle, rng)
 
 
-def test_answers_equal_a_plain_recomputation(start_server):
-    server = start_server("--jobs-interval", "1s")
+def test_answers_equal_a_plain_recomputation(shared_server):
+    server = shared_server("--jobs-interval", "1s")
     rng = random.Random(7)
     tenant, other = Tenant(server), Tenant(server)
     client, oracle = tenant.api("ingest", "read"), store_oracle.Oracle()

@@ -239,7 +239,7 @@ class Totals(Team):
 def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
     """Merges and plots of whole hours are as before; an hour that is cut is left out and that is said."""
     rng = random.Random(seed)
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     team, sources = Totals(server), make_sources(rng)
     begin = begin_of_day(9)
     for number in range(3):
@@ -370,9 +370,9 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     assert verify(server)["problems"] == []
 
 
-def test_it_is_said_that_labels_of_samples_went(start_server):
+def test_it_is_said_that_labels_of_samples_went(shared_server):
     """Where they are asked for and the series does not have them; nothing is said where nothing is lost."""
-    client = Tenant(start_server("--jobs-interval", "1s")).api("ingest", "read", "admin", "share")
+    client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read", "admin", "share")
     begin = begin_of_day(9)
     for moment in (begin + 5 * MINUTE, time.time_ns() - 600 * 10**9):
         maker = pprof_maker.Maker(CPU)
@@ -424,7 +424,7 @@ def merge_segments(server):
     """What came until now is a block of its own, of level 1."""
 
     def is_merged():
-        with server.database().cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute(
                 "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL"
             )
@@ -433,9 +433,9 @@ def merge_segments(server):
     until(is_merged, "segments are merged")
 
 
-def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
+def test_totals_of_counters_are_exact_where_blocks_interleave(shared_server):
     """Which snapshots are the ends of what was gained, no block knows alone; nor what comes late."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
     values = {}
@@ -477,9 +477,9 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
     check()
 
 
-def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_server):
+def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(shared_server):
     """Whatever labels make series of deltas, and whether a snapshot has a row or none."""
-    server = start_server("--jobs-interval", "1s")
+    server = shared_server("--jobs-interval", "1s")
     begin = begin_of_day(9)
     snapshots = [
         {"a": (100, 300)},

@@ -360,7 +360,7 @@ def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
     )
     assert rested.read_bytes()[:8] == b"PFSYMPK1" and program.table[:8] == b"PFSYMTB1"
     rested.write_bytes(program.table)
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute(
             "UPDATE symbol_table SET bytes = %s, sha256 = sha256(%s)",
             [len(program.table), program.table],

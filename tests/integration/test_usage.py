@@ -127,7 +127,7 @@ def test_a_window_has_its_days(server):
     tenant = Tenant(server)
     client = tenant.api("read")
     days = [today() - datetime.timedelta(days=back) for back in (100, 40, 3)]
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         for i, day in enumerate(days):
             for slot in range(2):
                 cursor.execute(
@@ -163,7 +163,7 @@ def test_days_that_are_over_leave_their_sums_only(start_server):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "api", {}))
-    with server.database().cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("UPDATE ingest_series SET day = day - 3")
         cursor.execute("UPDATE ingest_usage SET day = day - 3")
 
