@@ -59,6 +59,17 @@ def pytest_configure(config):
     costs.register(config)
 
 
+def rest_long(values, count=1):
+    """For pytest.mark.parametrize: the first values run in make test, the others, marked long, in make test-long."""
+    return [
+        *values[:count],
+        *(
+            pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
+            for value in values[count:]
+        ),
+    ]
+
+
 class Answer:
     """One HTTP answer: status, headers (lower-case names), body."""
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, rest_long
 from people import Tenant
 from test_store import CPU, CPU_NAMES, HOUR, NAMES, compact, folded, make_profile
 
@@ -834,8 +834,8 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_integral_is_the_total(start_server, seed):
+@pytest.mark.parametrize("seed", rest_long(range(6)))
+def test_the_integral_is_the_total(shared_server, seed):
     """Of random cadences, durations, offsets and gaps, for random steps, before and after merges."""
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, rest_long
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
@@ -394,9 +394,13 @@ def random_view(seed, group):
 
 
 CASES = [(seed, group) for seed in range(12) for group in GROUPS if random_view(seed, group)]
+DIFF_CASES = [case for case in CASES if case[1] in GROUPS[:5]][::2]
+# Three seeds have labels of each kind (random_profile).
+SHORT_SEEDS = 3
+SHORT = sum(seed < SHORT_SEEDS for seed, _ in CASES)
 
 
-@pytest.mark.parametrize("seed, group", CASES)
+@pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
 def test_top(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     total, stacks = stacks_of(random_profile(seed), index, rules, group)
@@ -416,7 +420,7 @@ def test_top(print_report, path_of, seed, group):
     assert sizes[values:] == sorted(sizes[values:], reverse=True)
 
 
-@pytest.mark.parametrize("seed, group", CASES)
+@pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
 def test_flame(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     _, stacks = stacks_of(random_profile(seed), index, rules, group)
@@ -446,7 +450,7 @@ def check_cut(node, full, shown):
         assert others[0]["value"] == sum(full.children[frame].value() for frame in left)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", rest_long(range(12), SHORT_SEEDS))
 def test_a_cut_flame_adds_up(print_report, path_of, seed):
     _, stacks = stacks_of(random_profile(seed), 1, [])
     answer = print_report("flame", path_of(seed), "sample_type=1", "max_nodes=120")
@@ -457,7 +461,7 @@ def test_a_cut_flame_adds_up(print_report, path_of, seed):
     assert (answer["cut"] or {"nodes": 0})["nodes"] == hidden
 
 
-@pytest.mark.parametrize("seed, group", CASES)
+@pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
 def test_folded(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     _, stacks = stacks_of(random_profile(seed), index, rules, group)
@@ -476,7 +480,7 @@ def test_folded(print_report, path_of, seed, group):
 
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
-@pytest.mark.parametrize("seed, group", [case for case in CASES if case[1] in GROUPS[:5]][::2])
+@pytest.mark.parametrize("seed, group", rest_long(DIFF_CASES, SHORT // 3))
 def test_diff(print_report, path_of, seed, group, mode):
     index, rules = random_view(seed, group)
     a, b = random_profile(seed), random_profile(seed + 100)
@@ -494,7 +498,7 @@ def test_diff(print_report, path_of, seed, group, mode):
     assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_of(stacks_b), scale=scale)
 
 
-@pytest.mark.parametrize("seed, group", CASES)
+@pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
 def test_merge(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     both = random_profile(seed) + random_profile(seed + 100)
@@ -537,7 +541,7 @@ def name_of(key, value):
     return (key, value["value"], value["unit"]) if "unit" in value else (key, value["value"])
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", rest_long(range(24), 2 * SHORT_SEEDS))
 def test_labels(print_report, path_of, seed):
     index, rules = random_view(seed, "function")
     total, stacks = stacks_of(random_profile(seed), index, rules, "samples")
@@ -580,7 +584,7 @@ def check_histogram(label):
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 4])
+@pytest.mark.parametrize("seed", rest_long([0, 1, 3, 4], 2))
 def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, seed):
     answer = print_report("labels", path_of(seed), "sample_type=1")
     for label in answer["labels"]:
@@ -597,7 +601,7 @@ def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, s
 
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", rest_long(range(6), 2))
 def test_labels_of_a_diff(print_report, path_of, seed, mode):
     index, rules = random_view(seed, "function")
     a, b = random_profile(seed), random_profile(seed + 101)

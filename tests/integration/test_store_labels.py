@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from conftest import rest_long
 from people import Tenant
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
 from test_store import (
@@ -330,9 +331,9 @@ def check_all(client, oracle, rng):
         check_over_time(client, oracle, rng)
 
 
-@pytest.mark.parametrize("seed", [11, 12])
-def test_answers_equal_a_plain_recomputation(start_server, seed):
-    server = start_server("--jobs-interval", "1s")
+@pytest.mark.parametrize("seed", rest_long([11, 12]))
+def test_answers_equal_a_plain_recomputation(shared_server, seed):
+    server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     sources = make_sources(rng)

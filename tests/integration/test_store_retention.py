@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from conftest import rest_long
 from people import Tenant
 from test_cli import cli  # noqa: F401
 from test_store import (
@@ -131,7 +132,7 @@ class Team:
         assert len(listed) == len(self.oracle.listed(lambda *_: True, begin, begin + DAY))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_long(range(3)))
 def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
     rng = random.Random(seed)
     server = start_server("--jobs-interval", "1s")
@@ -235,8 +236,8 @@ class Totals(Team):
             assert found == wanted, (name, selector, start, end, step)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
+@pytest.mark.parametrize("seed", rest_long(range(3)))
+def test_hours_of_which_totals_are_kept_answer_as_a_whole(shared_server, seed):
     """Merges and plots of whole hours are as before; an hour that is cut is left out and that is said."""
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")

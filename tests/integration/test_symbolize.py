@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from conftest import rest_long
 from symbol_files import (
     PRINT,
     ROOT,
@@ -432,9 +433,13 @@ def mutate(data, generator, sections):
     return data
 
 
+MUTATIONS = int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5  # of each kind
+FEW = MUTATIONS // 5
+
+
 @pytest.mark.parametrize("kind", ["plain", "zlib", "zstd", "object", "go"])
-def test_mutated_files_give_a_table_or_a_reason(source, kind):
-    """PERFOLIO_MUTATIONS of them, over all kinds together."""
+@pytest.mark.parametrize("first, end", rest_long([(0, FEW), (FEW, MUTATIONS)]), ids=["few", "many"])
+def test_mutated_files_give_a_table_or_a_reason(source, kind, first, end):
     if kind == "go":
         binary = source / "program"
         binary.write_bytes(go_table_maker.elf(go_table_maker.table("1.20")))
@@ -457,8 +462,10 @@ def test_mutated_files_give_a_table_or_a_reason(source, kind):
     ]
     assert len(sections) >= 3
     generator = random.Random(kind)
+    for _ in range(first):
+        mutate(data, generator, sections)
     outcomes = set()
-    for _ in range(int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5):
+    for _ in range(first, end):
         binary.write_bytes(mutate(data, generator, sections))
         table = source / "mutated.symbols"
         done = run(SYMBOLIZE, "-q", "-m", "512", "-c", "20", "-o", table, binary, timeout=300)
