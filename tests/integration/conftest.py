@@ -8,11 +8,12 @@
         server = start_server("--anonymous-sharing", "no")
     def test_more(admin, anonymous):       admin: Api with the token of D/admin.token
 
-The servers of a session and of a file are shared: a test that changes settings, fills quotas, kills, or counts all
-objects takes start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
-Data folders are in memory (see home_of_folders); a module that wants a disk has its own data_home.
-With PERFOLIO_TEST_S3_ENDPOINT and its kin profiles are in a bucket (stored.py; make test-s3 does that).
-BUILD chooses build/<BUILD>/perfoliod. As root the servers drop their rights as in production.
+The servers of a session and of a file are shared: a test that changes settings, fills quotas,
+kills, or counts all objects takes start_server. The first start makes a cluster; later ones copy
+it, which takes a third of a second. Data folders are in memory (see home_of_folders); a module that
+wants a disk has its own data_home. With PERFOLIO_TEST_S3_ENDPOINT and its kin profiles are in a
+bucket (stored.py; make test-s3 does that). BUILD chooses build/<BUILD>/perfoliod. As root the
+servers drop their rights as in production.
 """
 
 import http.client
@@ -43,8 +44,8 @@ PERFOLIOD = BUILD / "perfoliod"
 CLIENT_BUILD = ROOT / "build" / os.environ.get("CLIENT_BUILD", BUILD.name)
 PERFOLIO = CLIENT_BUILD / "perfolio"
 AGENT = CLIENT_BUILD / "perfolio-agent"
-# Makes password hashes cheap in servers without sanitizers (tests/preload/cheap_scrypt.c). A test that needs
-# the real cost starts its server with environment=REAL_SCRYPT.
+# Makes password hashes cheap in servers without sanitizers (tests/preload/cheap_scrypt.c). A test
+# that needs the real cost starts its server with environment=REAL_SCRYPT.
 CHEAP_SCRYPT = BUILD / "tests" / "preload" / "cheap_scrypt.so"
 HAS_CHEAP_SCRYPT = BUILD.name in ("release", "debug", "coverage")
 PRELOAD = {}
@@ -60,7 +61,8 @@ def pytest_configure(config):
 
 
 def rest_long(values, count=1):
-    """For pytest.mark.parametrize: the first values run in make test, the others, marked long, in make test-long."""
+    """For pytest.mark.parametrize: the first values run in make test, the others, marked long, in
+    make test-long."""
     return [
         *values[:count],
         *(
@@ -342,7 +344,8 @@ class Server:
         )
 
     def trust(self):
-        """A TLS context that trusts only this server's CA; kept, because reading a CA takes longer than a request."""
+        """A TLS context that trusts only this server's CA; kept, because reading a CA takes longer
+        than a request."""
         version = self.ca_file.stat().st_mtime_ns
         if self.tls_version != version:
             self.tls_context = ssl.create_default_context(cafile=str(self.ca_file))
@@ -371,8 +374,9 @@ class Server:
         return connection
 
     def cursor(self, role="perfolio_owner"):
-        """A cursor of a connection that is kept: a new one costs the database more than most statements, and tests
-        repeat theirs until something has happened. Each thread has its own; none may change its settings.
+        """A cursor of a connection that is kept: a new one costs the database more than most
+        statements, and tests repeat theirs until something has happened. Each thread has its own;
+        none may change its settings.
         """
         import psycopg2
 
@@ -416,7 +420,8 @@ class Server:
 
 
 def until_refused(ask, most):
-    """What ask says, time after time, until it is refused for its rate: on a slow machine there is room for more."""
+    """What ask says, time after time, until it is refused for its rate: on a slow machine there is
+    room for more."""
     answers = [ask(0)]
     while answers[-1].status != 429 and len(answers) < most:
         answers.append(ask(len(answers)))
@@ -425,7 +430,8 @@ def until_refused(ask, most):
 
 
 def let_it_run(process, seconds, pid=None):
-    """Until it, or the one of that number below it, has had so much processor time: on a busy machine that takes longer."""
+    """Until it, or the one of that number below it, has had so much processor time: on a busy
+    machine that takes longer."""
     ticks = seconds * os.sysconf("SC_CLK_TCK")
     deadline = time.monotonic() + 120
     while (
@@ -445,8 +451,8 @@ def let_it_run(process, seconds, pid=None):
 
 
 def free_port():
-    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself, so that
-    no client's end takes it before the server does."""
+    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself, so
+    that no client's end takes it before the server does."""
     for port in random.sample(range(10240, 32768), 200):
         try:
             for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
@@ -577,8 +583,9 @@ def start_server(cluster_template, data_home):
 
 @pytest.fixture(scope="module")
 def shared_server(cluster_template):
-    """shared_server(*flags) -> Server: one for all tests of the file that name the same flags, which saves most of a
-    start for each. A test that uses it has tenants of its own and looks at nothing of the others; it may restart it.
+    """shared_server(*flags) -> Server: one for all tests of the file that name the same flags,
+    which saves most of a start for each. A test that uses it has tenants of its own and looks at
+    nothing of the others; it may restart it.
     """
     folder = make_folder()
     servers = {}

@@ -1,8 +1,8 @@
 """Pytest plugin: CPU seconds of each test, with those of the programs that it started.
 
-Appends a line "SECONDS<tab>NODE ID" per test to the file named by PERFOLIO_TEST_COSTS. CPU time hardly depends on the load
-of the machine, unlike the wall time of --durations. Setting up a shared fixture counts for the test that needs it first.
-tests/run.py shows the most expensive tests.
+Appends a line "SECONDS<tab>NODE ID" per test to the file named by PERFOLIO_TEST_COSTS. CPU time
+hardly depends on the load of the machine, unlike the wall time of --durations. Setting up a shared
+fixture counts for the test that needs it first. tests/run.py shows the most expensive tests.
 """
 
 import os
@@ -53,7 +53,8 @@ class Costs:
     def pytest_runtest_protocol(self, item):
         yield
         now = cpu_seconds()
-        # A process that ends without being waited for takes its time with it: never less than nothing.
+        # A process that ends without being waited for takes its time with it: never less than
+        # nothing.
         with open(self.path, "a", encoding="utf-8") as out:
             out.write(f"{max(0.0, now - self.last):.3f}\t{item.nodeid}\n")
         self.last = now

@@ -1,6 +1,8 @@
-"""A small S3 server of the tests: one bucket in memory that can hang, be slow, or be away. It checks no signatures.
+"""A small S3 server of the tests: one bucket in memory that can hang, be slow, or be away. It
+checks no signatures.
 
-A test file imports the fixture server, and has one of its own that is called bucket: yield from serve(BucketServer()).
+A test file imports the fixture server, and has one of its own that is called bucket: yield from
+serve(BucketServer()).
 """
 
 import contextlib
@@ -95,7 +97,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 b"</ListMultipartUploadsResult>",
             )
         found = "".join(
-            f"<Contents><Key>{escape(key)}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified>"
+            f"<Contents><Key>{escape(key)}</Key>"
+            "<LastModified>2020-01-01T00:00:00.000Z</LastModified>"
             f"<Size>{len(body)}</Size></Contents>"
             for key, body in sorted(self.server.objects.items())
             if key.startswith(prefix)

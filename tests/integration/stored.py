@@ -1,9 +1,11 @@
-"""The objects of a server under test, in its data folder or in a bucket: for looking at and spoiling.
+"""The objects of a server under test, in its data folder or in a bucket: for looking at and
+spoiling.
 
     server.objects.keys("segment/")      a set
     server.objects.read(key), .write(key, bytes), .has(key), .oldest("segment/")
 
-With PERFOLIO_TEST_S3_ENDPOINT and its kin (tests/s3/radosgw.sh) all servers keep theirs in a bucket.
+With PERFOLIO_TEST_S3_ENDPOINT and its kin (tests/s3/radosgw.sh) all servers keep theirs in a
+bucket.
 """
 
 import datetime

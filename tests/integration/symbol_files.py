@@ -40,7 +40,8 @@ static inline __attribute__((always_inline)) int leaf(int x)
 
 
 def build_printer():
-    """No part of the product. By one process at a time: another's may not run while it is linked."""
+    """No part of the product. By one process at a time: another's may not run while it is
+    linked."""
     with open(BUILD / "print_symbols.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(

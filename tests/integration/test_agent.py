@@ -1,4 +1,5 @@
-"""perfolio-agent against a real server: real processes are sampled, sent and found by their labels."""
+"""perfolio-agent against a real server: real processes are sampled, sent and found by their
+labels."""
 
 import contextlib
 import http.server
@@ -309,7 +310,8 @@ def rights_of_threads(process):
 def test_samples_that_the_kernel_counts_are_all_there(
     start_agent, server, tenant, program, tmp_path, form
 ):
-    """Of several windows, whose ends fall between samples of the same stack; all processes of the host are sampled."""
+    """Of several windows, whose ends fall between samples of the same stack; all processes of the
+    host are sampled."""
     begin = now()
     agent = start_agent("--aggregate=kernel", f"--metrics=unix:{tmp_path}/metrics.sock", *form)
     spun = spin(program, 5.5)
@@ -365,7 +367,8 @@ int main(int argc, char **argv)
 def test_what_the_kernel_counts_is_of_the_program_that_ran(
     start_agent, server, tenant, tmp_path, form
 ):
-    """Two of one name in one process, one after the other in a window, with the same code at the same addresses."""
+    """Two of one name in one process, one after the other in a window, with the same code at the
+    same addresses."""
     twins = [tmp_path / folder / NAME for folder in "ab"]
     (tmp_path / "twins.c").write_text(TWINS)
     for twin in twins:
@@ -719,7 +722,8 @@ def covered(client, selector, begin, end, **more):
 def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
     start_agent, server, tenant, tmp_path
 ):
-    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a second, and idle ones are told together."""
+    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a
+    second, and idle ones are told together."""
     name = f"doze-{os.getpid()}"
     (tmp_path / "doze.c").write_text(NOW_AND_THEN)
     subprocess.run(["gcc", "-O1", tmp_path / "doze.c", "-o", tmp_path / name], check=True)
@@ -756,7 +760,8 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
     truth = ticks / os.sysconf("SC_CLK_TCK") * 1e9 / (end - begin)
     assert 0.7 * truth < series["average"] < 1.3 * truth, (truth, series)
     assert 0.85 * (end - begin) < series["covered_ms"] * 1e6 < 1.15 * (end - begin)
-    # A line at 0 between the bursts, and a gap where nobody looked. Windows are longer on a busy machine: there are few zeros then.
+    # A line at 0 between the bursts, and a gap where nobody looked. Windows are longer on a busy
+    # machine: there are few zeros then.
     points = covered(client, selector, begin + 2 * 10**9, end - 2 * 10**9, step="1s")["points"]
     assert len(points) >= (end - begin) // 10**9 - 6 and any(
         value == 0 for _, value in points
@@ -1151,7 +1156,8 @@ def test_what_is_of_sending_is_refused_where_nothing_is_sent(option, tmp_path):
 def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text(
-        f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = {tmp_path}/spool\n"
+        f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = "
+        f"{tmp_path}/spool\n"
     )
     agent = subprocess.Popen(
         [AGENT, f"--config={config}", f"--offline-dir={tmp_path}/x"],

@@ -1,4 +1,5 @@
-"""What goes wrong around perfolio-agent is counted, costs bounded memory, and is over when its cause is."""
+"""What goes wrong around perfolio-agent is counted, costs bounded memory, and is over when its
+cause is."""
 
 import os
 import pathlib
@@ -202,7 +203,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
 file = os.open(sys.argv[1], os.O_RDONLY)
-made = [libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, file, 0) for _ in range(50000)]
+protection = mmap.PROT_READ | mmap.PROT_EXEC
+made = [libc.mmap(None, 4096, protection, mmap.MAP_PRIVATE, file, 0) for _ in range(50000)]
 print(len(set(made)), flush=True)
 while True:
     sum(range(1000))
@@ -274,7 +276,8 @@ int main(void)
 
 @pytest.fixture
 def load_strange_files(tmp_path):
-    """Starts a process that has files mapped with so many unwind rules each that no other file has."""
+    """Starts a process that has files mapped with so many unwind rules each that no other file
+    has."""
     processes = []
 
     def load(file_count, rule_count):
@@ -345,8 +348,8 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(
     large_frame()
     agent.wait_for("samples_total", agent.counts()["samples_total"] + 300)
     assert agent.stopped("rules-full") == 0
-    # Of all one is said, and each is counted once however often it is tried. When all are found at once, the process's
-    # own libraries may be what does not fit.
+    # Of all one is said, and each is counted once however often it is tried. When all are found at
+    # once, the process's own libraries may be what does not fit.
     assert len(files) > file_count and refused_count <= agent.counts()["refused_total"] <= len(
         files
     )
@@ -382,7 +385,8 @@ for i in range(count):
     path = folder / f"many{i}.so"
     path.write_bytes(content[:at] + i.to_bytes(8, "little") + content[at + 8:])
     with open(path, "rb") as file:
-        maps.append(mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+        protection = mmap.PROT_READ | mmap.PROT_EXEC
+        maps.append(mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, protection))
 print(len(maps), flush=True)
 time.sleep(600)
 """
@@ -493,7 +497,8 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
         assert "there is no room" in agent.log_path.read_text()
     finally:
         end(many)
-    # Other programs of this machine may need more than they did: as much as one has that starts now.
+    # Other programs of this machine may need more than they did: as much as one has that starts
+    # now.
     other = start_agent(*settings, folder=tmp_path / "other")
     agent.wait(lambda: kernel_table_mib(agent) <= max(before, kernel_table_mib(other)) + 4, 120)
 
@@ -527,8 +532,8 @@ def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
         text.decode()
 
 
-# So many functions of code made at run time, with names of 600 bytes, in stacks of 500 of them chosen by chance; or,
-# where a file is given, so many places of that.
+# So many functions of code made at run time, with names of 600 bytes, in stacks of 500 of them
+# chosen by chance; or, where a file is given, so many places of that.
 MADE_UP = r"""
 #include <fcntl.h>
 #include <stdint.h>
@@ -540,13 +545,15 @@ MADE_UP = r"""
 int main(int argc, char **argv)
 {
     /* push rbp; mov rbp, rdi; mov ecx, 1 << 22; dec ecx; jnz; pop rbp; ret */
-    static const unsigned char spin[] = "\x55\x48\x89\xfd\xb9\x00\x00\x40\x00\xff\xc9\x75\xfc\x5d\xc3";
+    static const unsigned char spin[] =
+        "\x55\x48\x89\xfd\xb9\x00\x00\x40\x00\xff\xc9\x75\xfc\x5d\xc3";
     uint64_t frames[501][2] = {{0}}; /* where a walk looks for them: above the stack pointer */
     const int count = atoi(argv[argc - 1]);
     unsigned char *code = mmap(NULL, 16L * (count + 2), PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const unsigned char *places = argc < 3 ? code : mmap(NULL, 16L * (count + 2), PROT_READ | PROT_EXEC, MAP_PRIVATE,
-                                                         open(argv[1], O_RDONLY), 0);
+    const unsigned char *places = argc < 3 ? code :
+        mmap(NULL, 16L * (count + 2), PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[1], O_RDONLY),
+             0);
     char path[64];
     snprintf(path, sizeof(path), argc < 3 ? "/tmp/perf-%d.map" : "/dev/null", getpid());
     FILE *map = fopen(path, "w");
@@ -603,7 +610,8 @@ def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(star
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
 def test_stacks_of_chance_make_more_batches_and_lose_none(start_agent, tmp_path):
-    """Frames that shrink to no less than 2 bytes each: what is too large for a batch is several, here of 4 MiB."""
+    """Frames that shrink to no less than 2 bytes each: what is too large for a batch is several,
+    here of 4 MiB."""
     (tmp_path / "made_up.c").write_text(MADE_UP)
     run("gcc", "-O1", "made_up.c", "-o", "made_up", cwd=tmp_path)
     with open(tmp_path / "file", "wb") as file:
@@ -662,12 +670,14 @@ def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path
         getattr(after_floods, name) - getattr(before_floods, name)
         for name in ("ru_utime", "ru_stime")
     )
-    # A file that is read for each costs 10 to 20 us, as much as the mapping itself; without, it is 7 % of that.
+    # A file that is read for each costs 10 to 20 us, as much as the mapping itself; without, it is
+    # 7 % of that.
     assert spent_seconds < floods_seconds / 4, (spent_seconds, floods_seconds, counts)
 
 
 def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
-    """They are written and read in pieces: touched whole they were more than half of what it has resident."""
+    """They are written and read in pieces: touched whole they were more than half of what it has
+    resident."""
     agent = start_agent()
     process = pathlib.Path("/proc", str(agent.process.pid))
     maps = re.findall(

@@ -1,4 +1,5 @@
-"""Options of perfolio-agent that no other test has do what its help says (test_program_flags.py: that each has a test)."""
+"""Options of perfolio-agent that no other test has do what its help says (test_program_flags.py:
+that each has a test)."""
 
 import http.server
 import json
@@ -188,7 +189,8 @@ def napping(tmp_path):
 
 
 def waited(client, begin, name):
-    """Nanoseconds; that the type is there says nothing: a process without waits has none in the time that it was seen."""
+    """Nanoseconds; that the type is there says nothing: a process without waits has none in the
+    time that it was seen."""
     answer = client.get(
         "/api/v1/query",
         query={
@@ -226,7 +228,8 @@ def test_waits_are_sampled_and_shorter_ones_left_out(
 def test_all_sends_tables_that_the_server_has_from_others(
     start_agent, start_server, program, tmp_path
 ):  # noqa: F811
-    """The server has a table for all teams, of a debuginfod server; the team has none of its own."""
+    """The server has a table for all teams, of a debuginfod server; the team has none of its
+    own."""
     build_id = build_id_of(program)
     with Stub() as stub:
         stub.content = program.read_bytes()

@@ -1,7 +1,8 @@
-"""A host with C, Go, Python and Node at work: every service is found by its labels and has the names of its
-functions, with file and line in what the server knows, and in the flame graph that it draws; though the server is away in the middle third, what is there in the end is what the programs used, within
-a fifth: batches of which one was lost or counted twice would be more than that. PERFOLIO_HOST_SECONDS=600 for the
-long form."""
+"""A host with C, Go, Python and Node at work: every service is found by its labels and has the
+names of its functions, with file and line in what the server knows, and in the flame graph that it
+draws; though the server is away in the middle third, what is there in the end is what the programs
+used, within a fifth: batches of which one was lost or counted twice would be more than that.
+PERFOLIO_HOST_SECONDS=600 for the long form."""
 
 import gzip
 import os
@@ -30,7 +31,10 @@ def spin_in_python(n):
 while True:
     spin_in_python(10000)
 """
-NODE = "function spinInNode(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s } for (;;) spinInNode(1e6)"
+NODE = (
+    "function spinInNode(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s } "
+    "for (;;) spinInNode(1e6)"
+)
 
 pytestmark = [
     pytest.mark.long,
@@ -43,8 +47,8 @@ pytestmark = [
 
 @pytest.fixture
 def loads(program, tmp_path):  # noqa: F811
-    """What runs, a function that is to be seen in it, and where its samples are in which file. The names of code
-    that Node makes come without lines."""
+    """What runs, a function that is to be seen in it, and where its samples are in which file. The
+    names of code that Node makes come without lines."""
     (tmp_path / "spin.go").write_text(GO)
     subprocess.run(
         ["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"],
@@ -62,7 +66,8 @@ def loads(program, tmp_path):  # noqa: F811
         "c": ([program, "100000000"], "inner", "spin.c", of_inner),
         "go": ([tmp_path / "go-spin"], "main.spinInGo", "spin.go", [3]),
         "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python", "spin.py", [3]),
-        # Once the loop around it is optimised V8 would inline the function, whose name no perf map has then.
+        # Once the loop around it is optimised V8 would inline the function, whose name no perf map
+        # has then.
         "node": (
             ["node", "--perf-basic-prof", "--no-turbo-inlining", "-e", NODE],
             "spinInNode",

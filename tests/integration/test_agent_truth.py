@@ -1,5 +1,5 @@
-"""Programs of which the stacks are known, sampled in the kernel by `perfolio record`: at least 99 of 100 samples
-come to the root, and what is on their way is what the program did."""
+"""Programs of which the stacks are known, sampled in the kernel by `perfolio record`: at least 99
+of 100 samples come to the root, and what is on their way is what the program did."""
 
 import os
 import pathlib
@@ -78,7 +78,8 @@ def in_order(names, wanted):
 
 
 def record(command, folder, seconds=3, frequency=999, pause=1.0, environment=None, options=()):
-    """Not from the start: what is measured is the walk, not how soon a program's mappings are known."""
+    """Not from the start: what is measured is the walk, not how soon a program's mappings are
+    known."""
     process = subprocess.Popen(
         [str(word) for word in command],
         cwd=folder,
@@ -182,7 +183,12 @@ def test_code_of_a_library_that_comes_and_goes(truth, tmp_path):
 PLUGIN = """
 static volatile unsigned sum;
 __attribute__((noinline, noclone)) void NAME(void);
-void NAME(void) { for (unsigned i = 0; i < 20000; i++) sum = sum * 3 + i; __asm__ volatile("" ::: "memory"); }
+void NAME(void)
+{
+    for (unsigned i = 0; i < 20000; i++)
+        sum = sum * 3 + i;
+    __asm__ volatile("" ::: "memory");
+}
 void work(void);
 void work(void) { NAME(); __asm__ volatile("" ::: "memory"); }
 """
@@ -228,7 +234,8 @@ def test_children_that_execute_nothing_else(truth, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("pause", [1.0, 3.0])
 def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
-    """It ends two seconds after the start, and the other one works from the sixth on: before the recording or in it."""
+    """It ends two seconds after the start, and the other one works from the sixth on: before the
+    recording or in it."""
     recording = record([truth / "truth", "survivor"], tmp_path, seconds=8, pause=pause)
     check(recording, "spin", ["on_survivor", "on_thread", "descend", "spin"])
 
@@ -240,8 +247,8 @@ def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
 def test_a_programs_stacks_are_whole_from_its_start(
     truth, tmp_path, program, per_second, milliseconds, options
 ):
-    """Samples that are taken before a program's mappings are known take its stack with them. What a static program maps
-    is told before it has executed: it must not be forgotten then."""
+    """Samples that are taken before a program's mappings are known take its stack with them. What a
+    static program maps is told before it has executed: it must not be forgotten then."""
     recording = record(
         [truth / program, "exec", per_second, milliseconds],
         tmp_path,
@@ -406,7 +413,11 @@ def test_node_with_a_perf_map(tmp_path):
 
 JAVA = """
 public class Work {
-    static long inner(long n) { long sum = 1; for (long i = 0; i < n; i++) sum ^= i * sum + i; return sum; }
+    static long inner(long n) {
+        long sum = 1;
+        for (long i = 0; i < n; i++) sum ^= i * sum + i;
+        return sum;
+    }
     static long outer(long n) { return inner(n) + 1; }
     public static void main(String[] words) { long sum = 0; for (;;) sum += outer(200000); }
 }
@@ -431,7 +442,8 @@ def write_perf_map(pid, folder):
 def test_java_with_frame_pointers_and_a_perf_map(tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
     run("javac", "Work.java", cwd=tmp_path)
-    # One compiler alone: code that the second one made after the map was written would have no name.
+    # One compiler alone: code that the second one made after the map was written would have no
+    # name.
     command = [
         "java",
         "-XX:+PreserveFramePointer",

@@ -1,5 +1,6 @@
-"""The agent's unwind tables: rows equal what elfutils says of the same addresses, for a few dozen of the
-machine's files (`make test-unwind` compares all of them, `make test-unwind-arm64` files of arm64)."""
+"""The agent's unwind tables: rows equal what elfutils says of the same addresses, for a few dozen
+of the machine's files (`make test-unwind` compares all of them, `make test-unwind-arm64` files of
+arm64)."""
 import os
 import pathlib
 import subprocess

@@ -638,7 +638,8 @@ ROWS = [
         ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/symbolization?build_id=0123456789abcdef", {}),
     ),
-    # A label that nothing has: who may is the question here (test_store_deletion.py has the others).
+    # A label that nothing has: who may is the question here (test_store_deletion.py has the
+    # others).
     Row(
         "DELETE",
         "/api/v1/profiles",

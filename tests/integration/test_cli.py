@@ -506,7 +506,8 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
     page = r"https://localhost:\d+/d/\w{22}\.\.\w{22}"
     head, _, table = markdown.out.partition("\n\n")
     assert re.fullmatch(
-        rf"\[!\[samples: 100 → 80 \(-20\.0 %\), most in hot \(-40\)\]\({page}/og\.png\)\]\({page}\)",
+        rf"\[!\[samples: 100 → 80 \(-20\.0 %\), most in hot "
+        rf"\(-40\)\]\({page}/og\.png\)\]\({page}\)",
         head,
     ), head
     assert table.splitlines()[:3] == [

@@ -1,6 +1,6 @@
 """Every documented option of every command is run at least once, against the real server. With
-CLIENT_BUILD=asan the programs have AddressSanitizer and UndefinedBehaviorSanitizer, whose reports fail the
-test; the release build would hide what they find."""
+CLIENT_BUILD=asan the programs have AddressSanitizer and UndefinedBehaviorSanitizer, whose reports
+fail the test; the release build would hide what they find."""
 
 import json
 import os

@@ -33,7 +33,8 @@ def say(client, made, text="x", **fields):
 def actions(server, tenant):
     with server.cursor() as cursor:
         cursor.execute(
-            "SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE 'comment.%%' "
+            "SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE "
+            "'comment.%%' "
             "ORDER BY id",
             [tenant.id],
         )

@@ -53,7 +53,8 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
             )
             == 204
         )
-        # The address itself is still served: its longest idle connections were closed, the first one first.
+        # The address itself is still served: its longest idle connections were closed, the first
+        # one first.
         assert first.is_closed()
         with Wire(server, source="127.0.0.2") as fresh:
             assert fresh.send(get()).answer()[0] == 200

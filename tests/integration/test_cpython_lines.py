@@ -1,4 +1,5 @@
-"""Lines of every place in functions of CPython's library: ours equal those that each CPython says itself."""
+"""Lines of every place in functions of CPython's library: ours equal those that each CPython says
+itself."""
 
 import subprocess
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.skipif(
 
 # Runs in each version: "FORM FIRST TABLE PLACE…", and on the next line what it says of them.
 SCRIPT = r"""
-import argparse, asyncio.base_events, ast, dataclasses, difflib, doctest, inspect, json.decoder, sys, turtle, typing, types, dis
+import argparse, asyncio.base_events, ast, dataclasses, difflib, dis, doctest, inspect
+import json.decoder, sys, turtle, types, typing
 def codes(code):
     yield code
     for constant in code.co_consts:
@@ -23,12 +25,15 @@ def codes(code):
 def lines_of(code, places):
     if hasattr(code, "co_lines"):
         ranges = list(code.co_lines())
-        return [next((line or 0 for start, end, line in ranges if start <= place < end), 0) for place in places]
+        return [next((line or 0 for start, end, line in ranges if start <= place < end), 0)
+                for place in places]
     starts = list(dis.findlinestarts(code))
-    return [max(((start, line) for start, line in starts if start <= place), default=(0, code.co_firstlineno))[1]
+    return [max(((start, line) for start, line in starts if start <= place),
+                default=(0, code.co_firstlineno))[1]
             for place in places]
 form = 0 if sys.version_info < (3, 10) else 1 if sys.version_info < (3, 11) else 2
-for module in [argparse, asyncio.base_events, ast, dataclasses, difflib, doctest, inspect, json.decoder, typing]:
+for module in [argparse, asyncio.base_events, ast, dataclasses, difflib, doctest, inspect,
+               json.decoder, typing]:
     source = open(module.__file__, encoding="utf-8").read()
     for code in codes(compile(source, module.__file__, "exec")):
         table = code.co_lnotab if form == 0 else code.co_linetable

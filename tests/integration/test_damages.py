@@ -1,5 +1,5 @@
-"""72 damages (flip, zero, truncate, delete; three objects of each of six kinds): verify finds each one and
-backup refuses, and everything that is not damaged is still served."""
+"""72 damages (flip, zero, truncate, delete; three objects of each of six kinds): verify finds each
+one and backup refuses, and everything that is not damaged is still served."""
 
 import json
 import re

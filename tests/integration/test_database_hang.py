@@ -1,4 +1,5 @@
-"""A database that does not respond: its processes are stopped, so connections stay open and no reply comes.
+"""A database that does not respond: its processes are stopped, so connections stay open and no
+reply comes.
 
 PERFOLIO_PRINT_SECONDS=1 prints how long each kind of request took.
 """
@@ -15,12 +16,14 @@ from people import PASSWORD, Browser, Tenant
 from test_background_locks import Held, ask, waiting
 from test_shares import wait_for
 
-# The promise is 2 s. The rest is for a busy machine: without deadlines a request waits until the other side goes on,
-# which it does only when all requests have ended, and this makes it one without an answer.
+# The promise is 2 s. The rest is for a busy machine: without deadlines a request waits until the
+# other side goes on, which it does only when all requests have ended, and this makes it one without
+# an answer.
 MOST_SECONDS = 45
 # 120 requests for locked tables took 198 s when each waited for those before it; 40 s now.
 LOCKED_SECONDS = 120
-# One deadline of 15 s for all statements of an ingest request. When each had its own, some took 44 s.
+# One deadline of 15 s for all statements of an ingest request. When each had its own, some took 44
+# s.
 INGEST_SECONDS = 30
 
 
@@ -199,7 +202,8 @@ def assert_busy(request):
 
 
 def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server):
-    """An operator's VACUUM FULL locks what nearly all requests need; a lock is waited for 10 s, a worker 10 s."""
+    """An operator's VACUUM FULL locks what nearly all requests need; a lock is waited for 10 s, a
+    worker 10 s."""
     server = start_server()
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     user = Tenant(server).add_user("member")
@@ -243,7 +247,10 @@ def test_open_connections_serve_while_no_new_ones_can_be_made(start_server):
 
 def test_requests_that_need_a_new_connection_do_not_wait_for_it(start_server):
     server = start_server()
-    terminated = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'perfolio_server'"
+    terminated = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE usename = 'perfolio_server'"
+    )
     with Held(server, "SELECT 1") as held:
         with stopped([server.postgres_pid()]):
             held.connection.cursor().execute(terminated)

@@ -1,4 +1,5 @@
-"""Debug information that teams send: symbol tables, debug files, their jobs, and debuggers that fetch them."""
+"""Debug information that teams send: symbol tables, debug files, their jobs, and debuggers that
+fetch them."""
 
 import contextlib
 import hashlib
@@ -76,7 +77,8 @@ def crc32c(content):
 
 
 def swollen(packed, mib):
-    """A packed table whose last column is said to expand to so much more: lib/symbols/symbol_pack_format.h."""
+    """A packed table whose last column is said to expand to so much more:
+    lib/symbols/symbol_pack_format.h."""
     head, columns = 256, 15
     filler = bytes((mib << 20) // 64)  # what a column may expand to is bound by its bytes
     content = bytearray(packed + filler)
@@ -176,7 +178,8 @@ def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_re
     server = start_server("--max-heavy-memory", "64MiB")
     client = server.api(Tenant(server).make_token("debuginfo", "read")["token"])
     packed = packed_of(compile_with_id(tmp_path, "aa03"))
-    # A little one needs no place; of what is too large nothing was expanded, or it would be said to be damaged.
+    # A little one needs no place; of what is too large nothing was expanded, or it would be said to
+    # be damaged.
     refused = client.post(path("aa03", "table"), body=swollen(packed, 30))
     assert refused.status == 413, refused
     detail = refused.json()["detail"]
@@ -604,7 +607,8 @@ class Forward(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def plain_door(server):
-    """An http address that leads to the server: libdebuginfod cannot be told of another authority."""
+    """An http address that leads to the server: libdebuginfod cannot be told of another
+    authority."""
     door = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forward)
     door.target = server
     thread = threading.Thread(target=door.serve_forever)

@@ -132,7 +132,8 @@ def test_check_tells_what_a_file_has(perfolio, program, tmp_path):
 def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
     text = "-WEx-Hg8/abc_DEF"
     (tmp_path / "note.s").write_text(
-        f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii "{text}"\n.balign 4\n'
+        f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii '
+        f'"{text}"\n.balign 4\n'
     )
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
     done = run(

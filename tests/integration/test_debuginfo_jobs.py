@@ -1,6 +1,8 @@
-"""Jobs that build symbol tables: a builder that crashes, hangs or comes back too late, a server that is killed.
+"""Jobs that build symbol tables: a builder that crashes, hangs or comes back too late, a server
+that is killed.
 
-The server runs from a folder of its own, where perfolio-symbolize is a script of the test, beside the real one.
+The server runs from a folder of its own, where perfolio-symbolize is a script of the test, beside
+the real one.
 """
 
 import os
@@ -156,8 +158,10 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
     programs.wait_running()
     with server.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT tenant_id, kind,"
-            " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) AS n"
+            "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT "
+            "tenant_id, kind,"
+            " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) "
+            "AS n"
         )
         assert cursor.rowcount == 10000
         cursor.connection.commit()
@@ -166,12 +170,14 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
     wait_built(one.api("debuginfo"), "aa61")
     with server.cursor() as cursor:
         cursor.execute(
-            "SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM symbol_job"
+            "SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM "
+            "symbol_job"
             " WHERE tenant_id = %s AND try_count = 0",
             [many.id],
         )
         built_at, left = cursor.fetchone()
-    # One of theirs ran already, and at most one more came before it; the rest is of after it was seen.
+    # One of theirs ran already, and at most one more came before it; the rest is of after it was
+    # seen.
     assert built_at and left > 9900
 
 
@@ -212,8 +218,10 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
     )
     with server.cursor("perfolio_jobs") as cursor:
         cursor.execute(
-            "INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at FROM "
-            "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, at) "
+            "INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at "
+            "FROM "
+            "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, "
+            "at) "
             "WHERE build_id = 'aa41'"
         )
         cursor.connection.commit()

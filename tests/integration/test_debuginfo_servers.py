@@ -1,5 +1,5 @@
-"""Two servers on one database and one bucket share the work for names: each job is done once, and what
-one made the other serves.
+"""Two servers on one database and one bucket share the work for names: each job is done once, and
+what one made the other serves.
 
 Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3).
 """
@@ -30,7 +30,8 @@ LOOKS_S = 6  # every server looks for work at least twice in that time
 
 @pytest.fixture
 def pair(external_database):  # noqa: F811
-    """start(*flags) -> two servers, each with a builder of symbol tables that the test may write."""
+    """start(*flags) -> two servers, each with a builder of symbol tables that the test may
+    write."""
     folder, servers = make_folder(DISK), []
 
     def start(*flags):

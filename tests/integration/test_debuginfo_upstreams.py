@@ -275,7 +275,8 @@ class RealDebuginfod:
         self.process.wait()
 
     def add(self, file, place):
-        """At once: of what it saw half written it would not look at the rest within the same second."""
+        """At once: of what it saw half written it would not look at the rest within the same
+        second."""
         shutil.copy(file, self.folder / "copied")
         os.rename(self.folder / "copied", place)
 
@@ -344,7 +345,8 @@ def relay(debuginfod):
 
 
 def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debuginfod):
-    """Nobody has it, and the page's answer says so; the file appears, and who asks again has names."""
+    """Nobody has it, and the page's answer says so; the file appears, and who asks again has
+    names."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     mine, theirs = Tenant(server), Tenant(server)
     client = mine.api("share", "read", "admin", "debuginfo")
@@ -421,7 +423,8 @@ def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debugin
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
 def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debuginfod):
-    """A table that lacks it is told as not complete, is asked for again, and gives way to the whole one."""
+    """A table that lacks it is told as not complete, is asked for again, and gives way to the whole
+    one."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     shutil.copy(program.elf, tmp_path / "twin")
     subprocess.run(["dwz", "-m", "shared.debug", "program", "twin"], cwd=tmp_path, check=True)

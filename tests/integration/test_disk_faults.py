@@ -1,7 +1,8 @@
-"""Each call to the file system that shares, uploads and debug files make fails once, with EIO and ENOSPC.
+"""Each call to the file system that shares, uploads and debug files make fails once, with EIO and
+ENOSPC.
 
-The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). Its threads for background
-work may meet a fault, too: then the request succeeds and the next number is tried.
+The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). Its threads for
+background work may meet a fault, too: then the request succeeds and the next number is tried.
 """
 
 import errno

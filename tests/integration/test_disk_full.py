@@ -1,4 +1,5 @@
-"""A disk without room, and one that cannot be written: a small file system of its own, so these need root."""
+"""A disk without room, and one that cannot be written: a small file system of its own, so these
+need root."""
 
 import contextlib
 import os
@@ -117,7 +118,8 @@ def test_a_full_disk_refuses_what_would_be_stored_and_lets_deletions_go_on(serve
 
 
 def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
-    """To the last byte: what the server holds for this is given up, and PostgreSQL can write again."""
+    """To the last byte: what the server holds for this is given up, and PostgreSQL can write
+    again."""
     api = server.api()
     made = [api.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(20)]
     filler = fill(disk, 0)
@@ -159,7 +161,8 @@ def test_a_disk_that_is_read_only_refuses_what_would_be_stored(disk, cluster_tem
     copy_template(cluster_template, disk / "data")
     objects = disk / "data" / "objects"
     objects.mkdir(mode=0o755)
-    # So small that nothing is held for deletions: with a file open for that it could not be remounted.
+    # So small that nothing is held for deletions: with a file open for that it could not be
+    # remounted.
     mount("-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", str(objects))
     server = Server(disk / "data")
     try:

@@ -1,4 +1,5 @@
-"""Frames in other sites' pages, oEmbed and badges: for what everybody with the link may see, and only that."""
+"""Frames in other sites' pages, oEmbed and badges: for what everybody with the link may see, and
+only that."""
 
 import html
 import re
@@ -148,7 +149,8 @@ def test_a_picture_marks_what_the_page_does(anonymous, made):
 
 
 def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
-    """Steps: nothing, less than 0.1 %, and from 0.1, 0.3, 1, 3 and 10 % on, of all frames of a name and all samples."""
+    """Steps: nothing, less than 0.1 %, and from 0.1, 0.3, 1, 3 and 10 % on, of all frames of a name
+    and all samples."""
     holds = {
         "none": 0,
         "tiny": 7,

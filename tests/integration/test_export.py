@@ -1,6 +1,6 @@
-"""Exports as Parquet, read back by DuckDB: what it adds up equals what a query says, whatever the names;
-errors are answers, not files cut short. `make interop` fetches DuckDB; without it these tests are
-skipped."""
+"""Exports as Parquet, read back by DuckDB: what it adds up equals what a query says, whatever the
+names; errors are answers, not files cut short. `make interop` fetches DuckDB; without it these
+tests are skipped."""
 
 import gzip
 import hashlib
@@ -90,7 +90,8 @@ def test_sums_are_those_of_queries(start_server, export):
             stacks, labels, functions = table.ask(
                 "SELECT list_reverse(stack), sum(value)::BIGINT FROM FILE GROUP BY 1",
                 "SELECT label_pod, sum(value)::BIGINT FROM FILE GROUP BY 1",
-                "SELECT f, sum(value)::BIGINT FROM (SELECT unnest(list_distinct(stack)) f, value FROM FILE) GROUP BY 1",
+                "SELECT f, sum(value)::BIGINT FROM (SELECT unnest(list_distinct(stack)) f, value "
+                "FROM FILE) GROUP BY 1",
             )
             wanted = oracle.merge(CPU_NAMES[1], matches, WINDOW["start"], WINDOW["end"])
             assert {tuple(stack): int(value) for stack, value in stacks} == wanted
@@ -211,7 +212,8 @@ def test_labels_links_moments_and_frames(server, export):
     assert answer.status == 200, answer
     table = export(client, query=CPU_NAMES[0])
     rows = table.ask(
-        "SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, sample_unit, "
+        "SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, "
+        "sample_unit, "
         "len(seen_at) FROM FILE ORDER BY value"
     )
     own = [{pair["key"]: pair["value"] for pair in row[1]} for row in rows]
@@ -364,7 +366,8 @@ def test_statistics_let_readers_skip(server, export):
     rows = dict(
         (name.strip('"'), rest)
         for name, *rest in export(client, query=CPU_NAMES[0]).ask(
-            "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, encodings, compression "
+            "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, "
+            "encodings, compression "
             "FROM parquet_metadata(FILE)"
         )
     )

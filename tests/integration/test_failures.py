@@ -1,4 +1,5 @@
-"""The end of `make test` names each test that failed, with its reason, of every kind of test that there is."""
+"""The end of `make test` names each test that failed, with its reason, of every kind of test that
+there is."""
 import pathlib
 import subprocess
 import sys
@@ -57,7 +58,9 @@ import pytest
 def broken():
     raise OSError("no server")
 def test_wrong():
-    assert 1 == 2, "a reason that is longer than the eighty columns of which a short summary consists, to its very end"
+    assert 1 == 2, (
+        "a reason that is longer than the eighty columns of which a short summary consists, "
+        "to its very end")
 def test_without(broken):
     pass
 def test_right():

@@ -53,7 +53,8 @@ def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(serv
 
 @pytest.fixture(scope="module")
 def narrow(cluster_template):
-    """A server with small limits, and a share whose files are larger than the one without credentials."""
+    """A server with small limits, and a share whose files are larger than the one without
+    credentials."""
     import conftest
 
     folder = conftest.make_folder()

@@ -1,4 +1,5 @@
-"""Large hostile profiles: every stack another one. Memory stays within what the server was given."""
+"""Large hostile profiles: every stack another one. Memory stays within what the server was
+given."""
 
 import concurrent.futures
 import os

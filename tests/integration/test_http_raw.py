@@ -134,8 +134,10 @@ WRONG_SHAPES = {
     b"Content-Length: 1\r\n\r\nx",
     "length and chunked": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
-    "chunked in 1.0": b"POST /api/v1/shares HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "unknown coding": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    "chunked in 1.0": b"POST /api/v1/shares HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"0\r\n\r\n",
+    "unknown coding": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\n"
+    b"Transfer-Encoding: gzip, chunked\r\n\r\n",
     "chunked twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
@@ -150,7 +152,8 @@ WRONG_SHAPES = {
     "negative length": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
     "signed length": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx",
     "list of lengths": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\nx",
-    "bad chunk size": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "bad chunk size": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     "HTTP/2 without asking": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "not HTTP": b"\x00\x01\x02\x03\r\n\r\n",
 }

@@ -772,7 +772,8 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
 
 
 def test_refused_attempts_cannot_fill_the_audit_log(start_server):
-    """Guesses that are too long for any password are refused without a hash of a fifth of a second."""
+    """Guesses that are too long for any password are refused without a hash of a fifth of a
+    second."""
     server = start_server()
     tenant = Tenant(server)
     owner = tenant.user("owner")

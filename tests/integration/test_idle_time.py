@@ -1,5 +1,6 @@
-"""Time in which a program did nothing counts as time with data: a profile without samples, or in which all is 0,
-is one of value 0 for its duration, by whatever protocol it comes, before and after merges and a restart."""
+"""Time in which a program did nothing counts as time with data: a profile without samples, or in
+which all is 0, is one of value 0 for its duration, by whatever protocol it comes, before and after
+merges and a restart."""
 
 import gzip
 import sys

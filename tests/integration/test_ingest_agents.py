@@ -1,8 +1,8 @@
-"""Requests as agents make them that cannot be run here, header by header: Pyroscope's for Java, Ruby,
-.NET, Grafana Alloy's scrapes and eBPF profiles, the OpenTelemetry Collector's. They were written by hand
-after the agents' published sources and schemas; bodies are made by tests/oracle. Each is sent on a bare
-connection and what a query says afterwards equals what was put in. (Agents that can be run are in
-test_ingest_clients.py.)"""
+"""Requests as agents make them that cannot be run here, header by header: Pyroscope's for Java,
+Ruby, .NET, Grafana Alloy's scrapes and eBPF profiles, the OpenTelemetry Collector's. They were
+written by hand after the agents' published sources and schemas; bodies are made by tests/oracle.
+Each is sent on a bare connection and what a query says afterwards equals what was put in. (Agents
+that can be run are in test_ingest_clients.py.)"""
 
 import base64
 import gzip
@@ -151,7 +151,8 @@ def push_alloy(token):
 
 
 def ingest_forwarded(token):
-    """The agent for Go through Alloy's pyroscope.receive_http: nanoseconds, form with a configuration."""
+    """The agent for Go through Alloy's pyroscope.receive_http: nanoseconds, form with a
+    configuration."""
     config = (
         b'{"samples":{"units":"samples","sampled":true},"cpu":{"units":"samples","sampled":true}}'
     )
@@ -183,7 +184,8 @@ def otlp_body(layout="1.10"):
 
 
 def otlp_collector(encoding, compress, layout):
-    """otlp_http of the OpenTelemetry Collector; the agent for Java in its OTLP mode sends gzip likewise."""
+    """otlp_http of the OpenTelemetry Collector; the agent for Java in its OTLP mode sends gzip
+    likewise."""
 
     def make(token):
         return (
@@ -249,7 +251,8 @@ def test_jfr_is_refused_with_the_agents_own_error(server):
 
 
 def test_ebpf_profiles_without_names_keep_their_binaries(server):
-    """Of Alloy's eBPF profiler: several targets in one push, addresses with build ids, names for some."""
+    """Of Alloy's eBPF profiler: several targets in one push, addresses with build ids, names for
+    some."""
     tenant, rng = Tenant(server), random.Random(5)
     client = tenant.api("read")
     series, wanted = [], {}

@@ -1,5 +1,5 @@
-"""What a sender can do to its team is bounded: long names are cut, bombs and profiles of the far future
-are refused, by every way in, and the source of it all shows in the lists for people."""
+"""What a sender can do to its team is bounded: long names are cut, bombs and profiles of the far
+future are refused, by every way in, and the source of it all shows in the lists for people."""
 
 import gzip
 import time
@@ -298,7 +298,8 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
 
 
 def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
-    """Each day becomes an object, so a request of 20 KB could keep background work busy for minutes."""
+    """Each day becomes an object, so a request of 20 KB could keep background work busy for
+    minutes."""
     client = Tenant(server).api("ingest", "read")
 
     def send(days):

@@ -1,6 +1,7 @@
 """Profiles by the protocols of agents: OTLP/HTTP, Pyroscope's push and ingest. Whatever the content
-type, the compression and the layout, what a query says equals a plain recomputation of what was sent;
-credentials in both forms; errors as each protocol has them; what is sent again counts once."""
+type, the compression and the layout, what a query says equals a plain recomputation of what was
+sent; credentials in both forms; errors as each protocol has them; what is sent again counts
+once."""
 
 import base64
 import gzip
@@ -404,7 +405,8 @@ def test_ingest_takes_stacks_and_lines(server, path, encoding):
 
 
 def test_equal_profiles_of_two_sessions_count_twice(server):
-    """Replicas with equal labels send equal idle or wall profiles in the same second; a retry has its session."""
+    """Replicas with equal labels send equal idle or wall profiles in the same second; a retry has
+    its session."""
     client = Tenant(server).api("ingest", "read")
     for session, is_known in (("a", False), ("b", False), ("a", True)):
         answer = client.post(

@@ -1,5 +1,5 @@
-"""Stored objects are served exactly as they were uploaded, or not at all: damaged, lost and deleted objects
-are told apart, counted and logged."""
+"""Stored objects are served exactly as they were uploaded, or not at all: damaged, lost and deleted
+objects are told apart, counted and logged."""
 
 import hashlib
 import http.client
@@ -59,9 +59,8 @@ def metric(api, name, **labels):
 def folded(size, seed=0):
     lines, total = [], 0
     while total < size:
-        lines.append(
-            f"main;function_{seed}_{len(lines)};{hashlib.sha256(str(len(lines)).encode()).hexdigest()} 1\n"
-        )
+        digest = hashlib.sha256(str(len(lines)).encode()).hexdigest()
+        lines.append(f"main;function_{seed}_{len(lines)};{digest} 1\n")
         total += len(lines[-1])
     return "".join(lines).encode()
 
@@ -300,7 +299,8 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
 
 
 def test_the_cli_sends_damaged_parts_again(start_server, tmp_path):
-    """An upload that was interrupted before it was completed: the parts are stored, then one is damaged and one lost."""
+    """An upload that was interrupted before it was completed: the parts are stored, then one is
+    damaged and one lost."""
     server = start_server()
     large = tmp_path / "large.folded"
     large.write_bytes(folded(2 * PART + 1000))

@@ -1,5 +1,6 @@
-"""Limits of a team on continuous profiles: each refusal names the limit, its value and where it is set,
-in the form of the protocol that it came by; other teams and what is within the limits are not touched."""
+"""Limits of a team on continuous profiles: each refusal names the limit, its value and where it is
+set, in the form of the protocol that it came by; other teams and what is within the limits are not
+touched."""
 
 import concurrent.futures
 import gzip

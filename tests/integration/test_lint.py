@@ -1,4 +1,5 @@
-"""tests/lint/scoped.py: which declarations of scoped objects it rejects. tests/lint/commits.py: which messages."""
+"""tests/lint/scoped.py: which declarations of scoped objects it rejects. tests/lint/commits.py:
+which messages."""
 
 import importlib.util
 
@@ -42,7 +43,8 @@ def test_a_way_out_before_the_initialisation_is_rejected(body):
     [
         "buf_auto a = {0};\nreturn;",
         "arena_auto a = arena_create();\nreturn;",
-        "buf_auto a;\nstruct parts parts = {0};\nint n = 3; /* a return; */\nbuf_init(&a, 9);\nreturn;",
+        "buf_auto a;\nstruct parts parts = {0};\nint n = 3; /* a return; */\nbuf_init(&a, "
+        "9);\nreturn;",
         "buf_auto a, b;\nbuf_init(&a, 9);\nbuf_init(&b, 9);\nreturn;",
     ],
 )

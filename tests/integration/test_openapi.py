@@ -25,7 +25,8 @@ def load():
 
 
 def close_objects(node):
-    """Every described object may hold only what is described, so that a field cannot be forgotten."""
+    """Every described object may hold only what is described, so that a field cannot be
+    forgotten."""
     if isinstance(node, dict):
         if "properties" in node and "additionalProperties" not in node:
             node["additionalProperties"] = False
@@ -211,7 +212,8 @@ def test_the_server_hands_out_the_same_page(world):
 
 STACKS = b"main;a 1\n"
 NAMED_ERRORS = [
-    # path, parameters beside the window's, status, what its detail says; every status that the page names is here
+    # path, parameters beside the window's, status, what its detail says; every status that the page
+    # names is here
     ("/api/v1/query", {}, 400, "query is missing"),
     ("/api/v1/query", {"query": "{"}, 400, "character 1"),
     ("/api/v1/query", {"query": '{pod="a"}'}, 400, "2 profile types match"),

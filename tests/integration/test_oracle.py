@@ -1,8 +1,8 @@
 """Numbers are right: every profile, every sample type, against an independent reader of pprof
 (tests/oracle/pprof_reader.py) and, where Go is, against `go tool pprof`; and a diff is the
 difference. Profiles are those of ../shared/data (PERFOLIO_SHARED), where that folder is there, and
-those that the tests make: odd ones (tests/oracle/pprof_maker.py), the benchmark's, and CPU, heap and
-other profiles of a Go program (tests/oracle/go-load).
+those that the tests make: odd ones (tests/oracle/pprof_maker.py), the benchmark's, and CPU, heap
+and other profiles of a Go program (tests/oracle/go-load).
 
 go tool pprof cuts away drop_frames when it loads a file, and so do we. It prints one row per binary
 for what has no name where we print one per name, so names that it prints twice are left out of the
@@ -276,7 +276,8 @@ ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$
 
 
 def go_top(path, index, unit, *options):
-    """({name: (flat, cum)}, names printed more than once: their flat is the sum, their cum of one row)"""
+    """({name: (flat, cum)}, names printed more than once: their flat is the sum, their cum of one
+    row)"""
     command = [
         "go",
         "tool",
@@ -329,8 +330,9 @@ def without(rows, names):
 
 def per_binary(rows, repeated):
     """
-    What has no symbols has one row per address here and one per binary, "[libc.so.6]" or "<unknown>", in pprof: here
-    as there. Of such a row only what is flat can be compared, since two addresses of one stack are in it once.
+    What has no symbols has one row per address here and one per binary, "[libc.so.6]" or
+    "<unknown>", in pprof: here as there. Of such a row only what is flat can be compared, since two
+    addresses of one stack are in it once.
     """
     whole, flats = {}, collections.Counter()
     for name, row in rows.items():

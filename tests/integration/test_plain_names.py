@@ -1,5 +1,5 @@
-"""Names from agents may hold escape sequences, newlines and marks that turn text around: terminals and logs
-show none of these, files and JSON have the exact bytes."""
+"""Names from agents may hold escape sequences, newlines and marks that turn text around: terminals
+and logs show none of these, files and JSON have the exact bytes."""
 
 import json
 import os

@@ -1,5 +1,6 @@
-"""Flags of perfoliod and perfolio-symbolize that no other test starts them with do what their help says; and no flag of
-any program is without a test (those of perfolio's commands: test_cli_flags.py)."""
+"""Flags of perfoliod and perfolio-symbolize that no other test starts them with do what their help
+says; and no flag of any program is without a test (those of perfolio's commands:
+test_cli_flags.py)."""
 
 import contextlib
 import http.client
@@ -185,7 +186,8 @@ def test_places_are_kept_for_those_who_are_known(start_server):
 
 
 def test_what_waits_for_a_worker_has_a_bound(start_server):
-    """One worker, which the database holds up, and one place to wait: others are told to come again."""
+    """One worker, which the database holds up, and one place to wait: others are told to come
+    again."""
     server = start_server("--worker-threads", "1", "--worker-queue", "1", "--loop-threads", "1")
     gate = server.database()
     gate.autocommit = False
@@ -305,7 +307,8 @@ def test_they_hold(limited):
 
 @pytest.fixture
 def certificate():
-    """For localhost, with its key, of an authority that nobody knows; for the server's user to read."""
+    """For localhost, with its key, of an authority that nobody knows; for the server's user to
+    read."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         file, alone = pathlib.Path(folder) / "stub.pem", pathlib.Path(folder) / "stub.crt"
@@ -438,7 +441,8 @@ end:
 
 
 def limits_of_the_builder(process):
-    """What the kernel says of the program that reads the file, once it has set its limits; empty where it was gone first."""
+    """What the kernel says of the program that reads the file, once it has set its limits; empty
+    where it was gone first."""
     while process.poll() is None:
         for child in (
             pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

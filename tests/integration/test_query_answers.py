@@ -1,5 +1,5 @@
-"""Answers to questions are kept for whoever asks the same again: they are the same as those that are
-made anew, change with what is stored, at once, and are of one team alone."""
+"""Answers to questions are kept for whoever asks the same again: they are the same as those that
+are made anew, change with what is stored, at once, and are of one team alone."""
 
 import re
 

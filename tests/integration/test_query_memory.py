@@ -1,5 +1,5 @@
-"""A source that sends names out of all proportion does not keep a team from its other profiles: a query
-without the memory for them leaves them out, and says which series and service they are of."""
+"""A source that sends names out of all proportion does not keep a team from its other profiles: a
+query without the memory for them leaves them out, and says which series and service they are of."""
 
 import gzip
 import random
@@ -70,7 +70,8 @@ def check_honest(client, service=None, count=0):
 
 
 def send_deep(client, service, at, stacks, depth=1000, lines=1000):
-    """Stacks of one location with very many inlined calls: some KB that expand to stacks * depth * lines frames."""
+    """Stacks of one location with very many inlined calls: some KB that expand to stacks * depth *
+    lines frames."""
     maker = pprof_maker.Maker(CPU)
     inlined = maker.location(
         [(maker.function(f"inlined {i}", "deep.c"), i + 1) for i in range(lines)]
@@ -146,7 +147,8 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
 def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(start_server, is_first):
-    """Of a day's blocks, of which no two can be merged: one is ordinary, and the others have oversized names."""
+    """Of a day's blocks, of which no two can be merged: one is ordinary, and the others have
+    oversized names."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")

@@ -1,5 +1,6 @@
-"""Values over time are the same at every zoom: a steady load is a flat line whatever the step and the window
-are, gaps are gaps, and totals are those of the profiles. How values are spread: store/query/spread.h."""
+"""Values over time are the same at every zoom: a steady load is a flat line whatever the step and
+the window are, gaps are gaps, and totals are those of the profiles. How values are spread:
+store/query/spread.h."""
 
 import gzip
 import random
@@ -65,7 +66,8 @@ def near(value, wanted, part=0.01):
 
 
 def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
-    """As it comes, and merged; of a day's windows of ten seconds that begin 5 ms after the last one's end."""
+    """As it comes, and merged; of a day's windows of ten seconds that begin 5 ms after the last
+    one's end."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN - HOUR, BEGIN + DAY, 10 * SECOND, 1.95, late=5 * 10**6))
@@ -95,7 +97,8 @@ def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
 
 
 def test_gaps_between_hours_stay_gaps_in_long_steps(shared_server):
-    """A job that runs 25 minutes of each hour, for a day: hours are read as one value where steps are long."""
+    """A job that runs 25 minutes of each hour, for a day: hours are read as one value where steps
+    are long."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for hour in range(24):
@@ -116,7 +119,8 @@ def test_gaps_between_hours_stay_gaps_in_long_steps(shared_server):
 
 
 def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(shared_server):
-    """Profiles of five minutes at 02:30, 07:30, ...: the last one of an hour has much more than the others."""
+    """Profiles of five minutes at 02:30, 07:30, ...: the last one of an hour has much more than the
+    others."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     first = BEGIN - HOUR + 2 * MINUTE + 30 * SECOND
@@ -215,7 +219,8 @@ def test_durations_longer_than_the_window_count_with_their_part(server):
 
 
 def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_server):
-    """One core in profiles of ten seconds, and twice two in one of three hours; as they come, and merged."""
+    """One core in profiles of ten seconds, and twice two in one of three hours; as they come, and
+    merged."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begins = BEGIN + 10 * MINUTE, BEGIN + 5 * HOUR
@@ -270,7 +275,8 @@ def test_profiles_without_a_duration_are_never_finer_than_their_interval(server,
 
 @pytest.mark.parametrize("alternates", [False, True])
 def test_a_change_of_cadence_without_durations_changes_no_average(server, alternates):
-    """Half a core, in profiles of 10 s and of 60 s: one after the other, or as two senders in turn."""
+    """Half a core, in profiles of 10 s and of 60 s: one after the other, or as two senders in
+    turn."""
     client = Tenant(server).api("ingest", "read")
     distances = [10, 60] * 40 if alternates else [10] * 120 + [60] * 30 + [10] * 60
     at, sent = BEGIN, []
@@ -319,7 +325,8 @@ def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
 
 
 def test_counters_gain_between_their_snapshots(server):
-    """At the same rate in all steps between; where a process began anew, for its usual interval alone."""
+    """At the same rate in all steps between; where a process began anew, for its usual interval
+    alone."""
     client = Tenant(server).api("ingest", "read")
     at = [0, 60, 120, 180, 900, 960]
     for second, value in zip(at, (100, 700, 1300, 1900, 600, 1200)):
@@ -375,8 +382,8 @@ def push_snapshots(client, kind, series, service="api"):
 
 
 def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
-    """One hour in windows of any length: they add up to the hour, shorter ones than the interval too. A process begins
-    again within it; snapshots lie in two hours."""
+    """One hour in windows of any length: they add up to the hour, shorter ones than the interval
+    too. A process begins again within it; snapshots lie in two hours."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begin = BEGIN + 17 * SECOND
@@ -446,7 +453,8 @@ def test_rare_counters_have_values_in_short_windows(server, interval):
 
 
 def test_gauges_hold_until_their_next_snapshot(shared_server):
-    """Snapshots come every minute, of each pod at another second: steps of any length have all of them."""
+    """Snapshots come every minute, of each pod at another second: steps of any length have all of
+    them."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
@@ -501,7 +509,8 @@ def post_profile(client, service, time_ns, types, samples, duration=0):
 
 
 def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
-    """It is a moment at which each group of its series is 0, whether it is merged with the others or not."""
+    """It is a moment at which each group of its series is 0, whether it is merged with the others
+    or not."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     types, labels = [("inuse_space", "bytes")], [("thread", "t1")]
@@ -545,7 +554,8 @@ def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
 def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(
     shared_server,
 ):
-    """Those with a duration are no neighbours of those without: they say nothing of when these end."""
+    """Those with a duration are no neighbours of those without: they say nothing of when these
+    end."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     without = [-60, -50, -40, -30, 5, 65, 75, 135, 145, 205]
@@ -587,8 +597,8 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
 
 
 def test_a_series_without_durations_is_in_short_windows_beside_others(shared_server):
-    """One sends windows of ten seconds, another a profile without an end every five minutes, none of which begins
-    in the short window."""
+    """One sends windows of ten seconds, another a profile without an end every five minutes, none
+    of which begins in the short window."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), service="sdk")
@@ -614,7 +624,8 @@ def test_a_series_without_durations_is_in_short_windows_beside_others(shared_ser
 
 
 def test_whole_numbers_of_groups_are_right_in_short_steps(server):
-    """A hundred pods that cross one half in the same step, and two that are the largest in turns."""
+    """A hundred pods that cross one half in the same step, and two that are the largest in
+    turns."""
     client = Tenant(server).api("ingest", "read")
     for pod in range(100):
         push(
@@ -722,8 +733,8 @@ def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
 
 
 def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
-    """For a day, a pod each half hour: at every moment there is one, and so in every step and window. Beside it, some
-    time without any."""
+    """For a day, a pod each half hour: at every moment there is one, and so in every step and
+    window. Beside it, some time without any."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     pods = {
@@ -797,8 +808,9 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
 
 
 def test_groups_that_are_read_twice_count_once_in_the_statistics(shared_server):
-    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again, whichever it is. Blocks
-    are merged first, since statistics count what is read and merging changes it."""
+    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again,
+    whichever it is. Blocks are merged first, since statistics count what is read and merging
+    changes it."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for pod in range(150):
@@ -836,7 +848,8 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
 
 @pytest.mark.parametrize("seed", rest_long(range(6)))
 def test_the_integral_is_the_total(shared_server, seed):
-    """Of random cadences, durations, offsets and gaps, for random steps, before and after merges."""
+    """Of random cadences, durations, offsets and gaps, for random steps, before and after
+    merges."""
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")

@@ -1,7 +1,7 @@
 """Random pprof profiles, with recursion, inlined calls, frames without names, negative values and
-several sample types, through every report: top, flame, folded, labels, diff and merge under random filters
-and groupings. What comes out is compared with plain arithmetic over lists of frames, written from
-lib/profile/report/view.h and filter.h. Needs no server."""
+several sample types, through every report: top, flame, folded, labels, diff and merge under random
+filters and groupings. What comes out is compared with plain arithmetic over lists of frames,
+written from lib/profile/report/view.h and filter.h. Needs no server."""
 
 import collections
 import functools
@@ -294,8 +294,8 @@ def top_of(stacks):
 
 
 def rows_without_identity(*tops, scale=1):
-    """Names may repeat (lines, addresses): a sorted list of rows that are not all 0; the last top is
-    scaled in them."""
+    """Names may repeat (lines, addresses): a sorted list of rows that are not all 0; the last top
+    is scaled in them."""
     empty = (0, 0)
     rows = [[top.get(frame, empty) for top in tops] + [frame[1]] for frame in set().union(*tops)]
     return sorted(

@@ -1,4 +1,5 @@
-"""perfolio record: real programs are sampled in the kernel, and what comes out names what they did."""
+"""perfolio record: real programs are sampled in the kernel, and what comes out names what they
+did."""
 
 import contextlib
 import fcntl
@@ -256,7 +257,8 @@ def share_with_root(file, roots):
 
 
 def record_while_it_runs(record, command, folder, seconds=2, frequency=499):
-    """Not from the start: what is measured is the walk, not how soon a program's mappings are known."""
+    """Not from the start: what is measured is the walk, not how soon a program's mappings are
+    known."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     try:
         let_it_run(process, 0.5)
@@ -297,8 +299,8 @@ def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
     found = stacks(tmp_path / "profile.pb.gz")
     total = sum(count for _, count in found)
     lost = [names for names, _ in found if "_start" not in names[:2]]
-    # While libgcc puts another frame's return address in the place of its own, nobody can tell where
-    # the caller's frame is: no unwinder walks over that.
+    # While libgcc puts another frame's return address in the place of its own, nobody can tell
+    # where the caller's frame is: no unwinder walks over that.
     assert all(
         "_Unwind_RaiseException" in names or "_Unwind_Resume" in names for names in lost
     ), lost
@@ -315,9 +317,11 @@ def test_python_is_walked_to_its_root(record, tmp_path):
 
 
 NEW_CODE = """
-const spent = () => process.cpuUsage().user / 1000; // in ms: other processes do not change how often this is sampled
+// In ms of processor time: other processes do not change how often this is sampled.
+const spent = () => process.cpuUsage().user / 1000;
 for (let k = 1; spent() < 3000; k++) {
-    const compiled = new Function("n", "let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i * " + k + " % 7); return s");
+    const body = "for (let i = 0; i < n; i++) s += Math.sqrt(i * " + k + " % 7); return s";
+    const compiled = new Function("n", "let s = 0; " + body);
     const change = spent() + 200;
     while (spent() < change) compiled(20000);
 }
@@ -341,8 +345,16 @@ def test_code_that_has_just_been_compiled_has_its_name(record, tmp_path, option)
 
 JAVA = """
 public class Work {
-    static long inner(long n) { long sum = 1; for (long i = 0; i < n; i++) sum ^= i * sum + i; return sum; }
-    public static void main(String[] words) { long sum = 0; for (int i = 0; i < 5000; i++) sum += inner(200000); System.out.println(sum); }
+    static long inner(long n) {
+        long sum = 1;
+        for (long i = 0; i < n; i++) sum ^= i * sum + i;
+        return sum;
+    }
+    public static void main(String[] words) {
+        long sum = 0;
+        for (int i = 0; i < 5000; i++) sum += inner(200000);
+        System.out.println(sum);
+    }
 }
 """
 
@@ -389,7 +401,8 @@ JITDUMP_SCRIPT = """
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
 for (const end = Date.now() + 300; Date.now() < end;) fib(20);
 // Node writes the file in pieces of 2 MB: what comes next pushes fib out.
-for (let i = 0; i < 3000; i++) new Function("x", "return x + " + i + " + " + "x * 3 + ".repeat(20) + "1")(i);
+for (let i = 0; i < 3000; i++)
+    new Function("x", "return x + " + i + " + " + "x * 3 + ".repeat(20) + "1")(i);
 require("fs").writeFileSync("ready", "");
 for (;;) fib(25);
 """
@@ -599,7 +612,8 @@ def test_a_program_that_goes_while_it_is_recorded_has_names(
 
 @pytest.fixture
 def without_id(tmp_path):
-    """Programs without a build id: spin, whose function is inner, and other, whose function at the same place is never."""
+    """Programs without a build id: spin, whose function is inner, and other, whose function at the
+    same place is never."""
     for name, source in (("spin", SOURCE), ("other", SOURCE.replace("inner", "never"))):
         (tmp_path / f"{name}.c").write_text(source)
         subprocess.run(
@@ -684,7 +698,8 @@ def first_child(process):
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path, ending):
-    """timeout hands the signal on to its child, and then to the whole group; what builds names is in it."""
+    """timeout hands the signal on to its child, and then to the whole group; what builds names is
+    in it."""
     outer = subprocess.Popen(
         ["timeout", "600", PERFOLIO, "record", "-F", "499", "--", program, "1000000"],
         cwd=tmp_path,
@@ -1161,7 +1176,8 @@ def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
             sys.executable,
             "-c",
             "import threading, time\n"
-            "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(1, flush=True); time.sleep(600)",
+            "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(1, "
+            "flush=True); time.sleep(600)",
         ],
         stdout=subprocess.PIPE,
     )
@@ -1273,8 +1289,10 @@ MADE = r"""
 int main(void)
 {
     /* mov $1000000000, %ecx; 1: dec %ecx; jnz 1b; ret */
-    static const unsigned char code[] = {0xb9, 0x00, 0xca, 0x9a, 0x3b, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
-    void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static const unsigned char code[] = {0xb9, 0x00, 0xca, 0x9a, 0x3b,
+                                         0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(made, code, sizeof(code));
     ((void (*)(void))made)();
     return 0;
@@ -1296,7 +1314,8 @@ def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
     done = record("-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0, done.stderr
     (said,) = re.findall(
-        r"^(\d+) % of the samples are in code of made without a name: write a perf map, /tmp/perf-PID.map, to name it",
+        r"^(\d+) % of the samples are in code of made without a name: write a perf map, "
+        r"/tmp/perf-PID.map, to name it",
         done.stderr,
         re.M,
     )
@@ -1310,7 +1329,10 @@ def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(
     (tmp_path / "made.c").write_text(MADE)
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
     # The shell's number is then the program's.
-    names = 'awk \'BEGIN { for (i = 0; i < 12000; i++) { printf "%x 1 ", i + 4096; for (j = 0; j < 400; j++) printf "%010d", i; print "" } }\''
+    names = (
+        "awk 'BEGIN { for (i = 0; i < 12000; i++) { "
+        'printf "%x 1 ", i + 4096; for (j = 0; j < 400; j++) printf "%010d", i; print "" } }\''
+    )
     done = record(
         "-F",
         "499",
@@ -1343,7 +1365,8 @@ def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
         process.wait()
     assert done.returncode == 0, done.stderr
     said = re.search(
-        r"^(\d+) % of the samples are in code of node without a name: run node with --perf-basic-prof to name it$",
+        r"^(\d+) % of the samples are in code of node without a name: run node with "
+        r"--perf-basic-prof to name it$",
         done.stderr,
         re.M,
     )
@@ -1365,7 +1388,14 @@ def test_a_process_that_has_ended_is_told_from_one_that_does_nothing(record):
 
 # ---- looking for names ----
 
-LIBRARY = "__attribute__((noinline)) int work{n}(int turns) {{ volatile int sum = 0; for (int i = 0; i < turns; i++) sum += i; return sum; }}\n"
+LIBRARY = """__attribute__((noinline)) int work{n}(int turns)
+{{
+    volatile int sum = 0;
+    for (int i = 0; i < turns; i++)
+        sum += i;
+    return sum;
+}}
+"""
 COUNTING_BUILDER = r"""#!/bin/bash
 # Counts builders, and waits a while for another one to begin.
 touch "{folder}/started.$$"

@@ -1,5 +1,5 @@
-"""perfolio record --event: what is counted is counted right, and named as what it is. And what is done
-where the kernel refuses a form of the program."""
+"""perfolio record --event: what is counted is counted right, and named as what it is. And what is
+done where the kernel refuses a form of the program."""
 
 import json
 import os
@@ -37,7 +37,8 @@ int main(int argc, char **argv)
 {
     const long pages = atol(argv[1]), rounds = atol(argv[2]), sleeps = atol(argv[3]);
     for (long i = 0; i < rounds; i++) {
-        char *memory = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *memory = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         madvise(memory, pages * 4096, MADV_NOHUGEPAGE);
         touch_pages(memory, pages);
         munmap(memory, pages * 4096);
@@ -47,8 +48,8 @@ int main(int argc, char **argv)
     return argc < 0;
 }
 """
-# Refuses programs that call bpf_loop, as a verifier does to which they are too much. What libbpf tries
-# a helper with has a few instructions.
+# Refuses programs that call bpf_loop, as a verifier does to which they are too much. What libbpf
+# tries a helper with has a few instructions.
 REFUSING_KERNEL = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +61,8 @@ static int calls_loop(const union bpf_attr *attributes)
 {
     const struct bpf_insn *code = (const struct bpf_insn *)attributes->insns;
     for (unsigned i = 0; attributes->insn_cnt > 50 && i < attributes->insn_cnt; i++)
-        if (code[i].code == (BPF_JMP | BPF_CALL) && code[i].src_reg == 0 && code[i].imm == BPF_FUNC_loop)
+        if (code[i].code == (BPF_JMP | BPF_CALL) && code[i].src_reg == 0 &&
+            code[i].imm == BPF_FUNC_loop)
             return 1;
     return 0;
 }
@@ -72,7 +74,8 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         given[i] = va_arg(arguments, long);
     va_end(arguments);
-    if (number == SYS_bpf && given[0] == BPF_PROG_LOAD && calls_loop((const union bpf_attr *)given[1])) {
+    if (number == SYS_bpf && given[0] == BPF_PROG_LOAD &&
+        calls_loop((const union bpf_attr *)given[1])) {
         errno = E2BIG;
         return -1;
     }

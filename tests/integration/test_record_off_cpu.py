@@ -1,4 +1,5 @@
-"""Where threads wait, and for how long: perfolio record --off-cpu and --wall, perfolio-agent --off-cpu."""
+"""Where threads wait, and for how long: perfolio record --off-cpu and --wall, perfolio-agent
+--off-cpu."""
 
 import json
 import os
@@ -127,8 +128,9 @@ def work(tmp_path_factory):
 
 
 def record(folder, *arguments):
-    """What record says, and what the program said that it waited: slept, often, locked, burnt; and how much of "often" it
-    ran or was ready to run, which on a busy machine is a good part of short sleeps."""
+    """What record says, and what the program said that it waited: slept, often, locked, burnt; and
+    how much of "often" it ran or was ready to run, which on a busy machine is a good part of short
+    sleeps."""
     done = subprocess.run(
         [str(PERFOLIO), "record", *map(str, arguments)],
         cwd=folder,
@@ -217,7 +219,8 @@ def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_
         stderr=subprocess.PIPE,
         text=True,
     )
-    # As on a machine that is so busy that nobody reads what the program maps until it sleeps for long.
+    # As on a machine that is so busy that nobody reads what the program maps until it sleeps for
+    # long.
     while not is_running(recorder.pid, os.path.realpath("/bin/sh")):
         assert recorder.poll() is None
         time.sleep(0.01)
@@ -255,7 +258,8 @@ def test_short_waits_are_left_out(work, tmp_path):
 
 
 def test_no_wait_is_lost(work, tmp_path):
-    """Of some thousand; a kernel that hides its sandbox's own processes does not tell of the end of a few of them."""
+    """Of some thousand; a kernel that hides its sandbox's own processes does not tell of the end of
+    a few of them."""
     said, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
     _, rows = top(tmp_path)
     answer, _ = top(tmp_path, "--sample-type", "waits")
@@ -359,7 +363,8 @@ def test_the_agent_sends_waits_as_a_profile_type_of_their_own(
 
 
 def test_waits_of_others_are_not_left_out_samples(tmp_path):
-    """In a PID namespace, where most threads that wait are outside of it: nobody asked for those."""
+    """In a PID namespace, where most threads that wait are outside of it: nobody asked for
+    those."""
     done = subprocess.run(
         [
             "unshare",

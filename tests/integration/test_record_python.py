@@ -1,4 +1,5 @@
-"""perfolio record of Python programs: functions of the script, with file and line, among the machine's frames."""
+"""perfolio record of Python programs: functions of the script, with file and line, among the
+machine's frames."""
 
 import os
 import pathlib
@@ -44,7 +45,8 @@ KNOWN = [version for version in ALL if 8 <= int(version[2:]) <= 14]
 
 
 def stacks(file):
-    """[(frames from the root: (function, file's name, line) or None for one without a name), samples)]"""
+    """[(frames from the root: (function, file's name, line) or None for one without a name),
+    samples)]"""
     profile = pprof_reader.load(file)
 
     def frames(location_id):
@@ -71,7 +73,8 @@ def of_script(frames, script="script.py"):
 
 
 def has_call_left(frames):
-    """Is the C function that runs frames there beside them? Innermost it may be about to begin one."""
+    """Is the C function that runs frames there beside them? Innermost it may be about to begin
+    one."""
     calls = [
         i
         for i, frame in enumerate(frames)
@@ -83,7 +86,8 @@ def has_call_left(frames):
 def record_script(
     record, tmp_path, text, python="/usr/bin/python3", seconds=3, options=()  # noqa: F811
 ):
-    """Of a program that runs already: what is measured is the walk, not how soon a new program is known."""
+    """Of a program that runs already: what is measured is the walk, not how soon a new program is
+    known."""
     (tmp_path / "script.py").write_text(text)
     process = subprocess.Popen([python, "script.py"], cwd=tmp_path)
     try:
@@ -182,7 +186,8 @@ main()
     for frames, count in found:
         places = [i for i, frame in enumerate(frames) if frame and frame[1] == "script.py"]
         names = [frames[i][0] for i in places]
-        # From the script's main there are frames of C, the last of them _PyFunction_Vectorcall or the like.
+        # From the script's main there are frames of C, the last of them _PyFunction_Vectorcall or
+        # the like.
         if names == ["<module>", "main", "add"]:
             good += count if places[1] == places[0] + 1 and places[2] > places[1] + 1 else 0
     assert good > 0.9 * total, (good, total)

@@ -1,4 +1,5 @@
-"""perfolio record of Ruby programs: methods and blocks of the script, with file and line, among the machine's frames."""
+"""perfolio record of Ruby programs: methods and blocks of the script, with file and line, among the
+machine's frames."""
 
 import os
 import pathlib
@@ -32,7 +33,8 @@ pytestmark = [
 
 
 def record_script(record, tmp_path, text, seconds=3, options=()):  # noqa: F811
-    """Of a program that runs already: what is measured is the walk, not how soon a new program is known."""
+    """Of a program that runs already: what is measured is the walk, not how soon a new program is
+    known."""
     (tmp_path / "script.rb").write_text(text)
     process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path)
     try:

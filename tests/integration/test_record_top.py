@@ -1,4 +1,5 @@
-"""perfolio record --top: what is shown while it records, and that the terminal is as it was afterwards."""
+"""perfolio record --top: what is shown while it records, and that the terminal is as it was
+afterwards."""
 
 import contextlib
 import fcntl

@@ -1,6 +1,8 @@
-"""Expressions mean the same to the server and to the page: web/test/regex.test.ts reads the same file.
+"""Expressions mean the same to the server and to the page: web/test/regex.test.ts reads the same
+file.
 
-What the file expects was counted by PCRE2 alone, called with the options that lib/base/regex.c names."""
+What the file expects was counted by PCRE2 alone, called with the options that lib/base/regex.c
+names."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
-"""tests/retry.py: a failed test runs once more, alone. A test that passes then is flaky and recorded, and
-only too many flaky tests fail the run."""
+"""tests/retry.py: a failed test runs once more, alone. A test that passes then is flaky and
+recorded, and only too many flaky tests fail the run."""
 import os
 import pathlib
 import subprocess

@@ -1,4 +1,5 @@
-"""Tenants stay apart in the database itself: with the WHERE clause forgotten, no foreign row appears."""
+"""Tenants stay apart in the database itself: with the WHERE clause forgotten, no foreign row
+appears."""
 
 import psycopg2
 import pytest
@@ -63,7 +64,8 @@ def tenants(server):
             )
             digest = b"\0" * 32
             cursor.execute(
-                "INSERT INTO symbol_table (tenant_id, build_id, object_key, bytes, sha256, quality, "
+                "INSERT INTO symbol_table (tenant_id, build_id, object_key, bytes, sha256, "
+                "quality, "
                 "quality_rank, builder_version, broken_units, functions, source) "
                 "VALUES (%s, 'ab', %s, 1, %s, 1, 1, 1, 0, 1, 'table')",
                 [tenant.id, f"symbols/x{tenant.id}", digest],
@@ -90,7 +92,8 @@ def tenants(server):
                 [tenant.id],
             )
             cursor.execute(
-                "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT tenant_id, id FROM app_user "
+                "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT tenant_id, id FROM "
+                "app_user "
                 "WHERE tenant_id = %s",
                 [tenant.id],
             )

@@ -1,4 +1,5 @@
-"""An S3 server, or something in its place, that responds with what is no answer of S3: pages of proxies.
+"""An S3 server, or something in its place, that responds with what is no answer of S3: pages of
+proxies.
 
 The server is the small one of s3_stub.py; make test-s3 uses real ones.
 """
@@ -40,7 +41,8 @@ class Spoiled(Handler):
             self.server.parts = {}
             return self.respond(
                 200,
-                b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
+                b"<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+                b"</InitiateMultipartUploadResult>",
             )
         if "uploadId" in query:
             self.server.objects[key] = b"".join(
@@ -204,7 +206,8 @@ def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
 
 
 def trickle(part, *methods):
-    """Such responses come at one byte per second: from their first byte, or from that of their body."""
+    """Such responses come at one byte per second: from their first byte, or from that of their
+    body."""
 
     def spoil(handler):
         if handler.command not in methods:
@@ -260,7 +263,8 @@ def fail_with(status, code, *methods):
             return False
         body = (
             (
-                f"<Error><Code>{code}</Code><Message>no {code} for spoiled/share in bucket</Message>"
+                f"<Error><Code>{code}</Code><Message>no {code} for spoiled/share in "
+                f"bucket</Message>"
                 f"<BucketName>bucket</BucketName></Error>"
             ).encode()
             if code
@@ -375,7 +379,8 @@ def test_readiness_asks_the_bucket_seldom_and_does_not_wait_for_it(server, bucke
 
 
 def endless(length, *methods):
-    """Such responses have no end: Content-Length promises a PiB, or there is none and pieces follow for ever."""
+    """Such responses have no end: Content-Length promises a PiB, or there is none and pieces follow
+    for ever."""
 
     def spoil(handler):
         if handler.command not in methods:
@@ -458,7 +463,8 @@ def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, buck
 
 
 def test_no_object_is_lost_while_the_bucket_is_away(server, bucket):
-    """A removed bucket answers 404 for each object: nothing of it is known to be lost, and the scrub reads it later."""
+    """A removed bucket answers 404 for each object: nothing of it is known to be lost, and the
+    scrub reads it later."""
     api, anonymous = server.api(), server.anonymous()
     wait_for(lambda: is_ready(server))
     share = anonymous.post(

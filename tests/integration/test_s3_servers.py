@@ -1,8 +1,10 @@
-"""perfoliod with its profiles in a bucket: what is said at start, pairs, backups; two servers on one
-database and one bucket, killed in turn; a bucket that fails, is slow or dies. Whatever happens, each
-batch that was acknowledged counts once, and when all is quiet no object is left that no row knows.
+"""perfoliod with its profiles in a bucket: what is said at start, pairs, backups; two servers on
+one database and one bucket, killed in turn; a bucket that fails, is slow or dies. Whatever happens,
+each batch that was acknowledged counts once, and when all is quiet no object is left that no row
+knows.
 
-Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3). PERFOLIO_CRASH_ROUNDS=100 for long runs.
+Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3). PERFOLIO_CRASH_ROUNDS=100 for long
+runs.
 """
 
 import contextlib
@@ -378,7 +380,8 @@ class ShareSender(Sender):
 
 @contextlib.contextmanager
 def load(servers, database, sender_count=4):
-    """(api of the first server, senders, when they begin); all is well at the end, or it says so."""
+    """(api of the first server, senders, when they begin); all is well at the end, or it says
+    so."""
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
     token = Tenant(servers[0], uploads_per_minute=10**6).make_token("ingest", "read", "share")[
         "token"
@@ -416,7 +419,8 @@ def load(servers, database, sender_count=4):
 
 
 def leave_nothing(servers, database):
-    """Writers that were killed are ended by others; what they left is found after the next start."""
+    """Writers that were killed are ended by others; what they left is found after the next
+    start."""
     for server in servers:
         assert server.stop() == 0
     database.rows("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
@@ -600,8 +604,8 @@ def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):
 
 
 def wait_until_collectable(objects, database):
-    """Each object that no row names, of which there are some, has the number of an ended writer: only
-    then it will be looked for while this server goes on."""
+    """Each object that no row names, of which there are some, has the number of an ended writer:
+    only then it will be looked for while this server goes on."""
     deadline = time.monotonic() + 30
     while True:
         left = objects.keys("segment/") - database.rows(

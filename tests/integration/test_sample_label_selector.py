@@ -92,7 +92,8 @@ def test_labels_of_samples_are_compared(client, selector, wanted):
 
 
 def test_a_series_with_the_label_hides_no_samples_of_others(server):
-    """One service has the label on its series, another on its samples; so does one that a setting moves to series."""
+    """One service has the label on its series, another on its samples; so does one that a setting
+    moves to series."""
     client = Tenant(server).api("ingest", "read")
     for name, samples, labels in (
         ("app", APP, []),
@@ -246,7 +247,8 @@ def test_a_label_that_is_nowhere_is_named(client):
 
 
 def test_a_label_of_series_is_none_of_samples(client):
-    """Where a series has the label, its samples are not asked; where one matches, others' samples neither."""
+    """Where a series has the label, its samples are not asked; where one matches, others' samples
+    neither."""
     body = make_labelled([("third", 7, [("endpoint", "/a")])])
     assert (
         client.post(
@@ -267,7 +269,8 @@ def test_a_label_of_series_is_none_of_samples(client):
 
 
 def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(shared_server):
-    """A series' label hides that of its samples: before and after a merge, of a delta and of a level."""
+    """A series' label hides that of its samples: before and after a merge, of a delta and of a
+    level."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     samples = [

@@ -1,5 +1,5 @@
-"""The background scrub: it reads every kind of object, finds each of 72 damages, can be paused, goes on after a
-restart where it stopped, and forgets what is whole again."""
+"""The background scrub: it reads every kind of object, finds each of 72 damages, can be paused,
+goes on after a restart where it stopped, and forgets what is whole again."""
 
 import shutil
 import time
@@ -45,7 +45,8 @@ def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(dama
         rows_of(
             server,
             "SELECT object_key FROM share UNION ALL SELECT object_key FROM upload_part UNION ALL"
-            " SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table UNION ALL"
+            " SELECT object_key FROM debug_file UNION ALL SELECT object_key FROM symbol_table "
+            "UNION ALL"
             " SELECT object_key FROM segment UNION ALL SELECT object_key FROM block",
         )
     )
@@ -148,8 +149,12 @@ def test_the_place_is_saved_between_large_objects(start_server):
             """
             CREATE TABLE place (kind text, key text, objects bigint);
             CREATE FUNCTION note_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-                BEGIN INSERT INTO place VALUES (new.kind, new.cursor, new.objects); RETURN new; END $$;
-            CREATE TRIGGER note_place BEFORE UPDATE OF cursor ON scrub FOR EACH ROW EXECUTE FUNCTION note_place()"""
+            BEGIN
+                INSERT INTO place VALUES (new.kind, new.cursor, new.objects);
+                RETURN new;
+            END $$;
+            CREATE TRIGGER note_place BEFORE UPDATE OF cursor ON scrub
+                FOR EACH ROW EXECUTE FUNCTION note_place()"""
         )
     act(api, "resume")
     assert run_pass(api)["last_pass"]["objects"] == 6

@@ -272,7 +272,8 @@ def send_services(client, names):
 
 
 def test_what_is_not_written_yet_makes_no_room(start_server):
-    """The list writes what is new before it is read; by themselves jobs write it after an hour here."""
+    """The list writes what is new before it is read; by themselves jobs write it after an hour
+    here."""
     server = start_server("--jobs-interval", "1h")
     client = Tenant(server).api("ingest", "read")
     names = [f"m{i:04}" for i in range(1500)]

@@ -833,7 +833,8 @@ def test_the_local_ca_vouches_for_this_machine_only(server):
     assert "CA:TRUE, pathlen:0" in text
     constraints = text.split("X509v3 Name Constraints: critical")[1].split("X509v3")[0]
     assert "DNS:localhost" in constraints
-    # BoringSSL (gRPC, Envoy, Bun) knows no constraints on addresses and rejects what has an address then.
+    # BoringSSL (gRPC, Envoy, Bun) knows no constraints on addresses and rejects what has an address
+    # then.
     assert "IP:" not in constraints
     leaf = openssl("x509", "-in", server.data_dir / "tls/server.crt", "-noout", "-text")
     assert "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1" in leaf

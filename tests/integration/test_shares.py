@@ -1,4 +1,5 @@
-"""Shares: made, shown, guarded, edited, expired, deleted, reported; their bytes stay as they came."""
+"""Shares: made, shown, guarded, edited, expired, deleted, reported; their bytes stay as they
+came."""
 
 import gzip
 import threading

@@ -1,4 +1,5 @@
-"""Short links: one per view, never to another server, gone with the share, no way around its visibility."""
+"""Short links: one per view, never to another server, gone with the share, no way around its
+visibility."""
 
 import re
 import threading
@@ -45,7 +46,8 @@ def test_links_of_earlier_versions_still_work(server, admin, anonymous):
     path = f"/p/{share(admin)['id']}?{STATE}"
     with server.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', tenant_id, id, %s "
+            "INSERT INTO short_link (id, tenant_id, share_id, path) SELECT 'Abcdefghi0', "
+            "tenant_id, id, %s "
             "FROM share WHERE id = %s",
             [path, path[3:25]],
         )

@@ -1,4 +1,5 @@
-"""Guesses at a password: they lock nobody else out, are bounded, and the account's owner sees them."""
+"""Guesses at a password: they lock nobody else out, are bounded, and the account's owner sees
+them."""
 
 import time
 
@@ -87,7 +88,8 @@ def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
     account = Tenant(server).add_user("member")
     with server.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM generate_series(1, 150)"
+            "INSERT INTO failed_sign_in (tenant_id, user_id) SELECT 1, NULL FROM "
+            "generate_series(1, 150)"
         )
 
         def written(email, address):

@@ -1,6 +1,6 @@
 """Continuous profiles in, merged answers out: what the store says equals a plain recomputation
-(tests/oracle/store_oracle.py) of all that was sent, before and after a restart; batches that are sent
-twice count once; teams see their own only; errors point at what is wrong."""
+(tests/oracle/store_oracle.py) of all that was sent, before and after a restart; batches that are
+sent twice count once; teams see their own only; errors point at what is wrong."""
 
 import concurrent.futures
 import gzip
@@ -78,7 +78,8 @@ def parameters(labels):
 
 
 def in_parts(rng, samples):
-    """What was seen at one moment, (…, values) each: now and then as two profiles that begin together."""
+    """What was seen at one moment, (…, values) each: now and then as two profiles that begin
+    together."""
     if rng.random() < 0.6:
         return [samples]
     parts = [], []
@@ -143,8 +144,8 @@ def folded(client, selector, start_ns, end_ns):
 
 
 def is_unknown(answer, oracle, name, window):
-    """Is the type none of the window's? Then the answer says which there are. Snapshots beside the window may have a
-    part of it."""
+    """Is the type none of the window's? Then the answer says which there are. Snapshots beside the
+    window may have a part of it."""
     types = oracle.lacks(name, *window)
     if not types or (answer.status == 200 and store_oracle.rule_of(name) != "sum"):
         return False
@@ -190,7 +191,8 @@ TYPE_VALUES = {
 
 
 def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
-    """Conditions of types, perhaps of labels beside them: the selector, and matches(type, labels)."""
+    """Conditions of types, perhaps of labels beside them: the selector, and matches(type,
+    labels)."""
     types = [
         (comparison, rng.choice(TYPE_VALUES["=~" if "~" in comparison else "="]))
         for comparison in sorted(rng.sample(comparisons, rng.choice([1, 1, 2])))
@@ -205,7 +207,8 @@ def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
 
 
 def check_match(client, oracle, rng):
-    """The series that conditions of types find, and the answer of a merge where they leave one type."""
+    """The series that conditions of types find, and the answer of a merge where they leave one
+    type."""
     front = rng.choice(["", "", *NAMES])
     selector, by_braces = some_match(rng)
     query, window = front + selector, {"start": BEGIN - HOUR, "end": BEGIN + 9 * HOUR}
@@ -724,7 +727,8 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
 
 
 def test_what_is_too_large_together_stops_no_merge(start_server):
-    """Values of one series and hour that cannot be added, and a push of more days than a merge takes."""
+    """Values of one series and hour that cannot be added, and a push of more days than a merge
+    takes."""
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = (Tenant(server).api("ingest", "read") for _ in range(2))
     for i, (pod, value) in enumerate([("huge", 6 * 10**18)] * 3 + [("ok", 5)] * 3):

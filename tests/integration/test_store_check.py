@@ -1,5 +1,5 @@
-"""perfoliod store verify and stats: each byte that changes, each object that is missing or too much is
-named, beside a server that runs and one that does not; what is whole is called so."""
+"""perfoliod store verify and stats: each byte that changes, each object that is missing or too much
+is named, beside a server that runs and one that does not; what is whole is called so."""
 
 import json
 import os
@@ -110,7 +110,8 @@ def test_verify_notes_how_long_profiles_of_older_rows_last(start_server):
 
 
 def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
-    """As unknown and not as damage: an interrupted operation leaves such objects, and they miss nowhere."""
+    """As unknown and not as damage: an interrupted operation leaves such objects, and they miss
+    nowhere."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "share", "debuginfo")
@@ -187,7 +188,8 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
 
 @pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
 def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept):
-    """As long as its objects were not looked at a day after its end: what was put last may have come late."""
+    """As long as its objects were not looked at a day after its end: what was put last may have
+    come late."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, "pod=a", BEGIN)

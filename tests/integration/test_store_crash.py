@@ -1,7 +1,7 @@
-"""kill -9 of everything while profiles come in, are compacted, mended, deleted, expire, some by rules, and become
-totals: each batch that was acknowledged counts once, however often it was sent; one that was not counts once or
-not at all; what a deletion that was acknowledged meant never comes back; and when all is quiet no object is left
-that the catalogue does not know.
+"""kill -9 of everything while profiles come in, are compacted, mended, deleted, expire, some by
+rules, and become totals: each batch that was acknowledged counts once, however often it was sent;
+one that was not counts once or not at all; what a deletion that was acknowledged meant never comes
+back; and when all is quiet no object is left that the catalogue does not know.
 
 PERFOLIO_CRASH_ROUNDS=1000 for the long run (`make test-crash`).
 """
@@ -222,11 +222,15 @@ class Hurry(threading.Thread):
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
         "UPDATE segment_tenant SET leased_until = now() - interval '1 second' WHERE leased_by IN "
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
-        # Some parts get an object of their own, as what is too large does; then they are whole again. Each costs
-        # as much as a merge of many, so that they are few: else a deletion that needs them waits without end.
-        "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken AND random() < 0.1",
-        "UPDATE segment_tenant SET is_broken = true, broken_why = 'too large', broken_since = now(),"
-        " retry_at = now() WHERE NOT is_swapped AND NOT is_broken AND retry_count = 0 AND random() < 0.02",
+        # Some parts get an object of their own, as what is too large does; then they are whole
+        # again. Each costs as much as a merge of many, so that they are few: else a deletion that
+        # needs them waits without end.
+        "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken "
+        "AND random() < 0.1",
+        "UPDATE segment_tenant SET is_broken = true, broken_why = 'too large', broken_since = "
+        "now(),"
+        " retry_at = now() WHERE NOT is_swapped AND NOT is_broken AND retry_count = 0 AND "
+        "random() < 0.02",
         "UPDATE segment_tenant SET retry_count = 1 WHERE NOT is_broken AND random() < 0.2",
     ]
 
@@ -267,7 +271,8 @@ def counted(api, begin):
 
 
 def left_over(server):
-    """Objects that no row knows, or that wait to be merged or deleted; and rows without an object."""
+    """Objects that no row knows, or that wait to be merged or deleted; and rows without an
+    object."""
     objects, rows = objects_of(server), rows_of(
         server, "SELECT object_key FROM block UNION SELECT object_key FROM segment"
     )

@@ -1,6 +1,6 @@
-"""What is deleted is read by nobody from then on, and is gone from every object soon; nothing else of
-the blocks that had it changes: answers equal a recomputation without it (tests/oracle/store_oracle.py),
-before and after merging."""
+"""What is deleted is read by nobody from then on, and is gone from every object soon; nothing else
+of the blocks that had it changes: answers equal a recomputation without it
+(tests/oracle/store_oracle.py), before and after merging."""
 
 import contextlib
 import ctypes
@@ -345,7 +345,8 @@ def test_only_administrators_delete_and_only_their_teams_profiles(server):
 
 
 def test_a_deletion_while_many_push_and_merge(start_server):
-    """Each batch before the deletion is gone, each after it is there, whatever is merged meanwhile."""
+    """Each batch before the deletion is gone, each after it is there, whatever is merged
+    meanwhile."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     deadline, number, kept = time.monotonic() + 6, 0, []

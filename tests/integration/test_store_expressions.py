@@ -1,4 +1,5 @@
-"""Regular expressions of selectors: no value of a label makes them fail, or keeps others waiting."""
+"""Regular expressions of selectors: no value of a label makes them fail, or keeps others
+waiting."""
 from people import Tenant
 from test_store import BEGIN, CPU_NAMES, HOUR, rows_of, until
 from test_store_deletion import ALL, delete, is_aged, push

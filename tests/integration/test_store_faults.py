@@ -1,6 +1,6 @@
-"""Unit tests of the store that need its tables, against the private cluster: a database of their own, with
-the tables of all migrations. test_faults.c lets the disk fail under the store; test_claims.c looks at
-which work behind comes when."""
+"""Unit tests of the store that need its tables, against the private cluster: a database of their
+own, with the tables of all migrations. test_faults.c lets the disk fail under the store;
+test_claims.c looks at which work behind comes when."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
 """Labels that samples carry of their own (threads, numbers, spans, traces) filter and divide every
-answer of the store: what it says equals a plain recomputation (tests/oracle/store_oracle.py), before and
-after compaction, and shares of the same profile agree."""
+answer of the store: what it says equals a plain recomputation (tests/oracle/store_oracle.py),
+before and after compaction, and shares of the same profile agree."""
 
 import gzip
 import json
@@ -203,8 +203,8 @@ def values_of_own(own, name):
 
 
 def some_selector(rng, keeps):
-    """A selector, which series it finds by the labels that they have, and which of their samples it finds by their
-    own, alone and with keeps."""
+    """A selector, which series it finds by the labels that they have, and which of their samples it
+    finds by their own, alone and with keeps."""
     conditions = [
         (label.replace(".", "_"), comparison, value)
         for label, comparison, value in rng.choice(CONDITIONS)
@@ -274,7 +274,8 @@ def check_merge(client, oracle, rng):
         ).json()
         merged = oracle.merge(name, matches, *window, None, finds)
         total = sum(merged.values())
-        # What is left out of counters is one sum, of which the window's part is cut once and not stack by stack.
+        # What is left out of counters is one sum, of which the window's part is cut once and not
+        # stack by stack.
         most = len(merged) + 1 if store_oracle.rule_of(name) == "difference" else 0
         assert top["kept"] == sum(wanted.values())
         # A label that no series has and, as far as blocks tell, no sample finds no series.
@@ -400,7 +401,8 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
 
 
 def one_profile(server):
-    """A client, the id of a share, and the window and selector of the same profile as a continuous one."""
+    """A client, the id of a share, and the window and selector of the same profile as a continuous
+    one."""
     client = Tenant(server).api("ingest", "read", "share")
     samples = [
         (("main", "work"), [("thread", "a"), ("bytes", 16, "bytes")], [1, 10]),
@@ -466,8 +468,8 @@ def test_labels_are_those_of_shares(server, more):
 
 
 def counted(answer):
-    """Of labels that samples have of their own: each value's total. How many samples there are depends on the
-    labels that were asked for: a query's are the stacks that differ in these."""
+    """Of labels that samples have of their own: each value's total. How many samples there are
+    depends on the labels that were asked for: a query's are the stacks that differ in these."""
     return {
         one["key"]: (
             one["total"],

@@ -1,5 +1,5 @@
-"""Parts that no merge could take are looked at again: what reads whole by then is merged, what does not
-keeps nobody else's bytes, and a deletion that waits for it is done at last."""
+"""Parts that no merge could take are looked at again: what reads whole by then is merged, what does
+not keeps nobody else's bytes, and a deletion that waits for it is done at last."""
 
 import threading
 

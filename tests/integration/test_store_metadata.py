@@ -1,6 +1,6 @@
-"""What the store has, told without its rows: types, series and labels of a window, values over time,
-single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however blocks were
-compacted, and never name what another team has."""
+"""What the store has, told without its rows: types, series and labels of a window, values over
+time, single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however
+blocks were compacted, and never name what another team has."""
 
 import collections
 import gzip
@@ -128,8 +128,9 @@ def sum_of_steps(answer):
 
 
 def check_largest(whole, few, alone):
-    """few has the largest series of whole, and all others as one: values of both add up to those of one series
-    without groups, so that in whole the largest value of a step makes up for what the others are rounded by.
+    """few has the largest series of whole, and all others as one: values of both add up to those of
+    one series without groups, so that in whole the largest value of a step makes up for what the
+    others are rounded by.
     """
     assert few["group_count"] == whole["group_count"]
     *chosen, other = few["series"]

@@ -1,6 +1,6 @@
-"""For how long a team keeps which profiles: what is past its rule is read by nobody from that moment on
-and goes from the objects; the rest equals a recomputation without it (tests/oracle/store_oracle.py),
-before and after merging."""
+"""For how long a team keeps which profiles: what is past its rule is read by nobody from that
+moment on and goes from the objects; the rest equals a recomputation without it
+(tests/oracle/store_oracle.py), before and after merging."""
 
 import random
 import re
@@ -139,7 +139,8 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
     team = Team(server)
     sources = make_sources(rng)
     begin = begin_of_day(9)
-    # What was past stays so, as a merge may have left it out by then: each rule keeps less than those before.
+    # What was past stays so, as a merge may have left it out by then: each rule keeps less than
+    # those before.
     moments = iter(
         sorted(begin + rng.randrange(6 * 12) * 10 * MINUTE + 5 * MINUTE for _ in range(8))
     )
@@ -183,7 +184,8 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
 
 
 class Totals(Team):
-    """Rules that keep totals until all that there is, in order of time: as many as stay the first."""
+    """Rules that keep totals until all that there is, in order of time: as many as stay the
+    first."""
 
     def set_totals(self, matcher, moment):
         selector, matches = matcher
@@ -200,7 +202,8 @@ class Totals(Team):
         self.oracle.totals_until = until_of
 
     def check_unknown(self, answer, name, start, end):
-        """Of hours that are totals, types are said to be there between the first and the last profile."""
+        """Of hours that are totals, types are said to be there between the first and the last
+        profile."""
         assert answer.status in (200, 404), answer
         assert (
             answer.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
@@ -238,7 +241,8 @@ class Totals(Team):
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
 def test_hours_of_which_totals_are_kept_answer_as_a_whole(shared_server, seed):
-    """Merges and plots of whole hours are as before; an hour that is cut is left out and that is said."""
+    """Merges and plots of whole hours are as before; an hour that is cut is left out and that is
+    said."""
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")
     team, sources = Totals(server), make_sources(rng)
@@ -372,7 +376,8 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
 
 
 def test_it_is_said_that_labels_of_samples_went(shared_server):
-    """Where they are asked for and the series does not have them; nothing is said where nothing is lost."""
+    """Where they are asked for and the series does not have them; nothing is said where nothing is
+    lost."""
     client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read", "admin", "share")
     begin = begin_of_day(9)
     for moment in (begin + 5 * MINUTE, time.time_ns() - 600 * 10**9):
@@ -427,7 +432,8 @@ def merge_segments(server):
     def is_merged():
         with server.cursor() as cursor:
             cursor.execute(
-                "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL"
+                "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at "
+                "IS NULL"
             )
         return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
 
@@ -435,7 +441,8 @@ def merge_segments(server):
 
 
 def test_totals_of_counters_are_exact_where_blocks_interleave(shared_server):
-    """Which snapshots are the ends of what was gained, no block knows alone; nor what comes late."""
+    """Which snapshots are the ends of what was gained, no block knows alone; nor what comes
+    late."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)

@@ -1,4 +1,5 @@
-"""Names that come after the profile: what was uploaded raw shows functions once a table is there."""
+"""Names that come after the profile: what was uploaded raw shows functions once a table is
+there."""
 
 import json
 import os
@@ -47,7 +48,8 @@ def id_of(elf):
 
 
 def put_table(server, client, elf, data, build_id):
-    """The table of a file whose own id may be another than the profile's, which somebody made up."""
+    """The table of a file whose own id may be another than the profile's, which somebody made
+    up."""
     send_table(client, id_of(elf), data)
     if id_of(elf) == build_id:
         return
@@ -206,7 +208,9 @@ __attribute__((noinline)) int outer(int x) { return middle(x) * inner(3); }
 int main(int argc, char **argv) { (void)argv; return outer(argc) & 1; }
 """
 CXX_SOURCE = """volatile int sink;
-namespace app { template <class T> __attribute__((noinline)) T twice(T x) { sink += (int)x; return x * 2; } }
+namespace app {
+template <class T> __attribute__((noinline)) T twice(T x) { sink += (int)x; return x * 2; }
+}
 int main(int argc, char **) { return app::twice<long>(argc) & 1; }
 """
 BASE, OFFSET = 0x555555554000, 0x1000
@@ -588,7 +592,10 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
         assert len(answer["missing"]) + len(answer["pending"]) == 256
         assert answer["unlisted"] == 44 and not answer["complete"]
     send_table(client, program.build_id, program.table)
-    columns = "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units, functions, source"
+    columns = (
+        "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"
+        " functions, source"
+    )
     for build_id in ids[1:256]:
         query_one(
             tenant.server,

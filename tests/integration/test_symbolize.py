@@ -238,7 +238,8 @@ def kernel_modules():
 
 
 def of_binutils(module, address):
-    """The third vote, needed at one address that was seen (always inlined code, twice at one place). -j: in a section."""
+    """The third vote, needed at one address that was seen (always inlined code, twice at one
+    place). -j: in a section."""
     next_address = 0
     for name, size, flags, alignment in re.findall(
         r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)",

@@ -1,4 +1,5 @@
-"""The formats that debug information comes in: each gives the whole table, or what is left and why."""
+"""The formats that debug information comes in: each gives the whole table, or what is left and
+why."""
 
 import re
 import shutil
@@ -396,7 +397,8 @@ def test_each_format_gives_the_table_or_the_reason(tmp_path, name):
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("version", [4, 5])
 def test_split_files_and_packages_say_the_same_as_one_file(tmp_path, compiler, version):
-    """The linker puts units one after the other either way, so the addresses are those of one file."""
+    """The linker puts units one after the other either way, so the addresses are those of one
+    file."""
     write_units(tmp_path)
     expected, _ = symbolize(whole(tmp_path, f"-gdwarf-{version}", compiler=compiler))
     addresses = places(expected)

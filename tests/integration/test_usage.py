@@ -1,5 +1,5 @@
-"""What a team has sent is counted once, exactly, by day: by whatever way it came, however often, and
-across restarts."""
+"""What a team has sent is counted once, exactly, by day: by whatever way it came, however often,
+and across restarts."""
 
 import concurrent.futures
 import datetime

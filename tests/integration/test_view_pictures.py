@@ -292,7 +292,8 @@ def test_a_tilde_in_a_rule_is_doubled(anonymous):
 
 
 def test_rules_are_of_what_is_shown(anonymous, made):
-    """As on the page: where binaries are shown, they match; what names none of them is of the functions."""
+    """As on the page: where binaries are shown, they match; what names none of them is of the
+    functions."""
     boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:parse")
     assert boxes == ["<unknown> (15, 15.00 %)"] and "not shown" not in foot
     boxes, _, _ = svg(anonymous, made, sv=2, g="binary", x="focus:nobody")
@@ -318,7 +319,10 @@ def test_zoom_is_of_what_the_rules_left(anonymous, made):
 
 
 def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anonymous, made):
-    page = "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function&st=samples"
+    page = (
+        "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function"
+        "&st=samples"
+    )
     for ending in (".svg", ".png", "/og.png", ".json", ".folded", ".dot"):
         assert anonymous.get(f"/p/{made}{ending}?{page}&sv=2").status == 200
         assert anonymous.get(f"/p/{made}{ending}?{page}").status == 200

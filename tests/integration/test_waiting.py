@@ -18,7 +18,8 @@ from test_http_raw import Wire, get, metric, post, wait_until
 MANY = 5
 
 
-# openat() of an object, which os_open_file calls with both flags, waits as long as the file FOLDER/stalled exists.
+# openat() of an object, which os_open_file calls with both flags, waits as long as the file
+# FOLDER/stalled exists.
 STALLING_OPENAT = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +28,8 @@ STALLING_OPENAT = """
 #include <unistd.h>
 int openat(int folder, const char *path, int flags, ...)
 {
-    int (*real)(int, const char *, int, mode_t) = (int (*)(int, const char *, int, mode_t))dlsym(RTLD_NEXT, "openat");
+    int (*real)(int, const char *, int, mode_t) =
+        (int (*)(int, const char *, int, mode_t))dlsym(RTLD_NEXT, "openat");
     mode_t mode = 0;
     if (flags & O_CREAT) {
         __builtin_va_list arguments;
@@ -44,7 +46,8 @@ int openat(int folder, const char *path, int flags, ...)
 
 @pytest.fixture
 def stall(start_server):
-    """stall(*flags) -> Stalled: a share of a server whose first report waits for the profile, and holds its turn."""
+    """stall(*flags) -> Stalled: a share of a server whose first report waits for the profile, and
+    holds its turn."""
     folder = make_folder()  # the server's user reads it
     source, library, flag = folder / "stall.c", folder / "stall.so", folder / "stalled"
     source.write_text(STALLING_OPENAT)
@@ -208,7 +211,8 @@ def test_senders_wait_for_no_worker(start_server):
 
 
 def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
-    """Questions to the store have half of the workers; more of them wait aside, and are answered."""
+    """Questions to the store have half of the workers; more of them wait aside, and are
+    answered."""
     server = start_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     answers = []
@@ -246,7 +250,8 @@ def test_lists_do_not_wait_for_the_teams_queries(start_server, path):
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()
-        # Half of the workers have questions, or as many as there are processors, and no other is still putting one aside.
+        # Half of the workers have questions, or as many as there are processors, and no other is
+        # still putting one aside.
         turns = min(4, os.cpu_count())
         assert wait_until(
             lambda: (metric(server, "perfolio_http_workers_busy"), waiting(server))
