@@ -240,11 +240,11 @@ class Totals(Team):
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_hours_of_which_totals_are_kept_answer_as_a_whole(shared_server, seed):
+def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
     """Merges and plots of whole hours are as before; an hour that is cut is left out and that is
     said."""
     rng = random.Random(seed)
-    server = shared_server("--jobs-interval", "1s")
+    server = start_server("--jobs-interval", "1s")
     team, sources = Totals(server), make_sources(rng)
     begin = begin_of_day(9)
     for number in range(3):
@@ -440,10 +440,10 @@ def merge_segments(server):
     until(is_merged, "segments are merged")
 
 
-def test_totals_of_counters_are_exact_where_blocks_interleave(shared_server):
+def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
     """Which snapshots are the ends of what was gained, no block knows alone; nor what comes
     late."""
-    server = shared_server("--jobs-interval", "1s")
+    server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
     values = {}

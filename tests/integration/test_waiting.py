@@ -172,17 +172,18 @@ def sessions_that_wait(server):
     )[0]
 
 
-def test_what_has_not_begun_when_its_client_goes_is_not_done(start_server):
-    server = start_server("--worker-threads", "4")
+def test_what_has_not_begun_when_its_client_goes_is_not_done(shared_server):
+    server = shared_server("--worker-threads", "4")
+    gone = 'perfolio_http_connections_cut_total{reason="gone"}'
+    count_shares = "SELECT count(*) FROM share"
+    gone_before, shares_before = metric(server, gone), ask(server, count_shares)[0]
     with all_workers_busy(server, 4):
         wire = Wire(server).send(post(len(samples.FOLDED)) + samples.FOLDED)
         assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 1)
         wire.socket.close()
-        assert wait_until(
-            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1
-        )
+        assert wait_until(lambda: metric(server, gone) == gone_before + 1)
     assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
-    assert ask(server, "SELECT count(*) FROM share")[0] == 4
+    assert ask(server, count_shares)[0] == shares_before + 4
 
 
 def test_a_busy_server_is_seen_as_ready(start_server):
@@ -195,9 +196,9 @@ def test_a_busy_server_is_seen_as_ready(start_server):
                 assert wire.send(get("/readyz")).answer()[0] == 200
 
 
-def test_senders_wait_for_no_worker(start_server):
+def test_senders_wait_for_no_worker(shared_server):
     """Agents of all protocols have threads of their own."""
-    server = start_server("--worker-threads", "4")
+    server = shared_server("--worker-threads", "4")
     headers = {"Content-Type": "application/json"}
     with all_workers_busy(server, 4):
         for path, body in (
@@ -210,10 +211,10 @@ def test_senders_wait_for_no_worker(start_server):
             assert answer.status == 200, (path, answer)
 
 
-def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
+def test_one_team_that_asks_much_leaves_workers_to_others(shared_server):
     """Questions to the store have half of the workers; more of them wait aside, and are
     answered."""
-    server = start_server("--worker-threads", "4")
+    server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     answers = []
     threads = [
@@ -236,8 +237,8 @@ def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
 
 
 @pytest.mark.parametrize("path", ["labels", "label/service_name/values", "series", "profile_types"])
-def test_lists_do_not_wait_for_the_teams_queries(start_server, path):
-    server = start_server("--worker-threads", "8")
+def test_lists_do_not_wait_for_the_teams_queries(shared_server, path):
+    server = shared_server("--worker-threads", "8")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     answers = []
 
@@ -265,9 +266,9 @@ def test_lists_do_not_wait_for_the_teams_queries(start_server, path):
     assert answers == [200] * 10
 
 
-def test_queries_that_are_made_shares_take_turns_too(start_server):
+def test_queries_that_are_made_shares_take_turns_too(shared_server):
     """They are not put aside: who finds no turn is told when to come again."""
-    server = start_server("--worker-threads", "4")
+    server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     answers = []
 
