@@ -189,13 +189,13 @@ def from_node(status, output):
     return Result(passed, failed, skipped, failures.of_not_ok(output))
 
 
-def run_pytest(name, arguments, environment=None):
+def run_pytest(name, arguments, environment=None, program=("-m", "pytest")):
     report, costs = LOGS / f"{name}.xml", LOGS / f"{name}.costs"
     for path in (report, costs):
         path.unlink(missing_ok=True)
     status, output = run(
         name,
-        [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", *arguments],
+        [sys.executable, *program, "-q", "-rfEs", f"--junitxml={report}", *arguments],
         {"PERFOLIO_TEST_COSTS": str(costs), **(environment or {})},
     )
     for line in costs.read_text().splitlines() if costs.exists() else ():
@@ -219,12 +219,19 @@ def run_pytest(name, arguments, environment=None):
     )
 
 
+def run_integration(name, mark):
+    """The integration tests that the expression of marks selects, in several processes."""
+    processes = os.environ.get("PYTEST_PROCESSES", "4")
+    program = ("tests/pytest_batches.py", f"--processes={processes}")
+    return run_pytest(name, ["-m", mark, "tests/integration"], program=program)
+
+
 def step_integration():
-    return run_pytest("integration", [*SIDE_BY_SIDE, "-m", "not long", "tests/integration"])
+    return run_integration("integration", "not long")
 
 
 def step_agents():
-    return without_left(run_pytest("agents", [*SIDE_BY_SIDE, "-m", "long", "tests/integration"]))
+    return without_left(run_integration("agents", "long"))
 
 
 def step_crash():
@@ -288,8 +295,6 @@ def step_search():
     )
 
 
-# Integration tests often wait for a server, so more of them than processors run at a time.
-SIDE_BY_SIDE = ("-n", os.environ.get("PYTEST_PROCESSES", "4"), "--dist", "loadfile")
 SHORT = {
     "check": step_check,
     "unit": step_unit,

@@ -16,6 +16,7 @@ bucket (stored.py; make test-s3 does that). BUILD chooses build/<BUILD>/perfolio
 servers drop their rights as in production.
 """
 
+import fcntl
 import http.client
 import json as json_module
 import os
@@ -522,18 +523,30 @@ def session_folder():
 
 @pytest.fixture(scope="session")
 def cluster_template(session_folder):
-    """A data folder whose cluster has been made, migrated and stopped cleanly."""
-    if HAS_CHEAP_SCRYPT:
-        make(CHEAP_SCRYPT)
-        # The users that servers drop to may not be able to read the source tree.
-        PRELOAD["LD_PRELOAD"] = shutil.copy(CHEAP_SCRYPT, session_folder)
+    """A data folder whose cluster has been made, migrated and stopped cleanly. The processes of
+    tests/pytest_batches.py share one."""
+    folder = pathlib.Path(os.environ.get("PERFOLIO_TEST_SESSION", session_folder))
+    template = folder / "template"
+    preloaded = folder / CHEAP_SCRYPT.name
+    with open(folder / "template.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if HAS_CHEAP_SCRYPT:
+            if not preloaded.exists():
+                make(CHEAP_SCRYPT)
+                # The users that servers drop to may not be able to read the source tree.
+                shutil.copy(CHEAP_SCRYPT, preloaded)
+            PRELOAD["LD_PRELOAD"] = str(preloaded)
+        if not template.exists():
+            make_template(folder / "making")
+            (folder / "making").rename(template)
+    return template
+
+
+def make_template(data_dir):
     # In its folder always: a database goes with one bucket and prefix, and copies are others.
-    template = Server(
-        session_folder / "template", objects=stored.Folder(session_folder / "template" / "objects")
-    )
-    template.start()
-    assert template.stop() == 0, template.log()[-4000:]
-    return template.data_dir
+    server = Server(data_dir, objects=stored.Folder(data_dir / "objects"))
+    server.start()
+    assert server.stop() == 0, server.log()[-4000:]
 
 
 def copy_template(template, target):
