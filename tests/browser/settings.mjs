@@ -49,8 +49,8 @@ export async function testSettings(runner, browser, server) {
         for (const same of ['{env="prod",team="a"}', "{ team = 'a', env=\"prod\" }"]) {
           await add(page, same, "1d");
           await page.waitForSelector(
-            `${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, finds the same ` +
-              "already')",
+            `${newRule} .error-line:has-text('Rule 1, {env="prod",team="a"}, already ` +
+              "selects the same')",
           );
           assert.deepEqual(await rules(), [['{env="prod",team="a"}', 90 * 86400]]);
           assert.equal(
@@ -258,7 +258,7 @@ export async function testSettings(runner, browser, server) {
           await prepare(page);
           await other();
           await press(page);
-          await page.waitForSelector(`${place} .error-line:has-text('since you looked')`);
+          await page.waitForSelector(`${place} .error-line:has-text('since you loaded')`);
           assert.match(await page.textContent(`${place} .error-line .changes`), told);
           await holds(page);
         });

@@ -277,7 +277,7 @@ def test_root_names_an_object_that_the_server_cannot_read(folder, where):
         ), found
     # Root can save it.
     copied = run("backup", "--data-dir", server.data_dir, beside / "backup")
-    assert f"holds object share/{share}, but the server's user" in copied.stderr, copied
+    assert f"contains object share/{share}, but the server's user" in copied.stderr, copied
     assert (beside / "backup/objects/share" / share).read_text() == folded(1)
     os.chown(denied, whole.st_uid, whole.st_gid)
     denied.chmod(whole.st_mode & 0o777)

@@ -272,7 +272,7 @@ def test_a_lost_admin_token_is_replaced(start_server):
 def test_a_data_folder_is_served_once(start_server):
     server = start_server()
     result = run("serve", "--data-dir", server.data_dir, "--listen", f"localhost:{free_port()}")
-    assert result.returncode == 1 and "another perfoliod serves" in result.stderr
+    assert result.returncode == 1 and "another perfoliod uses" in result.stderr
     assert server.is_ready()
 
 
@@ -333,11 +333,11 @@ def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     server.process.kill()
     server.process.wait(60)
     server.launch()
-    wait_for(lambda: "earlier run left behind" in server.log())
+    wait_for(lambda: "earlier run left running" in server.log())
     os.kill(orphan, signal.SIGCONT)
     server.wait_ready()
     assert server.postgres_pid() != orphan
-    assert "earlier run left behind" in server.log()
+    assert "earlier run left running" in server.log()
 
 
 # ---- where and as whom ----

@@ -233,7 +233,7 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
 @pytest.mark.parametrize(
     "arguments, wanted",
     [
-        (["store"], "wants verify|stats"),
+        (["store"], "needs verify|stats"),
         (["store", "mend"], "verify or stats"),
     ],
 )

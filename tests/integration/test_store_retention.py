@@ -327,7 +327,7 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             for _ in range(2):  # and that which was kept
                 answer, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
                 assert sum(rows.values()) == value, (start, end)
-                assert " left out: totals alone" in answer.headers["perfolio-warning"]
+                assert " left out: only totals" in answer.headers["perfolio-warning"]
                 assert totals_and_cut(answer)[1] >= cut
         assert client.get("/api/v1/profiles", query=day).json()["data"] == []
         answer = client.get(
@@ -417,7 +417,7 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
     warning(**old, **plot, group_by="pod", wanted=None)
     # A window that cuts the hour finds nothing, and says why.
     part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
-    cut = "1 hour, counted by series and block, is left out: totals alone are kept there"
+    cut = "1 hour, counted by series and block, is left out: only totals are kept there"
     sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
     for answer in (
         client.get("/api/v1/diff/top", query=sides),
@@ -845,7 +845,7 @@ def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
     made = keep(client, first, "3d")
     answer = client.post("/api/v1/retention", json={"query": again, "keep": "5d", "replace": False})
     assert (
-        answer.status == 409 and f"Rule 1, {first}, finds the same" in answer.json()["detail"]
+        answer.status == 409 and f"Rule 1, {first}, already selects the same" in answer.json()["detail"]
     ), answer
     assert rules_of(client) == [(1, first, 3 * 86400)]
     assert keep(client, again, "9d") == {**made, "keep_s": 9 * 86400}
