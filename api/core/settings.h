@@ -56,7 +56,7 @@ struct settings {
     int request_timeout_s;            /* for a whole request with its body, while bytes arrive */
     int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
     int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
-    int database_connections;         /* for requests; background work has 5 more */
+    int database_connections;         /* for requests; background work has 4 more */
     bool public_metrics;              /* /metrics for everyone, otherwise for operators only */
     bool anonymous_sharing;           /* whether clients without an account may create shares */
     int anonymous_uploads_per_minute; /* per address */
@@ -128,6 +128,6 @@ char **settings_to_environment(const struct settings *settings);
 void settings_free_environment(char **environment);
 
 /* Replaces one text setting; value is copied. */
-void settings_set_text(char **knob, const char *value);
+void settings_set_text(char **text, const char *value);
 
 #endif
