@@ -59,11 +59,12 @@ enum err_code agent_check_proc(struct err *err)
     uint64_t number;
     const ssize_t size = readlink("/proc/self", text, sizeof(text));
     if (size < 0)
-        return err_set_errno(err, ERR_CONFLICT, "/proc/self, which is needed");
+        return err_set_errno(err, ERR_CONFLICT, "reading /proc/self");
     if (!span_parse_u64(span_of(text, (size_t)size), &number) || number != (uint64_t)getpid())
-        return err_set(err, ERR_CONFLICT,
-                       "/proc is that of another PID namespace, so that nothing would have a name: "
-                       "mount this one's (unshare --mount-proc), or run in the host's (hostPID)");
+        return err_set(
+            err, ERR_CONFLICT,
+            "/proc belongs to another PID namespace, so samples would have no names: mount "
+            "that of this one (unshare --mount-proc), or run in the host's (hostPID)");
     return ERR_NONE;
 }
 

@@ -1,4 +1,4 @@
-/* perfolio-agent: samples all the time, and sends a batch every few seconds. */
+/* perfolio-agent: samples all the time and sends a batch every few seconds. */
 #include "agent/agent.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/process_labels.h"
@@ -29,18 +29,19 @@
 
 enum {
     POLL_MS = 200,
-    SETTLED_POLL_MS = 1000, /* each look costs a tenth of a millisecond: all caches are cold */
+    SETTLED_POLL_MS =
+        1000, /* each poll costs a tenth of a millisecond, because CPU caches are cold by then */
     BATCH_MAX_BYTES = 256 << 20,
-    LAST_PATIENCE_MS = 3000,
+    LAST_SEND_MS = 3000,
     REPORT_S = 60,
     PUBLISH_S = 1,
     METRICS_MAX_BYTES = 64 << 10,
-    PLACES_SAID = 5,
-    PLACES_TEXT_BYTES = 2048,
-    HALVINGS_MAX = 3, /* of a window that is too large for one batch */
+    SITES_LOGGED = 5,
+    SITES_TEXT_BYTES = 2048,
+    HALVINGS_MAX = 3, /* how often a window that is too large for one batch is halved */
 };
 
-/* The one flag that signals set. */
+/* Set by the signal handler. */
 static volatile sig_atomic_t is_ending;
 
 static void note_signal(int number)
@@ -56,9 +57,9 @@ struct service {
     struct profile_uploader *uploader; /* NULL: offline */
     struct symbol_uploader *symbols;   /* NULL: none are sent */
     struct http_monitor *monitor;      /* NULL: no monitor address is set */
-    uint64_t lost_batches;             /* could not be made or kept */
-    int64_t refusal_ns;                /* when one was last said; 0: none was */
-    int64_t left_out_ns;               /* the same of names */
+    uint64_t lost_batches;             /* batches that could not be encoded or stored */
+    int64_t refusal_ns;                /* when a refused table was last logged; 0: never */
+    int64_t left_out_ns;               /* when left out names were last logged; 0: never */
 };
 
 /* ---- batches ---- */
@@ -79,14 +80,15 @@ static void lose_batch(struct service *service, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     service->lost_batches++;
-    log_event(LOG_ERROR, "a batch is lost", "why=%s",
+    log_event(LOG_ERROR, "a batch was lost", "why=%s",
               log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-/* So many halvings may be needed: tables fit a batch, as each owner has his share of them, and
- * stacks, of which a batch has those of its samples, need not. */
-static void keep(struct service *service, const struct window_result *window,
-                 const struct profile *profile, uint32_t halvings)
+/* Stores a window as one batch or, if it is too large, as two to eight. The tables of names always
+ * fit a batch, because of the owners' quotas; stacks may not, and each half has those of its
+ * samples only. */
+static void keep_batches(struct service *service, const struct window_result *window,
+                         const struct profile *profile, uint32_t halvings)
 {
     struct err err;
     const uint32_t half = profile->sample_count / 2;
@@ -94,8 +96,8 @@ static void keep(struct service *service, const struct window_result *window,
     if (code == ERR_TOO_LARGE && halvings && half) {
         const struct profile first = profile_samples(profile, 0, half),
                              second = profile_samples(profile, half, profile->sample_count - half);
-        keep(service, window, &first, halvings - 1);
-        keep(service, window, &second, halvings - 1);
+        keep_batches(service, window, &first, halvings - 1);
+        keep_batches(service, window, &second, halvings - 1);
     } else if (code) {
         lose_batch(service, &err);
     }
@@ -110,28 +112,28 @@ static void send_window(struct service *service)
         return;
     }
     if (window.resource_count)
-        keep(service, &window, window.profile, HALVINGS_MAX);
+        keep_batches(service, &window, window.profile, HALVINGS_MAX);
     window_result_fini(&window);
     if (service->uploader)
         profile_uploader_wake(service->uploader);
 }
 
-/* Every stack that is not whole has a reason and a place. */
-static void report_stops(const struct agent *agent, const struct agent_counts *counts)
+/* Logs the reasons for incomplete stacks, and the binaries in which they ended. */
+static void report_failures(const struct agent *agent, const struct agent_counts *counts)
 {
-    buf_auto reasons, places;
-    char quoted[4096], quoted_places[4 * PLACES_TEXT_BYTES];
+    buf_auto reasons, sites;
+    char quoted[4096], quoted_sites[4 * SITES_TEXT_BYTES];
     buf_init(&reasons, 2048);
-    buf_init(&places, PLACES_TEXT_BYTES);
+    buf_init(&sites, SITES_TEXT_BYTES);
     const uint64_t count = agent_append_stops(counts, &reasons);
-    agent_append_failure_sites(agent, PLACES_SAID, &places);
+    agent_append_failure_sites(agent, SITES_LOGGED, &sites);
     buf_append_byte(&reasons, 0);
-    buf_append_byte(&places, 0);
-    if (count && !buf_failed(&reasons) && !buf_failed(&places))
+    buf_append_byte(&sites, 0);
+    if (count && !buf_failed(&reasons) && !buf_failed(&sites))
         log_event(LOG_INFO, "stacks that end before their root",
                   "count=%" PRIu64 " reasons=%s places=%s", count,
                   log_quote((const char *)reasons.data, quoted, sizeof(quoted)),
-                  log_quote((const char *)places.data, quoted_places, sizeof(quoted_places)));
+                  log_quote((const char *)sites.data, quoted_sites, sizeof(quoted_sites)));
 }
 
 static void report_interpreters(const struct agent_counts *counts)
@@ -150,7 +152,7 @@ static void report_interpreters(const struct agent_counts *counts)
 static void report_refusals(const struct agent_counts *counts)
 {
     if (counts->refused)
-        log_event(LOG_INFO, "what did not fit",
+        log_event(LOG_INFO, "refused for lack of room",
                   "processes=%" PRIu64 " mappings=%" PRIu64 " names_of_code=%" PRIu64
                   " waits=%" PRIu64 " unwind_tables=%" PRIu64,
                   counts->refused_processes, counts->refused_mappings, counts->refused_names,
@@ -164,7 +166,7 @@ struct counts {
     struct symbol_uploader_counts symbols;
 };
 
-static void count(const struct service *service, struct counts *ret_counts)
+static void count_all(const struct service *service, struct counts *ret_counts)
 {
     ret_counts->uploader = (struct profile_uploader_counts){0};
     ret_counts->symbols = (struct symbol_uploader_counts){0};
@@ -176,10 +178,10 @@ static void count(const struct service *service, struct counts *ret_counts)
         profile_uploader_count(service->uploader, &ret_counts->uploader);
 }
 
-static void report(const struct service *service)
+static void report_counts(const struct service *service)
 {
     struct counts counts;
-    count(service, &counts);
+    count_all(service, &counts);
     log_event(LOG_INFO, "so far",
               "samples=%" PRIu64 " lost_samples=%" PRIu64 " lost_events=%" PRIu64
               " processes=%u mappings=%u binaries=%u unread_binaries=%u sent=%" PRIu64
@@ -192,16 +194,16 @@ static void report(const struct service *service)
               counts.spool.dropped_batches, service->lost_batches, counts.agent.memory_bytes,
               counts.symbols.sent_tables);
     report_refusals(&counts.agent);
-    report_stops(service->agent, &counts.agent);
+    report_failures(service->agent, &counts.agent);
     report_interpreters(&counts.agent);
 }
 
-static void publish(const struct service *service)
+static void publish_metrics(const struct service *service)
 {
     struct counts counts;
     buf_auto text;
     buf_init(&text, METRICS_MAX_BYTES);
-    count(service, &counts);
+    count_all(service, &counts);
     metrics_append(&(struct metrics){.agent = &counts.agent,
                                      .spool = &counts.spool,
                                      .uploader = &counts.uploader,
@@ -212,7 +214,8 @@ static void publish(const struct service *service)
     http_monitor_publish(service->monitor, buf_span(&text));
 }
 
-/* A tenth more or less, so that agents that were started together do not send together. */
+/* The interval varies by a tenth, so that agents that started at the same time do not send at the
+ * same time. */
 static int64_t next_window_ns(const struct service *service)
 {
     const int64_t interval_ns = (int64_t)service->settings.interval_s * CLOCK_NS_PER_S;
@@ -222,7 +225,7 @@ static int64_t next_window_ns(const struct service *service)
            (int64_t)((uint64_t)interval_ns / 5 * (random % 1000) / 1000);
 }
 
-static void run(struct service *service)
+static void run_until_ending(struct service *service)
 {
     int64_t window_ns = next_window_ns(service);
     int64_t report_ns = clock_monotonic_ns();
@@ -238,7 +241,7 @@ static void run(struct service *service)
             window_ns = next_window_ns(service);
         }
         if (now_ns - report_ns >= REPORT_S * CLOCK_NS_PER_S) {
-            report(service);
+            report_counts(service);
             report_ns = now_ns;
         }
         if (service->symbols && now_ns >= memory_ns) {
@@ -248,56 +251,58 @@ static void run(struct service *service)
             memory_ns = now_ns + CLOCK_NS_PER_S;
         }
         if (service->monitor && now_ns >= publish_ns) {
-            publish(service);
+            publish_metrics(service);
             publish_ns = now_ns + PUBLISH_S * CLOCK_NS_PER_S;
         }
     }
     agent_stop(service->agent);
     send_window(service);
-    report(service);
+    report_counts(service);
 }
 
 /* ---- life ---- */
 
-/* All are counted; of many, one a minute is said. */
-static bool is_to_be_said(int64_t *said_ns)
+/* Whether an event may be logged: one a minute. All events are counted. */
+static bool may_log(int64_t *logged_ns)
 {
     const int64_t now_ns = clock_monotonic_ns();
-    if (*said_ns && now_ns - *said_ns < REPORT_S * CLOCK_NS_PER_S)
+    if (*logged_ns && now_ns - *logged_ns < REPORT_S * CLOCK_NS_PER_S)
         return false;
-    *said_ns = now_ns;
+    *logged_ns = now_ns;
     return true;
 }
 
-static void say_refusal(void *context, const char *path)
+static void log_refusal(void *context, const char *path)
 {
     struct service *service = context;
     char quoted[4096];
-    if (!is_to_be_said(&service->refusal_ns))
+    if (!may_log(&service->refusal_ns))
         return;
     log_event(
         LOG_WARN,
-        "there is no room, or no time, for all of a file's unwind table: some stacks end in it",
+        "the unwind table of a file is incomplete for lack of room or time: some stacks end in the "
+        "file",
         "path=%s", log_quote(path, quoted, sizeof(quoted)));
 }
 
-static void say_left_out(void *context, uint32_t process_id, const char *name)
+static void log_left_out(void *context, uint32_t process_id, const char *name)
 {
     struct service *service = context;
     char quoted[256];
-    if (is_to_be_said(&service->left_out_ns))
+    if (may_log(&service->left_out_ns))
         log_event(LOG_WARN,
-                  "not all that a user's processes, or one of root's, bring fits a batch: some "
-                  "is " WINDOW_NAME_LEFT_OUT,
+                  "the names of a user's processes, or of a process of root, exceed the quota of a "
+                  "batch: further ones are " WINDOW_NAME_LEFT_OUT,
                   "pid=%" PRIu32 " name=%s", process_id, log_quote(name, quoted, sizeof(quoted)));
 }
 
-/* A binary that was sampled: its file is opened while a process has it. */
+/* Offers a sampled binary to the symbol uploader. Its file is opened now, while a process maps it.
+ */
 static bool give_binary(void *context, const struct agent *agent, const struct agent_binary *binary)
 {
     const struct service *service = context;
     if (!binary->build_id[0])
-        return true; /* the server knows files by their build ids */
+        return true; /* the server identifies files by their build ids */
     const enum symbol_want want = symbol_uploader_wants(service->symbols, binary->build_id);
     if (want != SYMBOL_WANT_NOW)
         return want == SYMBOL_WANT_NEVER;
@@ -342,9 +347,9 @@ static enum err_code open_service(struct service *service,
                                            .memory_limit_bytes = settings->memory_limit_bytes,
                                            .label_settings = label_settings,
                                            .on_binary = has_symbols ? give_binary : NULL,
-                                           .on_refusal = say_refusal,
+                                           .on_refusal = log_refusal,
                                            .is_ending = must_end,
-                                           .on_left_out = say_left_out,
+                                           .on_left_out = log_left_out,
                                            .context = service};
     enum err_code code =
         spool_open(settings->spool_dir, settings->spool_max_bytes, &service->spool, err);
@@ -359,7 +364,7 @@ static enum err_code open_service(struct service *service,
     if (!code)
         code = agent_start(service->agent, err);
     if (!code && !capabilities_keep(CAPABILITIES_FOR_SAMPLING))
-        log_event(LOG_WARN, "rights that are not needed any more could not be given up", "pid=%d",
+        log_event(LOG_WARN, "capabilities that are no longer needed could not be dropped", "pid=%d",
                   (int)getpid());
     return code;
 }
@@ -381,8 +386,8 @@ static void report_memory(const struct service *service)
     if (counts.is_short_of_memory)
         log_event(
             LOG_WARN,
-            "the memory limit is below what the agent has at its start: raise it, else stacks "
-            "are walked by frame pointers and batches are small",
+            "the memory limit is below the memory of the agent at its start: raise it; otherwise "
+            "stacks are unwound by frame pointers and batches are small",
             "limit=%" PRIu64 " memory=%" PRIu64, service->settings.memory_limit_bytes,
             counts.memory_bytes + counts.shard_bytes);
 }
@@ -409,10 +414,10 @@ static enum err_code serve(struct service *service, const struct relabel_rules *
                   service->settings.frequency_hz, service->settings.interval_s);
         report_loop(service);
         report_memory(service);
-        run(service);
+        run_until_ending(service);
     }
     http_monitor_stop(service->monitor);
-    profile_uploader_stop(service->uploader, code ? 0 : LAST_PATIENCE_MS);
+    profile_uploader_stop(service->uploader, code ? 0 : LAST_SEND_MS);
     agent_close(service->agent);
     symbol_uploader_stop(service->symbols);
     pods_stop(pods);

@@ -137,7 +137,7 @@ static enum err_code read_number(const char *name, const char *text, uint64_t mi
                                  uint64_t *ret_number, struct err *err)
 {
     if (!span_parse_u64(span_text(text), ret_number) || *ret_number < min || *ret_number > max)
-        return err_set(err, ERR_INVALID, "%s is a number from %lu to %lu, not %s", name,
+        return err_set(err, ERR_INVALID, "%s must be a number from %lu to %lu, not %s", name,
                        (unsigned long)min, (unsigned long)max, text);
     return ERR_NONE;
 }
@@ -148,7 +148,8 @@ static enum err_code read_share(const char *text, double *ret_share, struct err 
     *ret_share = strtod(text, &end);
     if (end == text || *end || !(*ret_share >= 0 && *ret_share <= 1) ||
         (*ret_share > 0 && *ret_share < AGENT_OFF_CPU_SHARE_MIN))
-        return err_set(err, ERR_INVALID, "off-cpu is 0 or a part from 0.0001 to 1, not %s", text);
+        return err_set(err, ERR_INVALID, "off-cpu must be 0 or a fraction from 0.0001 to 1, not %s",
+                       text);
     return ERR_NONE;
 }
 
@@ -157,7 +158,8 @@ static enum err_code read_label(struct reader *reader, struct span text, struct 
     struct settings *settings = reader->settings;
     struct span name, value;
     if (!span_split(text, '=', &name, &value) || name.size == 0 || !span_is_utf8(text))
-        return err_set(err, ERR_INVALID, "label is NAME=VALUE, not %.*s", SPAN_PRINT(text));
+        return err_set(err, ERR_INVALID, "label must have the form NAME=VALUE, not %.*s",
+                       SPAN_PRINT(text));
     if (settings->label_count == SETTINGS_LABELS_MAX)
         return err_set(err, ERR_INVALID, "more than %d labels", SETTINGS_LABELS_MAX);
     reader->has_hidden_label |= span_starts_with(span_trim(name), "__");
@@ -173,7 +175,8 @@ static enum err_code read_variables(struct settings *settings, const char *text,
         span_split(rest, ',', &one, &rest);
         one = span_trim(one);
         if (!batch_labels_is_name(one))
-            return err_set(err, ERR_INVALID, "environment is NAME,NAME, not %s", text);
+            return err_set(err, ERR_INVALID, "environment must have the form NAME,NAME, not %s",
+                           text);
         if (settings->environment_count == SETTINGS_VARIABLES_MAX)
             return err_set(err, ERR_INVALID, "more than %d environment variables",
                            SETTINGS_VARIABLES_MAX);
@@ -193,7 +196,7 @@ static enum err_code read_policy(const char *text, enum symbol_policy *ret_polic
             return ERR_NONE;
         }
     }
-    return err_set(err, ERR_INVALID, "symbols is off, missing or all, not %s", text);
+    return err_set(err, ERR_INVALID, "symbols must be off, missing or all, not %s", text);
 }
 
 static enum err_code read_bool(const char *name, const char *text, bool *ret_value, struct err *err)
@@ -201,7 +204,7 @@ static enum err_code read_bool(const char *name, const char *text, bool *ret_val
     *ret_value = strcmp(text, "yes") == 0;
     return *ret_value || strcmp(text, "no") == 0
                ? ERR_NONE
-               : err_set(err, ERR_INVALID, "%s is yes or no, not %s", name, text);
+               : err_set(err, ERR_INVALID, "%s must be yes or no, not %s", name, text);
 }
 
 /* ---- options ---- */
@@ -212,8 +215,9 @@ enum value_kind { VALUE_TEXT, VALUE_FLAG, VALUE_U32, VALUE_U64, VALUE_I64 };
 struct simple_option {
     int key;
     enum value_kind kind;
-    size_t offset; /* of the member */
-    /* Of numbers: name for messages, range, and the factor by which the value is stored. */
+    size_t offset; /* offset of the member */
+    /* For numbers: the name for messages, the range, and the factor by which the value is stored.
+     */
     const char *name;
     uint64_t min;
     uint64_t max;
@@ -301,7 +305,7 @@ static enum err_code read_aggregate(const char *text, bool *ret_has_tallies, str
     *ret_has_tallies = strcmp(text, "kernel") == 0;
     return *ret_has_tallies || strcmp(text, "user") == 0
                ? ERR_NONE
-               : err_set(err, ERR_INVALID, "aggregate is user or kernel, not %.40s", text);
+               : err_set(err, ERR_INVALID, "aggregate must be user or kernel, not %.40s", text);
 }
 
 /* Options with a check or a place of their own. Handles: ERR_NOT_FOUND (there is no such option).
@@ -419,7 +423,7 @@ static void take_word(struct settings *settings, const char *word, struct argp_s
         argp_error(state, "there is no command \"%.60s\": use doctor or show-unwind FILE", word);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct reader *reader = state->input;
     struct err err;
@@ -444,7 +448,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static const struct argp argp = {
     .options = options,
-    .parser = parse,
+    .parser = parse_option,
     .args_doc = "[doctor | show-unwind FILE]",
     .doc =
         "Sample every process of this host all the time, and send profiles to Perfolio.\v"
@@ -546,7 +550,7 @@ static enum err_code check_addresses(const struct settings *settings, struct err
     return code;
 }
 
-static enum err_code check(const struct reader *reader, struct err *err)
+static enum err_code check_settings(const struct reader *reader, struct err *err)
 {
     const struct settings *settings = reader->settings;
     enum err_code code = check_together(reader, err);
@@ -607,5 +611,5 @@ enum err_code settings_read(int argc, char **argv, struct arena *arena,
     read_command_line(&reader, argc, argv);
     set_pods_defaults(&ret_settings->pods);
     code = set_spool(&reader, err);
-    return code || ret_settings->action != SETTINGS_RUN ? code : check(&reader, err);
+    return code || ret_settings->action != SETTINGS_RUN ? code : check_settings(&reader, err);
 }

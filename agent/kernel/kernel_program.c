@@ -87,8 +87,8 @@ static enum err_code set_error(int error, const char *what, struct err *err)
                              "CAP_SYSLOG",
                              what);
     if (errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL || errno == ENOENT)
-        return err_set_errno(err, ERR_UNSUPPORTED, "%s: this kernel cannot (5.10 or later can)",
-                             what);
+        return err_set_errno(err, ERR_UNSUPPORTED,
+                             "%s: this kernel does not support it; use Linux 5.10 or later", what);
     return err_set_errno(err, ERR_INTERNAL, "%s", what);
 }
 
@@ -625,11 +625,12 @@ static enum err_code fail_event(enum event_kind kind, struct err *err)
 {
     const struct event_facts *facts = event_facts(kind);
     if (facts->is_hardware && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "this machine does not let the kernel count %s: its processor has no such "
-                       "counter, or it is a virtual machine that is not shown it; cpu-clock, "
-                       "page-faults and context-switches are counted everywhere",
-                       facts->name);
+        return err_set(
+            err, ERR_UNSUPPORTED,
+            "this machine cannot count %s: its processor has no such counter, or it is a "
+            "virtual machine without access to it; use cpu-clock, page-faults or "
+            "context-switches, which every machine can count",
+            facts->name);
     return set_error(errno, "opening a perf event", err);
 }
 
@@ -688,7 +689,7 @@ enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t
             err, ERR_TOO_LARGE, "more than %u processes",
             bpf_map__max_entries(bpf_object__find_map_by_name(program->object, "targets")));
     if (is_known && errno != EEXIST)
-        return err_set_errno(err, ERR_IO, "naming a process to the kernel program");
+        return err_set_errno(err, ERR_IO, "adding a process to the kernel program");
     *ret_is_new = !is_known;
     return ERR_NONE;
 }

@@ -413,7 +413,7 @@ enum err_code perf_sideband_open(const struct perf_sideband_options *options,
     for (uint32_t i = 0; !code && i < cpu_count; i++)
         code = open_ring(band, cpus[i], err);
     if (!code && band->ring_count == 0)
-        code = err_set(err, ERR_UNSUPPORTED, "no CPU could be watched");
+        code = err_set(err, ERR_UNSUPPORTED, "no perf event could be opened on any CPU");
     if (code) {
         perf_sideband_close(band);
         return code;
@@ -448,7 +448,7 @@ static enum err_code fail_watch(const struct perf_sideband *band, uint32_t proce
     if (errno == ESRCH)
         return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
     if (errno == ENOENT || errno == EOPNOTSUPP)
-        return err_set(err, ERR_UNSUPPORTED, "this machine does not let the kernel count %s",
+        return err_set(err, ERR_UNSUPPORTED, "this machine cannot count %s",
                        event_facts(band->options.event)->name);
     if (errno == EACCES || errno == EPERM)
         return fail_own("sampling a process", err);

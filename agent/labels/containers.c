@@ -60,8 +60,8 @@ static int open_file(const char *root, const char *path, struct arena *arena)
     return fd;
 }
 
-/* The tree of a file, whose text stays in *text; NULL. */
-static json_t *load(const char *root, const char *path, struct arena *arena, struct buf *text)
+/* Parses a file; its text stays in *text. NULL: it cannot be read. */
+static json_t *read_json(const char *root, const char *path, struct arena *arena, struct buf *text)
 {
     struct err ignored;
     json_t *tree = NULL;
@@ -73,9 +73,10 @@ static json_t *load(const char *root, const char *path, struct arena *arena, str
     return tree;
 }
 
-/* ---- what they say ---- */
+/* ---- labels ---- */
 
-static void put(struct label_set *labels, const char *name, const char *meta, struct span value)
+static void put_both(struct label_set *labels, const char *name, const char *meta,
+                     struct span value)
 {
     if (value.size == 0)
         return;
@@ -84,7 +85,7 @@ static void put(struct label_set *labels, const char *name, const char *meta, st
         label_set_put(labels, span_text(meta), value);
 }
 
-/* The same facts have other keys with each runtime. */
+/* Each runtime has other keys for the same facts. */
 static void put_annotations(struct label_set *labels, const json_t *map)
 {
     static const struct {
@@ -113,7 +114,7 @@ static void put_annotations(struct label_set *labels, const json_t *map)
         {"nerdctl/name", "container_name", "__meta_containerd_container_name"},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-        put(labels, known[i].name, known[i].meta, json_tree_text(map, known[i].key));
+        put_both(labels, known[i].name, known[i].meta, json_tree_text(map, known[i].key));
 }
 
 static void put_pod_labels(struct label_set *labels, const json_t *map, struct arena *arena)
@@ -123,8 +124,8 @@ static void put_pod_labels(struct label_set *labels, const json_t *map, struct a
     json_object_foreach((json_t *)(uintptr_t)map, key, value)
     {
         const struct span text = span_of(json_string_value(value), json_string_length(value));
-        put(labels, arena_printf(arena, "k8s_pod_label_%s", key),
-            arena_printf(arena, "__meta_kubernetes_pod_label_%s", key), text);
+        put_both(labels, arena_printf(arena, "k8s_pod_label_%s", key),
+                 arena_printf(arena, "__meta_kubernetes_pod_label_%s", key), text);
     }
 }
 
@@ -146,11 +147,11 @@ static bool find_oci(const char *root, struct span id, struct label_set *labels,
 {
     for (size_t i = 0; i < sizeof(oci_paths) / sizeof(*oci_paths); i++) {
         char path[256];
-        /* The formats are the list's own. */
+        /* The formats are those of oci_paths. */
         const char *end = strstr(oci_paths[i], "%.*s");
         snprintf(path, sizeof(path), "%.*s%.*s%s", (int)(end - oci_paths[i]), oci_paths[i],
                  SPAN_PRINT(id), end + 4);
-        json_t *tree = load(root, path, arena, text);
+        json_t *tree = read_json(root, path, arena, text);
         const json_t *annotations = json_object_get(tree, "annotations");
         if (!tree)
             continue;
@@ -162,11 +163,11 @@ static bool find_oci(const char *root, struct span id, struct label_set *labels,
     return false;
 }
 
-/* Podman's and CRI-O's list of all containers. */
+/* Finds the container in the list of all containers of Podman and CRI-O. */
 static bool find_storage(const char *root, struct span id, struct label_set *labels,
                          struct arena *arena, struct buf *text)
 {
-    json_t *tree = load(root, STORAGE, arena, text);
+    json_t *tree = read_json(root, STORAGE, arena, text);
     const json_t *container;
     size_t i;
     bool is_found = false;
@@ -175,8 +176,8 @@ static bool find_storage(const char *root, struct span id, struct label_set *lab
         const json_t *name = json_array_get(json_object_get(container, "names"), 0);
         if (!span_equal(json_tree_text(container, "id"), id))
             continue;
-        put(labels, "container_name", NULL,
-            span_of(json_string_value(name), json_string_length(name)));
+        put_both(labels, "container_name", NULL,
+                 span_of(json_string_value(name), json_string_length(name)));
         is_found = true;
         break;
     }
@@ -188,16 +189,16 @@ static bool find_storage(const char *root, struct span id, struct label_set *lab
 static bool find_docker(const char *root, struct span id, struct label_set *labels,
                         struct arena *arena, struct buf *text)
 {
-    json_t *tree = load(root, arena_printf(arena, DOCKER, SPAN_PRINT(id)), arena, text);
+    json_t *tree = read_json(root, arena_printf(arena, DOCKER, SPAN_PRINT(id)), arena, text);
     if (!tree)
         return false;
     const json_t *config = json_object_get(tree, "Config");
     struct span name = json_tree_text(tree, "Name");
     if (name.size && name.data[0] == '/')
         name = span_of(name.data + 1, name.size - 1);
-    put(labels, "container_name", "__meta_docker_container_name", name);
-    put(labels, "container_image_name", NULL, json_tree_text(config, "Image"));
-    put(labels, "__meta_docker_container_id", NULL, id);
+    put_both(labels, "container_name", "__meta_docker_container_name", name);
+    put_both(labels, "container_image_name", NULL, json_tree_text(config, "Image"));
+    put_both(labels, "__meta_docker_container_id", NULL, id);
     put_annotations(labels, json_object_get(config, "Labels"));
     json_tree_free(tree, buf_span(text));
     return true;

@@ -9,7 +9,7 @@ void label_set_init(struct label_set *set, struct arena *arena)
     *set = (struct label_set){.arena = arena};
 }
 
-static struct batch_text_label *find(const struct label_set *set, struct span name)
+static struct batch_text_label *find_label(const struct label_set *set, struct span name)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         if (span_equal(set->labels[i].name, name))
@@ -20,13 +20,13 @@ static struct batch_text_label *find(const struct label_set *set, struct span na
 
 struct span label_set_get(const struct label_set *set, struct span name)
 {
-    const struct batch_text_label *label = find(set, name);
+    const struct batch_text_label *label = find_label(set, name);
     return label ? label->value : (struct span){0};
 }
 
 void label_set_remove(struct label_set *set, struct span name)
 {
-    struct batch_text_label *label = find(set, name);
+    struct batch_text_label *label = find_label(set, name);
     if (!label)
         return;
     const size_t at = (size_t)(label - set->labels);
@@ -55,7 +55,7 @@ bool label_set_is_name(struct span name)
     return name.size > 0;
 }
 
-/* Every other byte becomes '_', as Prometheus does with names of Kubernetes' labels. */
+/* Replaces invalid bytes by '_', as Prometheus does with the names of Kubernetes labels. */
 static struct span clean_name(struct arena *arena, struct span name)
 {
     const size_t size = name.size < LABEL_SET_NAME_BYTES ? name.size : LABEL_SET_NAME_BYTES;
@@ -67,7 +67,7 @@ static struct span clean_name(struct arena *arena, struct span name)
     return span_of(copy, size);
 }
 
-static struct batch_text_label *add(struct label_set *set)
+static struct batch_text_label *add_label(struct label_set *set)
 {
     if (set->count == LABEL_SET_MAX) {
         set->left_out++;
@@ -92,9 +92,9 @@ void label_set_put(struct label_set *set, struct span name, struct span value)
         label_set_remove(set, name);
         return;
     }
-    struct batch_text_label *label = find(set, name);
+    struct batch_text_label *label = find_label(set, name);
     if (!label)
-        label = add(set);
+        label = add_label(set);
     if (label)
         *label = (struct batch_text_label){.name = name, .value = value};
 }

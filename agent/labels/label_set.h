@@ -1,9 +1,10 @@
 /*
- * label_set: labels of one process while they are being found and relabelled: names are
- * Prometheus', each is there once, none is empty. Those that begin with "__" are for rules alone.
+ * label_set: the labels of one process while they are collected and relabelled. Names have the form
+ * of Prometheus and occur once; values are not empty. Labels whose names begin with "__" are for
+ * rules only and are not sent.
  *
- * Texts live in the arena that the set was given. Bounded: what does not fit is left out and
- * counted. Threads: one.
+ * Texts live in the arena of the set. The number of labels is bounded: further ones are left out
+ * and counted. Threads: one.
  */
 #ifndef AGENT_LABELS_LABEL_SET_H
 #define AGENT_LABELS_LABEL_SET_H
@@ -25,15 +26,15 @@ struct label_set {
     uint32_t left_out;
 };
 
-/* [a-zA-Z_][a-zA-Z0-9_]*, also with "__" in front. */
+/* Whether name has the form [a-zA-Z_][a-zA-Z0-9_]*. */
 bool label_set_is_name(struct span name);
 
 void label_set_init(struct label_set *set, struct arena *arena);
 
-/* Empty where there is none. */
+/* The value of a label; empty: there is none. */
 struct span label_set_get(const struct label_set *set, struct span name);
-/* In place of what it was; an empty value removes it. Both are copied; a value is made valid UTF-8
- * and cut where it is too long. A name that is none of Prometheus' is made one. */
+/* Sets a label; an empty value removes it. Both texts are copied. A value is made valid UTF-8 and
+ * cut if it is too long; invalid bytes of a name become '_'. */
 void label_set_put(struct label_set *set, struct span name, struct span value);
 void label_set_remove(struct label_set *set, struct span name);
 

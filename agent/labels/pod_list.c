@@ -1,4 +1,4 @@
-/* A PodList as labels of its containers. */
+/* Converts a PodList of the Kubernetes API to labels of its containers. */
 #include "agent/labels/label_set.h"
 #include "agent/labels/pods.h"
 #include "lib/base/mem.h"
@@ -8,7 +8,7 @@
 
 enum { CONTAINERS_MAX = 8192, NAME_BYTES = 512 };
 
-/* Of one container: all its labels, ready to be put. */
+/* A container with all its labels. */
 struct container {
     struct span id;
     struct label_set labels;
@@ -20,18 +20,18 @@ struct pod_list {
     uint32_t count;
 };
 
-static void put(struct label_set *labels, const char *name, struct span value)
+static void put_label(struct label_set *labels, const char *name, struct span value)
 {
     if (value.size)
         label_set_put(labels, span_text(name), value);
 }
 
-/* One label for what is sent and one for rules. */
+/* Adds a label that is sent, and one for rules. */
 static void put_both(struct label_set *labels, const char *name, const char *meta,
                      struct span value)
 {
-    put(labels, name, value);
-    put(labels, meta, value);
+    put_label(labels, name, value);
+    put_label(labels, meta, value);
 }
 
 static void put_map(struct label_set *labels, const json_t *map, const char *prefix,
@@ -43,15 +43,15 @@ static void put_map(struct label_set *labels, const json_t *map, const char *pre
     json_object_foreach((json_t *)(uintptr_t)map, key, value)
     {
         snprintf(name, sizeof(name), "%s%s", prefix, key);
-        put(labels, name, span_of(json_string_value(value), json_string_length(value)));
+        put_label(labels, name, span_of(json_string_value(value), json_string_length(value)));
         if (!presence_prefix)
             continue;
         snprintf(name, sizeof(name), "%s%s", presence_prefix, key);
-        put(labels, name, SPAN_LITERAL("true"));
+        put_label(labels, name, SPAN_LITERAL("true"));
     }
 }
 
-/* These change with each roll-out, and would make new series of the same service. */
+/* Whether the label changes with each roll-out: it would split a service into new series. */
 static bool is_of_a_rollout(const char *key)
 {
     return strcmp(key, "pod-template-hash") == 0 || strcmp(key, "controller-revision-hash") == 0 ||
@@ -68,7 +68,7 @@ static void put_pod_labels(struct label_set *labels, const json_t *map)
         if (is_of_a_rollout(key))
             continue;
         snprintf(name, sizeof(name), "k8s_pod_label_%s", key);
-        put(labels, name, span_of(json_string_value(value), json_string_length(value)));
+        put_label(labels, name, span_of(json_string_value(value), json_string_length(value)));
     }
 }
 
@@ -80,8 +80,8 @@ static void put_controller(struct label_set *labels, const json_t *owners)
     {
         if (!json_is_true(json_object_get(owner, "controller")))
             continue;
-        put(labels, "__meta_kubernetes_pod_controller_kind", json_tree_text(owner, "kind"));
-        put(labels, "__meta_kubernetes_pod_controller_name", json_tree_text(owner, "name"));
+        put_label(labels, "__meta_kubernetes_pod_controller_kind", json_tree_text(owner, "kind"));
+        put_label(labels, "__meta_kubernetes_pod_controller_name", json_tree_text(owner, "name"));
     }
 }
 
@@ -89,16 +89,16 @@ static void put_status(struct label_set *labels, const json_t *status)
 {
     const json_t *condition;
     size_t i;
-    put(labels, "__meta_kubernetes_pod_phase", json_tree_text(status, "phase"));
-    put(labels, "__meta_kubernetes_pod_ip", json_tree_text(status, "podIP"));
-    put(labels, "__meta_kubernetes_pod_host_ip", json_tree_text(status, "hostIP"));
+    put_label(labels, "__meta_kubernetes_pod_phase", json_tree_text(status, "phase"));
+    put_label(labels, "__meta_kubernetes_pod_ip", json_tree_text(status, "podIP"));
+    put_label(labels, "__meta_kubernetes_pod_host_ip", json_tree_text(status, "hostIP"));
     json_array_foreach(json_object_get(status, "conditions"), i, condition)
     {
         if (span_equal_text(json_tree_text(condition, "type"), "Ready"))
-            put(labels, "__meta_kubernetes_pod_ready",
-                span_equal_text(json_tree_text(condition, "status"), "True")
-                    ? SPAN_LITERAL("true")
-                    : SPAN_LITERAL("false"));
+            put_label(labels, "__meta_kubernetes_pod_ready",
+                      span_equal_text(json_tree_text(condition, "status"), "True")
+                          ? SPAN_LITERAL("true")
+                          : SPAN_LITERAL("false"));
     }
 }
 
@@ -113,7 +113,7 @@ static void put_pod(struct label_set *labels, const json_t *pod)
              json_tree_text(metadata, "namespace"));
     put_both(labels, "k8s_pod_uid", "__meta_kubernetes_pod_uid", json_tree_text(metadata, "uid"));
     put_both(labels, "k8s_node_name", "__meta_kubernetes_node_name", node);
-    put(labels, "__meta_kubernetes_pod_node_name", node);
+    put_label(labels, "__meta_kubernetes_pod_node_name", node);
     put_pod_labels(labels, own);
     put_map(labels, own, "__meta_kubernetes_pod_label_", "__meta_kubernetes_pod_labelpresent_");
     put_map(labels, json_object_get(metadata, "annotations"), "__meta_kubernetes_pod_annotation_",
@@ -122,7 +122,7 @@ static void put_pod(struct label_set *labels, const json_t *pod)
     put_status(labels, json_object_get(pod, "status"));
 }
 
-/* "containerd://ID" */
+/* The id in "containerd://ID". */
 static struct span id_of(const json_t *status)
 {
     struct span id = json_tree_text(status, "containerID");
@@ -145,9 +145,9 @@ static void add_container(struct pod_list *list, const json_t *pod, const json_t
              json_tree_text(status, "name"));
     put_both(labels, "container_image_name", "__meta_kubernetes_pod_container_image",
              json_tree_text(status, "image"));
-    put(labels, "__meta_kubernetes_pod_container_id", json_tree_text(status, "containerID"));
-    put(labels, "__meta_kubernetes_pod_container_init",
-        is_init ? SPAN_LITERAL("true") : SPAN_LITERAL("false"));
+    put_label(labels, "__meta_kubernetes_pod_container_id", json_tree_text(status, "containerID"));
+    put_label(labels, "__meta_kubernetes_pod_container_init",
+              is_init ? SPAN_LITERAL("true") : SPAN_LITERAL("false"));
     container->next = list->first;
     list->first = container;
     list->count++;

@@ -15,36 +15,37 @@ enum {
     INTERVAL_S = 30,
     SOON_S = 2,
     DEADLINE_MS = 20000,
-    ANSWER_MAX_BYTES = 32 << 20,
+    RESPONSE_MAX_BYTES = 32 << 20,
 };
 
 struct pods {
     struct server_config access;
-    struct http_client *client; /* the thread's */
+    struct http_client *client; /* used by the thread only */
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* protects the following members */
     pthread_cond_t changed;
     bool is_ending;
-    bool is_asked; /* for a container that is not known */
+    bool is_requested; /* an unknown container was looked up */
     struct arena *arena;
-    struct pod_list *list; /* NULL: none came yet */
+    struct pod_list *list; /* NULL: no response yet */
     uint8_t digest[DIGEST_BYTES];
     uint64_t generation;
-    bool has_failed; /* and it was told */
+    bool has_failed; /* the last request failed, which was logged */
 };
 
-static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                      uint64_t receive_total)
+static bool is_not_ending(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                          uint64_t receive_total)
 {
     struct pods *pods = context;
     (void)sent, (void)send_total, (void)received, (void)receive_total;
     pthread_mutex_lock(&pods->mutex);
-    const bool goes_on = !pods->is_ending;
+    const bool is_running = !pods->is_ending;
     pthread_mutex_unlock(&pods->mutex);
-    return goes_on;
+    return is_running;
 }
 
-static enum err_code ask(struct pods *pods, struct http_client_response *answer, struct err *err)
+static enum err_code request_pods(struct pods *pods, struct http_client_response *response,
+                                  struct err *err)
 {
     buf_auto token;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -58,17 +59,17 @@ static enum err_code ask(struct pods *pods, struct http_client_response *answer,
     request.field_count = token.size ? 1 : 0;
     request.deadline_ms = DEADLINE_MS;
     request.accept_compressed = true;
-    request.max_response_bytes = ANSWER_MAX_BYTES;
-    request.progress = may_go_on;
+    request.max_response_bytes = RESPONSE_MAX_BYTES;
+    request.progress = is_not_ending;
     request.progress_context = pods;
-    code = http_client_send(pods->client, &request, answer, err);
-    if (!code && answer->status != 200)
-        code = err_set(err, ERR_NETWORK, "the answer has status %d", answer->status);
+    code = http_client_send(pods->client, &request, response, err);
+    if (!code && response->status != 200)
+        code = err_set(err, ERR_NETWORK, "the response has status %d", response->status);
     return code;
 }
 
-static void take(struct pods *pods, const uint8_t digest[DIGEST_BYTES], struct arena *arena,
-                 struct pod_list *list)
+static void replace_list(struct pods *pods, const uint8_t digest[DIGEST_BYTES], struct arena *arena,
+                         struct pod_list *list)
 {
     pthread_mutex_lock(&pods->mutex);
     struct arena *old = pods->arena;
@@ -80,16 +81,16 @@ static void take(struct pods *pods, const uint8_t digest[DIGEST_BYTES], struct a
     arena_destroy(old);
 }
 
-static enum err_code refresh(struct pods *pods, struct err *err)
+static enum err_code read_pods(struct pods *pods, struct err *err)
 {
     uint8_t digest[DIGEST_BYTES];
     struct pod_list *list;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
-    enum err_code code = ask(pods, &answer, err);
+    http_client_response_auto response;
+    http_client_response_init(&response);
+    enum err_code code = request_pods(pods, &response, err);
     if (code)
         return code;
-    const struct span json = buf_span(&answer.body);
+    const struct span json = buf_span(&response.body);
     digest_sha256(json, digest);
     if (pods->list && memcmp(digest, pods->digest, DIGEST_BYTES) == 0)
         return ERR_NONE;
@@ -98,12 +99,12 @@ static enum err_code refresh(struct pods *pods, struct err *err)
     if (code)
         arena_destroy(arena);
     else
-        take(pods, digest, arena, list);
+        replace_list(pods, digest, arena, list);
     return code;
 }
 
-/* Once for each time that it begins. */
-static void tell(struct pods *pods, enum err_code code, const struct err *err)
+/* Logs when requests begin to fail and when they succeed again. */
+static void report_change(struct pods *pods, enum err_code code, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     if (code && code != ERR_CANCELLED && !pods->has_failed)
@@ -115,8 +116,9 @@ static void tell(struct pods *pods, enum err_code code, const struct err *err)
     pods->has_failed = code;
 }
 
-/* The whole interval, or, when somebody asks, a moment. False at the end. */
-static bool wait(struct pods *pods)
+/* Waits for the interval, or for 2 s once an unknown container was looked up. False: the thread is
+ * to end. */
+static bool wait_for_next(struct pods *pods)
 {
     struct timespec begin, until;
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -124,27 +126,28 @@ static bool wait(struct pods *pods)
     pthread_mutex_lock(&pods->mutex);
     while (!pods->is_ending && !error) {
         until = begin;
-        until.tv_sec += pods->is_asked ? SOON_S : INTERVAL_S;
+        until.tv_sec += pods->is_requested ? SOON_S : INTERVAL_S;
         error = pthread_cond_timedwait(&pods->changed, &pods->mutex, &until);
     }
-    pods->is_asked = false;
-    const bool goes_on = !pods->is_ending;
+    pods->is_requested = false;
+    const bool is_running = !pods->is_ending;
     pthread_mutex_unlock(&pods->mutex);
-    return goes_on;
+    return is_running;
 }
 
-static void *run(void *context)
+static void *run_thread(void *context)
 {
     struct pods *pods = context;
     struct err err = {0};
-    (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(
+        CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* to read the token file */
     do {
-        tell(pods, refresh(pods, &err), &err);
-    } while (wait(pods));
+        report_change(pods, read_pods(pods, &err), &err);
+    } while (wait_for_next(pods));
     return NULL;
 }
 
-static void release(struct pods *pods)
+static void free_pods(struct pods *pods)
 {
     http_client_destroy(pods->client);
     pthread_cond_destroy(&pods->changed);
@@ -170,10 +173,10 @@ enum err_code pods_start(const struct server_config *access, struct pods **ret_p
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&pods->mutex, NULL);
     code = http_client_create(&settings, &pods->client, err);
-    if (!code && pthread_create(&pods->thread, NULL, run, pods))
+    if (!code && pthread_create(&pods->thread, NULL, run_thread, pods))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
-        release(pods);
+        free_pods(pods);
         return code;
     }
     *ret_pods = pods;
@@ -189,15 +192,15 @@ void pods_stop(struct pods *pods)
     pthread_cond_signal(&pods->changed);
     pthread_mutex_unlock(&pods->mutex);
     pthread_join(pods->thread, NULL);
-    release(pods);
+    free_pods(pods);
 }
 
 bool pods_find(struct pods *pods, struct span container_id, struct label_set *labels)
 {
     pthread_mutex_lock(&pods->mutex);
     const bool is_found = pod_list_find(pods->list, container_id, labels);
-    if (!is_found && !pods->is_asked) {
-        pods->is_asked = true;
+    if (!is_found && !pods->is_requested) {
+        pods->is_requested = true;
         pthread_cond_signal(&pods->changed);
     }
     pthread_mutex_unlock(&pods->mutex);

@@ -29,7 +29,7 @@ enum {
     EARLY_PAUSE_NS = 100 * 1000 * 1000,
 };
 
-/* Of the program of the same number, as long as it has the same serial. */
+/* What is known of the binary with the same number, as long as that has the same serial. */
 struct known_program {
     uint64_t serial;
     struct program_info facts;
@@ -50,17 +50,17 @@ struct process_labels {
     struct batch_text_label *labels;
     size_t count;
     struct buf key;
-    uint64_t generation; /* of the pods */
-    uint32_t program;    /* that they are of; BINARY_NONE: it was not mapped yet */
+    uint64_t generation; /* pods_generation() at that time */
+    uint32_t program;    /* the executed program at that time; BINARY_NONE: it was not mapped yet */
     int64_t made_ns;
-    int64_t pause_ns; /* until what was empty is read again; 0: all was there */
+    int64_t pause_ns; /* until empty files are read again; 0: none was empty */
     bool has_container;
     bool is_wanted;
 };
 
 /* ---- the host ---- */
 
-/* "model name : …", the first of them. */
+/* The first line "model name : …" of /proc/cpuinfo. */
 static struct span read_cpu_model(struct arena *arena)
 {
     struct err ignored;
@@ -104,32 +104,32 @@ void label_source_destroy(struct label_source *source)
 
 /* ---- collecting ---- */
 
-/* One process, while its labels are found. */
+/* A process whose labels are being collected. */
 struct search {
     struct label_source *source;
     const struct process *process;
     struct label_set *set;
-    struct span cgroup; /* in the set's arena */
+    struct span cgroup; /* in the arena of set */
     bool has_container;
-    bool is_early; /* it has no arguments or variables: perhaps it has them soon, within execve */
+    bool is_early; /* no arguments or variables: the process may still be within execve */
 };
 
-static void put(struct search *search, const char *name, struct span value)
+static void put_label(struct search *search, const char *name, struct span value)
 {
     if (value.size)
         label_set_put(search->set, span_text(name), value);
 }
 
-/* For rules alone. */
+/* Adds a label that only rules see. */
 static void put_meta(struct search *search, const char *name, struct span value)
 {
     if (search->source->settings.rules)
-        put(search, name, value);
+        put_label(search, name, value);
 }
 
 static void put_both(struct search *search, const char *name, const char *meta, struct span value)
 {
-    put(search, name, value);
+    put_label(search, name, value);
     put_meta(search, meta, value);
 }
 
@@ -180,7 +180,7 @@ static const struct program_info *facts_of_program(struct search *search)
     return &known->facts;
 }
 
-/* As the process has it; empty: of no file, or it has ended. */
+/* The path of the program in /proc/PID/exe; empty: it is no file, or the process has ended. */
 static struct span path_in_proc(const struct search *search)
 {
     char link[64], path[PATH_BYTES];
@@ -194,7 +194,8 @@ static struct span path_in_proc(const struct search *search)
     return span_of(arena_strndup(search->set->arena, found.data, found.size), found.size);
 }
 
-/* By its mapping, which is not there yet where a sample was taken within execve. */
+/* Adds the labels from the program's file. The mapping of the program does not exist yet if the
+ * sample was taken within execve. */
 static void find_mapped_program(struct search *search, const struct binary *binary)
 {
     const struct program_info *facts = facts_of_program(search);
@@ -217,20 +218,20 @@ static void find_program(struct search *search)
                                       ? NULL
                                       : binaries_get(search->source->binaries, process->program);
     struct span path = path_in_proc(search);
-    /* Files with one build id are one binary, which has the path of the first of them: of copies
-     * and of programs with several names that would be another's. */
+    /* The path of the binary is the second choice: files with one build id, such as copies or
+     * links, are one binary, which has the path of the first of them. */
     if (!path.size && binary)
         path = span_text(binary->path);
     const char *name = process->name[0] ? process->name : "unknown";
-    put(search, "process_command", span_text(process->name));
+    put_label(search, "process_command", span_text(process->name));
     put_both(search, "process_executable_name", "__meta_process_executable_name",
              path.size ? last_part(path) : span_text(name));
-    put(search, "process_executable_path", path);
+    put_label(search, "process_executable_path", path);
     if (binary)
         find_mapped_program(search, binary);
 }
 
-/* Words with a NUL behind each become one text with blanks between them. */
+/* The command line as one text, with blanks in place of the NULs after each word. */
 static void find_command_line(struct search *search)
 {
     char number[24];
@@ -253,7 +254,7 @@ static void put_variable(struct search *search, struct span name, struct span va
 {
     char label[TEXT_BYTES];
     snprintf(label, sizeof(label), "process_environment_variable_%.*s", SPAN_PRINT(name));
-    put(search, label, value);
+    put_label(search, label, value);
     snprintf(label, sizeof(label), "__meta_env_var_%.*s", SPAN_PRINT(name));
     put_meta(search, label, value);
 }
@@ -284,8 +285,8 @@ static void find_container(struct search *search, struct span id)
 {
     const struct label_settings *settings = &search->source->settings;
     const struct span runtime = containers_runtime(search->cgroup);
-    put(search, "container_id", id);
-    put(search, "container_runtime", runtime);
+    put_label(search, "container_id", id);
+    put_label(search, "container_runtime", runtime);
     if (span_equal_text(runtime, "containerd"))
         put_meta(search, "__meta_containerd_container_id", id);
     if (span_equal_text(runtime, "docker"))
@@ -307,9 +308,9 @@ static void find_cgroup(struct search *search)
         span_of(arena_strndup(search->set->arena, cgroup.data, cgroup.size), cgroup.size);
     put_meta(search, "__meta_process_cgroup", cgroup);
     if (!span_equal_text(cgroup, "/"))
-        put(search, "cgroup", cgroup);
-    put(search, "systemd_unit", proc_text_unit(cgroup));
-    put(search, "systemd_slice", proc_text_slice(cgroup));
+        put_label(search, "cgroup", cgroup);
+    put_label(search, "systemd_unit", proc_text_unit(cgroup));
+    put_label(search, "systemd_slice", proc_text_slice(cgroup));
     const struct span id = proc_text_container(cgroup);
     if (id.size)
         find_container(search, id);
@@ -327,14 +328,14 @@ static void find_service(struct search *search)
         service = span_of(unit.data, unit.size - strlen(".service"));
     if (service.size == 0)
         service = label_set_get(search->set, SPAN_LITERAL("process_executable_name"));
-    put(search, "service_name", service);
+    put_label(search, "service_name", service);
 }
 
 static void find_host(struct search *search)
 {
     const struct label_source *source = search->source;
-    put(search, "host_name", span_text(source->host.nodename));
-    put(search, "host_cpu_model_name", source->cpu_model);
+    put_label(search, "host_name", span_text(source->host.nodename));
+    put_label(search, "host_cpu_model_name", source->cpu_model);
     put_both(search, "os_kernel_release", "__meta_system_kernel_release",
              span_text(source->host.release));
     put_meta(search, "__meta_system_kernel_machine", span_text(source->host.machine));
@@ -342,7 +343,7 @@ static void find_host(struct search *search)
 
 /* ---- what is sent ---- */
 
-/* OpenTelemetry's names: those of rules have '_' where these have '.'. */
+/* The name under which a label is sent: OpenTelemetry's, with '.' where the rules see '_'. */
 static struct span sent_name(struct arena *arena, struct span name)
 {
     static const char *const known[] = {"service.name",
@@ -380,7 +381,7 @@ static struct span sent_name(struct arena *arena, struct span name)
     return name;
 }
 
-static struct span cut(struct span value)
+static struct span cut_value(struct span value)
 {
     size_t size = value.size < PROCESS_LABEL_MAX_BYTES ? value.size : PROCESS_LABEL_MAX_BYTES;
     while (size < value.size && size && (value.data[size] & 0xc0) == 0x80)
@@ -400,12 +401,12 @@ static void append_sized(struct buf *key, struct span bytes)
     buf_append_span(key, bytes);
 }
 
-/* Copies: the set's own arena, which holds all that only rules needed, goes. */
-static void keep(struct process_labels *labels, const struct label_set *set)
+/* Copies the labels that are sent; the arena of the set, with those for rules only, is freed. */
+static void keep_labels(struct process_labels *labels, const struct label_set *set)
 {
     labels->labels = arena_new(labels->arena, struct batch_text_label, set->count);
     for (uint32_t i = 0; i < set->count && labels->count < PROCESS_LABELS_MAX; i++) {
-        const struct span name = set->labels[i].name, value = cut(set->labels[i].value);
+        const struct span name = set->labels[i].name, value = cut_value(set->labels[i].value);
         if (span_starts_with(name, "__"))
             continue;
         const struct span sent = sent_name(labels->arena, name);
@@ -420,7 +421,8 @@ static void keep(struct process_labels *labels, const struct label_set *set)
     }
 }
 
-static struct process_labels *create(struct label_source *source, const struct process *process)
+static struct process_labels *create_labels(struct label_source *source,
+                                            const struct process *process)
 {
     const struct label_settings *settings = &source->settings;
     arena_auto arena = arena_create();
@@ -444,13 +446,13 @@ static struct process_labels *create(struct label_source *source, const struct p
         label_set_put(&set, settings->external[i].name, settings->external[i].value);
     labels->is_wanted = relabel_apply(settings->rules, &set);
     labels->has_container = search.has_container;
-    keep(labels, &set);
+    keep_labels(labels, &set);
     return labels;
 }
 
-/* Has what they were made of changed meanwhile? */
-static bool are_old(const struct process_labels *labels, const struct label_source *source,
-                    const struct process *process)
+/* Whether something that the labels were made from has changed since. */
+static bool are_outdated(const struct process_labels *labels, const struct label_source *source,
+                         const struct process *process)
 {
     return labels->program != process->program ||
            (labels->pause_ns && clock_monotonic_ns() - labels->made_ns >= labels->pause_ns) ||
@@ -458,8 +460,8 @@ static bool are_old(const struct process_labels *labels, const struct label_sour
             labels->generation != pods_generation(source->settings.pods));
 }
 
-/* Of a process that has ended no more can be read than was. */
-static bool is_there(const struct process *process)
+/* Whether /proc still shows the process; otherwise the old labels stay. */
+static bool is_in_proc(const struct process *process)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%" PRIu32, process->shown_id);
@@ -470,10 +472,10 @@ void process_labels_renew(struct process_labels **labels, struct label_source *s
                           const struct process *process)
 {
     struct process_labels *old = *labels;
-    if (old && (!are_old(old, source, process) || !is_there(process)))
+    if (old && (!are_outdated(old, source, process) || !is_in_proc(process)))
         return;
-    *labels = create(source, process);
-    /* Some have none for as long as they live: those are asked ever less often. */
+    *labels = create_labels(source, process);
+    /* A process may never have arguments or variables: it is read less and less often. */
     if (old && (*labels)->pause_ns)
         (*labels)->pause_ns = old->pause_ns ? 2 * old->pause_ns : EARLY_PAUSE_NS;
     process_labels_destroy(old);

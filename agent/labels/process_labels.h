@@ -1,22 +1,24 @@
 /*
- * labels: what is said of a process beside its samples: attributes in the words of OpenTelemetry.
+ * process_labels: the labels of a process, which are sent with its samples, as attributes of
+ * OpenTelemetry:
  *
- *   service.name     the pod's label app.kubernetes.io/name, else its container's name, else the
- *                    systemd unit without ".service", else the program's name
- *   process.executable.name, .path, .build_id.gnu, .compiler
- *   process.command                        how the process calls itself (comm)
- *   process.environment_variable.NAME      of names that the settings allow
+ *   service.name     the pod's label app.kubernetes.io/name, else the name of its container, else
+ * the systemd unit without ".service", else the name of the program process.executable.name, .path,
+ * .build_id.gnu, .compiler process.command                        the process's own name (comm)
+ *   process.environment_variable.NAME      of the names in the settings
  *   container.id, .name, .runtime, .image.name
  *   k8s.pod.name, k8s.pod.uid, k8s.namespace.name, k8s.container.name, k8s.node.name,
  *   k8s.pod.label.NAME
  *   systemd.unit, systemd.slice, cgroup
  *   host.name, host.cpu.model.name, os.kernel.release
- * Then what the agent's settings add to all, and then rules (agent/labels/relabel.h) change them:
- * for these, names have '_' in place of '.', and there are Parca's __meta_* labels, too;
- * perfolio-agent(8) lists them. What begins with "__" does not leave the agent.
  *
- * Asked of /proc and of state files once for each program that a process runs, and again when the
- * pods of this node change. Two processes with equal labels are one series. Threads: one.
+ * The external labels of the settings are added, and relabelling rules (relabel.h) change the
+ * result. Rules see names with '_' in place of '.', and also Parca's __meta_* labels;
+ * perfolio-agent(8) lists them. Labels whose names begin with "__" do not leave the agent.
+ *
+ * Labels are read from /proc and from state files once for each program that a process executes,
+ * and again when the pods of this node change. Two processes with equal labels are one series.
+ * Threads: one.
  */
 #ifndef AGENT_LABELS_PROCESS_LABELS_H
 #define AGENT_LABELS_PROCESS_LABELS_H
@@ -35,35 +37,35 @@ struct relabel_rules;
 
 enum { PROCESS_LABELS_MAX = 60, PROCESS_LABEL_MAX_BYTES = 512 };
 
-/* Of all processes of this agent; borrowed as long as the source lives. */
+/* Settings for all processes; borrowed as long as the source lives. */
 struct label_settings {
-    const struct batch_text_label *external; /* win over what is found */
+    const struct batch_text_label *external; /* override labels that were found */
     size_t external_count;
-    const struct span *environment; /* names of variables */
+    const struct span *environment; /* names of environment variables */
     size_t environment_count;
     const struct relabel_rules *rules; /* NULL: none */
-    struct pods *pods;                 /* NULL: not asked */
-    const char *host_root;             /* NULL: process 1's */
+    struct pods *pods;                 /* NULL: pods are not read */
+    const char *host_root;             /* NULL: the root of process 1 */
 };
 
-/* What is the same for all processes, and what is known of programs. settings NULL: nothing. */
+/* Holds the labels of the host and what is known of programs. settings NULL: no settings. */
 struct label_source *label_source_create(const struct label_settings *settings,
                                          const struct binaries *binaries);
 void label_source_destroy(struct label_source *source); /* NULL is a no-op */
 
-/* Makes *labels where it is NULL, or where what they are made of has changed: the pods, the
- * program, or what a process has only at the end of its execve. The old ones are destroyed then. */
+/* Creates *labels if it is NULL. Replaces and destroys them if something that they were made from
+ * has changed: the pods, the program, or files that are empty until execve has ended. */
 void process_labels_renew(struct process_labels **labels, struct label_source *source,
                           const struct process *process);
 void process_labels_destroy(struct process_labels *labels); /* NULL is a no-op */
 
-/* False: a rule says that nothing is to be sent of the process. */
+/* False: a rule drops the process, so nothing of it is sent. */
 bool process_labels_are_wanted(const struct process_labels *labels);
 
-/* By name; as long as labels live. */
+/* The labels, sorted by name; valid as long as labels live. */
 const struct batch_text_label *process_labels_get(const struct process_labels *labels,
                                                   size_t *ret_count);
-/* Names and values with their lengths as one key: equal for equal labels. */
+/* All names and values, with their lengths, as one key: equal for equal labels only. */
 struct span process_labels_key(const struct process_labels *labels);
 
 #endif

@@ -10,9 +10,9 @@
 enum {
     NAMES_MAX_BYTES = 1 << 20,
     COMMENT_MAX_BYTES = 16 << 10,
-    GO_HEAD_BYTES = 32, /* the magic, the size of pointers, flags, and room for two pointers */
+    GO_HEAD_BYTES = 32, /* magic, size of pointers, flags, two pointers */
     GO_FLAGS_AT = 15,
-    GO_IS_INLINE = 2, /* since Go 1.18: length and text of the version follow the head */
+    GO_IS_INLINE = 2, /* since Go 1.18: the length and the text of the version follow the head */
     GO_READ_BYTES = 128,
 };
 
@@ -47,8 +47,8 @@ static void set_compiler(struct reader *reader, struct span text)
              (const char *)text.data);
 }
 
-/* Texts with a NUL behind each, one of each compiler that had a part in it: libc's start files
- * bring GCC's to all. */
+/* Reads .comment: NUL-terminated texts, one of each compiler that built a part of the program. The
+ * start files of libc add GCC's to every program, so GCC's is the last choice. */
 static void read_comment(struct reader *reader, const Elf64_Shdr *section)
 {
     static const char *const best_first[] = {"rustc version", "clang version", "GCC:"};
@@ -75,7 +75,8 @@ static void read_go(struct reader *reader, const Elf64_Shdr *section)
         !read_at(reader->fd, bytes, sizeof(bytes), section->sh_offset) ||
         memcmp(bytes, magic, sizeof(magic) - 1) != 0 || !(bytes[GO_FLAGS_AT] & GO_IS_INLINE))
         return;
-    const size_t size = bytes[GO_HEAD_BYTES]; /* a varint, of one byte for such short texts */
+    const size_t size =
+        bytes[GO_HEAD_BYTES]; /* a varint; one byte for texts that are as short as these */
     if (size && size < sizeof(bytes) - GO_HEAD_BYTES - 1)
         set_compiler(reader, span_of(bytes + GO_HEAD_BYTES + 1, size));
 }

@@ -40,9 +40,9 @@ static bool is_word(uint8_t byte)
            (byte >= 'A' && byte <= 'Z') || byte == '_' || byte >= 0x80;
 }
 
-/* Behind a '$': the name that it stands for, as Go's regexp package takes it: the longest word, so
- * that $1x is the group of the name "1x". False: it is none, and the '$' stands for itself. */
-static bool take_name(struct span *rest, struct span *ret_name)
+/* Reads the name after a '$' like Go's package regexp: the longest word, so that $1x refers to a
+ * group named "1x". False: no name follows, and the '$' stands for itself. */
+static bool take_reference(struct span *rest, struct span *ret_name)
 {
     const bool has_brace = rest->size && rest->data[0] == '{';
     size_t at = has_brace;
@@ -56,7 +56,7 @@ static bool take_name(struct span *rest, struct span *ret_name)
     return true;
 }
 
-/* Numbers without zeros in front; there are no groups of other names. */
+/* The text of a group by its number, without leading zeros; groups have no other names. */
 static struct span group_of(const struct match *match, struct span name)
 {
     uint64_t number;
@@ -74,7 +74,7 @@ static void expand(struct span template, const struct match *match, struct buf *
         if (rest.size && rest.data[0] == '$') {
             buf_append_byte(text, '$');
             rest = span_of(rest.data + 1, rest.size - 1);
-        } else if (take_name(&rest, &name)) {
+        } else if (take_reference(&rest, &name)) {
             buf_append_span(text, group_of(match, name));
         } else {
             buf_append_byte(text, '$');
@@ -99,7 +99,7 @@ static void replace(const struct relabel_rule *rule, struct span value, struct l
         label_set_put(labels, buf_span(&target), buf_span(&replacement));
 }
 
-/* As Go's strings.ToLower and ToUpper, for all of Unicode. */
+/* Changes the case like Go's strings.ToLower and ToUpper, for all of Unicode. */
 static void change_case(const struct relabel_rule *rule, struct span value,
                         struct label_set *labels)
 {
@@ -130,8 +130,9 @@ static void change_case(const struct relabel_rule *rule, struct span value,
     label_set_put(labels, rule->target, buf_span(&text));
 }
 
-/* The last eight bytes of MD5, big-endian. */
-static void hash(const struct relabel_rule *rule, struct span value, struct label_set *labels)
+/* Action hashmod: the last eight bytes of MD5, big-endian, modulo the modulus. */
+static void set_hash_mod(const struct relabel_rule *rule, struct span value,
+                         struct label_set *labels)
 {
     uint8_t digest[DIGEST_MD5_BYTES];
     char text[24];
@@ -178,7 +179,7 @@ static void join(const struct relabel_rule *rule, const struct label_set *labels
     }
 }
 
-/* False: not wanted. */
+/* False: the rule drops the process. */
 static bool apply_rule(const struct relabel_rule *rule, struct label_set *labels)
 {
     buf_auto joined;
@@ -198,7 +199,7 @@ static bool apply_rule(const struct relabel_rule *rule, struct label_set *labels
         replace(rule, value, labels);
         break;
     case RELABEL_HASHMOD:
-        hash(rule, value, labels);
+        set_hash_mod(rule, value, labels);
         break;
     case RELABEL_LOWERCASE:
     case RELABEL_UPPERCASE:

@@ -3,13 +3,13 @@
  * https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config
  *
  * Actions: replace (the default), keep, drop, keepequal, dropequal, hashmod, lowercase, uppercase,
- * labelmap, labeldrop, labelkeep. A regex has to match all of a text; "." matches line feeds, too;
- * $1, ${1} and $$ in target_label and replacement are Go's. What is not there, said when the rules
- * are read: what lib/base/regex.h refuses, named groups among it.
+ * labelmap, labeldrop, labelkeep. A regex must match the whole text; "." also matches line feeds;
+ * $1, ${1} and $$ in target_label and replacement work as in Go. Regexes that lib/base/regex.h does
+ * not support, such as named groups, are refused when the rules are read.
  *
- * Rules are read from YAML of the kind that people write for this: a list below relabel_configs,
- * or a list alone; block style, with lists of source_labels in either; quoted and plain scalars.
- * Anchors, block scalars and flow maps are refused. Threads: one.
+ * Rules are read from a subset of YAML: a list below relabel_configs, or the list alone; block
+ * style, with source_labels in block or flow style; quoted and plain scalars. Anchors, block
+ * scalars and flow maps are refused. Threads: one.
  */
 #ifndef AGENT_LABELS_RELABEL_H
 #define AGENT_LABELS_RELABEL_H
@@ -30,8 +30,8 @@ enum err_code relabel_read(struct span text, struct arena *arena, struct relabel
                            struct err *err) MUST_USE;
 
 /*
- * Changes the labels; false: a rule says that what has them is not wanted. A regex that takes too
- * long for a text counts as one that does not match. NULL: no rules.
+ * Applies the rules; false: a rule drops what has these labels. A regex that takes too long on a
+ * text counts as not matching. rules NULL: none.
  */
 bool relabel_apply(const struct relabel_rules *rules, struct label_set *labels);
 

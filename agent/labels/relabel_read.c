@@ -1,4 +1,4 @@
-/* From the YAML that people write to rules. What is not understood is refused, never guessed. */
+/* Reads rules from YAML (relabel.h). Anything outside of the supported subset is an error. */
 #include "agent/labels/label_set.h"
 #include "agent/labels/relabel_rule.h"
 #include "lib/base/mem.h"
@@ -12,13 +12,13 @@ struct reader {
     struct arena *arena;
     struct err *err;
     struct relabel_rules *rules;
-    struct relabel_rule *rule; /* the one being read; NULL: none yet */
+    struct relabel_rule *rule; /* the rule that is being read; NULL: none yet */
     struct relabel_rule **end;
     uint32_t count;
     uint32_t line;
-    int list_indent; /* of the dashes of rules; NO_LIST: none was seen */
-    int key_indent;  /* of the keys of this rule */
-    bool has_head;   /* relabel_configs: was there */
+    int list_indent; /* column of the dashes of rules; NO_LIST: none yet */
+    int key_indent;  /* column of the keys of the current rule */
+    bool has_head;   /* the key relabel_configs was read */
     bool is_in_sources;
     bool has_separator, has_regex, has_target, has_replacement, has_modulus;
 };
@@ -30,7 +30,7 @@ static enum err_code refuse(struct reader *reader, const char *problem)
 
 /* ---- scalars ---- */
 
-/* Up to a comment, which begins at a '#' after a blank, outside of quotes. */
+/* The line without its comment, which begins at a '#' after a blank, outside of quotes. */
 static struct span without_comment(struct span line)
 {
     uint8_t quote = 0;
@@ -61,7 +61,7 @@ static enum err_code read_escape(struct reader *reader, uint8_t letter, struct b
     return ERR_NONE;
 }
 
-/* At a quote: *rest is what follows the closing one. */
+/* Reads a quoted text; *rest is then what follows the closing quote. */
 static enum err_code read_quoted(struct reader *reader, struct span *rest, struct span *ret_text)
 {
     const uint8_t quote = rest->data[0];
@@ -126,7 +126,7 @@ static enum err_code add_source(struct reader *reader, struct span text)
     return ERR_NONE;
 }
 
-/* "[a, 'b']" */
+/* Reads "[a, 'b']". */
 static enum err_code read_flow_list(struct reader *reader, struct span text)
 {
     struct span rest, one;
@@ -209,7 +209,7 @@ static enum err_code set_key(struct reader *reader, struct span key, struct span
     return ERR_NONE;
 }
 
-/* "key: value", "key:", the key may be quoted. */
+/* Reads "key: value" or "key:"; the key may be quoted. */
 static enum err_code read_pair(struct reader *reader, struct span text, struct span *ret_key,
                                struct span *ret_value)
 {
@@ -232,7 +232,8 @@ static enum err_code read_pair(struct reader *reader, struct span text, struct s
 
 /* ---- whole rules ---- */
 
-/* May "$1" and its like stand in it? As Prometheus checks: words and references. */
+/* Whether the text consists of words and references such as $1, as Prometheus checks target_label.
+ */
 static bool is_target(struct span text)
 {
     bool has_reference = false;
@@ -364,7 +365,7 @@ static enum err_code read_line(struct reader *reader, struct span text, int inde
 {
     if (!is_dash(text))
         return read_key(reader, text, indent);
-    /* Lists of source_labels may stand in the column of their key, as those of rules do. */
+    /* A list may begin in the column of its key: that of source_labels, and that of the rules. */
     if (reader->is_in_sources && indent >= reader->key_indent && indent > reader->list_indent)
         return add_source(reader, span_of(text.data + 1, text.size - 1));
     if (reader->list_indent == NO_LIST)

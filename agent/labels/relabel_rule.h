@@ -1,6 +1,5 @@
 /*
- * relabel_rule: one rule, as agent/labels/relabel_read.c makes it and agent/labels/relabel.c
- * follows it.
+ * relabel_rule: one relabelling rule. relabel_read.c creates it, and relabel.c applies it.
  */
 #ifndef AGENT_LABELS_RELABEL_RULE_H
 #define AGENT_LABELS_RELABEL_RULE_H

@@ -38,10 +38,10 @@ union address {
 
 struct http_monitor {
     int listener;
-    int ending; /* an eventfd */
-    char *path; /* of a unix socket; NULL: a port */
+    int ending; /* an eventfd that ends the thread */
+    char *path; /* of a unix socket; NULL: it is a port */
     pthread_t thread;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects the following members */
     struct buf metrics;
     int64_t published_ns;
 };
@@ -57,7 +57,7 @@ static bool read_port(struct span text, in_port_t *ret_port)
     return true;
 }
 
-/* Its size, 0 for one that is none of ours. */
+/* Parses an address and returns its size; 0: it is not allowed. */
 static socklen_t read_address(const char *text, union address *ret_address)
 {
     static const char v4[] = "127.0.0.1:", v6[] = "[::1]:";
@@ -86,7 +86,7 @@ static socklen_t read_address(const char *text, union address *ret_address)
     return sizeof(ret_address->local);
 }
 
-/* A socket at which nobody listens any more; anything else stays. */
+/* Removes a socket on which no process listens any more; any other file stays. */
 static void remove_left_behind(const union address *address)
 {
     fd_auto fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -99,8 +99,8 @@ enum err_code http_monitor_check(const char *text, struct err *err)
     union address ignored;
     if (read_address(text, &ignored))
         return ERR_NONE;
-    return err_set(err, ERR_INVALID, "metrics is 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not %s",
-                   text);
+    return err_set(err, ERR_INVALID,
+                   "metrics must be 127.0.0.1:PORT, [::1]:PORT or unix:/PATH, not %s", text);
 }
 
 static enum err_code listen_at(struct http_monitor *monitor, const char *text, struct err *err)
@@ -126,7 +126,7 @@ static enum err_code listen_at(struct http_monitor *monitor, const char *text, s
         return err_set_errno(err, ERR_IO, "listening at %s", text);
     if (monitor->path)
         log_event(LOG_INFO, "metrics", "socket=%s", monitor->path);
-    else /* the port has one place in both */
+    else /* sin_port and sin6_port have the same offset */
         log_event(LOG_INFO, "metrics", "port=%u", ntohs(address.v4.sin_port));
     return ERR_NONE;
 }
@@ -150,7 +150,7 @@ enum http_monitor_answer http_monitor_read_request(struct span head)
     return is_metrics ? HTTP_MONITOR_ANSWER_METRICS : HTTP_MONITOR_ANSWER_HEALTH;
 }
 
-/* Waits until fd is ready, the time is over or the agent ends. */
+/* Waits until fd is ready, until_ns, or the end of the thread. False: fd is not ready. */
 static bool wait_for(const struct http_monitor *monitor, int fd, short events, int64_t until_ns)
 {
     struct pollfd polled[] = {{.fd = fd, .events = events},
@@ -172,7 +172,7 @@ static bool has_end(struct span head)
     return span_ends_with(head, "\r\n\r\n") || span_ends_with(head, "\n\n");
 }
 
-/* False when there came none in time. */
+/* Reads a request; false: none arrived in time. */
 static bool receive(const struct http_monitor *monitor, int fd, int64_t until_ns, struct buf *head)
 {
     char bytes[1024];
@@ -241,7 +241,7 @@ static void serve(struct http_monitor *monitor, int fd)
     send_all(monitor, fd, until_ns, buf_span(&output));
 }
 
-static void *run(void *context)
+static void *run_thread(void *context)
 {
     struct http_monitor *monitor = context;
     struct pollfd polled[] = {{.fd = monitor->listener, .events = POLLIN},
@@ -254,14 +254,14 @@ static void *run(void *context)
         if (fd >= 0)
             serve(monitor, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            clock_sleep_ms(100); /* no descriptors are left: it would spin */
+            clock_sleep_ms(100); /* no descriptors are left; the loop would otherwise spin */
     }
     return NULL;
 }
 
 /* ---- life ---- */
 
-static void release(struct http_monitor *monitor)
+static void free_monitor(struct http_monitor *monitor)
 {
     if (monitor->path)
         (void)os_unlinkat(AT_FDCWD, monitor->path);
@@ -284,10 +284,10 @@ enum err_code http_monitor_start(const char *address, struct http_monitor **ret_
     pthread_mutex_init(&monitor->mutex, NULL);
     enum err_code code = monitor->ending < 0 ? err_set_errno(err, ERR_IO, "metrics")
                                              : listen_at(monitor, address, err);
-    if (!code && pthread_create(&monitor->thread, NULL, run, monitor))
+    if (!code && pthread_create(&monitor->thread, NULL, run_thread, monitor))
         code = err_set(err, ERR_IO, "a thread for metrics cannot be started");
     if (code) {
-        release(monitor);
+        free_monitor(monitor);
         return code;
     }
     *ret_monitor = monitor;
@@ -300,7 +300,7 @@ void http_monitor_stop(struct http_monitor *monitor)
         return;
     (void)eventfd_write(monitor->ending, 1);
     pthread_join(monitor->thread, NULL);
-    release(monitor);
+    free_monitor(monitor);
 }
 
 void http_monitor_publish(struct http_monitor *monitor, struct span metrics)

@@ -123,7 +123,7 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
                  metrics->spool->put_batches);
     append_count(text, "kept_bytes_total", "Bytes of them.", metrics->spool->put_bytes);
     append_symbols(metrics->symbols, text);
-    if (metrics->is_offline) /* what still waits is known to who takes it away */
+    if (metrics->is_offline) /* offline, batches are taken from the folder by others */
         return;
     append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);
     append_gauge(text, "spool_bytes", "Bytes of them.", metrics->spool->bytes);

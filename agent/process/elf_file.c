@@ -19,12 +19,12 @@ static enum err_code read_at(int fd, const char *name, void *to, size_t size, ui
                              struct err *err)
 {
     if (offset > INT64_MAX - size)
-        return err_set(err, ERR_INVALID, "%s: a part lies outside of the file", name);
+        return err_set(err, ERR_INVALID, "%s: a part is outside of the file", name);
     const ssize_t got = os_pread(fd, to, size, (off_t)offset);
     if (got < 0)
         return err_set_errno(err, ERR_IO, "reading %s", name);
     if ((size_t)got < size)
-        return err_set(err, ERR_INVALID, "%s is no ELF file, or cut short", name);
+        return err_set(err, ERR_INVALID, "%s is not an ELF file, or truncated", name);
     return ERR_NONE;
 }
 
@@ -34,11 +34,11 @@ static enum err_code read_header(int fd, const char *name, Elf64_Ehdr *header, s
     if (code)
         return code;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return err_set(err, ERR_INVALID, "%s is no ELF file", name);
+        return err_set(err, ERR_INVALID, "%s is not an ELF file", name);
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
         return err_set(err, ERR_UNSUPPORTED, "%s is not 64-bit little-endian", name);
     if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum > PROGRAM_HEADERS_MAX)
-        return err_set(err, ERR_INVALID, "%s has program headers that make no sense", name);
+        return err_set(err, ERR_INVALID, "%s has invalid program headers", name);
     return ERR_NONE;
 }
 

@@ -43,7 +43,8 @@ static enum err_code check_header(const struct elf_frames *frames, const Elf64_E
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return err_set(err, ERR_INVALID, "%s is not an ELF file", frames->path);
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
-        return err_set(err, ERR_UNSUPPORTED, "%s is not of 64 bits, little-endian", frames->path);
+        return err_set(err, ERR_UNSUPPORTED, "%s is not a 64-bit little-endian ELF file",
+                       frames->path);
     if (header->e_machine != EM_X86_64 && header->e_machine != EM_AARCH64)
         return err_set(err, ERR_UNSUPPORTED, "%s is for machine %d, neither x86-64 nor arm64",
                        frames->path, header->e_machine);

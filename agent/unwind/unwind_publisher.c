@@ -170,7 +170,7 @@ static enum err_code reserve_place(struct unwind_publisher *publisher, uint64_t 
     table->owner = is_counted ? owner : 0;
     if (!fair_quota_allows(stats.chunk_count, UNWIND_CHUNK_COUNT,
                            count_held_chunks(publisher, table->owner), chunk_count))
-        return err_set(err, ERR_LIMIT, "it has more than its share of %u chunks",
+        return err_set(err, ERR_LIMIT, "its owner exceeds its quota of %u chunks",
                        stats.chunk_count);
     return unwind_maps_reserve(publisher->maps, owner, start, chunk_count, &table->ref, err);
 }

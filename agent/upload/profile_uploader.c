@@ -21,8 +21,8 @@ enum {
     PAUSE_MIN_MS = 500,
     PAUSE_MAX_MS = 60000,
     DEADLINE_MS = 120000,
-    ANSWER_MAX_BYTES = 1 << 20,
-    SHOWN_BYTES = 60, /* of an answer that is none */
+    RESPONSE_MAX_BYTES = 1 << 20,
+    SHOWN_BYTES = 60, /* of a response that is not OTLP, in a message */
 };
 
 #define PATH "/v1development/profiles"
@@ -33,7 +33,7 @@ struct profile_uploader {
     struct arena *arena;
     const char *url;
     struct spool *spool;
-    struct http_client *client; /* the thread's */
+    struct http_client *client; /* used by the thread only */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -42,7 +42,7 @@ struct profile_uploader {
     struct profile_uploader_counts counts;
 };
 
-enum outcome { OUTCOME_TAKEN, OUTCOME_REFUSED, OUTCOME_LATER };
+enum outcome { OUTCOME_ACCEPTED, OUTCOME_REFUSED, OUTCOME_LATER };
 
 static bool is_ending(struct profile_uploader *uploader)
 {
@@ -54,16 +54,17 @@ static bool is_ending(struct profile_uploader *uploader)
 
 /* ---- one batch ---- */
 
-/* At the end a batch that is under way stays in the spool. */
-static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                      uint64_t receive_total)
+/* Cancels the request when the uploader is stopped; its batch stays in the spool. */
+static bool is_not_ending(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                          uint64_t receive_total)
 {
     (void)sent, (void)send_total, (void)received, (void)receive_total;
     return !is_ending(context);
 }
 
-static enum err_code post(struct profile_uploader *uploader, const struct spool_batch *batch,
-                          struct span bytes, struct http_client_response *answer, struct err *err)
+static enum err_code post_batch(struct profile_uploader *uploader, const struct spool_batch *batch,
+                                struct span bytes, struct http_client_response *response,
+                                struct err *err)
 {
     buf_auto token;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -84,10 +85,10 @@ static enum err_code post(struct profile_uploader *uploader, const struct spool_
     request.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.body = bytes;
     request.deadline_ms = DEADLINE_MS;
-    request.progress = may_go_on;
+    request.progress = is_not_ending;
     request.progress_context = uploader;
-    request.max_response_bytes = ANSWER_MAX_BYTES;
-    return http_client_send(uploader->client, &request, answer, err);
+    request.max_response_bytes = RESPONSE_MAX_BYTES;
+    return http_client_send(uploader->client, &request, response, err);
 }
 
 static bool is_of_type(struct span field, const char *type)
@@ -97,58 +98,58 @@ static bool is_of_type(struct span field, const char *type)
            (field.size == size || field.data[size] == ';');
 }
 
-/* Was it a server of OTLP that took the batch? A login page has status 200, too, as has what stands
- * between here and a server. All of an answer may be that nothing is wrong: no byte, of any type.
- */
-static bool is_otlp(const struct http_client_response *answer)
+/* Whether a response of status 200 is that of an OTLP server. A login page or a proxy may send 200
+ * as well. An empty body, which means complete success, may have any type except HTML. */
+static bool is_otlp(const struct http_client_response *response)
 {
     char ignored[OTLP_MESSAGE_BYTES];
     uint64_t rejected;
-    const struct span type = http_client_response_field(answer, "Content-Type");
-    const struct span body = buf_span(&answer->body);
+    const struct span type = http_client_response_field(response, "Content-Type");
+    const struct span body = buf_span(&response->body);
     if (!body.size)
         return !is_of_type(type, "text/html");
     return (type.size == 0 || is_of_type(type, CONTENT_TYPE)) &&
            otlp_read_response(body, &rejected, ignored);
 }
 
-static enum err_code check_answer(const struct http_client_response *answer, struct err *err)
+static enum err_code check_response(const struct http_client_response *response, struct err *err)
 {
-    const struct span type = http_client_response_field(answer, "Content-Type");
-    const struct span body = buf_span(&answer->body);
+    const struct span type = http_client_response_field(response, "Content-Type");
+    const struct span body = buf_span(&response->body);
     const int shown = (int)(body.size < SHOWN_BYTES ? body.size : SHOWN_BYTES);
-    if (answer->status < 200 || answer->status >= 300 || is_otlp(answer))
+    if (response->status < 200 || response->status >= 300 || is_otlp(response))
         return ERR_NONE;
-    return err_set(err, ERR_NETWORK,
-                   "what answered is no server of OTLP: is it a login page or a proxy? its "
-                   "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
-                   (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES),
-                   (const char *)type.data, shown, (const char *)body.data);
+    return err_set(
+        err, ERR_NETWORK,
+        "the response is not OTLP: does the address lead to a login page or a proxy? its "
+        "Content-Type is \"%.*s\", and it begins with \"%.*s\"",
+        (int)(type.size < SHOWN_BYTES ? type.size : SHOWN_BYTES), (const char *)type.data, shown,
+        (const char *)body.data);
 }
 
-/* What was left out of a batch that was taken. */
+/* Logs and counts profiles of an accepted batch that the server rejected. */
 static void note_partial(struct profile_uploader *uploader,
-                         const struct http_client_response *answer)
+                         const struct http_client_response *response)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
     uint64_t rejected = 0;
-    if (!otlp_read_response(buf_span(&answer->body), &rejected, message) || !message[0])
+    if (!otlp_read_response(buf_span(&response->body), &rejected, message) || !message[0])
         return;
     uploader->counts.refused_profiles += rejected;
-    log_event(LOG_WARN, "the server left something out", "profiles=%lu why=%s",
+    log_event(LOG_WARN, "the server rejected part of a batch", "profiles=%lu why=%s",
               (unsigned long)rejected, log_quote(message, quoted, sizeof(quoted)));
 }
 
-static void note_failure(const struct http_client_response *answer, const struct err *err,
+static void note_failure(const struct http_client_response *response, const struct err *err,
                          enum err_code code, bool is_final)
 {
     char message[OTLP_MESSAGE_BYTES] = "", quoted[2 * OTLP_MESSAGE_BYTES];
     if (!code)
-        (void)otlp_read_status(buf_span(&answer->body), message);
+        (void)otlp_read_status(buf_span(&response->body), message);
     log_event(is_final ? LOG_ERROR : LOG_WARN,
               is_final ? "the server refused a batch, which is dropped"
-                       : "a batch could not be sent and waits",
-              "status=%d why=%s", answer->status,
+                       : "a batch could not be sent; it is tried again",
+              "status=%d why=%s", response->status,
               log_quote(code ? err->message : message, quoted, sizeof(quoted)));
 }
 
@@ -157,7 +158,7 @@ static enum outcome outcome_of(enum err_code code, int status)
     if (code)
         return code == ERR_INVALID && status ? OUTCOME_REFUSED : OUTCOME_LATER;
     if (status >= 200 && status < 300)
-        return OUTCOME_TAKEN;
+        return OUTCOME_ACCEPTED;
     const bool may_pass = status < 400 || status >= 500 || status == 401 || status == 403 ||
                           status == 404 || status == 408 || status == 429;
     return may_pass ? OUTCOME_LATER : OUTCOME_REFUSED;
@@ -167,29 +168,30 @@ static enum outcome send_batch(struct profile_uploader *uploader, const struct s
                                struct span bytes, int *ret_retry_after_s)
 {
     struct err err = {0};
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
-    enum err_code code = post(uploader, batch, bytes, &answer, &err);
+    http_client_response_auto response;
+    http_client_response_init(&response);
+    enum err_code code = post_batch(uploader, batch, bytes, &response, &err);
     if (!code)
-        code = check_answer(&answer, &err);
-    const enum outcome outcome = outcome_of(code, answer.status);
-    *ret_retry_after_s = answer.retry_after_s;
+        code = check_response(&response, &err);
+    const enum outcome outcome = outcome_of(code, response.status);
+    *ret_retry_after_s = response.retry_after_s;
     pthread_mutex_lock(&uploader->mutex);
-    uploader->counts.sent_batches += outcome == OUTCOME_TAKEN;
-    uploader->counts.sent_bytes += outcome == OUTCOME_TAKEN ? bytes.size : 0;
+    uploader->counts.sent_batches += outcome == OUTCOME_ACCEPTED;
+    uploader->counts.sent_bytes += outcome == OUTCOME_ACCEPTED ? bytes.size : 0;
     uploader->counts.refused_batches += outcome == OUTCOME_REFUSED;
     uploader->counts.failed_tries += outcome == OUTCOME_LATER;
-    if (outcome == OUTCOME_TAKEN)
-        note_partial(uploader, &answer);
+    if (outcome == OUTCOME_ACCEPTED)
+        note_partial(uploader, &response);
     pthread_mutex_unlock(&uploader->mutex);
-    if (outcome != OUTCOME_TAKEN)
-        note_failure(&answer, &err, code, outcome == OUTCOME_REFUSED);
+    if (outcome != OUTCOME_ACCEPTED)
+        note_failure(&response, &err, code, outcome == OUTCOME_REFUSED);
     return outcome;
 }
 
 /* ---- the thread ---- */
 
-/* Half to all of it, so that agents which lost their server together do not come back together. */
+/* A random time between half of the pause and all of it, so that agents that lost their server at
+ * the same time do not return at the same time. */
 static int64_t jittered(int64_t pause_ms)
 {
     uint32_t random;
@@ -199,15 +201,15 @@ static int64_t jittered(int64_t pause_ms)
 
 static int64_t next_pause(int64_t *pause_ms, int retry_after_s)
 {
-    const int64_t asked_ms = (int64_t)retry_after_s * 1000;
+    const int64_t server_ms = (int64_t)retry_after_s * 1000;
     const int64_t wait_ms = jittered(*pause_ms);
     *pause_ms = *pause_ms * 2 < PAUSE_MAX_MS ? *pause_ms * 2 : PAUSE_MAX_MS;
-    return asked_ms > wait_ms ? asked_ms + jittered(1000) : wait_ms;
+    return server_ms > wait_ms ? server_ms + jittered(1000) : wait_ms;
 }
 
-/* Until there is news, or so long (-1: for ever), or the end. Of a pause nothing but the end makes
- * less. False at the end. */
-static bool wait(struct profile_uploader *uploader, int64_t timeout_ms)
+/* Waits for timeout_ms, or, if it is -1, for a new batch. False: the uploader is being stopped,
+ * which ends the wait at once. */
+static bool wait_for_work(struct profile_uploader *uploader, int64_t timeout_ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -224,16 +226,16 @@ static bool wait(struct profile_uploader *uploader, int64_t timeout_ms)
                     ? pthread_cond_wait(&uploader->changed, &uploader->mutex)
                     : pthread_cond_timedwait(&uploader->changed, &uploader->mutex, &until);
     uploader->has_news = false;
-    const bool goes_on = !uploader->is_ending;
+    const bool is_running = !uploader->is_ending;
     pthread_mutex_unlock(&uploader->mutex);
-    return goes_on;
+    return is_running;
 }
 
-static void *run(void *context)
+static void *run_thread(void *context)
 {
     struct profile_uploader *uploader = context;
     struct spool_batch batch;
-    /* For the token's file. */
+    /* To read the token file. */
     (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH));
     struct err err;
     char quoted[2 * sizeof(err.message)];
@@ -244,17 +246,17 @@ static void *run(void *context)
         const enum err_code code = spool_read(uploader->spool, &batch, &bytes, &err);
         int retry_after_s = 0;
         if (code == ERR_NOT_FOUND) {
-            wait(uploader, -1);
+            wait_for_work(uploader, -1);
         } else if (code) {
             log_event(LOG_ERROR,
-                      code == ERR_IO ? "a batch in the spool cannot be read now, and waits"
-                                     : "a batch in the spool cannot be read and is left out",
+                      code == ERR_IO ? "a batch in the spool cannot be read now; it is tried again"
+                                     : "a batch in the spool cannot be read and is skipped",
                       "why=%s", log_quote(err.message, quoted, sizeof(quoted)));
             if (code == ERR_IO)
-                wait(uploader, next_pause(&pause_ms, 0));
+                wait_for_work(uploader, next_pause(&pause_ms, 0));
         } else if (send_batch(uploader, &batch, buf_span(&bytes), &retry_after_s) ==
                    OUTCOME_LATER) {
-            wait(uploader, next_pause(&pause_ms, retry_after_s));
+            wait_for_work(uploader, next_pause(&pause_ms, retry_after_s));
         } else {
             spool_remove(uploader->spool, &batch);
             pause_ms = PAUSE_MIN_MS;
@@ -304,7 +306,7 @@ enum err_code profile_uploader_start(const struct server_config *access, struct 
         return code;
     struct profile_uploader *uploader = create_sender(access, spool);
     code = http_client_create(&settings, &uploader->client, err);
-    if (!code && pthread_create(&uploader->thread, NULL, run, uploader))
+    if (!code && pthread_create(&uploader->thread, NULL, run_thread, uploader))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
         free_sender(uploader);

@@ -14,17 +14,17 @@ static enum err_code check_address(const char *address, bool *ret_has_query, str
     static const char *const here[] = {"localhost", "127.0.0.1", "::1"};
     arena_auto arena = arena_create();
     struct http_url url;
-    /* As libcurl reads it, which asks the host in the end. */
+    /* Parses the address with libcurl, which also connects to it. */
     if (http_url_read(arena, address, &url, err))
-        return err_add(err, "the server's address (https://HOST:PORT is meant)");
+        return err_add(err, "the server's address must have the form https://HOST:PORT");
     bool is_allowed = strcmp(url.scheme, "https") == 0;
     for (size_t i = 0; i < sizeof(here) / sizeof(*here); i++)
         is_allowed = is_allowed || strcmp(url.host, here[i]) == 0;
     *ret_has_query = url.has_query;
     if (!is_allowed)
         return err_set(err, ERR_INVALID,
-                       "the server's address has to begin with https:// (http:// is for this "
-                       "machine alone): %s",
+                       "the server's address must begin with https:// (http:// is allowed for this "
+                       "machine only): %s",
                        address);
     return ERR_NONE;
 }
@@ -40,7 +40,7 @@ enum err_code server_config_check(const char *server, struct err *err)
     bool has_query;
     const enum err_code code = check_address(server, &has_query, err);
     if (!code && has_query)
-        return err_set(err, ERR_INVALID, "the server's address has a query in it");
+        return err_set(err, ERR_INVALID, "the server's address must not have a query");
     return code;
 }
 

@@ -19,7 +19,7 @@
 
 #define ENDING ".otlp.zst"
 #define TEMPORARY ".new"
-/* Far from where a later one would not fit; 2116. */
+/* A limit for times in file names, in the year 2116, so that later ones do not overflow. */
 #define TIME_MAX_NS (INT64_MAX / 2)
 enum { TIME_DIGITS = 20, BATCHES_MAX = 100000 };
 
@@ -31,23 +31,23 @@ struct file {
 struct spool {
     pthread_mutex_t mutex;
     int folder_fd;
-    char *made_folder; /* NULL: it was there */
+    char *made_folder; /* the folder, if spool_open created it; NULL: it existed */
     uint64_t max_bytes;
-    struct file *files; /* by name, which is by age */
+    struct file *files; /* sorted by name, which sorts by age */
     uint32_t count;
     uint32_t capacity;
-    uint64_t bytes; /* of files */
+    uint64_t bytes; /* sum over files */
     uint64_t put_batches;
     uint64_t put_bytes;
     uint64_t dropped;
-    int64_t last_ns; /* of the youngest: names ascend also when the clock is set back */
+    int64_t last_ns; /* of the newest batch: names ascend even if the clock is set back */
 };
 
-/* ---- the list; locked ---- */
+/* ---- the list; the mutex is held ---- */
 
 static void list_add(struct spool *spool, const char *name, uint64_t bytes)
 {
-    if (spool->max_bytes == SPOOL_NO_LIMIT) /* nobody asks, and it would grow for ever */
+    if (spool->max_bytes == SPOOL_NO_LIMIT) /* the list is not needed and would grow for ever */
         return;
     vec_reserve(spool->files, spool->capacity, spool->count + 1);
     struct file *file = &spool->files[spool->count++];
@@ -77,7 +77,7 @@ static void make_room(struct spool *spool, uint64_t bytes)
 {
     while (spool->count &&
            (spool->bytes + bytes > spool->max_bytes || spool->count >= BATCHES_MAX)) {
-        /* Somebody may have taken it, where nobody sends (--offline-dir). */
+        /* With --offline-dir a person may have moved the file away. */
         if (os_unlinkat(spool->folder_fd, spool->files[0].name) == 0 || errno != ENOENT)
             spool->dropped++;
         list_remove(spool, 0);
@@ -122,7 +122,7 @@ static void note_file(struct spool *spool, const char *name)
         spool->last_ns = time_ns;
 }
 
-/* What an earlier run left behind. */
+/* Lists the batches that an earlier run has left. */
 static enum err_code read_folder(struct spool *spool, const char *folder, struct err *err)
 {
     DIR *stream = fdopendir(os_openat(spool->folder_fd, ".", O_RDONLY | O_DIRECTORY, 0));
@@ -137,8 +137,8 @@ static enum err_code read_folder(struct spool *spool, const char *folder, struct
     return ERR_NONE;
 }
 
-/* Two would write over each other's file that is not finished. Where the file system has no locks
- * that is left to who starts them. */
+/* Two agents would overwrite each other's unfinished file. On file systems without locks this is
+ * not detected. */
 static enum err_code lock_folder(const struct spool *spool, const char *folder, struct err *err)
 {
     if (flock(spool->folder_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
@@ -149,14 +149,16 @@ static enum err_code lock_folder(const struct spool *spool, const char *folder, 
                    folder);
 }
 
-/* A file that an earlier run did not finish goes; what else has its name would cost every batch. */
+/* Removes the unfinished file of an earlier run. Anything else of that name would make each batch
+ * fail, so it is an error. */
 static enum err_code remove_unfinished(const struct spool *spool, const char *folder,
                                        struct err *err)
 {
     if (os_unlinkat(spool->folder_fd, TEMPORARY) == 0 || errno == ENOENT)
         return ERR_NONE;
-    return err_set_errno(err, ERR_IO, "%s/" TEMPORARY " is in the way of batches; remove it",
-                         folder);
+    return err_set_errno(
+        err, ERR_IO,
+        "%s/" TEMPORARY " cannot be removed; remove it, so that batches can be written", folder);
 }
 
 enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
@@ -263,7 +265,7 @@ enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, str
                                       : procfs_file_read_fd(fd, ret_batch->name, bytes, err);
     if (!code)
         return ERR_NONE;
-    /* What somebody removed or broke must not stand in the way of the others. */
+    /* A missing or damaged file is skipped, so that it does not block the others. */
     pthread_mutex_lock(&spool->mutex);
     forget(spool, ret_batch);
     spool->dropped++;

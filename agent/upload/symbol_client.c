@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-    ANSWER_MAX_BYTES = 1 << 20,
+    RESPONSE_MAX_BYTES = 1 << 20,
     URL_MAX_BYTES = 16 << 10,
     DEADLINE_MS = 600000,
     PARTS_MAX = 1 << 20,
     MESSAGE_BYTES = 200,
 };
-/* What the server takes as one body. */
+/* Larger files are uploaded in parts. */
 #define WHOLE_MAX_BYTES (UINT64_C(4) << 20)
 #define API "/api/v1/debuginfo/"
 
@@ -63,29 +63,29 @@ struct exchange {
     const char *method;
     const char *path;
     const char *content_type; /* NULL: no body */
-    struct span body;         /* or, where it is empty: */
+    struct span body;         /* if it is empty, the body is from offset on `bytes` bytes of file */
     const struct symbol_client_file *file;
     uint64_t offset;
     uint64_t bytes;
     const char *upload_token; /* NULL: none */
 };
 
-static bool may_go_on(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                      uint64_t receive_total)
+static bool is_not_ending(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                          uint64_t receive_total)
 {
     const struct symbol_client *service = context;
     (void)sent, (void)send_total, (void)received, (void)receive_total;
     return !atomic_load(service->is_ending);
 }
 
-/* The sentence of a problem (RFC 9457), for the log. */
-static void read_problem(const struct http_client_response *answer, char text[MESSAGE_BYTES])
+/* The detail or the title of a problem (RFC 9457), for the log. */
+static void read_problem(const struct http_client_response *response, char text[MESSAGE_BYTES])
 {
     struct err ignored;
     json_t *root;
-    const struct span body = buf_span(&answer->body);
+    const struct span body = buf_span(&response->body);
     text[0] = 0;
-    if (json_tree_load(body, NULL, "an answer", &root, &ignored))
+    if (json_tree_load(body, NULL, "a response", &root, &ignored))
         return;
     struct span found = json_tree_text(root, "detail");
     if (!found.size)
@@ -111,7 +111,7 @@ static enum err_code code_of_status(int status)
     case 413:
         return ERR_TOO_LARGE;
     case 408:
-    case 409: /* somebody else is sending the same */
+    case 409: /* another agent is sending the same file */
     case 429:
         return ERR_BUSY;
     default:
@@ -119,15 +119,15 @@ static enum err_code code_of_status(int status)
     }
 }
 
-static enum err_code check_answer(const struct http_client_response *answer, struct err *err)
+static enum err_code check_response(const struct http_client_response *response, struct err *err)
 {
     char problem[MESSAGE_BYTES];
-    if (answer->status >= 200 && answer->status < 300)
+    if (response->status >= 200 && response->status < 300)
         return ERR_NONE;
-    read_problem(answer, problem);
-    err_set(err, code_of_status(answer->status), "the server answered %d: %s", answer->status,
+    read_problem(response, problem);
+    err_set(err, code_of_status(response->status), "the server responded %d: %s", response->status,
             problem);
-    err->retry_after_s = answer->retry_after_s;
+    err->retry_after_s = response->retry_after_s;
     return err->code;
 }
 
@@ -144,8 +144,8 @@ static void add_body(const struct exchange *exchange, struct http_client_request
     }
 }
 
-static enum err_code run(struct symbol_client *service, const struct exchange *exchange,
-                         struct http_client_response *answer, struct err *err)
+static enum err_code send_request(struct symbol_client *service, const struct exchange *exchange,
+                                  struct http_client_response *response, struct err *err)
 {
     buf_auto token, url;
     buf_init(&token, SERVER_CONFIG_FIELD_BYTES);
@@ -172,17 +172,17 @@ static enum err_code run(struct symbol_client *service, const struct exchange *e
     request.fields = fields;
     request.field_count = count;
     request.deadline_ms = DEADLINE_MS;
-    request.max_response_bytes = ANSWER_MAX_BYTES;
-    request.progress = may_go_on;
+    request.max_response_bytes = RESPONSE_MAX_BYTES;
+    request.progress = is_not_ending;
     request.progress_context = service;
     add_body(exchange, &request);
-    code = http_client_send(service->client, &request, answer, err);
-    if (code == ERR_UNAUTHENTICATED) /* the server's certificate, which is no matter of a token */
+    code = http_client_send(service->client, &request, response, err);
+    if (code == ERR_UNAUTHENTICATED) /* of the server's certificate; no error of the token */
         return err->code = ERR_NETWORK;
-    return code ? code : check_answer(answer, err);
+    return code ? code : check_response(response, err);
 }
 
-/* ---- asking ---- */
+/* ---- querying ---- */
 
 static uint32_t number_of(const json_t *object, const char *name)
 {
@@ -190,12 +190,12 @@ static uint32_t number_of(const json_t *object, const char *name)
     return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static enum err_code read_status(const struct http_client_response *answer,
+static enum err_code read_status(const struct http_client_response *response,
                                  struct symbol_client_status *ret_status, struct err *err)
 {
-    const struct span body = buf_span(&answer->body);
+    const struct span body = buf_span(&response->body);
     json_t *root;
-    if (json_tree_load(body, NULL, "the server's answer", &root, err))
+    if (json_tree_load(body, NULL, "the response of the server", &root, err))
         return err->code = ERR_UNSUPPORTED;
     const struct span state = json_tree_text(root, "state");
     const json_t *table = json_object_get(root, "table");
@@ -207,20 +207,19 @@ static enum err_code read_status(const struct http_client_response *answer,
         .quality_rank = number_of(table, "quality_rank"),
         .builder_version = number_of(table, "builder_version")};
     json_tree_free(root, body);
-    return state.size ? ERR_NONE
-                      : err_set(err, ERR_UNSUPPORTED, "the server knows nothing of symbol tables");
+    return state.size ? ERR_NONE : err_set(err, ERR_UNSUPPORTED, "the server has no symbol tables");
 }
 
 enum err_code symbol_client_query(struct symbol_client *service, const char *build_id,
                                   struct symbol_client_status *ret_status, struct err *err)
 {
     arena_auto arena = arena_create();
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     const struct exchange exchange = {.method = "GET",
                                       .path = arena_printf(arena, API "%s", build_id)};
-    const enum err_code code = run(service, &exchange, &answer, err);
-    return code ? code : read_status(&answer, ret_status, err);
+    const enum err_code code = send_request(service, &exchange, &response, err);
+    return code ? code : read_status(&response, ret_status, err);
 }
 
 /* ---- sending ---- */
@@ -228,7 +227,7 @@ enum err_code symbol_client_query(struct symbol_client *service, const char *bui
 struct parts {
     char *id;
     char *token;
-    uint64_t bytes; /* of each but the last */
+    uint64_t bytes; /* size of each part except the last one */
     uint64_t count;
 };
 
@@ -238,12 +237,12 @@ static char *text_of(struct arena *arena, const json_t *object, const char *name
     return arena_strndup(arena, text.data, text.size);
 }
 
-static enum err_code read_parts(const struct http_client_response *answer, uint64_t file_bytes,
+static enum err_code read_parts(const struct http_client_response *response, uint64_t file_bytes,
                                 struct arena *arena, struct parts *ret_parts, struct err *err)
 {
-    const struct span body = buf_span(&answer->body);
+    const struct span body = buf_span(&response->body);
     json_t *root;
-    enum err_code code = json_tree_load(body, NULL, "the server's answer", &root, err);
+    enum err_code code = json_tree_load(body, NULL, "the response of the server", &root, err);
     if (code)
         return code;
     *ret_parts = (struct parts){.id = text_of(arena, root, "id"),
@@ -251,13 +250,13 @@ static enum err_code read_parts(const struct http_client_response *answer, uint6
                                 .bytes = number_of(root, "part_bytes"),
                                 .count = number_of(root, "part_count")};
     json_tree_free(root, body);
-    const bool makes_sense =
+    const bool is_valid =
         ret_parts->id[0] && !strpbrk(ret_parts->id, "/?#%\r\n") &&
         !strpbrk(ret_parts->token, "\r\n") && ret_parts->bytes && ret_parts->count <= PARTS_MAX &&
         (file_bytes + ret_parts->bytes - 1) / ret_parts->bytes == ret_parts->count;
-    return makes_sense
+    return is_valid
                ? ERR_NONE
-               : err_set(err, ERR_INVALID, "the server's plan for the upload makes no sense");
+               : err_set(err, ERR_INVALID, "the server returned an invalid plan for the upload");
 }
 
 static enum err_code begin_parts(struct symbol_client *service,
@@ -265,24 +264,24 @@ static enum err_code begin_parts(struct symbol_client *service,
                                  struct parts *ret_parts, struct err *err)
 {
     buf_auto body;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     buf_init(&body, URL_MAX_BYTES);
     buf_printf(&body, "{\"size\":%" PRIu64 "}", file->bytes);
     const struct exchange exchange = {.method = "POST",
                                       .path = API "uploads",
                                       .content_type = "application/json",
                                       .body = buf_span(&body)};
-    const enum err_code code = run(service, &exchange, &answer, err);
-    return code ? code : read_parts(&answer, file->bytes, arena, ret_parts, err);
+    const enum err_code code = send_request(service, &exchange, &response, err);
+    return code ? code : read_parts(&response, file->bytes, arena, ret_parts, err);
 }
 
 static enum err_code put_part(struct symbol_client *service, const struct symbol_client_file *file,
                               const struct parts *parts, uint64_t number, struct arena *arena,
                               struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     const uint64_t offset = number * parts->bytes, left = file->bytes - offset;
     const struct exchange exchange = {
         .method = "PUT",
@@ -292,20 +291,21 @@ static enum err_code put_part(struct symbol_client *service, const struct symbol
         .offset = offset,
         .bytes = left < parts->bytes ? left : parts->bytes,
         .upload_token = parts->token};
-    return run(service, &exchange, &answer, err);
+    return send_request(service, &exchange, &response, err);
 }
 
-/* A large one is put there in parts; then, as with a small one, the server is told what it is. */
+/* Uploads a large file in parts, and then refers to them in the request that would otherwise
+ * contain the file. */
 enum err_code symbol_client_send(struct symbol_client *service,
                                  const struct symbol_client_file *file, struct err *err)
 {
     arena_auto arena = arena_create();
-    http_client_response_auto answer = {0};
+    http_client_response_auto response = {0};
     buf_auto path = {0};
     const bool has_parts = file->bytes > WHOLE_MAX_BYTES;
     struct parts parts = {0};
     enum err_code code = ERR_NONE;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&path, URL_MAX_BYTES);
     if (has_parts)
         code = begin_parts(service, file, arena, &parts, err);
@@ -325,5 +325,5 @@ enum err_code symbol_client_send(struct symbol_client *service,
                                       .bytes = file->bytes,
                                       .upload_token = has_parts ? parts.token : NULL};
     return buf_failed(&path) ? err_set(err, ERR_INVALID, "the name of a file is too long")
-                             : run(service, &exchange, &answer, err);
+                             : send_request(service, &exchange, &response, err);
 }

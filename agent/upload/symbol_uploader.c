@@ -1,3 +1,31 @@
+/*
+ * The way of a sampled binary (struct candidate), by the response to a query about its build id:
+ *
+ *   response                                next
+ *   --------------------------------------  --------------------------------------------------
+ *   the server has names, or a table that   done: known
+ *   ours cannot improve
+ *   pending: the server itself looks for    query again after 30 s, 60 s, ...; from the 9th time on
+ *   names                                   as if missing
+ *   missing, or ours may be better          build a table
+ *
+ *   build                                   next
+ *   --------------------------------------  --------------------------------------------------
+ *   done                                    query again, because another host may have sent one
+ *                                           meanwhile; send the table, or done: known
+ *   above the limits                        send the debug file if allowed, else done: failed
+ *   the file has no names                   done: nameless
+ *
+ * Errors of the connection or of the server concern all candidates:
+ *
+ *   error                                   effect
+ *   --------------------------------------  --------------------------------------------------
+ *   no connection, server busy              all wait, 1 s at first, doubled up to 10 min
+ *   token not accepted                      all wait 10 min: a person has to repair it
+ *   server without symbol tables            off, 10 min at first, doubled up to 60 min; only this
+ *                                           candidate is kept, for the next query
+ *   query refused (4xx)                     only this candidate waits, as if pending; then failed
+ */
 #include "agent/upload/symbol_uploader.h"
 
 #include "agent/process/capabilities.h"
@@ -32,51 +60,52 @@ enum {
     NAME_BYTES = 200,
     PENDING_TRIES_MAX = 8,
     LOW_PRIORITY =
-        10, /* a tenth of what others have: with 19, a full host got no name in minutes */
+        10, /* a tenth of the usual share: with 19, a busy host got no names for minutes */
     BUILD_CPU_S = 120,
-    BUILD_WALL_MS = 30 * 60 * 1000, /* of a priority that gets next to nothing on a busy host */
+    BUILD_WALL_MS = 30 * 60 * 1000, /* long, because of the low priority on a busy host */
     IO_CLASS_IDLE = 3 << 13,        /* IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) */
     IO_WHO_PROCESS = 1,
 };
 #define PAUSE_MIN_MS INT64_C(1000)
 #define PAUSE_MAX_MS INT64_C(600000)
 #define PENDING_MS INT64_C(30000)
-/* What a person has to mend. */
+/* For errors that a person has to repair. */
 #define FORBIDDEN_MS INT64_C(600000)
-/* What has no symbol tables, be it another kind of server or what stands in for ours for a while.
+/* For a server without symbol tables: another kind of server, or a proxy in place of ours for a
+ * while.
  */
 #define OFF_MIN_MS INT64_C(600000)
 #define OFF_MAX_MS INT64_C(3600000)
 
 struct candidate {
-    char build_id[ID_BYTES]; /* "": a free place */
+    char build_id[ID_BYTES]; /* "": the place is free */
     char name[NAME_BYTES];
     int fd;
     int debug_fd; /* -1: none */
-    off_t bytes;  /* of what a table is made of */
+    off_t bytes;  /* size of the file from which the table is built */
     int64_t next_ms;
-    uint32_t tries; /* while the server was asking others, or did not understand */
+    uint32_t tries; /* queries whose response was "pending" or was refused */
 };
 
 struct symbol_uploader {
     struct symbol_uploader_options options;
     struct symbol_client *service;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* protects the members up to counts */
     pthread_cond_t changed;
     atomic_bool is_ending;
     bool is_paused;
-    bool is_off; /* the server takes no tables: until resume_ms nothing is wanted for it */
+    bool is_off; /* the server accepts no tables: no binary is wanted until resume_ms */
     bool has_forgotten;
-    int64_t resume_ms; /* nothing is asked before */
+    int64_t resume_ms; /* no query is sent before this time */
     struct candidate queue[QUEUE_MAX];
-    struct map_bytes known; /* build ids that were given */
-    struct arena *arena;    /* of them */
+    struct map_bytes known; /* build_table ids that were given */
+    struct arena *arena;    /* holds these build ids */
     struct symbol_uploader_counts counts;
-    int64_t pause_ms; /* the thread's, as the following */
+    int64_t pause_ms; /* used by the thread only, as the following members */
     int64_t off_ms;
-    bool has_told_forbidden;
-    bool has_told_off;
+    bool has_logged_forbidden;
+    bool has_logged_off;
 };
 
 enum outcome { OUTCOME_DONE, OUTCOME_LATER, OUTCOME_PENDING };
@@ -93,7 +122,7 @@ static void add_count(struct symbol_uploader *uploader, uint64_t *count, uint64_
     pthread_mutex_unlock(&uploader->mutex);
 }
 
-/* ---- what the server has ---- */
+/* ---- the state of the server ---- */
 
 static uint32_t rank_of(uint32_t quality)
 {
@@ -101,7 +130,7 @@ static uint32_t rank_of(uint32_t quality)
     return symbol_quality_rank(&facts);
 }
 
-/* May a table of ours be of use to it, whatever is in it? */
+/* Whether the server may have use for a table of ours, before one is built. */
 static bool is_wanted(const struct symbol_uploader *uploader,
                       const struct symbol_client_status *status)
 {
@@ -125,8 +154,8 @@ static void note_failure(struct symbol_uploader *uploader, const struct candidat
 {
     char quoted[2 * ERR_MESSAGE_BYTES], name[2 * NAME_BYTES];
     add_count(uploader, &uploader->counts.failed, 1);
-    log_event(LOG_WARN, "no names for a binary", "build_id=%s file=%s why=%s", candidate->build_id,
-              log_quote(candidate->name, name, sizeof(name)),
+    log_event(LOG_WARN, "no symbol table for a binary", "build_id=%s file=%s why=%s",
+              candidate->build_id, log_quote(candidate->name, name, sizeof(name)),
               log_quote(err->message, quoted, sizeof(quoted)));
 }
 
@@ -134,17 +163,18 @@ static void note_forbidden(struct symbol_uploader *uploader, enum err_code code,
                            const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
-    if (uploader->has_told_forbidden)
+    if (uploader->has_logged_forbidden)
         return;
-    uploader->has_told_forbidden = true;
+    uploader->has_logged_forbidden = true;
     log_event(LOG_WARN,
               code == ERR_FORBIDDEN
                   ? "symbol tables cannot be sent: the token needs the scope debuginfo"
-                  : "symbol tables cannot be sent: the token is not taken, or cannot be read",
+                  : "symbol tables cannot be sent: the token is refused or cannot be read",
               "why=%s", log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-/* Half to all of it, so that a fleet does not ask in step. */
+/* A random time between half of the pause and all of it, so that many agents do not query at once.
+ */
 static int64_t jittered(const struct symbol_uploader *uploader, int64_t pause_ms)
 {
     uint32_t random;
@@ -159,9 +189,8 @@ static int64_t doubled(int64_t pause_ms, int64_t max_ms)
     return pause_ms * 2 < max_ms ? pause_ms * 2 : max_ms;
 }
 
-/* Everything waits, what comes meanwhile, too: what stands in the way of one stands in the way of
- * all. */
-static void put_off(struct symbol_uploader *uploader, int64_t pause_ms)
+/* No query is sent for pause_ms, also about binaries that are offered meanwhile. */
+static void pause_all(struct symbol_uploader *uploader, int64_t pause_ms)
 {
     const int64_t until_ms = now_ms() + pause_ms;
     pthread_mutex_lock(&uploader->mutex);
@@ -173,34 +202,34 @@ static void put_off(struct symbol_uploader *uploader, int64_t pause_ms)
     pthread_mutex_unlock(&uploader->mutex);
 }
 
-/* Another kind of server has none ever; a proxy whose server is just being replaced will have them
- * in a moment, and nobody starts a fleet anew for that. */
+/* The server has no symbol tables. It is queried again later, because it may be a proxy whose
+ * server is being replaced, and restarting many agents for that would be a burden. */
 static void turn_off(struct symbol_uploader *uploader, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     const int64_t pause_ms = jittered(uploader, uploader->off_ms);
     uploader->off_ms = doubled(uploader->off_ms, OFF_MAX_MS);
-    put_off(uploader, pause_ms);
+    pause_all(uploader, pause_ms);
     pthread_mutex_lock(&uploader->mutex);
     uploader->is_off = true;
     pthread_mutex_unlock(&uploader->mutex);
-    if (uploader->has_told_off)
+    if (uploader->has_logged_off)
         return;
-    uploader->has_told_off = true;
-    log_event(LOG_WARN, "the server takes no symbol tables; none are made until it is asked again",
+    uploader->has_logged_off = true;
+    log_event(LOG_WARN, "the server accepts no symbol tables; it is queried again later",
               "server=%s minutes=%d why=%s", uploader->options.access->server,
               (int)(pause_ms / 60000), log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-/* It was asked and has answered. */
+/* A query has succeeded. */
 static void note_success(struct symbol_uploader *uploader)
 {
-    if (uploader->has_told_off)
-        log_event(LOG_INFO, "the server takes symbol tables again", "server=%s",
+    if (uploader->has_logged_off)
+        log_event(LOG_INFO, "the server accepts symbol tables again", "server=%s",
                   uploader->options.access->server);
     uploader->pause_ms = PAUSE_MIN_MS;
     uploader->off_ms = OFF_MIN_MS;
-    uploader->has_told_off = uploader->has_told_forbidden = false;
+    uploader->has_logged_off = uploader->has_logged_forbidden = false;
 }
 
 static enum outcome outcome_of(struct symbol_uploader *uploader, const struct candidate *candidate,
@@ -225,15 +254,15 @@ static enum outcome outcome_of(struct symbol_uploader *uploader, const struct ca
         if (err->retry_after_s * INT64_C(1000) > pause_ms)
             pause_ms = err->retry_after_s * INT64_C(1000) + jittered(uploader, 1000);
     }
-    put_off(uploader, pause_ms);
+    pause_all(uploader, pause_ms);
     return OUTCOME_LATER;
 }
 
-/* Of a question that failed: one that was not understood is asked again a few times, since what
- * answers in place of the server for a while says anything; others do not wait for it. */
-static enum outcome outcome_of_question(struct symbol_uploader *uploader,
-                                        const struct candidate *candidate, enum err_code code,
-                                        const struct err *err)
+/* The outcome of a query that failed. A refused query is repeated a few times, because a proxy in
+ * place of the server may refuse anything; other binaries do not wait for it. */
+static enum outcome outcome_of_query(struct symbol_uploader *uploader,
+                                     const struct candidate *candidate, enum err_code code,
+                                     const struct err *err)
 {
     const bool is_refused = code == ERR_INVALID || code == ERR_TOO_LARGE;
     return is_refused && candidate->tries < PENDING_TRIES_MAX
@@ -243,7 +272,7 @@ static enum outcome outcome_of_question(struct symbol_uploader *uploader,
 
 /* ---- building and sending ---- */
 
-/* A file without a name; -1. */
+/* An unnamed temporary file; -1: error. */
 static int open_work_file(const struct symbol_uploader *uploader)
 {
     char path[4096];
@@ -257,8 +286,8 @@ static int open_work_file(const struct symbol_uploader *uploader)
     return fd;
 }
 
-static enum err_code build(struct symbol_uploader *uploader, int input_fd, int table_fd,
-                           struct symbol_builder_report *ret_report, struct err *err)
+static enum err_code build_table(struct symbol_uploader *uploader, int input_fd, int table_fd,
+                                 struct symbol_builder_report *ret_report, struct err *err)
 {
     const struct wait_limit wait_limit = {.is_cancelled = &uploader->is_ending};
     const struct symbol_builder_options options = {.input_fd = input_fd,
@@ -270,7 +299,7 @@ static enum err_code build(struct symbol_uploader *uploader, int input_fd, int t
                                                    .wall_ms = BUILD_WALL_MS,
                                                    .wait_limit = &wait_limit};
     if (ftruncate(table_fd, 0) || lseek(table_fd, 0, SEEK_SET))
-        return err_set_errno(err, ERR_IO, "emptying the file of a table");
+        return err_set_errno(err, ERR_IO, "truncating the temporary file of a symbol table");
     return symbol_builder_run(&options, ret_report, err);
 }
 
@@ -279,16 +308,16 @@ static bool is_above_bounds(enum err_code code)
     return code == ERR_TOO_LARGE || code == ERR_TIMEOUT;
 }
 
-/* Of the debug file, and where that says nothing of the binary itself. */
+/* Builds a table from the debug file or, if that has no names, from the binary. */
 static enum err_code build_best(struct symbol_uploader *uploader, const struct candidate *candidate,
                                 int table_fd, struct symbol_builder_report *ret_report,
                                 struct err *err)
 {
     enum err_code code = ERR_NOT_FOUND;
     if (candidate->debug_fd >= 0)
-        code = build(uploader, candidate->debug_fd, table_fd, ret_report, err);
+        code = build_table(uploader, candidate->debug_fd, table_fd, ret_report, err);
     if (code == ERR_NOT_FOUND || code == ERR_INVALID || code == ERR_UNSUPPORTED)
-        code = build(uploader, candidate->fd, table_fd, ret_report, err);
+        code = build_table(uploader, candidate->fd, table_fd, ret_report, err);
     return code;
 }
 
@@ -297,7 +326,7 @@ static enum err_code send_file(struct symbol_uploader *uploader, const struct ca
 {
     struct stat status;
     if (fstat(fd, &status) || status.st_size <= 0)
-        return err_set(err, ERR_INVALID, "there is nothing to send");
+        return err_set(err, ERR_INVALID, "the file to send is empty");
     const struct symbol_client_file file = {.build_id = candidate->build_id,
                                             .kind = kind,
                                             .name = candidate->name,
@@ -308,12 +337,12 @@ static enum err_code send_file(struct symbol_uploader *uploader, const struct ca
         return code;
     add_count(uploader, sent_count, 1);
     add_count(uploader, &uploader->counts.sent_bytes, file.bytes);
-    log_event(LOG_INFO, "names of a binary were sent", "build_id=%s kind=%s bytes=%" PRIu64,
+    log_event(LOG_INFO, "symbols of a binary were sent", "build_id=%s kind=%s bytes=%" PRIu64,
               candidate->build_id, kind, file.bytes);
     return ERR_NONE;
 }
 
-/* The table is ready: is it still of use? Other hosts have the same binary. */
+/* Sends a built table unless the server has an equal or better one by now from another host. */
 static enum outcome send_table(struct symbol_uploader *uploader, const struct candidate *candidate,
                                int table_fd, uint32_t rank)
 {
@@ -325,7 +354,7 @@ static enum outcome send_table(struct symbol_uploader *uploader, const struct ca
         return OUTCOME_DONE;
     }
     if (code)
-        return outcome_of_question(uploader, candidate, code, &err);
+        return outcome_of_query(uploader, candidate, code, &err);
     code = send_file(uploader, candidate, "table", table_fd, &uploader->counts.sent_tables, &err);
     return outcome_of(uploader, candidate, code, &err);
 }
@@ -344,14 +373,14 @@ static enum outcome send_debug_file(struct symbol_uploader *uploader,
     return outcome_of(uploader, candidate, code, &err);
 }
 
-static enum outcome make_and_send(struct symbol_uploader *uploader,
-                                  const struct candidate *candidate)
+static enum outcome build_and_send(struct symbol_uploader *uploader,
+                                   const struct candidate *candidate)
 {
     struct symbol_builder_report report = {0};
     struct err err = {0};
     fd_auto table_fd = open_work_file(uploader);
     if (table_fd < 0) {
-        err_set_errno(&err, ERR_IO, "making a file for a table");
+        err_set_errno(&err, ERR_IO, "creating a temporary file for a symbol table");
         return outcome_of(uploader, candidate, ERR_IO, &err);
     }
     const enum err_code code = build_best(uploader, candidate, table_fd, &report, &err);
@@ -366,14 +395,15 @@ static enum outcome make_and_send(struct symbol_uploader *uploader,
     return code == ERR_CANCELLED ? OUTCOME_LATER : OUTCOME_DONE;
 }
 
-static enum outcome handle(struct symbol_uploader *uploader, const struct candidate *candidate)
+static enum outcome process_candidate(struct symbol_uploader *uploader,
+                                      const struct candidate *candidate)
 {
     struct symbol_client_status status;
     struct err err = {0};
     const enum err_code code =
         symbol_client_query(uploader->service, candidate->build_id, &status, &err);
     if (code)
-        return outcome_of_question(uploader, candidate, code, &err);
+        return outcome_of_query(uploader, candidate, code, &err);
     note_success(uploader);
     if (!is_wanted(uploader, &status)) {
         add_count(uploader, &uploader->counts.known, 1);
@@ -382,19 +412,20 @@ static enum outcome handle(struct symbol_uploader *uploader, const struct candid
     if (status.state == SYMBOL_CLIENT_PENDING &&
         uploader->options.policy == SYMBOL_POLICY_MISSING && candidate->tries < PENDING_TRIES_MAX)
         return OUTCOME_PENDING;
-    return make_and_send(uploader, candidate);
+    return build_and_send(uploader, candidate);
 }
 
 /* ---- the thread ---- */
 
-/* Small files first, so that nothing waits minutes for a compiler's library. */
+/* Small files come first, so that none waits for minutes for a huge library. */
 static bool is_before(const struct candidate *a, const struct candidate *b, int64_t ms)
 {
     const bool is_due = a->next_ms <= ms, other_is_due = b->next_ms <= ms;
     return is_due && other_is_due ? a->bytes < b->bytes : a->next_ms < b->next_ms;
 }
 
-/* The next whose time has come; NULL: *ret_wait_ms until there is one, -1 for ever. */
+/* The next candidate that is due. NULL: there is none; *ret_wait_ms is the time until one is, -1:
+ * for ever. */
 static struct candidate *next_candidate(struct symbol_uploader *uploader, int64_t *ret_wait_ms)
 {
     const int64_t ms = now_ms();
@@ -426,7 +457,7 @@ static void wait_for(struct symbol_uploader *uploader, int64_t timeout_ms)
         pthread_cond_timedwait(&uploader->changed, &uploader->mutex, &until);
 }
 
-/* Until the server is asked again. */
+/* Whether the server is taken to accept no tables. */
 static bool is_off(struct symbol_uploader *uploader)
 {
     if (uploader->is_off && now_ms() >= uploader->resume_ms)
@@ -442,15 +473,16 @@ static void forget_known(struct symbol_uploader *uploader)
     uploader->arena = arena_create();
 }
 
-/* A host that runs ever new programs asks again of the first after a while. */
-static void remember(struct symbol_uploader *uploader, const char *build_id)
+/* Remembers a build id. If there are too many, all are forgotten, and queried again when they are
+ * sampled. */
+static void add_known(struct symbol_uploader *uploader, const char *build_id)
 {
     if (uploader->known.count >= KNOWN_MAX)
         forget_known(uploader);
     map_bytes_add(&uploader->known, span_text(arena_strdup(uploader->arena, build_id)), 0);
 }
 
-static void clear(struct symbol_uploader *uploader, struct candidate *candidate)
+static void clear_candidate(struct symbol_uploader *uploader, struct candidate *candidate)
 {
     os_close(candidate->fd);
     if (candidate->debug_fd >= 0)
@@ -459,25 +491,25 @@ static void clear(struct symbol_uploader *uploader, struct candidate *candidate)
     uploader->counts.waiting--;
 }
 
-/* All but the one that the server is asked with the next time (NULL: all): a file that is held open
- * keeps its disk and its mount. What is sampled then is given anew. */
+/* Drops all candidates except kept (NULL: all), because open files keep their file systems busy.
+ * Binaries have to be offered again later. */
 static void forget_others(struct symbol_uploader *uploader, const struct candidate *kept)
 {
     for (uint32_t i = 0; i < QUEUE_MAX; i++) {
         if (uploader->queue[i].build_id[0] && &uploader->queue[i] != kept)
-            clear(uploader, &uploader->queue[i]);
+            clear_candidate(uploader, &uploader->queue[i]);
     }
     forget_known(uploader);
     if (kept)
-        remember(uploader, kept->build_id);
+        add_known(uploader, kept->build_id);
     uploader->has_forgotten = true;
 }
 
-static void settle(struct symbol_uploader *uploader, struct candidate *candidate,
-                   enum outcome outcome)
+static void apply_outcome(struct symbol_uploader *uploader, struct candidate *candidate,
+                          enum outcome outcome)
 {
     if (outcome == OUTCOME_DONE) {
-        clear(uploader, candidate);
+        clear_candidate(uploader, candidate);
     } else if (is_off(uploader)) {
         forget_others(uploader, candidate);
     } else if (outcome == OUTCOME_PENDING) {
@@ -486,20 +518,21 @@ static void settle(struct symbol_uploader *uploader, struct candidate *candidate
     }
 }
 
-/* Nothing here may take what a program of the host could use; the child has it of the thread. */
-static void step_back(void)
+/* Lowers the priority of the thread for CPU and disk; the child process inherits it. */
+static void lower_priority(void)
 {
     const int thread_id = (int)syscall(SYS_gettid);
     (void)setpriority(PRIO_PROCESS, (id_t)thread_id, LOW_PRIORITY);
     (void)syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_CLASS_IDLE);
-    (void)capabilities_keep(CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* for the token's file */
+    (void)capabilities_keep(
+        CAPABILITY_BIT(CAPABILITY_DAC_READ_SEARCH)); /* to read the token file */
 }
 
-static void *run(void *context)
+static void *run_thread(void *context)
 {
     struct symbol_uploader *uploader = context;
     int64_t wait_ms;
-    step_back();
+    lower_priority();
     pthread_mutex_lock(&uploader->mutex);
     while (!atomic_load(&uploader->is_ending)) {
         struct candidate *candidate = next_candidate(uploader, &wait_ms);
@@ -507,11 +540,11 @@ static void *run(void *context)
             wait_for(uploader, wait_ms);
             continue;
         }
-        /* Its place is this thread's until it is settled. */
+        /* Only this thread changes the candidate until apply_outcome. */
         pthread_mutex_unlock(&uploader->mutex);
-        const enum outcome outcome = handle(uploader, candidate);
+        const enum outcome outcome = process_candidate(uploader, candidate);
         pthread_mutex_lock(&uploader->mutex);
-        settle(uploader, candidate, outcome);
+        apply_outcome(uploader, candidate, outcome);
     }
     pthread_mutex_unlock(&uploader->mutex);
     return NULL;
@@ -519,7 +552,7 @@ static void *run(void *context)
 
 /* ---- life ---- */
 
-static void release(struct symbol_uploader *uploader)
+static void free_uploader(struct symbol_uploader *uploader)
 {
     forget_others(uploader, NULL);
     symbol_client_destroy(uploader->service);
@@ -530,7 +563,7 @@ static void release(struct symbol_uploader *uploader)
     mem_free(uploader);
 }
 
-static struct symbol_uploader *create(const struct symbol_uploader_options *options)
+static struct symbol_uploader *create_uploader(const struct symbol_uploader_options *options)
 {
     struct symbol_uploader *uploader = mem_new(struct symbol_uploader, 1);
     pthread_condattr_t attributes;
@@ -549,13 +582,13 @@ static struct symbol_uploader *create(const struct symbol_uploader_options *opti
 enum err_code symbol_uploader_start(const struct symbol_uploader_options *options,
                                     struct symbol_uploader **ret_sender, struct err *err)
 {
-    struct symbol_uploader *uploader = create(options);
+    struct symbol_uploader *uploader = create_uploader(options);
     enum err_code code =
         symbol_client_create(options->access, &uploader->is_ending, &uploader->service, err);
-    if (!code && pthread_create(&uploader->thread, NULL, run, uploader))
+    if (!code && pthread_create(&uploader->thread, NULL, run_thread, uploader))
         code = err_set(err, ERR_INTERNAL, "no thread could be started");
     if (code) {
-        release(uploader);
+        free_uploader(uploader);
         return code;
     }
     *ret_sender = uploader;
@@ -571,10 +604,10 @@ void symbol_uploader_stop(struct symbol_uploader *uploader)
     pthread_cond_signal(&uploader->changed);
     pthread_mutex_unlock(&uploader->mutex);
     pthread_join(uploader->thread, NULL);
-    release(uploader);
+    free_uploader(uploader);
 }
 
-/* ---- what comes in ---- */
+/* ---- offers of the agent ---- */
 
 bool symbol_uploader_has_forgotten(struct symbol_uploader *uploader)
 {
@@ -598,7 +631,7 @@ enum symbol_want symbol_uploader_wants(struct symbol_uploader *uploader, const c
     return want;
 }
 
-/* The last part of a path, as text that any server takes. */
+/* The last part of a path, with '?' in place of other than printable ASCII. */
 static void copy_name(const char *path, char name[NAME_BYTES])
 {
     const char *slash = strrchr(path, '/');
@@ -624,11 +657,11 @@ void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id
         candidate.next_ms = uploader->resume_ms;
     uploader->counts.waiting++;
     if (place == QUEUE_MAX) {
-        clear(uploader, &candidate);
+        clear_candidate(uploader, &candidate);
     } else {
         uploader->queue[place] = candidate;
         uploader->counts.asked++;
-        remember(uploader, build_id);
+        add_known(uploader, build_id);
         pthread_cond_signal(&uploader->changed);
     }
     pthread_mutex_unlock(&uploader->mutex);

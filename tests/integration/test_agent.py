@@ -779,7 +779,7 @@ def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path
     try:
         server.stop()
         spun = spin(program, 2.5)
-        agent.wait_for("could not be sent and waits")
+        agent.wait_for("could not be sent; it is tried again")
         time.sleep(1.5)  # the last window of the program waits, too
         # Killed, too: what waits is sent by the next one.
         agent.stop(signal.SIGKILL)
@@ -855,7 +855,7 @@ def test_a_login_page_in_place_of_the_server_takes_no_batch(
 
     with answering(answer) as url:
         agent = start_agent("--symbols=off", at=Elsewhere(url))
-        agent.wait_for("is it a login page")
+        agent.wait_for("lead to a login page")
         kept = set(agent.waiting())
         assert kept and f'\\"{content_type or ""}\\"' in agent.log(), agent.log()
         answers["is_portal"] = False
@@ -883,7 +883,7 @@ def test_an_empty_answer_takes_the_batch_whatever_its_type(start_agent, content_
             assert time.monotonic() < deadline, agent.log()
             time.sleep(0.1)
         agent.stop()
-        assert "no server of OTLP" not in agent.log() and agent.waiting() == []
+        assert "the response is not OTLP" not in agent.log() and agent.waiting() == []
         assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(asked)
 
 
@@ -1109,9 +1109,9 @@ def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
         (["--server=http://localhost:x@127.0.0.9:1"], "https://"),
         (["--server=http://127.0.0.1.example.com"], "https://"),
         (["--server=https://user:secret@localhost:1"], "a user's name or password"),
-        (["--server=https://"], "https://HOST:PORT is meant"),
-        (["--server=https://localhost:1/base?q=1"], "has a query in it"),
-        (["--server=localhost:1"], "https://HOST:PORT is meant"),
+        (["--server=https://"], "must have the form https://HOST:PORT"),
+        (["--server=https://localhost:1/base?q=1"], "must not have a query"),
+        (["--server=localhost:1"], "must have the form https://HOST:PORT"),
         (["--server=https://x", "--offline-dir=/nonexistent/folder"], "name one of them"),
         (["--server=https://x", "--min-wait=100"], "add off-cpu"),
         (["--server=https://x", "--label=__team=x"], "begin with __"),
@@ -1121,8 +1121,11 @@ def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
         ),
         (["--server=https://x", "--host-root=/etc/passwd"], "is no folder"),
         (["--server=https://x", "--frequency=0"], "a number from 1"),
-        (["--server=https://x", "--off-cpu=1.5"], "off-cpu is 0 or a part from 0.0001 to 1"),
-        (["--server=https://x", "--min-wait=long"], "min-wait is a number"),
+        (
+            ["--server=https://x", "--off-cpu=1.5"],
+            "off-cpu must be 0 or a fraction from 0.0001 to 1",
+        ),
+        (["--server=https://x", "--min-wait=long"], "min-wait must be a number"),
         (["--server=https://x", "--label=x"], "NAME=VALUE"),
         (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
         (["--server=https://x", "--symbols=some"], "off, missing or all"),
@@ -1182,7 +1185,7 @@ def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_pat
         ("[server]\nserver = https://localhost:1\n", "settings belong to [agent]"),
         (
             "[agent]\nserver = https://localhost:1\nframe-pointers = maybe\n",
-            "frame-pointers is yes or no",
+            "frame-pointers must be yes or no",
         ),
         ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
     ],

@@ -281,7 +281,7 @@ def test_a_table_is_made_within_the_memory(start_agent, program):  # noqa: F811
     with spinning(program):
         wait_for(
             lambda: re.search(
-                rf"no names for a binary.*build_id={build_id_of(program)}.*limit of 64 MiB",
+                rf"no symbol table for a binary.*build_id={build_id_of(program)}.*limit of 64 MiB",
                 agent.log(),
             ),
             agent,

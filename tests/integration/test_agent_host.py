@@ -129,7 +129,7 @@ def wait_for_sending(agent, build_ids, seconds=480):
 def wait_for_waiting(agent):
     """Until a batch waits for the server that is away."""
     deadline = time.monotonic() + 180
-    while not ("could not be sent and waits" in agent.log() and agent.waiting()):
+    while not ("could not be sent; it is tried again" in agent.log() and agent.waiting()):
         assert time.monotonic() < deadline, agent.log()
         time.sleep(0.1)
 
