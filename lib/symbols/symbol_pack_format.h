@@ -6,10 +6,11 @@
  *
  *   offset  size     content
  *        0   256     struct symbol_table_header with these differences: the magic is
- *                    SYMBOL_PACK_MAGIC, version is SYMBOL_PACK_VERSION, section_count is the number
- *                    of columns, table_bytes the size of this file, and crc covers all bytes (with
- * 0 in place of crc) 256    15*16  struct symbol_pack_column of each column, in the order of the
- * enumeration 496           the columns: one zstd frame each, nothing for an empty column
+ *                    SYMBOL_PACK_MAGIC, version is SYMBOL_PACK_VERSION, section_count is the
+ *                    number of columns, table_bytes is the size of this file, and crc covers all
+ *                    bytes (with 0 in place of crc)
+ *      256   15*16   struct symbol_pack_column of each column, in the order of the enumeration
+ *      496           the columns: one zstd frame each, nothing for an empty column
  *
  * Numbers in columns are varints of at most five bytes. zigzag() maps small negative and positive
  * differences to small numbers.
@@ -19,15 +20,17 @@
  *   DECLARATION_FILES  per function: zigzag(file - file of the previous function)
  *   DECLARATION_LINES  per function: zigzag(line - line of the previous function)
  *   NODE_PARENTS       per node: 0: no parent (an outermost function);
- *                      1 + n: the parent is n levels above the previous node (0: that node itself),
- *                      n < SYMBOL_PACK_NEAR_CALLERS;
+ *                      1 + n: the parent is n levels above the previous node (0: that node
+ *                      itself), n < SYMBOL_PACK_NEAR_CALLERS;
  *                      SYMBOL_PACK_FAR + number - number of the parent: any other parent
- *   NODE_FUNCTIONS     per node: 0: function, call line and call file are as predicted (see below);
- *                      else 1 + zigzag(function - function of the previous sibling, or of the
- * parent if it is the first child) NODE_LINES         per node that has a parent and was not
- * predicted: zigzag(call line - call line of the previous sibling, or declaration line of the
- * parent's function) NODE_FILES         the same nodes: 0: file of the declaration of the parent's
- * function; 1 + file RECORD_ADDRESSES   per record: address - address of the previous record
+ *   NODE_FUNCTIONS     per node: 0: function, call line and call file are as predicted (see
+ *                      below); else 1 + zigzag(function - function of the previous sibling, or of
+ *                      the parent if it is the first child)
+ *   NODE_LINES         per node that has a parent and was not predicted: zigzag(call line - call
+ *                      line of the previous sibling, or declaration line of the parent's function)
+ *   NODE_FILES         the same nodes: 0: file of the declaration of the parent's function;
+ *                      1 + file
+ *   RECORD_ADDRESSES   per record: address - address of the previous record
  *   RECORD_NODES       per record: enum symbol_pack_step + SYMBOL_PACK_STEPS * number
  *   RECORD_LINES       per record that is not a gap: zigzag(line - last line of the same node,
  *                      initially the declaration line of its function)
@@ -42,6 +45,10 @@
  * position is the function of the parent together with the function and call line of the previous
  * sibling. A compiler that inlines f into g usually inlines the same calls into every copy of g, so
  * the remembered node is nearly always right and the node costs one byte.
+ *
+ * Example: push_back is inlined into f and into h, and the same three calls are inlined into each
+ * copy. The nodes of the first copy are encoded with function, line and file. In the second copy,
+ * each of the three nodes has the same position as its counterpart, so NODE_FUNCTIONS has a 0.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_PACK_FORMAT_H
 #define LIB_SYMBOLS_SYMBOL_PACK_FORMAT_H

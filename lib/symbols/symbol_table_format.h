@@ -61,9 +61,10 @@
  *
  * NODES starts with struct symbol_table_nodes, followed by this for each node, in bits:
  *
- *   0, parent_bits, function_bits, line_bits  parent: 0 for an outermost function, else node -
- * parent; line: line of the call - declaration line of the parent's function; its file is that of
- * the declaration 1, all other bits                         index into NODE_EXCEPTIONS
+ *   0, parent_bits, function_bits,     parent: 0 for an outermost function, else node - parent;
+ *   line_bits                          line: line of the call - declaration line of the parent's
+ *                                      function; the file of the call is that of the declaration
+ *   1, all other bits                  index into NODE_EXCEPTIONS
  *
  * All nodes have the same width, so one 8-byte load reads any node.
  *
