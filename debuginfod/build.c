@@ -33,7 +33,7 @@ struct build {
     struct build_report *report;
 };
 
-static void begin(const struct build *build, enum build_phase phase)
+static void begin_phase(const struct build *build, enum build_phase phase)
 {
     if (build->inputs->begin)
         build->inputs->begin(phase);
@@ -309,20 +309,20 @@ static enum err_code add_symbols(struct build *build, struct err *err)
 
 static enum err_code add_all(struct build *build, struct err *err)
 {
-    begin(build, BUILD_HEADERS);
+    begin_phase(build, BUILD_HEADERS);
     enum err_code code = open_inputs(build, err);
     if (code)
         return code;
     code_map_init(&build->code, build->elf);
     take_id(build);
     read_debug_link(build);
-    begin(build, BUILD_GO);
+    begin_phase(build, BUILD_GO);
     add_go(build);
     take_segments(build);
-    begin(build, BUILD_DWARF);
+    begin_phase(build, BUILD_DWARF);
     if (!build->inputs->is_first_names)
         add_dwarf_or_problem(build);
-    begin(build, BUILD_SYMBOLS);
+    begin_phase(build, BUILD_SYMBOLS);
     code = add_symbols(build, err);
     if (code)
         return code;
@@ -359,7 +359,7 @@ enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
     build.writer = symbol_table_writer_create(&(struct symbol_table_writer_options){
         .demangle = demangle_name, .context = &build.names, .is_quick = inputs->is_first_names});
     enum err_code code = add_all(&build, err);
-    begin(&build, BUILD_TABLE);
+    begin_phase(&build, BUILD_TABLE);
     if (!code)
         code = symbol_table_writer_finish(build.writer, &ret_report->facts, output, err);
     ret_report->counts = symbol_table_writer_counts(build.writer);

@@ -68,7 +68,7 @@ struct task_record {
     uint64_t time_ns;
 };
 
-static bool take(struct span *rest, void *to, size_t size)
+static bool take_bytes(struct span *rest, void *to, size_t size)
 {
     if (rest->size < size)
         return false;
@@ -90,7 +90,7 @@ static bool take_text(struct span rest, struct span *ret_text)
 static bool parse_map(struct span rest, bool has_build_id, struct process_event *event)
 {
     struct mmap2_head head;
-    if (!take(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
+    if (!take_bytes(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
         head.start + head.bytes < head.start)
         return false;
     event->kind = PROCESS_EVENT_MAP;
@@ -116,14 +116,14 @@ static bool parse_name(struct span rest, bool is_exec, struct process_event *eve
 {
     event->kind = PROCESS_EVENT_NAME;
     event->is_exec = is_exec;
-    return take(&rest, &event->process_id, 4) && take(&rest, &event->thread_id, 4) &&
+    return take_bytes(&rest, &event->process_id, 4) && take_bytes(&rest, &event->thread_id, 4) &&
            take_text(rest, &event->name);
 }
 
 static bool parse_task(struct span rest, enum process_event_kind kind, struct process_event *event)
 {
     struct task_record task;
-    if (!take(&rest, &task, sizeof(task)))
+    if (!take_bytes(&rest, &task, sizeof(task)))
         return false;
     event->kind = kind;
     event->process_id = task.process_id;
@@ -136,7 +136,7 @@ static bool parse_lost(struct span rest, struct process_event *event)
 {
     uint64_t id;
     event->kind = PROCESS_EVENT_LOST;
-    return take(&rest, &id, 8) && take(&rest, &event->lost_count, 8);
+    return take_bytes(&rest, &id, 8) && take_bytes(&rest, &event->lost_count, 8);
 }
 
 bool perf_sideband_parse(struct span record, struct process_event *ret_event)
@@ -144,7 +144,7 @@ bool perf_sideband_parse(struct span record, struct process_event *ret_event)
     struct perf_event_header header;
     struct process_event event = {0};
     struct span rest = record;
-    if (!take(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
+    if (!take_bytes(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
         return false;
     memcpy(&event.time_ns, rest.data + rest.size - 8, 8);
     rest.size -= 8;
@@ -187,7 +187,7 @@ static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *address
     uint32_t taken = 0;
     uint64_t address;
     for (uint64_t i = 0; i < count; i++) {
-        if (!take(rest, &address, sizeof(address)))
+        if (!take_bytes(rest, &address, sizeof(address)))
             break;
         /* Return addresses follow the call; a sample has addresses within it. */
         if (address < (uint64_t)PERF_CONTEXT_MAX && taken < SAMPLE_USER_FRAMES_MAX)
@@ -200,19 +200,19 @@ static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *address
 static bool take_copy(struct span rest, struct stack_copy *copy)
 {
     uint64_t abi, one, size, copied;
-    if (!take(&rest, &abi, sizeof(abi)) || abi != PERF_SAMPLE_REGS_ABI_64)
+    if (!take_bytes(&rest, &abi, sizeof(abi)) || abi != PERF_SAMPLE_REGS_ABI_64)
         return false;
     memset(copy->registers, 0, sizeof(copy->registers));
     for (uint32_t i = 0; i < PERF_EVENT_REGISTER_COUNT; i++) {
         const uint32_t number = perf_event_register(i);
-        if (!take(&rest, &one, sizeof(one)))
+        if (!take_bytes(&rest, &one, sizeof(one)))
             return false;
         if (number == PERF_EVENT_REGISTER_PC)
             copy->pc = one;
         else
             copy->registers[number] = one;
     }
-    if (!take(&rest, &size, sizeof(size)) || size == 0 || rest.size < size ||
+    if (!take_bytes(&rest, &size, sizeof(size)) || size == 0 || rest.size < size ||
         rest.size - size < sizeof(copied))
         return false;
     memcpy(&copied, rest.data + size, sizeof(copied));
@@ -226,7 +226,8 @@ static void give_sample(const struct perf_sideband *band, struct span record)
     struct perf_event_header header;
     struct sample_head head;
     struct sample_event *sample = band->sample;
-    if (!sample || !take(&record, &header, sizeof(header)) || !take(&record, &head, sizeof(head)))
+    if (!sample || !take_bytes(&record, &header, sizeof(header)) ||
+        !take_bytes(&record, &head, sizeof(head)))
         return;
     memset(sample, 0, SAMPLE_EVENT_HEAD_BYTES);
     sample->time_ns = head.time_ns;
@@ -273,7 +274,7 @@ enum { SAMPLE_TIME = sizeof(struct perf_event_header) + offsetof(struct sample_h
 static bool is_sample(struct span record)
 {
     struct perf_event_header header;
-    return take(&record, &header, sizeof(header)) && header.type == PERF_RECORD_SAMPLE;
+    return take_bytes(&record, &header, sizeof(header)) && header.type == PERF_RECORD_SAMPLE;
 }
 
 static void ring_peek(const struct perf_sideband *band, struct ring *ring)
@@ -352,7 +353,7 @@ static enum err_code fail_own(const char *what, struct err *err)
                          what);
 }
 
-static enum err_code fail(const char *what, struct err *err)
+static enum err_code set_error(const char *what, struct err *err)
 {
     const enum err_code code = errno == EPERM || errno == EACCES    ? ERR_FORBIDDEN
                                : errno == EINVAL || errno == ENOSYS ? ERR_UNSUPPORTED
@@ -376,12 +377,12 @@ static enum err_code open_ring(struct perf_sideband *band, uint32_t cpu, struct 
     if (ring->fd < 0 && band->sample && (errno == EACCES || errno == EPERM))
         return fail_own("watching processes", err);
     if (ring->fd < 0)
-        return fail("watching processes", err);
+        return set_error("watching processes", err);
     ring->mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
     void *mapped = mmap(NULL, ring->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
     band->ring_count++;
     if (mapped == MAP_FAILED)
-        return fail("mapping the ring of processes", err);
+        return set_error("mapping the ring of processes", err);
     ring->page = mapped;
     return ERR_NONE;
 }
@@ -452,7 +453,7 @@ static enum err_code fail_watch(const struct perf_sideband *band, uint32_t proce
                        event_facts(band->options.event)->name);
     if (errno == EACCES || errno == EPERM)
         return fail_own("sampling a process", err);
-    return fail("sampling a process", err);
+    return set_error("sampling a process", err);
 }
 
 /* Opens an event of a thread whose records go to the ring of a CPU. */

@@ -16,22 +16,22 @@
 enum {
     BINARIES_MAX = 8192,
     FIRST_ENTRIES = 64,    /* doubles to BINARIES_MAX exactly */
-    KEPT_UNUSED_MAX = 512, /* beyond that the one that is unused for longest goes */
+    KEPT_UNUSED_MAX = 512, /* unused ones that are kept; further ones replace the oldest */
     KEY_BYTES = 2 * ELF_FILE_BUILD_ID_MAX_BYTES + 16,
 };
 
 struct entry {
     struct binary binary;
-    char key[KEY_BYTES]; /* "": a free place */
+    char key[KEY_BYTES]; /* "": the place is free */
     uint64_t key_hash;
     uint32_t ref_count;
-    uint64_t owner; /* who brought it when it was counted; 0: it was not */
+    uint64_t owner; /* whose quota it counts against; 0: nobody's */
     int64_t unused_ns;
 };
 
 struct binaries {
     struct entry *entries;
-    uint32_t count; /* of places */
+    uint32_t count; /* number of entries, free ones included */
     uint32_t used;
     uint32_t unused_kept;
     uint64_t last_serial;
@@ -44,7 +44,7 @@ struct binaries *binaries_create(void)
     return binaries;
 }
 
-static void clear(struct entry *entry)
+static void clear_entry(struct entry *entry)
 {
     mem_free((char *)(uintptr_t)entry->binary.path);
     *entry = (struct entry){0};
@@ -55,14 +55,14 @@ void binaries_destroy(struct binaries *binaries)
     if (!binaries)
         return;
     for (uint32_t i = 0; i < binaries->count; i++)
-        clear(&binaries->entries[i]);
+        clear_entry(&binaries->entries[i]);
     mem_free(binaries->entries);
     mem_free(binaries);
 }
 
 /* ---- finding ---- */
 
-/* FNV-1a: keys are build ids and inodes, and a comparison follows. */
+/* FNV-1a. Collisions do no harm, because keys are compared afterwards. */
 static uint64_t hash_of(const char *key)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -71,7 +71,7 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-static uint32_t find(const struct binaries *binaries, const char *key)
+static uint32_t find_key(const struct binaries *binaries, const char *key)
 {
     const uint64_t hash = hash_of(key);
     for (uint32_t i = 0; i < binaries->count; i++) {
@@ -82,7 +82,8 @@ static uint32_t find(const struct binaries *binaries, const char *key)
     return BINARY_NONE;
 }
 
-/* Of this owner's (0: of all); false when there is none. */
+/* Drops the unused binary of the owner (0: of all owners) that has been unused for longest; false:
+ * there is none. */
 static bool forget_oldest_unused(struct binaries *binaries, uint64_t owner)
 {
     struct entry *oldest = NULL;
@@ -94,14 +95,14 @@ static bool forget_oldest_unused(struct binaries *binaries, uint64_t owner)
     }
     if (!oldest)
         return false;
-    clear(oldest);
+    clear_entry(oldest);
     binaries->used--;
     binaries->unused_kept--;
     return true;
 }
 
-/* Files that it brought when they were counted: all, or those alone that are mapped. */
-static uint32_t held_by(const struct binaries *binaries, uint64_t owner, bool is_mapped)
+/* The number of binaries that count against the owner; is_mapped: only those that are in use. */
+static uint32_t count_held(const struct binaries *binaries, uint64_t owner, bool is_mapped)
 {
     uint32_t held = 0;
     for (uint32_t i = 0; owner && i < binaries->count; i++)
@@ -117,21 +118,21 @@ bool binaries_are_counted(const struct binaries *binaries)
 
 static bool may_add(const struct binaries *binaries, uint64_t owner)
 {
-    return fair_quota_allows(binaries->used, BINARIES_MAX, held_by(binaries, owner, false), 1);
+    return fair_quota_allows(binaries->used, BINARIES_MAX, count_held(binaries, owner, false), 1);
 }
 
-/* Could it be added if nothing were kept in case that it comes again? */
-static bool may_be_added(const struct binaries *binaries, uint64_t owner)
+/* Whether a binary could be added after dropping all unused ones. */
+static bool may_add_after_dropping(const struct binaries *binaries, uint64_t owner)
 {
     return fair_quota_allows(binaries->used - binaries->unused_kept, BINARIES_MAX,
-                             held_by(binaries, owner, true), 1);
+                             count_held(binaries, owner, true), 1);
 }
 
 /* Drops unused binaries to make room for a mapped one, the owner's own first. Drops none if that
  * would not make room: an owner at its quota must not cause files of others to be read again. */
 static bool make_room(struct binaries *binaries, uint64_t owner)
 {
-    if (!may_be_added(binaries, owner))
+    if (!may_add_after_dropping(binaries, owner))
         return false;
     while (!may_add(binaries, owner) &&
            (forget_oldest_unused(binaries, owner) || forget_oldest_unused(binaries, 0)))
@@ -159,7 +160,7 @@ static int64_t modified_ns(const struct stat *status)
     return (int64_t)status->st_mtim.tv_sec * CLOCK_NS_PER_S + status->st_mtim.tv_nsec;
 }
 
-/* What the process has mapped now need not be what the path names: files are replaced. */
+/* Whether the opened file is the mapped one: the path may lead to another file by now. */
 static bool is_same(const struct elf_file *file, const struct binary_source *source,
                     const struct stat *status)
 {
@@ -176,7 +177,8 @@ static bool read_file(int fd, const struct binary_source *source, struct elf_fil
            fstat(fd, ret_status) == 0 && is_same(ret_file, source, ret_status);
 }
 
-/* By its path, by its mapping, and, when the process has ended, by its path here; -1. */
+/* Opens the mapped file by its path, else by the mapping, else (if the process has ended) by its
+ * path as process 1 sees it; -1: none of them is that file. */
 static int open_source(const struct binary_source *source, struct elf_file *ret_file,
                        struct stat *ret_status)
 {
@@ -241,8 +243,8 @@ static void make_key(const struct binary_source *source, const struct elf_file *
                  (unsigned long)status->st_ctim.tv_nsec);
 }
 
-static void fill(struct entry *entry, const char *key, const struct binary_source *source,
-                 const struct elf_file *file, const struct stat *status)
+static void fill_entry(struct entry *entry, const char *key, const struct binary_source *source,
+                       const struct elf_file *file, const struct stat *status)
 {
     char *path = mem_new(char, source->path.size + 1);
     memcpy(path, source->path.data, source->path.size);
@@ -257,13 +259,14 @@ static void fill(struct entry *entry, const char *key, const struct binary_sourc
     entry->binary.modified_ns = modified_ns(status);
 }
 
-static uint32_t add(struct binaries *binaries, const char *key, const struct binary_source *source,
-                    const struct elf_file *file, const struct stat *status)
+static uint32_t add_entry(struct binaries *binaries, const char *key,
+                          const struct binary_source *source, const struct elf_file *file,
+                          const struct stat *status)
 {
     const uint32_t place = make_room(binaries, source->owner) ? free_place(binaries) : BINARY_NONE;
     if (place == BINARY_NONE)
         return BINARY_NONE;
-    fill(&binaries->entries[place], key, source, file, status);
+    fill_entry(&binaries->entries[place], key, source, file, status);
     binaries->entries[place].owner = source->owner;
     binaries->entries[place].binary.serial = ++binaries->last_serial;
     binaries->used++;
@@ -281,7 +284,7 @@ uint32_t binaries_take(struct binaries *binaries, const struct binary_source *so
         return BINARY_NONE;
     if (source->build_id.size) {
         digest_hex(source->build_id, key);
-        number = find(binaries, key);
+        number = find_key(binaries, key);
     }
     if (number != BINARY_NONE && binaries->entries[number].binary.file.segment_count == 0 &&
         read_source(source, &file, &status))
@@ -290,10 +293,10 @@ uint32_t binaries_take(struct binaries *binaries, const struct binary_source *so
         if (!read_source(source, &file, &status))
             file = (struct elf_file){0};
         make_key(source, &file, &status, key);
-        number = find(binaries, key);
+        number = find_key(binaries, key);
     }
     if (number == BINARY_NONE)
-        number = add(binaries, key, source, &file, &status);
+        number = add_entry(binaries, key, source, &file, &status);
     if (number != BINARY_NONE)
         binaries_ref(binaries, number);
     return number;

@@ -13,7 +13,7 @@ static bool read_at(int fd, void *to, size_t size, uint64_t offset)
     return offset <= INT64_MAX - size && os_pread(fd, to, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* Where in the file the byte of an address is. */
+/* The offset in the file of the byte at an ELF address. */
 static bool find_offset(const struct elf_file *file, uint64_t address, uint64_t *ret_offset)
 {
     for (uint32_t i = 0; i < file->segment_count; i++) {
@@ -88,7 +88,7 @@ static uint32_t hash_name(const char *name)
     return hash;
 }
 
-/* False: it is surely not there. */
+/* Checks the Bloom filter; false: the file does not export the name. */
 static bool may_be_there(const struct elf_exports *symbols, uint32_t hash)
 {
     uint64_t word;

@@ -68,7 +68,7 @@ static void take_build_id(const uint8_t *text, uint32_t bytes, bool is_go_id, st
     file->is_go_id = is_go_id;
 }
 
-/* The first GNU build id among notes, else Go's: older Go links no other. */
+/* Finds the first GNU build id among the notes, otherwise Go's: Go before 1.24 writes no other. */
 static void find_build_id(const uint8_t *notes, size_t size, struct elf_file *file)
 {
     size_t at = 0;
@@ -92,7 +92,7 @@ static void find_build_id(const uint8_t *notes, size_t size, struct elf_file *fi
     }
 }
 
-/* Notes that cannot be read are as none: the file can be unwound all the same. */
+/* Notes that cannot be read are ignored, because the file can be unwound without them. */
 static void read_notes(int fd, const char *name, const Elf64_Phdr *header, struct elf_file *file)
 {
     struct err ignored;
@@ -100,7 +100,7 @@ static void read_notes(int fd, const char *name, const Elf64_Phdr *header, struc
     if ((file->build_id_bytes && !file->is_go_id) || header->p_filesz == 0 ||
         header->p_filesz > NOTES_MAX_BYTES)
         return;
-    /* Go puts its GNU note behind the segment that has the notes. */
+    /* Go places its GNU note after the end of the segment that contains the notes. */
     const size_t size = header->p_filesz + GNU_NOTE_BYTES;
     uint8_t *notes = arena_alloc_raw(arena, size, 1);
     if (!read_at(fd, name, notes, size, header->p_offset, &ignored))
@@ -129,7 +129,7 @@ enum err_code elf_file_read(int fd, const char *name, struct elf_file *ret_file,
     return ERR_NONE;
 }
 
-/* How far offset is outside of a segment; 0: inside. */
+/* The distance of offset from the segment; 0: it is inside. */
 static uint64_t distance_to(const struct elf_file_segment *segment, uint64_t offset)
 {
     if (offset < segment->offset)

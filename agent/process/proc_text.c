@@ -8,7 +8,7 @@ enum {
 };
 #define KERNEL_THREAD_FLAG UINT64_C(0x00200000) /* PF_KTHREAD of the kernel */
 
-/* The next word; words are divided by any number of blanks. */
+/* Takes the next word; words are separated by one or more blanks. */
 static bool take_word(struct span *rest, struct span *ret_word)
 {
     *rest = span_trim(*rest);
@@ -84,7 +84,7 @@ bool proc_text_stat(struct span text, struct proc_status *ret_status)
     return true;
 }
 
-/* The number before the next tabulator of *rest. */
+/* Takes the number before the next tab of *rest. */
 static bool take_user(struct span *rest, uint32_t *ret_user)
 {
     struct span text;
@@ -121,7 +121,7 @@ bool proc_text_own_number(struct span text, uint64_t *ret_number)
     return false;
 }
 
-/* Where both hierarchies are there, the unified one may be unused: all are at its root then. */
+/* If both hierarchies exist, the unified one may be unused: all processes are at its root then. */
 struct span proc_text_cgroup(struct span text)
 {
     struct span rest = text, line, number, name, path, found = {0}, unified = {0};

@@ -20,14 +20,15 @@
 enum {
     PATH_BYTES = 4096,
     LINK_BYTES = 80,
-    STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, as many as there may be, it has 720 KB */
+    STATUS_MAX_BYTES = 1 << 20, /* with 65,536 groups, the most there can be, the file has 720 KB */
 };
 
-/* And the number of a process of root; users have smaller numbers. */
+/* Owners from here on are processes of root: this, plus the process number. Users are below. */
 #define OWNER_PROCESS (UINT64_C(1) << 32)
 
-/* Whatever the kernel makes while it is read is a regular file, too, and reading it may change it
- * (/proc/kmsg, trace_pipe). Most of it has no size; these file systems give some of theirs one. */
+/* Whether the file is stored on a file system. Files that the kernel generates are regular too, and
+ * reading one may have effects (/proc/kmsg, trace_pipe). Most of them have size 0; those of the
+ * file systems below may have another size. */
 static bool is_stored(int fd, const struct stat *status)
 {
     struct statfs system;
@@ -36,13 +37,15 @@ static bool is_stored(int fd, const struct stat *status)
            system.f_type != DEBUGFS_MAGIC && system.f_type != TRACEFS_MAGIC;
 }
 
-/* Overlays tell other devices than mappings do, and may have a layer's number in the high half. */
+/* Only the low half of the inode is compared, because overlayfs may put the number of a layer in
+ * the high half; its devices differ from those of mappings, too. */
 static bool is_inode(uint64_t inode, const struct stat *status)
 {
     return inode == 0 || (uint32_t)inode == (uint32_t)status->st_ino;
 }
 
-/* What path_fd (O_PATH) stands for: by then nobody can put something else in its place. */
+/* Opens the file that path_fd (O_PATH) refers to: the file that was inspected, even if its path
+ * leads to another one by now. */
 static int open_itself(int path_fd)
 {
     char link[LINK_BYTES];
@@ -50,7 +53,7 @@ static int open_itself(int path_fd)
     return os_openat(AT_FDCWD, link, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 }
 
-/* The place itself (O_PATH), below the process's root, or ours where process_id is 0. */
+/* Opens path with O_PATH below the root of the process, or below ours if process_id is 0. */
 static int find_below(uint32_t process_id, struct span path, uint64_t flags)
 {
     char root[LINK_BYTES] = "/", name[PATH_BYTES];
@@ -100,7 +103,7 @@ bool process_file_has_ended(uint32_t process_id)
 {
     char path[LINK_BYTES], target[1];
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", process_id);
-    /* Also of one that nobody has waited for yet. */
+    /* Also true for a zombie. */
     return readlink(path, target, sizeof(target)) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
@@ -113,8 +116,9 @@ bool process_file_read_status(uint32_t process_id, struct buf *text)
     return !procfs_file_read(path, text, &ignored);
 }
 
-/* Who made the outermost of the user namespaces below ours that it is in, where he may have
- * thousands of users of his own (subuid(5)). 0: it is in ours, or root made that one. */
+/* The user who created the outermost user namespace below ours that contains the process; in it
+ * that user may have thousands of user numbers (subuid(5)). 0: the process is in our namespace, or
+ * root created the other one. */
 static uint32_t user_of_namespace(uint32_t process_id)
 {
     char path[LINK_BYTES];
@@ -142,7 +146,7 @@ uint64_t process_file_owner(uint32_t process_id)
     buf_auto text = {0};
     if (!process_file_read_status(process_id, &text) ||
         !proc_text_users(buf_span(&text), &user, &effective))
-        return OWNER_PROCESS; /* of no number: whoever ends in time shall not have a share each */
+        return OWNER_PROCESS; /* one owner for all: each would otherwise have a quota of its own */
     const uint32_t maker = user_of_namespace(process_id);
     if (maker)
         return maker;

@@ -10,8 +10,8 @@
  *   it was not reached by a scan after lost events  in a sweep
  *
  * Pauses keep the agent from spending its time on scans. After a scan that took t:
- *   - this process is not scanned for 10 t, at least 1 s (10 s if it has refused mappings):
- * scan_ns;
+ *   - this process is not scanned for 10 t, at least 1 s, or 10 s if it has refused mappings
+ *     (scan_ns);
  *   - no known process is scanned at once (next_scan_ns), or in a sweep (next_sweep_ns), until 10 t
  *     after the begin of the scan, depending on which of both this scan was.
  * Example: each of twelve processes takes 60 ms. After an immediate scan there is no other one for

@@ -20,7 +20,8 @@ void window_resources_end(struct window_resources *resources)
     *resources = (struct window_resources){0};
 }
 
-static uint32_t append(struct window_resources *resources, const struct otlp_resource *resource)
+static uint32_t append_resource(struct window_resources *resources,
+                                const struct otlp_resource *resource)
 {
     if (resources->count == resources->capacity) {
         const uint32_t capacity = resources->capacity ? 2 * resources->capacity : 64;
@@ -39,10 +40,10 @@ static uint32_t left_out_resource(struct window_resources *resources)
     static const struct batch_text_label service = {.name = SPAN_LITERAL("service.name"),
                                                     .value = SPAN_LITERAL(WINDOW_NAME_LEFT_OUT)};
     if (resources->left_out == PROFILE_NONE)
-        resources->left_out =
-            append(resources, &(struct otlp_resource){.attributes = &service,
-                                                      .attribute_count = 1,
-                                                      .idle_types = resources->idle_types});
+        resources->left_out = append_resource(
+            resources, &(struct otlp_resource){.attributes = &service,
+                                               .attribute_count = 1,
+                                               .idle_types = resources->idle_types});
     return resources->left_out;
 }
 
@@ -64,7 +65,8 @@ static uint32_t append_copy(struct window_resources *resources, struct span key,
             (struct batch_text_label){.name = copy_text(arena, resource->attributes[i].name),
                                       .value = copy_text(arena, resource->attributes[i].value)};
     kept.attributes = copy;
-    return map_bytes_add(&resources->numbers, copy_text(arena, key), append(resources, &kept));
+    return map_bytes_add(&resources->numbers, copy_text(arena, key),
+                         append_resource(resources, &kept));
 }
 
 uint32_t window_resources_add(struct window_resources *resources,

@@ -42,7 +42,7 @@ struct window_stack {
     uint32_t merged[SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX];
 };
 
-static void clear(struct window_stack *stack)
+static void clear_locations(struct window_stack *stack)
 {
     map_u64_fini(&stack->kernel_locations);
     map_u64_fini(&stack->binary_locations);
@@ -67,14 +67,14 @@ void window_stack_destroy(struct window_stack *stack)
 {
     if (!stack)
         return;
-    clear(stack);
+    clear_locations(stack);
     mem_free(stack);
 }
 
 void window_stack_begin(struct window_stack *stack)
 {
     struct profile_builder *profile = stack->builder->profile;
-    clear(stack);
+    clear_locations(stack);
     stack->arena = arena_create();
     stack->kernel_mapping = profile_builder_mapping(
         profile, &(struct profile_mapping){

@@ -10,9 +10,9 @@
  *   remove_table          the chunks, with rows and rules, go to `removed`
  *   unwind_maps_reclaim   what has been in `removed` for UNWIND_GRACE_NS is free
  *
- * Example: at 10.0 s a process is published again. Its old run of 24 KB goes to `removed`, while an
- * unwinder on another CPU may still be searching it. The sweep at 10.5 s keeps it, the one at 11.5
- * s frees it; a stack is unwound in less than a millisecond.
+ * Example: at second 10.0 a process is published again. Its old run of 24 KB goes to `removed`,
+ * while an unwinder on another CPU may still be searching it. The sweep at second 10.5 keeps it,
+ * that at second 11.5 frees it. A stack is unwound in less than a millisecond.
  */
 #include "agent/unwind/unwind_maps.h"
 

@@ -436,13 +436,13 @@ void unwind_publisher_destroy(struct unwind_publisher *publisher)
 
 /* ---- processes ---- */
 
-static void push(struct process **queue, struct process *process)
+static void push_process(struct process **queue, struct process *process)
 {
     process->next_queued = *queue;
     *queue = process;
 }
 
-static struct process *pop(struct process **queue)
+static struct process *pop_process(struct process **queue)
 {
     struct process *process = *queue;
     *queue = process->next_queued;
@@ -466,7 +466,7 @@ void unwind_publisher_enqueue(struct unwind_publisher *publisher, struct process
         remove_from_queue(&publisher->retry_queue, process);
     process->is_retry_queued = false;
     process->is_queued = true;
-    push(&publisher->queue, process);
+    push_process(&publisher->queue, process);
 }
 
 static void queue_retry(struct unwind_publisher *publisher, struct process *process)
@@ -474,7 +474,7 @@ static void queue_retry(struct unwind_publisher *publisher, struct process *proc
     if (process->is_retry_queued || process->is_queued)
         return;
     process->is_retry_queued = true;
-    push(&publisher->retry_queue, process);
+    push_process(&publisher->retry_queue, process);
 }
 
 static void drop_run(struct unwind_publisher *publisher, struct process *process)
@@ -588,7 +588,7 @@ bool unwind_publisher_publish(struct unwind_publisher *publisher)
 {
     if (!publisher->queue)
         return build_next(publisher);
-    publish_unless_paused(publisher, pop(&publisher->queue));
+    publish_unless_paused(publisher, pop_process(&publisher->queue));
     return true;
 }
 
@@ -632,7 +632,7 @@ void unwind_publisher_sweep(struct unwind_publisher *publisher, int64_t now_ns)
     make_room(publisher, now_ns);
     unwind_maps_reclaim(publisher->maps, now_ns);
     while (publisher->retry_queue) {
-        struct process *process = pop(&publisher->retry_queue);
+        struct process *process = pop_process(&publisher->retry_queue);
         process->is_retry_queued = false;
         unwind_publisher_enqueue(publisher, process);
     }
