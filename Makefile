@@ -10,6 +10,7 @@ ARM_ROOT := $(CURDIR)/build/arm64-root
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC_fuzz  := clang
+CC_asan  := clang
 CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu --sysroot=$(ARM_ROOT)
 # An installed ccache makes a second build of the same tree cheap. In depend mode it uses the dependency
 # files of the compiler, so the first build costs no more than without it.
@@ -44,7 +45,7 @@ SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recov
 MODE_release  := -O2 $(HARDEN)
 MODE_arm64    := -O2 $(HARDEN) -mbranch-protection=standard
 MODE_debug    := -Og
-MODE_asan     := -O1 $(SANITIZE_asan)
+MODE_asan     := -O0 $(SANITIZE_asan)
 MODE_tsan     := -O1 $(SANITIZE_tsan)
 MODE_fuzz     := -O1 $(SANITIZE_fuzz)
 MODE_coverage := -O0 --coverage
@@ -82,13 +83,17 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
     $(patsubst %,build/release/agent/unwind/%.o,cfi_program eh_frame unwind_table cfi_rules): CFLAGS += -O3
 # cmocka's macros pass enums as ints; clang warns about that, gcc does not. Tests and the folders below
 # need little CPU time when they run, so most of the time would go into optimizing them.
+build/asan/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
+# A few files whose tests would take longer than compiling them with optimization.
+$(patsubst %,build/asan/%.o,lib/base/mem lib/base/buf lib/base/map agent/symbols/jitdump \
+    lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 build/fuzz/api/%.o build/fuzz/cli/%.o build/fuzz/debuginfod/%.o build/fuzz/lib/io/%.o \
     $(patsubst %,build/fuzz/agent/%.o,kernel/% labels/% process/% profile/% symbols/% upload/% main): CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
 # Renames the main function of each test file, which the runner calls (tests/unit/test.h).
 $(OUT)/tests/unit/%.o: TEST_FLAGS = $(if $(filter test_%,$(@F)),-DTEST_MAIN=main_of_$(basename $(@F)) -DTEST_FILE='"$(basename $(@F))"')
-build/fuzz/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
+$(OUT)/tests/fuzz/fuzz_%.o: TEST_FLAGS = -DFUZZ_NAME=$(basename $(@F))
 # gold links in half the time. It warns about symbols of the sanitizers, so its output is shown only if
 # it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
@@ -199,16 +204,17 @@ integration: all
 browser: all
 	$(PYTHON) tests/run.py browser
 
-FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
-FUZZ_ARCHIVES := $(patsubst %,build/fuzz/%.a,agent api store debuginfod lib)
-build/fuzz/tests/fuzz/fuzz_%: build/fuzz/tests/fuzz/fuzz_%.o build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
+FUZZ_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(FUZZ_C))
+FUZZ_ARCHIVES := $(patsubst %,$(OUT)/%.a,agent api store debuginfod lib)
+$(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
-# All fuzzers in one program, to run the seeds.
-build/fuzz/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) build/fuzz/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
+# All fuzzers in one program, to run the seeds. make test uses BUILD=asan for it, which needs no
+# instrumentation for coverage.
+$(OUT)/tests/fuzz/seeds: $(patsubst %,%.o,$(FUZZ_PROGRAMS)) $(OUT)/tests/fuzz/runner.o $(FUZZ_ARCHIVES)
 	$(call link_test,-fsanitize=fuzzer)
 fuzz-programs: $(FUZZ_PROGRAMS)
 fuzz-seeds:
-	$(MAKE) BUILD=fuzz build/fuzz/tests/fuzz/seeds
+	$(MAKE) BUILD=asan build/asan/tests/fuzz/seeds
 	sh tests/fuzz/run.sh 0
 # Runs each fuzzer for FUZZ_SECONDS. FUZZ_KEEP=1 adds new inputs to the seeds (tests/fuzz/run.sh).
 FUZZ_SECONDS ?= 60

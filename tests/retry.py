@@ -91,6 +91,9 @@ class Again:
     def passes_check(self, test):
         return self.execute(["sh", "tests/lint/check.sh", test])[0] == 0
 
+    def passes_format(self, test):
+        return self.passes_check(test)
+
     def passes_program(self, test, build, environment=None):
         name = test.partition(":")[0]
         programs = [
@@ -111,14 +114,14 @@ class Again:
     def passes_unit(self, test):
         return self.passes_program(test, self.build)
 
-    def passes_sanitizers(self, test, step="sanitizers", environment=None):
+    def passes_sanitizers(self, test, step="sanitizers", environment=None, build="asan"):
         log = self.root / "build" / "test-logs" / f"{step}-{test.partition(':')[0]}.log"
         if log.exists() and SANITIZER.search(log.read_text(errors="replace")):
             return None
-        return self.passes_program(test, "fuzz", environment)
+        return self.passes_program(test, build, environment)
 
     def passes_full(self, test):
-        return self.passes_sanitizers(test, "full", FULL)
+        return self.passes_sanitizers(test, "full", FULL, "fuzz")
 
     def passes_web(self, test):
         status, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test"])
@@ -159,9 +162,12 @@ class Again:
         )
 
     def passes_search(self, test):
-        return self.passes_fuzz(test)
+        return self.passes_inputs(test, "fuzz", test.partition(":")[0])
 
     def passes_fuzz(self, test):
+        return self.passes_inputs(test, "asan", "seeds")
+
+    def passes_inputs(self, test, build, program):
         """Inputs that took too much time or memory run again, alone; crashes and leaks are
         final."""
         name = test.partition(":")[0]
@@ -169,8 +175,7 @@ class Again:
         if any(path.name.startswith(("crash-", "leak-")) for path in found):
             return None
         slow = [path for path in found if path.name.startswith(("timeout-", "oom-", "slow-unit-"))]
-        folder = self.root / "build" / "fuzz" / "tests" / "fuzz"
-        program = folder / ("seeds" if (folder / "seeds").exists() else name)
+        program = self.root / "build" / build / "tests" / "fuzz" / program
         if not slow or not program.exists():
             return None
         return all(

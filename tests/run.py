@@ -5,7 +5,7 @@ is run once more at the end, alone (retry.py).
 
   tests/run.py [STEP …]     these steps; by default those of `make test`:
                             check unit sanitizers web integration browser fuzz
-  tests/run.py long         the steps of `make test-long`: agents full crash clients search
+  tests/run.py long         the steps of `make test-long`: agents full crash clients search format
 
 Steps run in lanes, which run at the same time (LANES). Integration and browser tests spend much
 time waiting; the other steps compute with a lower priority and so use the time that the first two
@@ -36,7 +36,7 @@ BUILD = os.environ.get("BUILD", "release")
 # Parts of `make check` that another step of `make test` includes: warnings of gcc and clang are
 # errors in every build, and the web tests begin with the TypeScript compiler. If that step is not
 # chosen, check runs the part itself.
-CHECKS = ("format", "layers", "scoped", "commits", "shell", "openapi", "man")
+CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
@@ -162,13 +162,19 @@ def step_check():
     return one("check", ["sh", "tests/lint/check.sh", *CHECKS, *others])
 
 
+def step_format():
+    """The format of all files; step_check checks those that changed recently."""
+    return one("format", ["sh", "tests/lint/check.sh", "format"])
+
+
 def step_unit():
     return run_unit("unit", BUILD)
 
 
 def step_sanitizers():
-    # The fuzzers need this build too, and it has both sanitizers.
-    return run_unit("sanitizers", "fuzz")
+    # Not optimized, because compiling takes much more CPU time than running the tests. The step
+    # full runs them in the build of the fuzzers, which is optimized.
+    return run_unit("sanitizers", "asan", {"TEST_FEW": "1"})
 
 
 def step_web():
@@ -310,6 +316,7 @@ LONG = {
     "crash": step_crash,
     "clients": step_clients,
     "search": step_search,
+    "format": step_format,
 }
 STEPS = {**SHORT, **LONG}
 # Lanes run at the same time, the steps of a lane one after another. Sanitizers and fuzz share a
@@ -320,7 +327,7 @@ LANES = (
     ("check", "unit", "web"),
     ("sanitizers", "fuzz"),
     ("agents", "crash"),
-    ("full", "clients", "search"),
+    ("full", "clients", "search", "format"),
 )
 WAITING = {"integration", "browser", "agents", "crash"}
 

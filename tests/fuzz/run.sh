@@ -25,7 +25,7 @@ run_one() {
     name=$1
     program=$bin/$name
     if [ "$seconds" -eq 0 ]; then
-        program=$bin/seeds
+        program=build/asan/tests/fuzz/seeds
         export FUZZER="$name"
     fi
     work=build/fuzz/corpus/$name

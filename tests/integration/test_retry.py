@@ -71,7 +71,7 @@ def test_a_unit_test_runs_alone_and_a_sanitizer_report_is_final(tree):
 
 
 def test_a_crash_that_a_fuzzer_found_is_final_and_a_slow_input_is_not(tree):
-    program(tree / "build" / "fuzz" / "tests" / "fuzz" / "seeds", "test $FUZZER = fuzz_slow\n")
+    program(tree / "build" / "asan" / "tests" / "fuzz" / "seeds", "test $FUZZER = fuzz_slow\n")
     for name, artifact in (
         ("fuzz_slow", "timeout-1"),
         ("fuzz_crash", "crash-1"),
@@ -92,8 +92,9 @@ def test_the_failure_of_a_build_and_of_kill_9_is_final(tree, step):
 
 
 def test_the_steps_of_test_long_retry_with_their_own_settings(tree):
-    folder = tree / "build" / "fuzz" / "tests" / "unit" / "store"
-    program(folder / "test_all_inputs", "test $TEST_FULL = 1\n")
+    for build in ("fuzz", "asan"):
+        folder = tree / "build" / build / "tests" / "unit" / "store"
+        program(folder / "test_all_inputs", "test $TEST_FULL = 1\n")
     (tree / "tests" / "integration" / "test_sanitized.py").write_text(
         "import os\n"
         "def test_build():\n"

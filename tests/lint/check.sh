@@ -1,6 +1,7 @@
 #!/bin/sh
 # make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
-#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped commits shell openapi types man
+#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped commits shell
+#                                           openapi types man, and format-recent
 set -eu
 cd "$(dirname "$0")/../.."
 # Flags of a make above, such as w for "Entering directory", are not for the ones below.
@@ -18,15 +19,23 @@ list() {
         while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
 }
 
-# Prettier's configuration and ignored files are in web/; black's line length is in pyproject.toml.
+# The files that changed in the last ten commits or since then; all files if there are fewer commits.
+# shellcheck disable=SC2317  # called by its name in $1 of check_format
+list_recent() {
+    since=$(git rev-parse --quiet --verify HEAD~10 || git hash-object -t tree /dev/null)
+    git diff --name-only --diff-filter=d "$since" -- "$@"
+    git ls-files --others --exclude-standard -- "$@"
+}
+
+# $1: list or list_recent. Prettier's configuration and ignored files are in web/; black's line length
+# is in pyproject.toml.
 check_format() {
-    list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror &&
-        list '*.py' | xargs black --quiet --check &&
-        list '*.py' ':!tests/integration' | xargs "$python" tests/lint/line_length.py &&
+    "$1" '*.c' '*.h' | xargs -r -P "$jobs" -n 40 clang-format --dry-run -Werror &&
+        "$1" '*.py' | xargs -r black --quiet --check &&
         make -s web/node_modules/.done &&
-        list '*.ts' '*.tsx' '*.mjs' 'web/*.css' |
-        xargs web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check &&
-        list '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs "$python" tests/lint/line_length.py
+        "$1" '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs -r \
+        web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn --check &&
+        list '*.py' '*.ts' '*.tsx' '*.mjs' 'web/*.css' | xargs "$python" tests/lint/line_length.py
 }
 
 # The flags of the release build. Warnings that need the optimiser come with the build itself. In
@@ -61,7 +70,8 @@ check_man() {
 
 check() {
     case $1 in
-    format) check_format ;;
+    format) check_format list ;;
+    format-recent) check_format list_recent ;;
     gcc) compile gcc ;;
     clang) compile clang ;;
     layers) "$python" tests/lint/layers.py ;;
