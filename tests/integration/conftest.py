@@ -64,12 +64,15 @@ def pytest_configure(config):
 def rest_long(values, count=1):
     """For pytest.mark.parametrize: the first values run in make test, the others, marked long, in
     make test-long."""
-    return [
-        *values[:count],
-        *(
-            pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
-            for value in values[count:]
-        ),
+    params = [
+        value
+        if isinstance(value, type(pytest.param()))
+        else pytest.param(*(value if isinstance(value, tuple) else (value,)))
+        for value in values
+    ]
+    return params[:count] + [
+        pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.long])
+        for param in params[count:]
     ]
 
 

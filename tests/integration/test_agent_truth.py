@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import PERFOLIO, ROOT as REPOSITORY, let_it_run
+from conftest import PERFOLIO, ROOT as REPOSITORY, let_it_run, rest_long
 from test_record import REFUSAL, stacks
 
 GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # the standard library is compiled once
@@ -161,15 +161,18 @@ def truth(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "arguments, wanted",
-    [
-        ("deep 500", ["_start", "main", "descend", "spin"]),
-        ("aligned", ["_start", "main", "on_aligned", "on_alloca", "spin"]),
-        ("large", ["_start", "main", "on_large_frame", "spin"]),
-        ("signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
-        ("vfork", ["_start", "main", "on_vfork", "spin"]),
-        ("callback", ["_start", "main", "on_callback", "compare", "spin"]),
-        ("thread", ["on_thread", "descend", "spin"]),
-    ],
+    rest_long(
+        [
+            ("deep 500", ["_start", "main", "descend", "spin"]),
+            ("signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
+            ("thread", ["on_thread", "descend", "spin"]),
+            ("aligned", ["_start", "main", "on_aligned", "on_alloca", "spin"]),
+            ("large", ["_start", "main", "on_large_frame", "spin"]),
+            ("vfork", ["_start", "main", "on_vfork", "spin"]),
+            ("callback", ["_start", "main", "on_callback", "compare", "spin"]),
+        ],
+        3,
+    ),
 )
 def test_c_without_frame_pointers(truth, tmp_path, arguments, wanted):
     check(record([truth / "truth", *arguments.split()], tmp_path), "spin", wanted)

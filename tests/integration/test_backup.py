@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import stored
-from conftest import PERFOLIOD, Server
+from conftest import PERFOLIOD, Server, rest_long
 from people import Tenant
 from test_debuginfo import compile_with_id, wait_built
 
@@ -198,7 +198,7 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
 @pytest.mark.parametrize(
     "make",
-    [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")],
+    rest_long([os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")]),
     ids=["fifo", "folder", "link"],
 )
 def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder, make):

@@ -39,6 +39,7 @@ def log_lines(server, limit):
     return re.findall(rf"a limit on connections is reached.*limit={limit} .*", server.log())
 
 
+@pytest.mark.long
 def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_server):
     server = start_server()
     with Wire(server, source="127.0.0.2") as first:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, rest_long
 from people import Tenant
 from test_ingest_wire import PUSH, push_protobuf
 from test_query_range import BEGIN, MINUTE, OTLP_CPU, PERIOD, SECOND, ask, near, one_series
@@ -80,7 +80,9 @@ def check_again_merged_and_restarted(server, check):
     check()
 
 
-@pytest.mark.parametrize("push", [push_pprof, push_zeros, push_folded, push_pyroscope, push_otlp])
+@pytest.mark.parametrize(
+    "push", rest_long([push_pprof, push_otlp, push_zeros, push_folded, push_pyroscope], 2)
+)
 def test_idle_time_counts_in_averages(shared_server, push):
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")

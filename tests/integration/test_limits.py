@@ -404,6 +404,7 @@ def test_the_work_ends_when_its_client_has_gone(start_server, path):
     assert len(lines) == 1 and "code=cancelled" in lines[0], lines
 
 
+@pytest.mark.long
 def test_questions_share_memory(start_server):
     """Each alone has room, all at once have not: they wait for each other, and nothing is cut."""
     server = start_server("--max-query-memory", "64MiB")

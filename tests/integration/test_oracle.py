@@ -65,6 +65,19 @@ def shared_profiles():
 
 NAMES = sorted(shared_profiles()) + sorted(MADE)
 SERIES = [name for name in NAMES if "/series/" in name]
+LARGE_BYTES = 50_000
+
+
+def long_if_large(names):
+    """Values for pytest.mark.parametrize: make test-long compares the large profiles."""
+    return [
+        pytest.param(name, marks=pytest.mark.long)
+        if name not in MADE and shared_profiles()[name].stat().st_size > LARGE_BYTES
+        else name
+        for name in names
+    ]
+
+
 DIFFS = [(a, b) for a, b in zip(SERIES, SERIES[1:])] + [
     ("heap", "delta"),
     ("cpu", "sparse-ids"),
@@ -140,7 +153,7 @@ def is_alone(profile, index):
     return kinds[index] != "" and kinds.count(kinds[index]) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", long_if_large(NAMES))
 def test_top_equals_the_independent_reader(uploaded, name):
     profile = read_profile(name)
     facts = uploaded.json(f"/api/v1/shares/{uploaded.id_of(name)}")
@@ -216,7 +229,7 @@ def large_enough(functions, column, limit):
 
 
 @pytest.mark.parametrize("limit", [4, 40])
-@pytest.mark.parametrize("name", sorted(set(MADE) | set(NAMES[:3])))
+@pytest.mark.parametrize("name", long_if_large(sorted(set(MADE) | set(NAMES[:3]))))
 def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
     profile = read_profile(name)
     for index in range(len(profile.sample_types)):
@@ -239,7 +252,7 @@ def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
         assert {callee for _, callee in edges} == {callee for _, callee in wanted}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", long_if_large(NAMES))
 def test_normalised_pprof_says_all_that_the_original_says(uploaded, name):
     answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")
     assert answer.status == 200, answer
@@ -351,7 +364,7 @@ def assert_like_go(rows, wanted, repeated):
 
 
 @needs_go
-@pytest.mark.parametrize("name", FOR_GO)
+@pytest.mark.parametrize("name", long_if_large(FOR_GO))
 def test_top_equals_go_tool_pprof(uploaded, tmp_path, name):
     path = write_file(tmp_path, name)
     profile = read_profile(name)

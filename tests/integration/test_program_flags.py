@@ -209,6 +209,7 @@ def test_what_waits_for_a_worker_has_a_bound(start_server):
     assert all(int(headers["retry-after"]) > 0 for headers in refused)
 
 
+@pytest.mark.long
 def test_open_blocks_take_no_more_than_their_cache(start_server):
     profiles, functions = 24, 6000
     taken = []

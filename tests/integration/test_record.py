@@ -288,6 +288,7 @@ int main()
 """
 
 
+@pytest.mark.long
 def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
     (tmp_path / "work.cc").write_text(CPP)
     subprocess.run(

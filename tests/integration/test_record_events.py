@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import PERFOLIO, ROOT
+from conftest import PERFOLIO, ROOT, rest_long
 from test_record import REFUSAL
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -129,7 +129,7 @@ def top(folder, sample_type):
     return answer, {row["name"]: row for row in answer["functions"]}
 
 
-@pytest.mark.parametrize("options", [[], ["-F", "997"], ["--bounded-loops"]])
+@pytest.mark.parametrize("options", rest_long([[], ["-F", "997"], ["--bounded-loops"]]))
 def test_page_faults_are_counted_where_they_happen(work, tmp_path, options):
     done = record(tmp_path, "--event", "page-faults", *options, "--", *work)
     assert done.returncode == 0, done.stderr

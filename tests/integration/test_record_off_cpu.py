@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import PERFOLIO, ROOT
+from conftest import PERFOLIO, ROOT, rest_long
 from test_agent import HOUR, now, start_agent, tenant  # noqa: F401  (fixtures)
 from test_record import REFUSAL
 from test_store import folded
@@ -167,7 +167,7 @@ def top(folder, *arguments):
     return answer, {row["name"]: row for row in answer["functions"]}
 
 
-@pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
+@pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
 def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, options):
     said, (slept, often, locked, _, ready) = record(
         tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200
@@ -199,7 +199,7 @@ def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, 
     assert used["burn"]["cum"] > 0.4 * 100e6 and asleep < 0.01 * slept
 
 
-@pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
+@pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
 def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_path, options):
     recorder = subprocess.Popen(
         [
@@ -293,7 +293,7 @@ sleep_long()
 """
 
 
-@pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
+@pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
 def test_waits_of_a_script_are_of_its_functions(tmp_path, options):
     (tmp_path / "script.py").write_text(SCRIPT)
     record(tmp_path, "--off-cpu", *options, "--", "/usr/bin/python3", "script.py")

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import PERFOLIO, ROOT, let_it_run
+from conftest import PERFOLIO, ROOT, let_it_run, rest_long
 from test_record import REFUSAL, record  # noqa: F401 (a fixture)
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -41,7 +41,10 @@ def interpreters():
 
 
 ALL = interpreters()
-KNOWN = [version for version in ALL if 8 <= int(version[2:]) <= 14]
+KNOWN = sorted(
+    (version for version in ALL if 8 <= int(version[2:]) <= 14),
+    key=lambda version: int(version[2:]),
+)
 
 
 def stacks(file):
@@ -130,7 +133,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("version", KNOWN)
+# make test has the newest version and the oldest one, which differ most.
+@pytest.mark.parametrize("version", rest_long([*KNOWN[-1:], *KNOWN[:-1]], 2))
 def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
     record, tmp_path, version
 ):  # noqa: F811
@@ -157,7 +161,7 @@ def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
     assert of_generator > 0.8 * total, (of_generator, total)
 
 
-@pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
+@pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
 def test_c_functions_between_those_of_a_script_stay_between(
     record, tmp_path, options
 ):  # noqa: F811
@@ -236,7 +240,7 @@ third()
     assert all(count > 0.1 * total for count in seen.values()), seen
 
 
-@pytest.mark.parametrize("depth", [100, 450, 900])
+@pytest.mark.parametrize("depth", rest_long([900, 100, 450]))
 def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
     # The leaf takes long beside the way down, in which a sample has some of the frames only.
     found, _ = record_script(

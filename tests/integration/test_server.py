@@ -673,7 +673,10 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
         for power in ("SUPERUSER", "BYPASSRLS"):
             as_superuser(external_database, f"ALTER ROLE app {power}")
             for said in refusals():
-                assert "names the user app, a superuser or one that bypasses row-level security" in said
+                assert (
+                    "names the user app, a superuser or one that bypasses row-level security"
+                    in said
+                )
             as_superuser(external_database, f"ALTER ROLE app NO{power}")
         roles = "perfolio_owner, perfolio_server, perfolio_jobs"
         as_superuser(external_database, "ALTER ROLE app NOCREATEROLE")

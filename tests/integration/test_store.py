@@ -11,7 +11,7 @@ import time
 import pytest
 
 import stored
-from conftest import ROOT
+from conftest import ROOT, rest_long
 from people import Tenant
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -253,7 +253,7 @@ def check(client, oracle, rng, rounds):
             assert answer.headers["perfolio-rule"] == store_oracle.rule_of(name)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", rest_long([2, 1]))
 def test_answers_equal_a_plain_recomputation(shared_server, seed):
     """Seed 1 comes in order of time; of seed 2 some are late, and it is compacted."""
     server = shared_server("--jobs-interval", "1s")
@@ -844,7 +844,7 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="bytes are changed below an open block")
-@pytest.mark.parametrize("hour_count, step", [(2, 7), (5, 29)])
+@pytest.mark.parametrize("hour_count, step", rest_long([(2, 7), (5, 29)]))
 def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, step):
     """One block of two pods and some hours, each part wrong in turn: answers are whole, or without
     one pod's hour and say so; a mean is that of the snapshots that are left."""

@@ -55,6 +55,7 @@ def test_every_version_of_dwarf_says_what_llvm_says(source, compiler, version):
     assert [frame[0] for frame in deepest] == ["leaf", "middle", "entry"]
 
 
+@pytest.mark.long
 def test_every_address_of_libc_is_what_llvm_says():
     debug = libc_debug_file()
     table = pathlib.Path("/tmp") / f"perfolio-libc-{os.getpid()}.symbols"
@@ -164,7 +165,13 @@ def compare_with_go(file, table):
 
 
 @pytest.mark.parametrize(
-    "file", [pytest.param(file, id=file.parent.name[:8]) for file in go_files()]
+    "file",
+    rest_long(
+        [
+            pytest.param(file, id=file.parent.name[:8])
+            for file in sorted(go_files(), key=lambda file: file.stat().st_size)
+        ]
+    ),
 )
 def test_real_go_files_are_read(file, tmp_path):
     copy = tmp_path / "file"
@@ -177,6 +184,7 @@ def test_real_go_files_are_read(file, tmp_path):
         assert compare_with_go(file, table) > 50_000
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not GO, reason="no Go")
 @pytest.mark.parametrize(
     "flags", [[], ["-buildmode=pie"], ["-ldflags=-s -w"], ["-buildmode=pie", "-ldflags=-s -w"]]
@@ -350,7 +358,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", rest_long(["g++", "clang++"]))
 def test_cpp_is_demangled_and_what_llvm_says(tmp_path, compiler):
     (tmp_path / "main.cpp").write_text(CPP_SOURCE)
     binary = tmp_path / "program"
@@ -371,7 +379,7 @@ def test_cpp_is_demangled_and_what_llvm_says(tmp_path, compiler):
 
 
 @pytest.mark.skipif(not shutil.which("rustc"), reason="no rustc")
-@pytest.mark.parametrize("mangling", ["legacy", "v0"])
+@pytest.mark.parametrize("mangling", rest_long(["v0", "legacy"]))
 def test_rust_is_demangled_and_what_llvm_says(tmp_path, mangling):
     (tmp_path / "main.rs").write_text(
         r"""
