@@ -184,7 +184,7 @@ def test_the_invitation_says_who_learns_build_ids(server):
     "wish, word",
     [
         ({"mode": "some"}, "mode"),
-        ({"mode": "custom"}, "needs one"),
+        ({"mode": "custom"}, "needs at least one"),
         ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "only for the mode"),
         ({"mode": "custom", "upstreams": [{"url": "http://a.example/"}]}, "https"),
         ({"mode": "custom", "upstreams": [{"url": "https://10.1.2.3/"}]}, "public Internet"),

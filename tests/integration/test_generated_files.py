@@ -120,6 +120,6 @@ def test_an_anonymous_address_generates_one_file_at_a_time_and_others_are_served
     refused = [(headers, body) for status, headers, body in answers if status != 200]
     assert refused and {status for status, _, _ in answers} == {200, 503}
     for headers, body in refused:
-        assert int(headers["retry-after"]) > 0 and b"an address generates one" in body
+        assert int(headers["retry-after"]) > 0 and b"an address can generate one" in body
     for wire in wires:
         wire.socket.close()

@@ -820,7 +820,7 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
     for i in range(100):
         made = keep(client, f'{{pod="{i}"}}', "3d")
     answer = client.post("/api/v1/retention", json={"query": "cpu", "keep": "3d"})
-    assert answer.status == 400 and "at most 100 rules" in answer.json()["detail"], answer
+    assert answer.status == 400 and "at most 100 retention rules" in answer.json()["detail"], answer
     assert keep(client, '{pod="50"}', "forever", position=100)["position"] == 100
     assert rules_of(client)[-2:] == [(99, '{pod="99"}', 3 * 86400), (100, '{pod="50"}', 0)]
     assert rules_of(other.api("admin")) == []
