@@ -764,7 +764,8 @@ ODD = [
     (
         "from=%d&format=zzz" % S,
         400,
-        "format: 'zzz' is unknown: send one of pprof, folded, perf-script, cpuprofile, speedscope, groups",
+        "format: 'zzz' is unknown: send one of "
+        "pprof, folded, perf-script, cpuprofile, speedscope, groups",
     ),
     ("from=%d&format=PPROF" % S, 400, "format: 'PPROF' is unknown"),
     (

@@ -1,6 +1,7 @@
-"""Every list of upload formats has all of lib/profile/formats/format_list.h: the API's description, the manual, the
-README, the help text, fuzzers and samples. The pages are built from that file (web/test/upload_formats.test.ts).
-Needs no server. CONTRIBUTING.md describes how to add a format."""
+"""Every list of upload formats has all of lib/profile/formats/format_list.h: the API's description,
+the manual, the README, the help text, fuzzers and samples. The pages are built from that file
+(web/test/upload_formats.test.ts). Needs no server. CONTRIBUTING.md describes how to add a
+format."""
 
 import collections
 import re
