@@ -1,6 +1,7 @@
 """Files with debug information, tables of them, and what other tools say of their addresses."""
 
 import fcntl
+import functools
 import os
 import pathlib
 import subprocess
@@ -39,6 +40,7 @@ static inline __attribute__((always_inline)) int leaf(int x)
 """
 
 
+@functools.cache
 def build_printer():
     """No part of the product. By one process at a time: another's may not run while it is
     linked."""
