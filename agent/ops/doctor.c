@@ -81,11 +81,11 @@ static void check_features(void)
     }
     report_need(features.has_ring, "ring buffers of programs", "Linux 5.8 or later is needed");
     report_option(features.has_loop, "bpf_loop",
-                  " is not there (Linux 5.17 has it): stacks are walked by bounded loops");
+                  " is missing (Linux 5.17 has it): stacks are unwound in bounded loops");
     report_option(features.has_registers, "bpf_task_pt_regs",
-                  " is not there (Linux 5.15 has it): registers are read from the kernel's stack");
-    report_option(features.has_growing_tables, "tables that grow, at perf events",
-                  " are not there (Linux 6.1 has them): at most 16,384 processes are known");
+                  " is missing (Linux 5.15 has it): registers are read from the kernel's stack");
+    report_option(features.has_growing_tables, "growing tables at perf events",
+                  " are missing (Linux 6.1 has them): at most 16,384 processes are known");
 }
 
 /* The result of perf_event_open. If it is not permitted, the kernel does not reveal what it
@@ -101,14 +101,15 @@ static void report_event(int fd, const char *what, const char *remark)
 static void check_events(void)
 {
     fd_auto clock_fd = perf_event_open_sampler(0, 19, EVENT_CPU_CLOCK);
-    report_need(clock_fd >= 0, "a timer of the kernel to sample by",
+    report_need(clock_fd >= 0, "a timer of the kernel for sampling",
                 "perf_event_open is refused: CAP_PERFMON, and a seccomp profile that allows it");
     fd_auto cycles_fd = perf_event_open_sampler(0, 19, EVENT_CYCLES);
-    report_event(cycles_fd, "the processor's cycle counter",
-                 " is not there; the timer serves as well, but for code that has interrupts off");
+    report_event(
+        cycles_fd, "the processor's cycle counter",
+        " is missing; the timer is used instead, which does not see code with interrupts off");
     fd_auto build_id_fd = perf_event_open_side_band(0, true);
     report_event(build_id_fd, "build ids with mappings",
-                 " are not told (Linux 5.12 does); files are read for them");
+                 " are missing (Linux 5.12 has them); they are read from the files");
 }
 
 static void check_symbols(void)
@@ -134,7 +135,7 @@ static void report_interpreters(const struct agent_counts *counts)
         for (uint32_t i = INTERPRETER_REFUSED_VERSION; i < INTERPRETER_OUTCOME_COUNT; i++)
             is_ok &= counts->interpreters.outcomes[kind][i] == 0;
     }
-    printf("%-7s interpreters that run now: %.*s\n", is_ok ? "ok" : "note",
+    printf("%-7s running interpreters: %.*s\n", is_ok ? "ok" : "note",
            text.size ? (int)text.size : 4, text.size ? (const char *)text.data : "none");
 }
 
@@ -144,7 +145,7 @@ static void report_methods(const struct agent *agent)
     agent_count(agent, &counts);
     if (counts.loop_error)
         printf("%-7s this kernel's verifier refuses the program with bpf_loop (%s): stacks are "
-               "walked by bounded loops\n",
+               "unwound in bounded loops\n",
                "note", strerror(counts.loop_error));
     report_interpreters(&counts);
 }

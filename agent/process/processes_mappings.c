@@ -112,7 +112,8 @@ static bool is_file(const struct binary_source *source)
            !span_starts_with(path, "/anon_hugepage");
 }
 
-/* Of the two sources, /proc appends " (deleted)" to the path of a deleted file. */
+/* Whether the binary has the path. The path of a deleted file ends with " (deleted)" in /proc, but
+ * not in events. */
 static bool is_path_of(const struct binary *binary, struct span path)
 {
     const struct span known = span_text(binary->path);

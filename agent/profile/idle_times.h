@@ -31,14 +31,14 @@ struct idle_time {
 struct idle_times *idle_times_create(void);
 void idle_times_destroy(struct idle_times *times); /* NULL is a no-op */
 
-/* A window, in which these are idle: key, labels, owner and process_id are copied, begin_ns and
- * end_ns are the window's. May be called several times for equal labels. False: there is no room,
- * and nothing is known of it. */
+/* Adds a window in which the processes with these labels were idle. key, labels, owner and
+ * process_id are copied; begin_ns and end_ns are those of the window. May be called several times
+ * for equal labels. False: there is no room; the caller reports this idle time itself. */
 bool idle_times_add(struct idle_times *times, const struct idle_time *window);
 
 /* To be called after the idle processes of a window have been added. Calls report for each idle
- * time that has ended or is long enough, up to the end of the window where it goes on; with is_last
- * for all of them. */
+ * time that has ended or is long enough; one that continues is reported up to the end of the
+ * window. is_last: reports all of them. */
 void idle_times_report(struct idle_times *times, int64_t window_begin_ns, int64_t window_end_ns,
                        bool is_last, void (*report)(void *context, const struct idle_time *time),
                        void *context);

@@ -256,7 +256,7 @@ struct packer {
     uint16_t carry;
 };
 
-/* Writes the rows of a block; blocks outside of the table have no rows and no rule in force. */
+/* Writes the rows of a block; blocks outside of the table have no rows and the carry NONE. */
 static uint32_t write_block(struct packer *packer, uint32_t block)
 {
     const struct unwind_table_chunk *from = packer->from;
