@@ -404,6 +404,7 @@ def test_node_without_a_perf_map(tmp_path):
     check(recording, "[code without a name]", ["_start", "node::Start", "[code without a name]"])
 
 
+@pytest.mark.long
 @needs("node")
 def test_node_with_a_perf_map(tmp_path):
     recording = record(["node", "--perf-basic-prof", "-e", FIB], tmp_path)

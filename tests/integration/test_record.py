@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import AGENT, PERFOLIO, ROOT, let_it_run
+from conftest import AGENT, PERFOLIO, ROOT, let_it_run, rest_long
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
@@ -537,7 +537,7 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
-@pytest.mark.parametrize("place", [".", ".debug"])
+@pytest.mark.parametrize("place", rest_long([".debug", "."]))
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_stripped_program_has_the_names_of_the_debug_file_that_it_names(
     record, program, tmp_path, place, is_same
@@ -565,7 +565,9 @@ os.execve(fd, ["spin", "1000000"], {})
 """
 
 
-@pytest.mark.parametrize("where", ["deleted", "replaced", "in memory", "in a container"])
+@pytest.mark.parametrize(
+    "where", rest_long(["deleted", "in a container", "replaced", "in memory"], 2)
+)
 def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, where):
     copy = tmp_path / "copy"
     shutil.copy(program, copy)
@@ -599,7 +601,7 @@ def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, wh
 
 
 @pytest.mark.parametrize("change", ["rm copy", "cp /bin/true new; mv new copy"])
-@pytest.mark.parametrize("rounds", [300, 30])
+@pytest.mark.parametrize("rounds", rest_long([30, 300]))
 def test_a_program_that_goes_while_it_is_recorded_has_names(
     record, program, tmp_path, change, rounds
 ):
@@ -697,7 +699,7 @@ def first_child(process):
     return int(children[0])
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", rest_long([signal.SIGINT, signal.SIGTERM]))
 def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path, ending):
     """timeout hands the signal on to its child, and then to the whole group; what builds names is
     in it."""

@@ -342,6 +342,7 @@ def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  #
     assert not any(of_script(frames) for frames, _ in found)
 
 
+@pytest.mark.long
 def test_short_lived_children_have_functions_from_their_first_moment(
     record, tmp_path
 ):  # noqa: F811

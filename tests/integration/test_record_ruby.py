@@ -207,6 +207,7 @@ größe(1) while true
     assert sum(lines.get(line, 0) for line in (403, 404)) >= 0.9 * total, (lines, total)
 
 
+@pytest.mark.long
 def test_children_have_methods_from_their_first_moment(record, tmp_path):  # noqa: F811
     found, total = record_script(
         record,

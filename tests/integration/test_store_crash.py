@@ -23,7 +23,7 @@ from test_crash import strike
 from test_store import objects_of, rows_of, until
 from test_store_check import verify
 
-ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 HOUR = 3600 * 10**9
 SETTLE_SECONDS = 120  # less than until what dead servers left is looked for again
