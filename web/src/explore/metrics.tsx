@@ -246,6 +246,39 @@ function useSteps({
   };
 }
 
+interface PartLineProps extends Pick<MetricsProps, "selection" | "of" | "onZoom" | "onPart"> {
+  marked: Span | null;
+}
+
+/** The selected range with its actions, or how to select one. */
+function PartLine({ selection, of, onZoom, onPart, marked }: PartLineProps) {
+  return (
+    <p class="part-line" role="status">
+      {selection.part ? (
+        <>
+          <span>
+            Showing <strong>{formatSpan(selection.part)}</strong> (
+            {formatLength(selection.part.to - selection.part.from)})
+          </span>
+          <Button look="quiet" onClick={onZoom}>
+            Zoom to this range
+          </Button>
+          <Button look="quiet" onClick={() => onPart(null)}>
+            Clear selection
+          </Button>
+        </>
+      ) : (
+        <span>
+          {marked
+            ? `Selected ${formatSpan(marked)}: press Enter to show it`
+            : "Drag across the graph to select a time range"}
+        </span>
+      )}
+      {of && <strong class="of-stacks">{of}</strong>}
+    </p>
+  );
+}
+
 export function Metrics(props: MetricsProps) {
   const { answer, isCurrent, window, selection, of, onPart, onChoose, onZoom } = props;
   const palette = usePalette();
@@ -299,29 +332,7 @@ export function Metrics(props: MetricsProps) {
           onCursor={setPointed}
         />
       </div>
-      <p class="part-line" role="status">
-        {selection.part ? (
-          <>
-            <span>
-              Showing <strong>{formatSpan(selection.part)}</strong> (
-              {formatLength(selection.part.to - selection.part.from)})
-            </span>
-            <Button look="quiet" onClick={onZoom}>
-              Zoom to this range
-            </Button>
-            <Button look="quiet" onClick={() => onPart(null)}>
-              Clear selection
-            </Button>
-          </>
-        ) : (
-          <span>
-            {steps.marked
-              ? `Selected ${formatSpan(steps.marked)}: press Enter to show it`
-              : "Drag across the graph to select a time range"}
-          </span>
-        )}
-        {of && <strong class="of-stacks">{of}</strong>}
-      </p>
+      <PartLine {...{ selection, of, onZoom, onPart }} marked={steps.marked} />
       {answer.notes?.map((note) => (
         <p class="hint range-note" key={note}>
           {note}

@@ -114,15 +114,14 @@ interface QueryBarProps {
   onQuery: (query: string) => void;
 }
 
-export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) {
+/** The text of the field, its completions, and the keys that choose and accept them. */
+function useCombobox(query: string, span: Span, onQuery: (query: string) => void) {
   const { type, matchers } = splitQuery(query);
   const [text, setText] = useState(matchers);
   const [active, setActive] = useState(-1);
   const input = useRef<HTMLInputElement>(null);
   const { choices, open, close } = useChoices(type, span);
-  const id = useId();
   useEffect(() => setText(matchers), [query]);
-  const wrong = error ? errorInField(query, error) : null;
   /** The completions that were requested last; null after Escape. */
   const asked = useRef<Promise<Choice[] | null> | null>(null);
   const offered = choices.length > 0;
@@ -187,6 +186,22 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
     } else return;
     event.preventDefault();
   };
+  const write = (value: string) => {
+    setText(value);
+    look();
+  };
+  return { text, active, input, choices, look, run, choose, press, write, close };
+}
+
+export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) {
+  const { text, active, input, choices, look, run, choose, press, write, close } = useCombobox(
+    query,
+    span,
+    onQuery,
+  );
+  const id = useId();
+  const wrong = error ? errorInField(query, error) : null;
+  const offered = choices.length > 0;
   useEffect(() => {
     document.getElementById(`${id}-${active}`)?.scrollIntoView({ block: "nearest" });
   }, [active]);
@@ -211,10 +226,7 @@ export function QueryBar({ query, error, span, label, onQuery }: QueryBarProps) 
           placeholder='service_name="api"'
           title='Series labels, or sample labels such as thread_name="main"'
           value={text}
-          onInput={(event) => {
-            setText(event.currentTarget.value);
-            look();
-          }}
+          onInput={(event) => write(event.currentTarget.value)}
           onClick={look}
           onKeyDown={press}
           onBlur={close}

@@ -43,6 +43,7 @@ import { isSignedIn, Shell, useMustSignIn } from "../ui/shell.tsx";
 import { addStyle } from "../ui/later.tsx";
 import { missingNames } from "./share/share.tsx";
 import { Verdict } from "../views/foot/legend.tsx";
+import { NormaliseButton } from "../views/controls/toolbar.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { treeRequestOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 
@@ -130,18 +131,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         onFlame={setFlame}
         sources={["/api/v1/source-links"]}
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
-        tools={
-          isDiff && (
-            <Button
-              class="toggle"
-              aria-pressed={view.isNormalised}
-              onClick={normalise}
-              title="Scale both sides to the same total (%)"
-            >
-              Normalise
-            </Button>
-          )
-        }
+        tools={isDiff && <NormaliseButton isNormalised={view.isNormalised} onClick={normalise} />}
       />
     </>
   );
@@ -196,9 +186,109 @@ function Tools({
   );
 }
 
+/** Steps from the merged profile to the newest single one, or from one to the adjacent one. */
+function stepProfile(
+  { selection, baseline, profile }: ExploreState,
+  nowMs: number,
+  change: Change,
+  direction: Direction,
+): void {
+  const load = async (after: string) => {
+    const { data, next } = await listStored(requestOf(selection, nowMs), after);
+    return { ids: data.map(({ id }) => id), next };
+  };
+  if (baseline) return;
+  adjacentIn(load, profile, direction).then(
+    (id) =>
+      id
+        ? change({ profile: id })
+        : showMessage(
+            id === null
+              ? "This profile is not in the time range"
+              : `There is no ${direction} profile in the time range`,
+          ),
+    (error) => showMessage(asProblem(error).message),
+  );
+}
+
+interface SingleProfilesProps {
+  explore: ExploreState;
+  nowMs: number;
+  change: Change;
+}
+
+/** The list of single profiles, and a line if one of them is shown. */
+function SingleProfiles({ explore, nowMs, change }: SingleProfilesProps) {
+  const { selection, profile, hasList } = explore;
+  return (
+    <>
+      <details
+        class="stored-place"
+        open={hasList}
+        onToggle={(event) =>
+          event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")
+        }
+      >
+        <summary>Single profiles</summary>
+        {hasList && selection.query && (
+          <ProfileList
+            key={nowMs}
+            asked={requestOf(selection, nowMs)}
+            opened={profile}
+            onOpen={(id) => change({ profile: id })}
+          />
+        )}
+      </details>
+      {profile && (
+        <p class="part-line">
+          <span>Showing one profile.</span>
+          <Button look="quiet" onClick={() => change({ profile: "" })}>
+            Show all profiles
+          </Button>
+        </p>
+      )}
+    </>
+  );
+}
+
+type PanelProps = Parameters<typeof SelectionPanel>[0];
+
+interface SelectionsProps extends Pick<PanelProps, "hasLines" | "of" | "onChange" | "onRefresh"> {
+  selection: Selection;
+  baseline: Selection | null;
+  before: PanelProps["known"] | null;
+  after: PanelProps["known"];
+  onChangeBefore: PanelProps["onChange"];
+}
+
+/** One selection, or both sides of a comparison. */
+function Selections(props: SelectionsProps) {
+  const { selection, baseline, before, after, onChange, onChangeBefore, ...rest } = props;
+  return (
+    <div class={`selections ${baseline ? "two" : ""}`}>
+      {baseline && before && (
+        <SelectionPanel
+          {...rest}
+          side="Before"
+          selection={baseline}
+          known={before}
+          onChange={onChangeBefore}
+        />
+      )}
+      <SelectionPanel
+        {...rest}
+        side={baseline ? "After" : ""}
+        selection={selection}
+        known={after}
+        onChange={onChange}
+      />
+    </div>
+  );
+}
+
 function Page({ session }: { session: Session }) {
   const { view, update, explore, change } = useExplore();
-  const { selection, baseline, by, profile, hasList } = explore;
+  const { selection, baseline, by, profile } = explore;
   const [nowMs, setNow] = useState(() => Date.now());
   const [isSharing, setSharing] = useState(false);
   const rules = stackRulesOf(view);
@@ -226,25 +316,7 @@ function Page({ session }: { session: Session }) {
         formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }),
       "Link",
     );
-  /** Steps from the merged profile to the newest single one, or from one to the adjacent one. */
-  const step = (direction: Direction) => {
-    const load = async (after: string) => {
-      const { data, next } = await listStored(requestOf(selection, nowMs), after);
-      return { ids: data.map(({ id }) => id), next };
-    };
-    if (baseline) return;
-    adjacentIn(load, profile, direction).then(
-      (id) =>
-        id
-          ? change({ profile: id })
-          : showMessage(
-              id === null
-                ? "This profile is not in the time range"
-                : `There is no ${direction} profile in the time range`,
-            ),
-      (error) => showMessage(asProblem(error).message),
-    );
-  };
+  const step = (direction: Direction) => stepProfile(explore, nowMs, change, direction);
   const source = sourceOf(explore, nowMs);
   const isEmpty = [after, before].some(
     (known) => known?.range.isCurrent && known.range.value!.series.length === 0,
@@ -266,55 +338,15 @@ function Page({ session }: { session: Session }) {
             onShare={() => setSharing(true)}
           />
         </div>
-        <div class={`selections ${baseline ? "two" : ""}`}>
-          {baseline && before && (
-            <SelectionPanel
-              side="Before"
-              selection={baseline}
-              known={before}
-              hasLines={by.length > 0}
-              of={describeStackRules(rules)}
-              onChange={changeBefore}
-              onRefresh={refresh}
-            />
-          )}
-          <SelectionPanel
-            side={baseline ? "After" : ""}
-            selection={selection}
-            known={after}
-            hasLines={by.length > 0}
-            of={describeStackRules(rules)}
-            onChange={changeAfter}
-            onRefresh={refresh}
-          />
-        </div>
-        {!baseline && !hasNothing && (
-          <details
-            class="stored-place"
-            open={hasList}
-            onToggle={(event) =>
-              event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")
-            }
-          >
-            <summary>Single profiles</summary>
-            {hasList && selection.query && (
-              <ProfileList
-                key={nowMs}
-                asked={requestOf(selection, nowMs)}
-                opened={profile}
-                onOpen={(id) => change({ profile: id })}
-              />
-            )}
-          </details>
-        )}
-        {profile && !baseline && (
-          <p class="part-line">
-            <span>Showing one profile.</span>
-            <Button look="quiet" onClick={() => change({ profile: "" })}>
-              Show all profiles
-            </Button>
-          </p>
-        )}
+        <Selections
+          {...{ selection, baseline, before, after }}
+          hasLines={by.length > 0}
+          of={describeStackRules(rules)}
+          onChange={changeAfter}
+          onChangeBefore={changeBefore}
+          onRefresh={refresh}
+        />
+        {!baseline && !hasNothing && <SingleProfiles {...{ explore, nowMs, change }} />}
       </header>
       {hasNothing ? (
         <FirstProfile

@@ -17,13 +17,35 @@ interface Ways {
   hasSandwich: boolean;
 }
 
+/**
+ * The keyboard cursor. In another tree, it stays at the same frame, or at its nearest caller that
+ * exists there.
+ */
+function useCursor(
+  flame: Flame | null,
+  zoomHash: string,
+  zoom: number,
+  isMovedByHand: { current: boolean },
+) {
+  const [cursor, setCursor] = useState(0);
+  const last = useRef<{ flame: Flame | null; zoom: string }>({ flame: null, zoom: "" });
+  useEffect(() => {
+    const before = last.current;
+    last.current = { flame, zoom: zoomHash };
+    const isFollowed = flame && before.flame && before.flame !== flame && before.zoom === zoomHash;
+    if (!isMovedByHand.current)
+      setCursor((isFollowed && sameNode(before.flame!, cursor, flame)) || zoom);
+    isMovedByHand.current = false;
+  }, [flame, zoom]);
+  return [cursor, setCursor] as const;
+}
+
 export function usePlace(
   flame: Flame | null,
   state: ViewState,
   update: Update,
   { opensOthers, hasOwnRules, hasSandwich }: Ways,
 ) {
-  const [cursor, setCursor] = useState(0);
   /**
    * The nodes chosen here, by hash: siblings may share a hash, and a press refers to one of them.
    */
@@ -41,20 +63,7 @@ export function usePlace(
   // If the link's frame is not in this tree, its part of that frame has no meaning.
   const part = state.zoom && zoom === 0 ? null : state.window;
   const isMovedByHand = useRef(false);
-  /**
-   * In another tree, the cursor stays at the same frame, or at its nearest caller that exists
-   * there.
-   */
-  const stood = useRef<{ flame: Flame | null; zoom: string }>({ flame: null, zoom: "" });
-  useEffect(() => {
-    const before = stood.current;
-    stood.current = { flame, zoom: state.zoom };
-    const isFollowed =
-      flame && before.flame && before.flame !== flame && before.zoom === state.zoom;
-    if (!isMovedByHand.current)
-      setCursor((isFollowed && sameNode(before.flame!, cursor, flame)) || zoom);
-    isMovedByHand.current = false;
-  }, [flame, zoom]);
+  const [cursor, setCursor] = useCursor(flame, state.zoom, zoom, isMovedByHand);
 
   const hashOf = (node: number) => {
     if (!flame || node <= 0) return "";

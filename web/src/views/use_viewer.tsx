@@ -54,55 +54,24 @@ const hasTree = (shownPanes: readonly PaneKind[]) => shownPanes.some((pane) => p
 const isWithoutShares = (flame: Flame | null, { isNormalised }: ViewState) =>
   flame !== null && isNormalised && flame.isDiff && flame.total === 0;
 
-export function useViewer(props: ViewerProps, state: ViewState) {
-  const { update, comments, isDiff, isFile } = props;
-  const opensOthers = props.opensOthers === true;
-  const palette = usePalette();
-  const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
-  const tree = useViewerTree({
-    state,
-    shownPanes,
-    flameKey: props.flameKey,
-    load: props.load,
-    opensOthers,
-  });
-  const { loaded, link, texts, shown, isCurrent, problem } = tree;
-  const { flame, source } = shown;
-  const hover = useHover(flame);
-  const overlays = useOverlays();
-  const filters = useFilters(state, update);
-  const search = useViewerSearch(flame, texts.search, state.marked);
-  const rows = useRows(
-    flame,
-    shownPanes.some((pane) => pane.needsRows),
-    loaded,
-    props.loadRows,
-  );
-  // Based on the whole profile, so that rules do not change the colours.
-  const colours = useMemo(
+/** The colours of the whole profile, so that rules do not change them. */
+const useFrameColours = (source: Flame | null, { isDiff, hues }: ViewerProps, state: ViewState) =>
+  useMemo(
     () =>
       source
-        ? new FrameColours(source, isDiff ? "package" : state.colour, props.hues?.[state.colour])
+        ? new FrameColours(source, isDiff ? "package" : state.colour, hues?.[state.colour])
         : null,
     [source, state.colour],
   );
-  const hasSandwich = shownPanes.includes(panes.sandwich);
-  const place = usePlace(flame, state, update, {
-    opensOthers,
-    hasOwnRules: texts.rest.length > 0,
-    hasSandwich,
-  });
-  const { zoom, part, cursor } = place;
-  const [commenting, setCommenting] = useState(0);
-  const pinned = useMemo(
-    () => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()),
-    [flame, props.pins],
-  );
 
-  useEffect(listenForLongPresses, []);
-  useEffect(() => {
-    if (flame) props.onFlame?.(flame);
-  }, [flame]);
+/** Replaces what a link from before symbolization names by the current names and paths. */
+function useOldLink(
+  { texts, link, shown, isCurrent }: ReturnType<typeof useViewerTree>,
+  state: ViewState,
+  update: ViewerProps["update"],
+  place: ReturnType<typeof usePlace>,
+) {
+  const { flame } = shown;
   useEffect(() => {
     const { above, below } = state; // paths from that function
     if (texts.markedNow) update({ marked: texts.markedNow, above, below }, "replace");
@@ -110,17 +79,22 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const zoomToFound = (node: number) => update(place.showing(node, state.window), "replace");
   useOldZoom({ ...link, flame, isCurrent: link.isCurrent && isCurrent }, zoomToFound);
   useOldHalves(link, shown, (halves) => update(halves, "replace"));
-  const regroup = useRegrouped(flame, isCurrent, state, place, update);
-  const isRootLost = useRoot(problem, state, update);
+}
 
-  const type = typeChoice(flame, props, state, update);
-  const { group, groupChoices, nextGroup } = groupChoice(props, state);
-  const hasGroups = groupChoices.length > 0;
-  const seen = viewChoice(state, update);
-  const offered = views.filter(
-    (view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels),
-  );
-  const seek: PaneContext["seek"] = useRef(null);
+interface ActionParts {
+  flame: Flame | null;
+  place: ReturnType<typeof usePlace>;
+  overlays: ReturnType<typeof useOverlays>;
+  search: ReturnType<typeof useViewerSearch>;
+  seek: PaneContext["seek"];
+  shownPanes: readonly PaneKind[];
+  onComment: () => void;
+}
+
+/** The actions that keys, menus and panes share. */
+function viewerActions(state: ViewState, update: ViewerProps["update"], parts: ActionParts) {
+  const { flame, place, overlays, search, seek, shownPanes, onComment } = parts;
+  const { cursor } = place;
   const seekMatch = (step: 1 | -1) => {
     seek.current?.(step);
     if (hasTree(shownPanes)) place.goTo(search.matchFrom(cursor, step));
@@ -136,8 +110,144 @@ export function useViewer(props: ViewerProps, state: ViewState) {
   const comment = (name: string) => {
     if (cursorName() !== name) place.setCursor(0);
     update({ marked: name, ...(!shownPanes.includes(panes.comments) && { beside: "comments" }) });
-    setCommenting(commenting + 1);
+    onComment();
   };
+  return { seekMatch, mark, cursorName, openMenu, comment };
+}
+
+interface ContextParts extends Pick<
+  PaneContext,
+  | "flame"
+  | "source"
+  | "colours"
+  | "palette"
+  | "mark"
+  | "openMenu"
+  | "placed"
+  | "seek"
+  | "pinned"
+  | "commenting"
+> {
+  place: ReturnType<typeof usePlace>;
+  filters: ReturnType<typeof useFilters>;
+  search: ReturnType<typeof useViewerSearch>;
+  rows: ReturnType<typeof useRows>;
+  hover: ReturnType<typeof useHover>;
+  shown: ReturnType<typeof useViewerTree>["shown"];
+  /** The groupings on offer; empty if there is no choice. */
+  groups: readonly string[];
+}
+
+/** The context that all panes share. */
+function contextOf(props: ViewerProps, state: ViewState, parts: ContextParts): PaneContext {
+  const { place, filters, search, rows, hover, shown, groups, ...rest } = parts;
+  const hasGroups = groups.length > 0;
+  return {
+    ...rest,
+    state,
+    update: props.update,
+    zoom: place.zoom,
+    part: place.part,
+    cursor: place.cursor,
+    comments: props.comments,
+    unit: parts.flame.metadata.unit ?? "",
+    marks: search.marks,
+    pattern: search.pattern,
+    rows: rows.rows,
+    isAwaitingRows: rows.isAwaiting,
+    rowBound: rows.bound,
+    rowsFailed: rows.failed,
+    callers: shown.callers,
+    callees: shown.callees,
+    failed: shown.error && {
+      problem: asProblem(shown.error),
+      onRetry: shown.error.rule < 0 ? shown.retry : undefined,
+    },
+    hovered: hover.name,
+    onHover: hover.onHover,
+    onHoverName: hover.onHoverName,
+    onCursor: place.setCursor,
+    onZoom: place.zoomTo,
+    onPart: place.seePart,
+    addRule: filters.addRule,
+    setRules: filters.setRules,
+    setLabels: filters.setLabels,
+    labelsKey: props.flameKey,
+    loadLabels: props.loadLabels ?? null,
+    canGroup: hasGroups,
+    regrouped: hasGroups
+      ? { groups, canServe: props.opensOthers === true, load: props.load }
+      : null,
+  };
+}
+
+/** The tree of the state, and everything that depends on it alone. */
+function useParts(props: ViewerProps, state: ViewState) {
+  const { update } = props;
+  const opensOthers = props.opensOthers === true;
+  const palette = usePalette();
+  const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
+  const tree = useViewerTree({
+    state,
+    shownPanes,
+    flameKey: props.flameKey,
+    load: props.load,
+    opensOthers,
+  });
+  const { loaded, texts, shown } = tree;
+  const { flame, source } = shown;
+  const hover = useHover(flame);
+  const overlays = useOverlays();
+  const filters = useFilters(state, update);
+  const search = useViewerSearch(flame, texts.search, state.marked);
+  const rows = useRows(
+    flame,
+    shownPanes.some((pane) => pane.needsRows),
+    loaded,
+    props.loadRows,
+  );
+  const colours = useFrameColours(source, props, state);
+  const hasSandwich = shownPanes.includes(panes.sandwich);
+  const place = usePlace(flame, state, update, {
+    opensOthers,
+    hasOwnRules: texts.rest.length > 0,
+    hasSandwich,
+  });
+  return { palette, shownPanes, tree, hover, overlays, filters, search, rows, colours, place };
+}
+
+export function useViewer(props: ViewerProps, state: ViewState) {
+  const { update, comments, isDiff, isFile } = props;
+  const parts = useParts(props, state);
+  const { shownPanes, tree, hover, overlays, filters, search, colours, place } = parts;
+  const { shown, isCurrent, problem } = tree;
+  const { flame, source } = shown;
+  const [commenting, setCommenting] = useState(0);
+  const pinned = useMemo(
+    () => new Set(flame && props.pins && findByPathHashes(flame, props.pins).values()),
+    [flame, props.pins],
+  );
+
+  useEffect(listenForLongPresses, []);
+  useEffect(() => {
+    if (flame) props.onFlame?.(flame);
+  }, [flame]);
+  useOldLink(tree, state, update, place);
+  const regroup = useRegrouped(flame, isCurrent, state, place, update);
+  const isRootLost = useRoot(problem, state, update);
+
+  const type = typeChoice(flame, props, state, update);
+  const { group, groupChoices, nextGroup } = groupChoice(props, state);
+  const hasGroups = groupChoices.length > 0;
+  const seen = viewChoice(state, update);
+  const offered = views.filter(
+    (view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels),
+  );
+  const seek: PaneContext["seek"] = useRef(null);
+  const onComment = () => setCommenting(commenting + 1);
+  const actionParts = { flame, place, overlays, search, seek, shownPanes, onComment };
+  const actions = viewerActions(state, update, actionParts);
+  const { mark, openMenu } = actions;
   useViewerKeys({
     flame: problem ? null : flame,
     state,
@@ -148,10 +258,7 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     type,
     offered,
     isDiff,
-    cursorName,
-    seekMatch,
-    mark,
-    openMenu,
+    ...actions,
     hasCursor: hasTree(shownPanes),
     onNextGroup: () => hasGroups && regroup({ group: nextGroup }),
     onSave: () => !isFile && overlays.setExporting(true),
@@ -163,61 +270,32 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     if (!props.sources || !flame || frame < 0) return text;
     return <sourcePlace.Component at={props.sources} text={text} flame={flame} frame={frame} />;
   };
-  const context: PaneContext | null = flame &&
-    source &&
-    colours && {
-      state,
-      update,
-      flame,
-      source,
-      colours,
-      palette,
-      zoom,
-      part,
-      cursor,
-      mark,
-      openMenu,
-      placed,
-      comments,
-      seek,
-      pinned,
-      commenting,
-      unit: flame.metadata.unit ?? "",
-      marks: search.marks,
-      pattern: search.pattern,
-      rows: rows.rows,
-      isAwaitingRows: rows.isAwaiting,
-      rowBound: rows.bound,
-      rowsFailed: rows.failed,
-      callers: shown.callers,
-      callees: shown.callees,
-      failed: shown.error && {
-        problem: asProblem(shown.error),
-        onRetry: shown.error.rule < 0 ? shown.retry : undefined,
-      },
-      hovered: hover.name,
-      onHover: hover.onHover,
-      onHoverName: hover.onHoverName,
-      onCursor: place.setCursor,
-      onZoom: place.zoomTo,
-      onPart: place.seePart,
-      addRule: filters.addRule,
-      setRules: filters.setRules,
-      setLabels: filters.setLabels,
-      labelsKey: props.flameKey,
-      loadLabels: props.loadLabels ?? null,
-      canGroup: hasGroups,
-      regrouped: hasGroups
-        ? {
-            groups: groupChoices.map(({ value }) => value),
-            canServe: opensOthers,
-            load: props.load,
-          }
-        : null,
-    };
+  const context =
+    flame && source && colours
+      ? contextOf(props, state, {
+          flame,
+          source,
+          shown,
+          colours,
+          palette: parts.palette,
+          rows: parts.rows,
+          place,
+          filters,
+          search,
+          hover,
+          mark,
+          openMenu,
+          placed,
+          seek,
+          pinned,
+          commenting,
+          groups: groupChoices.map(({ value }) => value),
+        })
+      : null;
   const isShareless = isWithoutShares(flame, state);
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || flame.width[0] === 0 || isShareless);
-  const pointed = flame && hover.node >= 0 && hover.node < flame.nodeCount ? hover.node : cursor;
+  const pointed =
+    flame && hover.node >= 0 && hover.node < flame.nodeCount ? hover.node : place.cursor;
   return {
     tree,
     search,
@@ -231,10 +309,7 @@ export function useViewer(props: ViewerProps, state: ViewState) {
     group,
     groupChoices,
     offered,
-    seekMatch,
-    mark,
-    cursorName,
-    comment,
+    ...actions,
     isEmpty,
     isShareless,
     isRootLost,

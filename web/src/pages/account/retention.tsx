@@ -60,6 +60,45 @@ interface RuleFormProps {
   onCancel?: () => void;
 }
 
+interface PeriodFieldProps {
+  label: string;
+  hint: string;
+  placeholder: string;
+  isRequired?: boolean;
+  value: string;
+  onChange: (value: string) => void;
+  /** Attributes that connect it with an error. */
+  marks: { "aria-invalid"?: boolean; "aria-describedby"?: string };
+}
+
+function PeriodField(props: PeriodFieldProps) {
+  const { label, hint, placeholder, isRequired, value, onChange, marks } = props;
+  return (
+    <Field label={label} hint={hint}>
+      {(id) => (
+        <input
+          id={id}
+          required={isRequired}
+          autocomplete="off"
+          maxLength={64}
+          placeholder={placeholder}
+          value={value}
+          onInput={(event) => onChange(event.currentTarget.value)}
+          {...marks}
+        />
+      )}
+    </Field>
+  );
+}
+
+const placesOf = (count: number) => [
+  { value: "", label: "Last (lowest priority)" },
+  ...Array.from({ length: count }, (_, i) => ({
+    value: `${i + 1}`,
+    label: i ? `${i + 1}` : "First (highest priority)",
+  })),
+];
+
 function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormProps) {
   const [query, setQuery] = useState(rule?.query ?? "");
   const [keep, setKeep] = useState(rule ? formatPeriod(rule.keep_s) : "");
@@ -94,13 +133,7 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
     "aria-invalid": isAbout(error, field),
     "aria-describedby": error ? errorId : undefined,
   });
-  const places = [
-    { value: "", label: "Last (lowest priority)" },
-    ...Array.from({ length: count }, (_, i) => ({
-      value: `${i + 1}`,
-      label: i ? `${i + 1}` : "First (highest priority)",
-    })),
-  ];
+  const places = placesOf(count);
   return (
     <form
       class="inset"
@@ -131,36 +164,23 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
         </Field>
       )}
       <div class="field-row rule-times">
-        <Field label="Keep profiles for" hint="For example 12h, 30d, 1y or forever.">
-          {(id) => (
-            <input
-              id={id}
-              required
-              autocomplete="off"
-              maxLength={64}
-              placeholder="30d"
-              value={keep}
-              onInput={(event) => setKeep(event.currentTarget.value)}
-              {...marks("keep")}
-            />
-          )}
-        </Field>
-        <Field
+        <PeriodField
+          label="Keep profiles for"
+          hint="For example 12h, 30d, 1y or forever."
+          placeholder="30d"
+          isRequired
+          value={keep}
+          onChange={setKeep}
+          marks={marks("keep")}
+        />
+        <PeriodField
           label="Keep hourly totals for"
           hint="Optional and longer: stacks summed by the hour."
-        >
-          {(id) => (
-            <input
-              id={id}
-              autocomplete="off"
-              maxLength={64}
-              placeholder="1y"
-              value={totals}
-              onInput={(event) => setTotals(event.currentTarget.value)}
-              {...marks("totals")}
-            />
-          )}
-        </Field>
+          placeholder="1y"
+          value={totals}
+          onChange={setTotals}
+          marks={marks("totals")}
+        />
         {!rule && count > 0 && (
           <Field label="Position in the list">
             {(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}

@@ -97,6 +97,66 @@ function ShareRow({
   );
 }
 
+interface ShareTableProps {
+  shares: Share[];
+  chosen: readonly string[];
+  onChoose: (id: string) => void;
+}
+
+function ShareTable({ shares, chosen, onChoose }: ShareTableProps) {
+  return (
+    <table class="list">
+      <thead>
+        <tr>
+          <td class="pick" />
+          <th scope="col">Profile</th>
+          <th scope="col" class="wide-only">
+            Types
+          </th>
+          <th scope="col" class="wide-only number">
+            Size
+          </th>
+          <th scope="col" class="wide-only number">
+            Views
+          </th>
+          <th scope="col">Shared</th>
+          <th scope="col" class="wide-only">
+            Visibility
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {shares.map((share) => (
+          <ShareRow
+            key={share.id}
+            share={share}
+            isChosen={chosen.includes(share.id)}
+            onChoose={() => onChoose(share.id)}
+          />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function NoShares({ isSearch }: { isSearch: boolean }) {
+  return (
+    <Empty title={isSearch ? "Nothing found" : "No profiles yet"}>
+      <p>
+        {isSearch
+          ? "No title, file name or label of your team’s profiles contains this text."
+          : "Profiles that your team shares while signed in, or pushes with one of its " +
+            "tokens, are listed here."}
+      </p>
+      {!isSearch && (
+        <a class="button primary" href="/">
+          <span>Share a profile</span>
+        </a>
+      )}
+    </Empty>
+  );
+}
+
 export function SharesPage({ session }: { session: Session | null }) {
   useMustSignIn(session);
   useTitle("Profiles");
@@ -155,52 +215,10 @@ export function SharesPage({ session }: { session: Session | null }) {
       {!shares ? (
         <Loading label="Loading profiles" />
       ) : shares.length === 0 ? (
-        <Empty title={search ? "Nothing found" : "No profiles yet"}>
-          <p>
-            {search
-              ? "No title, file name or label of your team’s profiles contains this text."
-              : "Profiles that your team shares while signed in, or pushes with one of its " +
-                "tokens, are listed here."}
-          </p>
-          {!search && (
-            <a class="button primary" href="/">
-              <span>Share a profile</span>
-            </a>
-          )}
-        </Empty>
+        <NoShares isSearch={search !== ""} />
       ) : (
         <>
-          <table class="list">
-            <thead>
-              <tr>
-                <td class="pick" />
-                <th scope="col">Profile</th>
-                <th scope="col" class="wide-only">
-                  Types
-                </th>
-                <th scope="col" class="wide-only number">
-                  Size
-                </th>
-                <th scope="col" class="wide-only number">
-                  Views
-                </th>
-                <th scope="col">Shared</th>
-                <th scope="col" class="wide-only">
-                  Visibility
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {shares.map((share) => (
-                <ShareRow
-                  key={share.id}
-                  share={share}
-                  isChosen={chosen.includes(share.id)}
-                  onChoose={() => choose(share.id)}
-                />
-              ))}
-            </tbody>
-          </table>
+          <ShareTable shares={shares} chosen={chosen} onChoose={choose} />
           {next && (
             <p class="pager">
               <Button onClick={() => void more()}>Show more</Button>

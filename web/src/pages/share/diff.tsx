@@ -10,6 +10,7 @@ import { Button, useTitle } from "../../ui/kit.tsx";
 import { later } from "../../ui/later.tsx";
 import { Shell } from "../../ui/shell.tsx";
 import { Verdict } from "../../views/foot/legend.tsx";
+import { NormaliseButton } from "../../views/controls/toolbar.tsx";
 import { useViewState } from "../../views/view_address.ts";
 import { treeRequestOf, treeKey, treeOf, Viewer } from "../../views/viewer.tsx";
 import { NamesLine, nameOf, sourceLinksOf, stepping, useShare } from "./share.tsx";
@@ -58,6 +59,39 @@ function Side({ word, share, value, query, onOpen }: SideProps) {
 
 export const sideProblem = later(async () => (await import("./side_problem.tsx")).SideProblem);
 
+interface SidesProps {
+  before: ReturnType<typeof useShare>;
+  after: ReturnType<typeof useShare>;
+  flame: Flame | null;
+  query: string;
+  isNormalised: boolean;
+  open: (id: string) => void;
+}
+
+function Sides({ before, after, flame, query, isNormalised, open }: SidesProps) {
+  const unit = flame?.metadata.unit ?? "";
+  return (
+    <div class="sides">
+      <Side
+        word="Before"
+        share={before.share}
+        value={flame ? formatValue(flame.baseTotal, unit) : ""}
+        query={query}
+        onOpen={() => before.share && open(before.share.id)}
+      />
+      <Side
+        word="After"
+        share={after.share}
+        value={
+          flame ? (isNormalised ? totalOf(after.share, flame) : formatValue(flame.total, unit)) : ""
+        }
+        query={query}
+        onOpen={() => after.share && open(after.share.id)}
+      />
+    </div>
+  );
+}
+
 export function DiffPage({ a, b, session }: { a: string; b: string; session: Session | null }) {
   const before = useShare(a);
   const after = useShare(b);
@@ -92,35 +126,17 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
     );
   const swapped = `/d/${b}..${a}${formatState(state)}`;
   const normalise = () => update({ isNormalised: !state.isNormalised });
-  const unit = flame?.metadata.unit ?? "";
   const query = formatState(alone);
   return (
     <Shell session={session} isViewer>
       <header class="profile-head">
         <h1 class="unseen">Comparison of two profiles</h1>
         <div class="profile-title">
-          <div class="sides">
-            <Side
-              word="Before"
-              share={before.share}
-              value={flame ? formatValue(flame.baseTotal, unit) : ""}
-              query={query}
-              onOpen={() => open(a)}
-            />
-            <Side
-              word="After"
-              share={after.share}
-              value={
-                flame
-                  ? state.isNormalised
-                    ? totalOf(after.share, flame)
-                    : formatValue(flame.total, unit)
-                  : ""
-              }
-              query={query}
-              onOpen={() => open(b)}
-            />
-          </div>
+          <Sides
+            {...{ before, after, flame, query }}
+            isNormalised={state.isNormalised}
+            open={open}
+          />
           {flame ? (
             <Verdict flame={flame} isNormalised={state.isNormalised} />
           ) : (
@@ -164,16 +180,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
           "[": () => open(a),
           "]": () => open(b),
         }}
-        tools={
-          <Button
-            class="toggle"
-            aria-pressed={state.isNormalised}
-            onClick={normalise}
-            title="Scale both sides to the same total (%)"
-          >
-            Normalise
-          </Button>
-        }
+        tools={<NormaliseButton isNormalised={state.isNormalised} onClick={normalise} />}
       />
     </Shell>
   );

@@ -62,35 +62,18 @@ interface ChosenFilesProps {
   readyCount: number;
 }
 
-export function ChosenFiles({
-  files,
-  redaction,
-  redactionProblem,
-  onRedaction,
-  session,
-  expectedRefusal,
-  onFiles,
-  onSent,
-  against,
-  readyCount,
-}: ChosenFilesProps) {
-  const [isRedactionOpen, setRedactionOpen] = useState(false);
-  const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
+/** Sends the files, and deletes what was sent if a file is removed or the form is left. */
+function useSending(
+  files: File[],
+  redaction: Redaction,
+  settings: ShareSettings,
+  onSent: ChosenFilesProps["onSent"],
+) {
   const [progress, setProgress] = useState<Progress | null>(null);
   const [error, setError] = useState<Problem | null>(null);
   const [abort, setAbort] = useState<AbortController | null>(null);
   const [isCancelled, setCancelled] = useState(false);
   const sending = useRef(new Sending()).current;
-  const form = useRef<HTMLFormElement>(null);
-  const isSending = progress !== null;
-  useEffect(() => {
-    if (!isSending) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
-  }, [isSending, readyCount]);
-  const isHeld = expectedRefusal === "unknown";
-  useEffect(() => {
-    if (!isHeld && document.activeElement === document.body)
-      form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
-  }, [isHeld]);
   useEffect(
     () => void sending.deleteSent(sending.files.filter((file) => !files.includes(file))),
     [files],
@@ -134,15 +117,47 @@ export function ChosenFiles({
       setProgress(null);
     }
   };
+  const cancel = () => {
+    setCancelled(true);
+    abort?.abort();
+  };
+  return { sending, progress, error, isCancelled, send, cancel };
+}
 
+export function ChosenFiles({
+  files,
+  redaction,
+  redactionProblem,
+  onRedaction,
+  session,
+  expectedRefusal,
+  onFiles,
+  onSent,
+  against,
+  readyCount,
+}: ChosenFilesProps) {
+  const [isRedactionOpen, setRedactionOpen] = useState(false);
+  const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
+  const { sending, progress, error, isCancelled, send, cancel } = useSending(
+    files,
+    redaction,
+    settings,
+    onSent,
+  );
+  const form = useRef<HTMLFormElement>(null);
+  const isSending = progress !== null;
+  useEffect(() => {
+    if (!isSending) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+  }, [isSending, readyCount]);
+  const isHeld = expectedRefusal === "unknown";
+  useEffect(() => {
+    if (!isHeld && document.activeElement === document.body)
+      form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+  }, [isHeld]);
   if (progress)
     return (
       <section class="card ready">
-        <ProgressBar
-          progress={progress}
-          isCancelled={isCancelled}
-          onCancel={() => (setCancelled(true), abort?.abort())}
-        />
+        <ProgressBar progress={progress} isCancelled={isCancelled} onCancel={cancel} />
       </section>
     );
   const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";

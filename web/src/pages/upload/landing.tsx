@@ -28,6 +28,57 @@ interface LandingProps {
   onLeave?: () => void;
 }
 
+function HeroText({ isHidden, mustSignIn }: { isHidden: boolean; mustSignIn: boolean }) {
+  return (
+    <div class={`hero-text ${isHidden ? "unseen" : ""}`}>
+      <h1>
+        A profile
+        <br />
+        becomes a link.
+      </h1>
+      <p>
+        {mustSignIn
+          ? "Without an account, a profile you drop here opens in your browser and is " +
+            "not uploaded. Sign in to share it."
+          : "Drop a profile and get a flame graph that anyone with the link can see. The " +
+            "file is kept unchanged until it expires or you delete it."}
+      </p>
+    </div>
+  );
+}
+
+function SignInCard() {
+  return (
+    <section class="card">
+      <h2>Sign in to share</h2>
+      <p>This server accepts profiles from team members only.</p>
+      <div class="actions start">
+        <a class="button primary" href={signInLink()}>
+          <span>Sign in</span>
+        </a>
+      </div>
+    </section>
+  );
+}
+
+/** For a role that can view profiles but not share them. */
+function ViewerCard({ session }: { session: Session | null }) {
+  return (
+    <section class="card">
+      <h2>You can view profiles, but not share them</h2>
+      <p>
+        Your role in {session?.tenant?.name} is {session?.role}, which can view the team’s profiles.
+        To share your own, ask an owner of the team to make you a member.
+      </p>
+      <div class="actions start">
+        <a class="button primary" href="/shares">
+          <span>The team’s profiles</span>
+        </a>
+      </div>
+    </section>
+  );
+}
+
 export function LandingPage({ session, against, first = none, onLeave }: LandingProps) {
   const [files, setFiles] = useState(first);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
@@ -80,20 +131,7 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
       <div class={`landing ${isOver ? "over" : ""}`}>
         <section class={`hero ${isChosen ? "chosen" : ""}`}>
           <HeroPicture />
-          <div class={`hero-text ${isChosen ? "unseen" : ""}`}>
-            <h1>
-              A profile
-              <br />
-              becomes a link.
-            </h1>
-            <p>
-              {mustSignIn
-                ? "Without an account, a profile you drop here opens in your browser and is " +
-                  "not uploaded. Sign in to share it."
-                : "Drop a profile and get a flame graph that anyone with the link can see. The " +
-                  "file is kept unchanged until it expires or you delete it."}
-            </p>
-          </div>
+          <HeroText isHidden={isChosen} mustSignIn={mustSignIn} />
           {outcome ? (
             <UploadDone
               outcome={outcome}
@@ -101,28 +139,9 @@ export function LandingPage({ session, against, first = none, onLeave }: Landing
               onAgain={() => (setOutcome(null), chooseFiles([]))}
             />
           ) : mustSignIn ? (
-            <section class="card">
-              <h2>Sign in to share</h2>
-              <p>This server accepts profiles from team members only.</p>
-              <div class="actions start">
-                <a class="button primary" href={signInLink()}>
-                  <span>Sign in</span>
-                </a>
-              </div>
-            </section>
+            <SignInCard />
           ) : isReader ? (
-            <section class="card">
-              <h2>You can view profiles, but not share them</h2>
-              <p>
-                Your role in {session?.tenant?.name} is {session?.role}, which can view the team’s
-                profiles. To share your own, ask an owner of the team to make you a member.
-              </p>
-              <div class="actions start">
-                <a class="button primary" href="/shares">
-                  <span>The team’s profiles</span>
-                </a>
-              </div>
-            </section>
+            <ViewerCard session={session} />
           ) : files.length > 0 ? (
             <ChosenFiles
               files={files}

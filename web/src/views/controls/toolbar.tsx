@@ -48,43 +48,12 @@ interface ToolbarProps {
   onKeys: () => void;
 }
 
-export function Toolbar(props: ToolbarProps) {
-  const {
-    state,
-    update,
-    offered,
-    sampleTypes,
-    typeIndex,
-    groupChoices,
-    group,
-    isDiff,
-    isFile,
-    canChooseNames,
-    commentCount,
-    tools,
-    flame,
-    searching,
-    isMoved,
-    canSave,
-  } = props;
-  const { onView, onRegroup, onBeside, onType, onRules, onMatch, onShowAll, onSave, onKeys } =
-    props;
-  /** On a phone, most of the toolbar is folded to leave space for the picture. */
-  const [isFolded, setFolded] = useState(true);
+/** The second view, sample type, grouping and colours. */
+function ViewSelects(props: ToolbarProps) {
+  const { state, update, offered, sampleTypes, typeIndex, groupChoices, group, isDiff } = props;
+  const { onRegroup, onBeside, onType } = props;
   return (
-    <div class={`toolbar ${isFolded ? "folded" : ""}`}>
-      <Segments
-        isCompact
-        label="View"
-        value={state.view}
-        onChange={onView}
-        choices={offered.map((view) => ({
-          value: view,
-          label: panes[view].label,
-          icon: panes[view].icon,
-          count: view === "comments" ? commentCount : 0,
-        }))}
-      />
+    <>
       <Select
         label="Beside it"
         value={state.beside}
@@ -129,6 +98,42 @@ export function Toolbar(props: ToolbarProps) {
           onChange={(mode) => update({ colour: mode as ColourMode })}
         />
       )}
+    </>
+  );
+}
+
+export function Toolbar(props: ToolbarProps) {
+  const {
+    state,
+    update,
+    offered,
+    isFile,
+    canChooseNames,
+    commentCount,
+    tools,
+    flame,
+    searching,
+    isMoved,
+    canSave,
+  } = props;
+  const { onView, onRegroup, onRules, onMatch, onShowAll, onSave, onKeys } = props;
+  /** On a phone, most of the toolbar is folded to leave space for the picture. */
+  const [isFolded, setFolded] = useState(true);
+  return (
+    <div class={`toolbar ${isFolded ? "folded" : ""}`}>
+      <Segments
+        isCompact
+        label="View"
+        value={state.view}
+        onChange={onView}
+        choices={offered.map((view) => ({
+          value: view,
+          label: panes[view].label,
+          icon: panes[view].icon,
+          count: view === "comments" ? commentCount : 0,
+        }))}
+      />
+      <ViewSelects {...props} />
       <RuleMenu
         rules={state.rules}
         onChange={onRules}
@@ -178,5 +183,19 @@ export function Toolbar(props: ToolbarProps) {
         />
       </span>
     </div>
+  );
+}
+
+/** For comparisons. */
+export function NormaliseButton(props: { isNormalised: boolean; onClick: () => void }) {
+  return (
+    <Button
+      class="toggle"
+      aria-pressed={props.isNormalised}
+      onClick={props.onClick}
+      title="Scale both sides to the same total (%)"
+    >
+      Normalise
+    </Button>
   );
 }

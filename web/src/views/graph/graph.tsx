@@ -7,7 +7,6 @@
  *   Space, click mark the function in every view
  *   Enter, double click   focus on the stacks with it
  */
-import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffFillOf, dimmedFill } from "../../model/colours/colour.ts";
 import type { CallEdge } from "../../model/functions/call_graph.ts";
@@ -258,79 +257,73 @@ interface PictureProps {
   camera: { current: GraphCamera | null };
 }
 
-function Drawing({ context, picture, around, camera }: PictureProps) {
-  const {
-    state,
-    unit,
-    palette,
-    colours,
-    pattern,
-    hovered,
-    update,
-    addRule,
-    onHoverName,
-    onCursor,
-    openMenu,
-  } = context;
+const cameraKeys = (camera: PictureProps["camera"]): Record<string, () => void> => ({
+  "+": () => camera.current!.zoomBy(1.25),
+  "=": () => camera.current!.zoomBy(1.25),
+  "-": () => camera.current!.zoomBy(0.8),
+  "0": () => camera.current!.fit(),
+  w: () => camera.current!.panBy(0, 60),
+  s: () => camera.current!.panBy(0, -60),
+  a: () => camera.current!.panBy(60, 0),
+  d: () => camera.current!.panBy(-60, 0),
+});
+
+interface NodeProps extends Omit<PictureProps, "camera"> {
+  index: number;
+  /** Index into the palette's fills. */
+  fill: number;
+  hasCursor: boolean;
+  isMatch: boolean;
+  onFocus: () => void;
+}
+
+/** The box of a function, and its name and numbers. */
+function GraphNode(props: NodeProps) {
+  const { context, picture, around, index, fill, hasCursor, isMatch, onFocus } = props;
+  const { state, unit, palette, hovered } = context;
   const { flame, graph, boxes, layout } = picture;
-  const matches = useMemo(() => matchesOf(boxes, pattern), [boxes, pattern]);
-  const [cursor, setCursor] = useState(0);
+  const box = boxes[index];
+  const [x, y] = layout.places[index];
+  const [width, height] = box.size;
+  return (
+    <>
+      <g
+        class={
+          `graph-node ${box.name === state.marked ? "marked" : ""} ` +
+          `${box.name === hovered ? "lit" : ""} ${isMatch ? "match" : ""}`
+        }
+        data-node={index}
+        data-function={box.name}
+        role="button"
+        tabIndex={hasCursor ? 0 : -1}
+        aria-pressed={box.name === state.marked}
+        aria-label={spokenBox(flame, graph.nodes[index], box.name, around[index], unit)}
+        transform={`translate(${x - width / 2} ${y - height / 2})`}
+        onFocus={onFocus}
+      >
+        <rect width={width} height={height} rx="6" fill={palette.fills[fill]} />
+      </g>
+      <g class="graph-label" aria-hidden="true" fill={palette.inks[fill]}>
+        <text x={x} y={y - height / 2 + box.fontPx + 5} font-size={box.fontPx} font-weight="600">
+          {box.lines[0]}
+        </text>
+        <text x={x} y={y + height / 2 - 9} font-size={smallFontPx}>
+          {box.lines[1]}
+        </text>
+      </g>
+    </>
+  );
+}
+
+/** The box or line under the pointer, clicks and the menu. */
+function usePointer(
+  { update, addRule, onHoverName, openMenu }: PaneContext,
+  { boxes }: Picture,
+  camera: PictureProps["camera"],
+  setCursor: (node: number) => void,
+) {
   const [pointed, setPointed] = useState<Pointed>(null);
-  const view = useRef<SVGSVGElement>(null);
-  const whole = useRef<SVGGElement>(null);
   const tip = useRef<HTMLDivElement>(null);
-  const at = Math.min(cursor, boxes.length - 1);
-
-  useLayoutEffect(() => {
-    camera.current = new GraphCamera(view.current!, whole.current!);
-    return camera.current.attach();
-  }, []);
-  useLayoutEffect(() => {
-    setCursor(0);
-    setPointed(null);
-    camera.current!.show(layout.size, layout.places[0]);
-  }, [picture]);
-
-  const step = (to: number) => {
-    setCursor(to);
-    view.current!.querySelector<SVGGElement>(`[data-node="${to}"]`)?.focus({ preventScroll: true });
-    camera.current!.reveal(layout.places[to], boxes[to].size);
-  };
-  useLayoutEffect(() => {
-    const marked = boxes.findIndex(({ name }) => name === state.marked);
-    if (marked >= 0 && marked !== at)
-      camera.current!.reveal(layout.places[marked], boxes[marked].size);
-  }, [picture, state.marked]);
-  useLayoutEffect(() => {
-    context.seek.current = (by) => {
-      const count = boxes.length;
-      for (let i = 1; i <= count; i++) {
-        const to = (at + count + by * i) % count;
-        if (matches ? matches[to] : boxes[to].name === state.marked) return step(to);
-      }
-    };
-    return () => void (context.seek.current = null);
-  });
-  const keys: Record<string, () => void> = {
-    Enter: () => addRule("focus", boxes[at].name),
-    " ": () => context.mark(boxes[at].name),
-    Home: () => step(0),
-    "+": () => camera.current!.zoomBy(1.25),
-    "=": () => camera.current!.zoomBy(1.25),
-    "-": () => camera.current!.zoomBy(0.8),
-    "0": () => camera.current!.fit(),
-    w: () => camera.current!.panBy(0, 60),
-    s: () => camera.current!.panBy(0, -60),
-    a: () => camera.current!.panBy(60, 0),
-    d: () => camera.current!.panBy(-60, 0),
-  };
-  const press = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.startsWith("Arrow")) step(boxBeside(picture, around, at, event.key));
-    else if (Object.hasOwn(keys, event.key)) keys[event.key]();
-    else return;
-    event.preventDefault();
-  };
   const point = (found: Pointed) => {
     setPointed(found);
     onHoverName(found && "node" in found ? boxes[found.node].name : "");
@@ -353,7 +346,99 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
     event.preventDefault();
     openMenu(boxes[found.node].name, event.clientX, event.clientY);
   };
+  return { pointed, setPointed, tip, point, move, click, menu };
+}
 
+/** Goes to the next match, or to the next box of the marked function. */
+function useSeek(
+  seek: PaneContext["seek"],
+  count: number,
+  at: number,
+  step: (to: number) => void,
+  isMatch: (index: number) => boolean,
+): void {
+  useLayoutEffect(() => {
+    seek.current = (by) => {
+      for (let i = 1; i <= count; i++) {
+        const to = (at + count + by * i) % count;
+        if (isMatch(to)) return step(to);
+      }
+    };
+    return () => void (seek.current = null);
+  });
+}
+
+interface EdgesProps {
+  picture: Picture;
+  unit: string;
+  tone: (edge: CallEdge) => { isLit: boolean; isDim: boolean };
+}
+
+function Edges({ picture, unit, tone }: EdgesProps) {
+  const { edges } = picture.graph;
+  return (
+    <g aria-hidden="true">
+      {edges.map((edge, i) => (
+        <Edge key={i} picture={picture} index={i} {...tone(edge)} />
+      ))}
+      {edges.map((edge, i) => (
+        <EdgeLabel key={i} {...{ picture, unit }} index={i} {...tone(edge)} />
+      ))}
+    </g>
+  );
+}
+
+function Drawing({ context, picture, around, camera }: PictureProps) {
+  const { state, unit, colours, pattern, hovered, addRule, onCursor } = context;
+  const { flame, graph, boxes, layout } = picture;
+  const matches = useMemo(() => matchesOf(boxes, pattern), [boxes, pattern]);
+  const [cursor, setCursor] = useState(0);
+  const view = useRef<SVGSVGElement>(null);
+  const whole = useRef<SVGGElement>(null);
+  const { pointed, setPointed, tip, point, move, click, menu } = usePointer(
+    context,
+    picture,
+    camera,
+    setCursor,
+  );
+  const at = Math.min(cursor, boxes.length - 1);
+
+  useLayoutEffect(() => {
+    camera.current = new GraphCamera(view.current!, whole.current!);
+    return camera.current.attach();
+  }, []);
+  useLayoutEffect(() => {
+    setCursor(0);
+    setPointed(null);
+    camera.current!.show(layout.size, layout.places[0]);
+  }, [picture]);
+
+  const step = (to: number) => {
+    setCursor(to);
+    view.current!.querySelector<SVGGElement>(`[data-node="${to}"]`)?.focus({ preventScroll: true });
+    camera.current!.reveal(layout.places[to], boxes[to].size);
+  };
+  useLayoutEffect(() => {
+    const marked = boxes.findIndex(({ name }) => name === state.marked);
+    if (marked >= 0 && marked !== at)
+      camera.current!.reveal(layout.places[marked], boxes[marked].size);
+  }, [picture, state.marked]);
+  useSeek(context.seek, boxes.length, at, step, (i) =>
+    matches ? matches[i] : boxes[i].name === state.marked,
+  );
+  const keys: Record<string, () => void> = {
+    Enter: () => addRule("focus", boxes[at].name),
+    " ": () => context.mark(boxes[at].name),
+    Home: () => step(0),
+    ...cameraKeys(camera),
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.startsWith("Arrow")) step(boxBeside(picture, around, at, event.key));
+    else if (Object.hasOwn(keys, event.key)) keys[event.key]();
+    else return;
+    event.preventDefault();
+  };
   const isLitNode = (i: number) => boxes[i].name === state.marked || boxes[i].name === hovered;
   const isDim = (i: number) => matches !== null && !matches[i];
   const tone = ({ from, to }: CallEdge) => ({
@@ -381,55 +466,21 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
         onPointerLeave={() => point(null)}
       >
         <g ref={whole}>
-          <g aria-hidden="true">
-            {graph.edges.map((edge, i) => (
-              <Edge key={i} picture={picture} index={i} {...tone(edge)} />
-            ))}
-            {graph.edges.map((edge, i) => (
-              <EdgeLabel key={i} {...{ picture, unit }} index={i} {...tone(edge)} />
-            ))}
-          </g>
-          {boxes.map((box, i) => {
-            const [x, y] = layout.places[i];
-            const [width, height] = box.size;
-            const fill = fillOf(i);
-            return (
-              <Fragment key={i}>
-                <g
-                  class={
-                    `graph-node ${box.name === state.marked ? "marked" : ""} ` +
-                    `${box.name === hovered ? "lit" : ""} ${matches?.[i] ? "match" : ""}`
-                  }
-                  data-node={i}
-                  data-function={box.name}
-                  role="button"
-                  tabIndex={i === at ? 0 : -1}
-                  aria-pressed={box.name === state.marked}
-                  aria-label={spokenBox(flame, graph.nodes[i], box.name, around[i], unit)}
-                  transform={`translate(${x - width / 2} ${y - height / 2})`}
-                  onFocus={() => {
-                    setCursor(i);
-                    onCursor(graph.nodes[i].node);
-                  }}
-                >
-                  <rect width={width} height={height} rx="6" fill={palette.fills[fill]} />
-                </g>
-                <g class="graph-label" aria-hidden="true" fill={palette.inks[fill]}>
-                  <text
-                    x={x}
-                    y={y - height / 2 + box.fontPx + 5}
-                    font-size={box.fontPx}
-                    font-weight="600"
-                  >
-                    {box.lines[0]}
-                  </text>
-                  <text x={x} y={y + height / 2 - 9} font-size={smallFontPx}>
-                    {box.lines[1]}
-                  </text>
-                </g>
-              </Fragment>
-            );
-          })}
+          <Edges {...{ picture, unit, tone }} />
+          {boxes.map((_, i) => (
+            <GraphNode
+              key={i}
+              {...{ context, picture, around }}
+              index={i}
+              fill={fillOf(i)}
+              hasCursor={i === at}
+              isMatch={matches?.[i] ?? false}
+              onFocus={() => {
+                setCursor(i);
+                onCursor(graph.nodes[i].node);
+              }}
+            />
+          ))}
         </g>
       </svg>
       <div class="tip" ref={tip} hidden={!pointed} aria-hidden="true">

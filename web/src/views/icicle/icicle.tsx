@@ -101,22 +101,27 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
   );
 }
 
-export function Icicle(props: IcicleProps) {
-  const {
-    flame,
-    colours,
-    unit,
-    palette,
-    isFlipped = false,
-    hasMinimap = true,
-    hasRoot = true,
-    zoom,
-    part,
-    marks,
-    pinned,
-    cursor,
-  } = props;
-  const { cursorId = "icicle-cursor" } = props;
+/** Keys of the page that move the window of the icicle that they apply to. */
+function useWindowKeys(
+  scroller: { current: HTMLDivElement | null },
+  stage: { current: Stage | null },
+  pointer: { current: { x: number } },
+): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const move = windowKeys[event.key];
+      if (!move || !isPageKey(event) || keyIcicle() !== scroller.current) return;
+      event.preventDefault();
+      move(stage.current!, stage.current!.keyShare(pointer.current.x));
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+/** Creates the stage and passes changes of the properties and the hovered frame to it. */
+function useStage(props: IcicleProps, firstRow: number) {
+  const { flame, colours, palette, isFlipped = false, zoom, part, marks, pinned, cursor } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
   const overlayCanvas = useRef<HTMLCanvasElement>(null);
@@ -131,7 +136,6 @@ export function Icicle(props: IcicleProps) {
   const [hover, setHover] = useState(-1);
   const pointer = useRef({ x: 0, y: 0, isOver: false });
 
-  const firstRow = hasRoot ? 0 : 1;
   const scene = { flame, colours, palette, marks, pinned, isFlipped, firstRow, zoom, cursor };
 
   useLayoutEffect(() => {
@@ -201,6 +205,27 @@ export function Icicle(props: IcicleProps) {
     setHover(node);
     latest.current.onHover(node);
   }
+  useWindowKeys(scroller, stage, pointer);
+  return {
+    scroller,
+    pictureCanvas,
+    overlayCanvas,
+    strip,
+    stripCanvas,
+    stripFrame,
+    tip,
+    stage,
+    gestures,
+    pointer,
+    hover,
+    point,
+  };
+}
+
+/** Pointer and keys of the tree. */
+function handlersOf(props: IcicleProps, view: ReturnType<typeof useStage>, firstRow: number) {
+  const { flame, isFlipped = false, cursor } = props;
+  const { stage, gestures, pointer, tip, point } = view;
   const move = (event: PointerEvent) => {
     const isOver = event.pointerType !== "touch" && event.buttons === 0;
     pointer.current = { x: event.clientX, y: event.clientY, isOver };
@@ -234,17 +259,17 @@ export function Icicle(props: IcicleProps) {
     else return;
     event.preventDefault();
   };
+  return { move, press, openMenu, key };
+}
 
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const move = windowKeys[event.key];
-      if (!move || !isPageKey(event) || keyIcicle() !== scroller.current) return;
-      event.preventDefault();
-      move(stage.current!, stage.current!.keyShare(pointer.current.x));
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
+export function Icicle(props: IcicleProps) {
+  const { flame, unit, hasMinimap = true, hasRoot = true, zoom, cursor } = props;
+  const { cursorId = "icicle-cursor" } = props;
+  const firstRow = hasRoot ? 0 : 1;
+  const view = useStage(props, firstRow);
+  const { scroller, pictureCanvas, overlayCanvas, strip, stripCanvas, stripFrame, tip } = view;
+  const { stage, pointer, hover, point } = view;
+  const { move, press, openMenu, key } = handlersOf(props, view, firstRow);
 
   return (
     <div class={`icicle-frame ${hasMinimap ? "" : "without-minimap"}`}>

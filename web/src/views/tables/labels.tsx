@@ -337,8 +337,49 @@ interface SectionProps {
   onDepth: (values: number) => void;
 }
 
+function SectionHead({ label, scale, context }: Pick<SectionProps, "label" | "scale" | "context">) {
+  const { state, update } = context;
+  const isGrouped = state.group === groupOfLabel(label.key);
+  const valueWord = label.value_count === 1 ? "value" : "values";
+  const withIt: LabelCount = {
+    ...label,
+    samples: label.samples_with,
+    samples_a: label.samples_with_a,
+    samples_b: label.samples_with_b,
+  };
+  return (
+    <header>
+      <h3>
+        <bdi>{shownName(label.key)}</bdi>
+      </h3>
+      <p>
+        {formatCount(label.value_count)} {valueWord}
+        {label.unit && label.unit !== "count" ? `, in ${label.unit}` : ""} ·{" "}
+        {amountText(withIt, scale)} · {samplesText(samplesOf(withIt))}
+      </p>
+      {context.canGroup && (
+        <Button
+          look="quiet"
+          aria-pressed={isGrouped}
+          onClick={() =>
+            update({
+              group: isGrouped ? "function" : groupOfLabel(label.key),
+              zoom: "",
+              root: "",
+              window: null,
+            })
+          }
+          title="Show the label’s values at the root of the tree"
+        >
+          Group by it
+        </Button>
+      )}
+    </header>
+  );
+}
+
 function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
-  const { state, update, setLabels } = context;
+  const { state, setLabels } = context;
   const [most, setMost] = useState(shownAtFirst);
   const matches = useMemo(
     () =>
@@ -352,12 +393,6 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
   const shown = matches.slice(0, most);
   const hidden = pattern ? matches.length - shown.length : label.value_count - shown.length;
   const rest = label.other && !pattern ? label.other : null;
-  const withIt: LabelCount = {
-    ...label,
-    samples: label.samples_with,
-    samples_a: label.samples_with_a,
-    samples_b: label.samples_with_b,
-  };
   /** Several values of a label can be selected; a value is either selected or excluded. */
   const choose = (filter: string, excludes: boolean) => {
     const wanted = excludes ? invertLabelRule(filter) : filter;
@@ -371,41 +406,13 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
     if (own !== undefined && !state.labels.includes(own + value))
       setLabels([...state.labels.filter((rule) => !rule.startsWith(own)), own + value]);
   };
-  const isGrouped = state.group === groupOfLabel(label.key);
   const showMore = () => {
     setMost(most + shownMore);
     if (label.other) onDepth(most + shownMore);
   };
-  const valueWord = label.value_count === 1 ? "value" : "values";
   return (
     <section class="label-section" aria-label={`Label ${label.key}`}>
-      <header>
-        <h3>
-          <bdi>{shownName(label.key)}</bdi>
-        </h3>
-        <p>
-          {formatCount(label.value_count)} {valueWord}
-          {label.unit && label.unit !== "count" ? `, in ${label.unit}` : ""} ·{" "}
-          {amountText(withIt, scale)} · {samplesText(samplesOf(withIt))}
-        </p>
-        {context.canGroup && (
-          <Button
-            look="quiet"
-            aria-pressed={isGrouped}
-            onClick={() =>
-              update({
-                group: isGrouped ? "function" : groupOfLabel(label.key),
-                zoom: "",
-                root: "",
-                window: null,
-              })
-            }
-            title="Show the label’s values at the root of the tree"
-          >
-            Group by it
-          </Button>
-        )}
-      </header>
+      <SectionHead label={label} scale={scale} context={context} />
       {label.histogram && !pattern && (
         <Histogram label={label} bars={label.histogram} scale={scale} choose={chooseRange} />
       )}

@@ -371,6 +371,45 @@ function widthsOf(columns: [SortColumn, Column][]) {
   };
 }
 
+interface FunctionNameProps extends Pick<TableProps, "flame" | "colours" | "palette" | "onChoose"> {
+  row: FunctionRow;
+  isChosen: boolean;
+  /** The name as it fits. */
+  shown: string;
+}
+
+function FunctionName(props: FunctionNameProps) {
+  const { row, flame, colours, palette, isChosen, shown, onChoose } = props;
+  const whole = shownName(row.name);
+  // The accessible name of a button must contain its visible text; otherwise the whole name becomes
+  // its description.
+  const spoken = { [whole.includes(shown) ? "aria-label" : "title"]: whole };
+  return (
+    <div class="cell name" role="cell" title={[whole, row.file].filter(Boolean).join("\n")}>
+      {!flame.isDiff && (
+        <span
+          class="swatch"
+          style={{
+            background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)],
+          }}
+        />
+      )}
+      <button
+        type="button"
+        tabIndex={-1}
+        aria-pressed={isChosen}
+        {...spoken}
+        onClick={(event) => {
+          event.stopPropagation();
+          onChoose(row.name);
+        }}
+      >
+        <bdi>{shown}</bdi>
+      </button>
+    </div>
+  );
+}
+
 function Table(props: TableProps) {
   const { flame, rows, bound, unit, pattern, chosen, colours, palette, placed } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
@@ -395,44 +434,6 @@ function Table(props: TableProps) {
     fitter.current ??= scroller.current && fitterFor(scroller.current);
     return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || shownName(name);
   };
-  /**
-   * The accessible name of a button must contain its visible text; the whole name becomes its
-   * description.
-   */
-  const spoken = (name: string) => ({
-    [shownName(name).includes(shown(name)) ? "aria-label" : "title"]: shownName(name),
-  });
-
-  const nameCell = (row: FunctionRow) => (
-    <div
-      class="cell name"
-      role="cell"
-      key="name"
-      title={[shownName(row.name), row.file].filter(Boolean).join("\n")}
-    >
-      {!flame.isDiff && (
-        <span
-          class="swatch"
-          style={{
-            background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)],
-          }}
-        />
-      )}
-      <button
-        type="button"
-        tabIndex={-1}
-        aria-pressed={row.name === chosen}
-        {...spoken(row.name)}
-        onClick={(event) => {
-          event.stopPropagation();
-          props.onChoose(row.name);
-        }}
-      >
-        <bdi>{shown(row.name)}</bdi>
-      </button>
-    </div>
-  );
-
   return (
     <div class="table-frame">
       <div
@@ -473,7 +474,13 @@ function Table(props: TableProps) {
               >
                 {columns.map(([id, { Cell }]) =>
                   id === "name" ? (
-                    nameCell(row)
+                    <FunctionName
+                      key="name"
+                      {...{ row, flame, colours, palette }}
+                      isChosen={row.name === chosen}
+                      shown={shown(row.name)}
+                      onChoose={props.onChoose}
+                    />
                   ) : (
                     <Cell key={id} {...{ row, flame, unit, bound, placed }} />
                   ),
