@@ -317,7 +317,10 @@ export async function testViewer(runner, browser, server) {
         );
         const view = await page.textContent(".segments [aria-pressed=true]");
         assert.equal(view.toLowerCase(), parameters.get("v") ?? "icicle");
-        assert.equal(await page.inputValue("[aria-label='Beside it']"), parameters.get("b") ?? "");
+        assert.equal(
+          await page.inputValue("[aria-label='Second view']"),
+          parameters.get("b") ?? "",
+        );
         if (parameters.has("st")) {
           const index = await page.inputValue("[aria-label='Sample type']");
           assert.equal(index, { samples: "0", cpu: "1", 0: "0" }[parameters.get("st")]);
@@ -734,9 +737,9 @@ export async function testViewer(runner, browser, server) {
         await page.keyboard.press("4");
         assert.equal(new URL(page.url()).search, "?v=table&b=flame&sv=2");
         await viewReady(page);
-        await page.selectOption("[aria-label='Beside it']", "sandwich");
+        await page.selectOption("[aria-label='Second view']", "sandwich");
         await page.waitForSelector(".pane-table + .pane-sandwich");
-        await page.selectOption("[aria-label='Beside it']", "icicle");
+        await page.selectOption("[aria-label='Second view']", "icicle");
         const box = await page.locator(".icicle").boundingBox();
         const overlay = () =>
           page.$eval(".icicle canvas:last-child", (canvas) => canvas.toDataURL());

@@ -36,8 +36,8 @@ function addSumNotes({ sampleTypes, values, notes }: LocalProfile): void {
     for (let i = column; i < values.length; i += sampleTypes.length) sum += Math.abs(values[i]);
     if (sum >= 2 ** 63)
       notes.push(
-        `The values of ${type || `type ${column}`} come to 2^63 − 1 or more: the link’s page ` +
-          "will not show them, since the server cannot add them up.",
+        `The values of ${type || `type ${column}`} sum to 2^63 − 1 or more, which the server ` +
+          "cannot add up, so the link’s page will not show them.",
       );
   });
 }

@@ -77,7 +77,7 @@ function NewRule({ onAdd }: { onAdd: (input: SourceRuleInput) => Promise<boolean
         <Field label="Only for the build id" hint="* matches any text.">
           {field("build_id", "2d6912*", 256)}
         </Field>
-        <Field label="Only for samples with the label" hint="Of samples.">
+        <Field label="Only for samples with the label" hint="A label of the samples.">
           {field("label", "service=shop", 1024)}
         </Field>
         <Field label="Shown to">

@@ -55,7 +55,7 @@ function ViewSelects(props: ToolbarProps) {
   return (
     <>
       <Select
-        label="Beside it"
+        label="Second view"
         value={state.beside}
         choices={[
           { value: "", label: "one view" },
@@ -153,8 +153,8 @@ export function Toolbar(props: ToolbarProps) {
         class="fold-button"
         aria-expanded={!isFolded}
         onClick={() => setFolded(!isFolded)}
-        title="More of the view"
-        aria-label="More of the view"
+        title="More settings of the view"
+        aria-label="More settings of the view"
       />
       <span class="toolbar-end">
         <Button
