@@ -272,13 +272,38 @@ const rows = [
   ".recent li",
 ];
 
-/** Contrast findings in the first two rows of each kind while they are hovered or focused. */
-export async function rowFindings(page) {
+/**
+ * Everything that decides the colours of an element's text: elements, classes, inline colours and
+ * states, from the page's root down to the element's descendants.
+ */
+function colourKey(element) {
+  const ancestors = [];
+  for (let one = element; one; one = one.parentElement) ancestors.push(one);
+  const states = ["aria-pressed", "aria-selected", "aria-current", "aria-disabled", "disabled"];
+  return [...ancestors, ...element.querySelectorAll("*")]
+    .map((one) => {
+      const style = (one.textContent && one.getAttribute("style")) || "";
+      const colours = style.split(";").filter((rule) => /color|background/.test(rule));
+      const attributes = ["class", ...states].map((name) => one.getAttribute(name));
+      return [one.localName, ...colours, ...attributes].join(" ");
+    })
+    .join("\n");
+}
+
+/**
+ * Contrast findings in the first two rows of each kind while they are hovered or focused. `checked`
+ * keeps the rows that were checked on other pages: a row with the same elements, classes and states
+ * has the same colours and is not checked again.
+ */
+export async function rowFindings(page, checked = new Set()) {
   const findings = [];
-  await page.evaluate(axeSource);
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   for (const kind of rows)
     for (const row of (await page.locator(kind).all()).slice(0, 2)) {
       if (!(await row.isVisible())) continue;
+      const key = await row.evaluate(colourKey);
+      if (checked.has(key)) continue;
+      checked.add(key);
       const look = async (how) => {
         await still(page);
         const { violations } = await row.evaluate((element) =>
