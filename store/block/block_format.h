@@ -60,8 +60,7 @@
 
 enum {
     BLOCK_ALIGNMENT = 64,
-    BLOCK_VERSION = 2,
-    BLOCK_VERSION_OLDEST = 1, /* the same without series totals */
+    BLOCK_VERSION = 1,
     BLOCK_ID_BYTES = 16,
     BLOCK_SLACK_PART = 256,
     BLOCK_SECTION_MAX_BYTES = 1 << 30 /* before compression */
@@ -72,7 +71,7 @@ enum {
 
 struct block_header {
     char magic[8];
-    uint32_t version; /* BLOCK_VERSION_OLDEST; the footer has the version of the block */
+    uint32_t version; /* BLOCK_VERSION, as in the footer */
     uint32_t crc;     /* of the header with 0 here */
     int64_t tenant_id;
     uint8_t id[BLOCK_ID_BYTES];
@@ -129,15 +128,11 @@ enum block_granule_flag {
     BLOCK_HAS_TIMESTAMPS = 1 << 3,
     /* totals only (store/maintain/totals.h): no single profile is known */
     BLOCK_ARE_TOTALS = 1 << 4,
-    /* 1 << 5 is set in granules of older blocks, and is not read. */
-    /* reach_ns and longest_ns are set; older blocks lack them. */
-    BLOCK_HAS_REACH = 1 << 6,
     /* Every profile has a duration and begins before the end of those before it, or at most 1 /
      * BLOCK_SLACK_PART of its duration later: together they cover begin_ns to reach_ns. */
-    BLOCK_IS_GAPLESS = 1 << 7,
-    /* Some profile has no duration, so that the next one decides when it ends; not set in granules
-     * of older blocks. */
-    BLOCK_HAS_OPEN_ENDS = 1 << 8
+    BLOCK_IS_GAPLESS = 1 << 5,
+    /* Some profile has no duration, so that the next one decides when it ends. */
+    BLOCK_HAS_OPEN_ENDS = 1 << 6
 };
 
 /* Series totals have the form of a granule: of all profiles of their series in the block, from its

@@ -106,10 +106,10 @@ static enum err_code read_footer(struct block *block, int64_t tenant_id, struct 
         crc32c(span_of(footer, sizeof(*footer))) != crc ||
         footer->block_bytes != block->source.size)
         return err_set(err, ERR_CORRUPT, "%s: the footer is broken", block->source.name);
-    if (footer->version < BLOCK_VERSION_OLDEST || footer->version > BLOCK_VERSION)
+    if (footer->version != BLOCK_VERSION)
         return err_set(err, ERR_UNSUPPORTED,
-                       "%s: a block of version %u; this server knows versions %d to %d",
-                       block->source.name, footer->version, BLOCK_VERSION_OLDEST, BLOCK_VERSION);
+                       "%s: block version %u is not supported; this server supports version %d",
+                       block->source.name, footer->version, BLOCK_VERSION);
     if (footer->tenant_id != tenant_id)
         return err_set(err, ERR_CORRUPT, "%s: a block of another tenant", block->source.name);
     return check_header(block, buffer, err);

@@ -59,8 +59,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
         .tenant_id = tenant_id,
         .begin_ns = INT64_MAX,
         .end_ns = INT64_MIN,
-        /* raised when the block has what older servers do not know */
-        .version = BLOCK_VERSION_OLDEST,
+        .version = BLOCK_VERSION,
     };
     digest_random(writer->footer.id, sizeof(writer->footer.id));
     column_writer_init(&writer->columns, level, effort_of(level));
@@ -68,7 +67,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
     buf_init(&writer->pending, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->granules, BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->series_totals, BLOCK_SECTION_MAX_BYTES);
-    struct block_header header = {.version = BLOCK_VERSION_OLDEST, .tenant_id = tenant_id};
+    struct block_header header = {.version = BLOCK_VERSION, .tenant_id = tenant_id};
     memcpy(header.magic, BLOCK_MAGIC, sizeof(header.magic));
     memcpy(header.id, writer->footer.id, sizeof(header.id));
     header.crc = crc32c(span_of(&header, sizeof(header)));
@@ -429,8 +428,8 @@ static void note_durations(const struct block_rows *rows, struct block_granule *
         granule->reach_ns = end_ns > granule->reach_ns ? end_ns : granule->reach_ns;
         granule->longest_ns = duration_ns > granule->longest_ns ? duration_ns : granule->longest_ns;
     }
-    granule->flags |= BLOCK_HAS_REACH | (is_gapless ? BLOCK_IS_GAPLESS : 0u) |
-                      (has_open_ends ? BLOCK_HAS_OPEN_ENDS : 0u);
+    granule->flags |=
+        (is_gapless ? BLOCK_IS_GAPLESS : 0u) | (has_open_ends ? BLOCK_HAS_OPEN_ENDS : 0u);
 }
 
 static void append_extents(struct block_writer *writer, const struct block_rows *rows,
@@ -556,8 +555,6 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
                            BLOCK_SECTION_MAX_BYTES);
         append_section(writer, (enum block_section)section, &flat);
     }
-    if (footer->series_totals_count)
-        footer->version = BLOCK_VERSION;
     buf_append_span(&writer->granules, buf_span(&writer->series_totals));
     if (buf_failed(&writer->granules) || buf_failed(&writer->series_totals))
         return err_set(err, ERR_TOO_LARGE, "a block of more than %d bytes of granules",

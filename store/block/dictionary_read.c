@@ -1,7 +1,6 @@
 #include "store/block/dictionary_bytes.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/long_string.h"
 #include "store/block/bitpack.h"
 #include "store/block/column.h"
 #include "store/block/dictionary.h"
@@ -24,9 +23,6 @@ struct reading {
 /* A column of zeros takes 3 bytes per 256 numbers, so a corrupt count could otherwise claim any
  * amount of memory. */
 enum { COUNT_MAX = 1 << 28 };
-
-/* The largest value of the setting tenant-string-bytes. */
-enum { STRING_MAX_BYTES = 1 << 20 };
 
 static uint32_t read_count(struct reading *reading)
 {
@@ -109,8 +105,7 @@ struct string_columns {
     const uint32_t *shared;
     const uint32_t *others;
     struct span bytes;
-    size_t total_bytes; /* of all strings, with the long ones cut */
-    bool has_long;
+    size_t total_bytes; /* of all strings */
 };
 
 static void read_string_columns(struct reading *reading, struct string_columns *ret_columns)
@@ -119,13 +114,9 @@ static void read_string_columns(struct reading *reading, struct string_columns *
     const uint32_t *shared = read_narrow(reading, count);
     const uint32_t *others = read_narrow(reading, count);
     const struct span bytes = read_bytes(reading);
-    uint64_t total = 0, kept = 0, given = 0;
-    bool has_long = false;
+    uint64_t total = 0, given = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t size = (uint64_t)shared[i] + others[i];
-        has_long |= size > STRING_MAX_BYTES;
-        kept += size > STRING_MAX_BYTES ? LONG_STRING_DEFAULT_BYTES : size;
-        total += size;
+        total += (uint64_t)shared[i] + others[i];
         given += others[i];
         if (shared[i] > (i ? shared[i - 1] + (uint64_t)others[i - 1] : 0))
             reading->wrong = "a string shares more than there is";
@@ -136,8 +127,7 @@ static void read_string_columns(struct reading *reading, struct string_columns *
                                            .shared = shared,
                                            .others = others,
                                            .bytes = bytes,
-                                           .total_bytes = (size_t)kept,
-                                           .has_long = has_long};
+                                           .total_bytes = (size_t)total};
 }
 
 static void copy_all_strings(struct reading *reading, const struct string_columns *columns,
@@ -157,18 +147,7 @@ static void copy_all_strings(struct reading *reading, const struct string_column
     }
 }
 
-/* Strings longer than the limit of received ones may be were stored before there was a limit. They
- * are cut to the limit's default, which bounds the memory of queries and merges; a merge stores the
- * cut strings. */
-static struct span keep_string(struct reading *reading, struct span text)
-{
-    uint32_t cut_count = 0;
-    if (text.size > STRING_MAX_BYTES)
-        return long_string_cut(reading->arena, text, LONG_STRING_DEFAULT_BYTES, &cut_count);
-    return span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
-}
-
-/* Copies the used strings (NULL: all); only the current one is in memory besides these. */
+/* Copies the used strings; only the current one is in memory besides these. */
 static void copy_used_strings(struct reading *reading, const struct string_columns *columns,
                               const bool *are_used, struct span *strings)
 {
@@ -179,8 +158,8 @@ static void copy_used_strings(struct reading *reading, const struct string_colum
         text.size = columns->shared[i];
         buf_append(&text, from, columns->others[i]);
         from += columns->others[i];
-        if (!are_used || are_used[i])
-            strings[i] = keep_string(reading, buf_span(&text));
+        if (are_used[i])
+            strings[i] = span_of(arena_strndup(reading->arena, text.data, text.size), text.size);
     }
 }
 
@@ -201,10 +180,7 @@ static void read_strings(struct reading *reading, struct profile *tables)
         oversized_is(columns.total_bytes, reading->row_count, OVERSIZED_QUERY_BYTES);
     if (reading->are_strings_left_out)
         return;
-    if (columns.has_long)
-        copy_used_strings(reading, &columns, NULL, strings);
-    else
-        copy_all_strings(reading, &columns, strings);
+    copy_all_strings(reading, &columns, strings);
 }
 
 static const bool *find_used_strings(struct reading *reading, const struct dictionary *dictionary)

@@ -27,11 +27,10 @@ static void write_keys(const char *const *keys, uint32_t count, struct buf *list
 
 #define ENTRY_COLUMNS_OF_BLOCK                                                                     \
     "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"         \
-    " row_count, begin_ns, end_ns, bytes, is_broken, coalesce(reach_ns, begin_ns) FROM block"
+    " row_count, begin_ns, end_ns, bytes, is_broken, reach_ns FROM block"
 #define ENTRY_COLUMNS_OF_SEGMENT                                                                   \
     "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"            \
-    " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken,"                       \
-    " coalesce(t.reach_ns, t.begin_ns)"                                                            \
+    " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken, t.reach_ns"            \
     " FROM segment_tenant t JOIN segment s ON s.id = t.segment_id"
 
 static enum err_code ask_entries(struct pg_pool *database, struct arena *arena,
@@ -86,25 +85,6 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
     *ret_entries = entries;
     *ret_count = (uint32_t)rows;
     return ERR_NONE;
-}
-
-enum err_code catalogue_note_reach(struct pg_pool *database, const char *object_key,
-                                   int64_t tenant_id, int64_t reach_ns, struct err *err)
-{
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "WITH blocks AS (UPDATE block SET reach_ns = greatest(reach_ns, $3)"
-                               " WHERE object_key = $1 AND tenant_id = $2)"
-                               " UPDATE segment_tenant SET reach_ns = greatest(reach_ns, $3)"
-                               " WHERE segment_id = (SELECT id FROM segment WHERE object_key = $1)"
-                               " AND tenant_id = $2",
-                               arena, &result, err, PG_TEXT(object_key), PG_I64(tenant_id),
-                               PG_I64(reach_ns));
-    return code;
 }
 
 enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,

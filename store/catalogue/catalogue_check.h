@@ -11,10 +11,10 @@ struct catalogue_entry {
     struct catalogue_place *places;
     uint32_t place_count;
     int64_t tenant_id;
-    uint64_t row_count; /* of all places together, as the next two */
+    uint64_t row_count; /* of all places together, as the next three */
     int64_t begin_ns;
     int64_t end_ns;
-    int64_t reach_ns;      /* begin_ns where the row does not have it */
+    int64_t reach_ns;
     uint64_t object_bytes; /* of the whole object */
     bool is_marked;        /* a merge could not read it */
 };
@@ -28,9 +28,6 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
 /* Reports whether a row names the object. */
 enum err_code catalogue_has_object(struct pg_pool *database, const char *object_key,
                                    bool *ret_exists, struct err *err) MUST_USE;
-/* Records that the profiles of the tenant's part of the object end at reach_ns or earlier. */
-enum err_code catalogue_note_reach(struct pg_pool *database, const char *object_key,
-                                   int64_t tenant_id, int64_t reach_ns, struct err *err) MUST_USE;
 /* Removes the mark of the tenant's part of the object, which is whole. *ret_did: it was marked. */
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
                                       int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;

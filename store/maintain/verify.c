@@ -54,7 +54,6 @@ struct sums {
     int64_t begin_ns;
     int64_t end_ns;
     int64_t reach_ns;
-    bool is_reach_known; /* of all blocks; older ones do not have it */
 };
 
 static void add_reach(struct sums *sums, const struct block *block)
@@ -62,7 +61,6 @@ static void add_reach(struct sums *sums, const struct block *block)
     uint32_t count;
     const struct block_granule *granules = block_granules(block, &count);
     for (uint32_t i = 0; i < count; i++) {
-        sums->is_reach_known &= (granules[i].flags & BLOCK_HAS_REACH) != 0;
         if (granules[i].reach_ns > sums->reach_ns)
             sums->reach_ns = granules[i].reach_ns;
     }
@@ -108,15 +106,16 @@ static enum err_code compare_with_catalogue(struct verification *verification,
                                             const struct sums *sums)
 {
     if (sums->row_count == entry->row_count && sums->begin_ns == entry->begin_ns &&
-        sums->end_ns == entry->end_ns)
+        sums->end_ns == entry->end_ns && sums->reach_ns == entry->reach_ns)
         return ERR_NONE;
-    return report_if_in_catalogue(verification, STORE_PROBLEM_DIFFERS, entry,
-                                  arena_printf(verification->arena,
-                                               "%" PRIu64 " rows of %" PRId64 " to %" PRId64
-                                               ", the catalogue says %" PRIu64 " of %" PRId64
-                                               " to %" PRId64,
-                                               sums->row_count, sums->begin_ns, sums->end_ns,
-                                               entry->row_count, entry->begin_ns, entry->end_ns));
+    return report_if_in_catalogue(
+        verification, STORE_PROBLEM_DIFFERS, entry,
+        arena_printf(verification->arena,
+                     "%" PRIu64 " rows of %" PRId64 " to %" PRId64 " that end by %" PRId64
+                     "; the catalogue has %" PRIu64 " of %" PRId64 " to %" PRId64
+                     " that end by %" PRId64,
+                     sums->row_count, sums->begin_ns, sums->end_ns, sums->reach_ns,
+                     entry->row_count, entry->begin_ns, entry->end_ns, entry->reach_ns));
 }
 
 /* The part can be read: without its mark, merges take it. */
@@ -130,22 +129,11 @@ static enum err_code unmark(struct verification *verification, const struct cata
     return code;
 }
 
-/* Rows of before the column have no value. */
-static enum err_code note_reach(struct verification *verification,
-                                const struct catalogue_entry *entry, const struct sums *sums)
-{
-    if (verification->is_copy || !sums->is_reach_known || entry->reach_ns >= sums->reach_ns)
-        return ERR_NONE;
-    return catalogue_note_reach(verification->check->database, entry->places[0].object_key,
-                                entry->tenant_id, sums->reach_ns, verification->err);
-}
-
 /* Verifies all places of an entry, so that one damaged block does not hide others. */
 static enum err_code verify_entry(struct verification *verification,
                                   const struct catalogue_entry *entry)
 {
-    struct sums sums = {
-        .begin_ns = INT64_MAX, .end_ns = INT64_MIN, .reach_ns = INT64_MIN, .is_reach_known = true};
+    struct sums sums = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN, .reach_ns = INT64_MIN};
     bool is_whole = true;
     for (uint32_t i = 0; i < entry->place_count; i++) {
         struct err err = {0};
@@ -168,8 +156,6 @@ static enum err_code verify_entry(struct verification *verification,
         return ERR_NONE;
     const bool is_unmarked = entry->is_marked && !verification->is_copy;
     enum err_code code = is_unmarked ? unmark(verification, entry) : ERR_NONE;
-    if (!code)
-        code = note_reach(verification, entry, &sums);
     return code ? code : compare_with_catalogue(verification, entry, &sums);
 }
 

@@ -220,8 +220,8 @@ uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, u
 /* True when the granule states that one of its profiles ends in the window or later. */
 static bool is_reaching(const struct store_query *query, const struct block_granule *granule)
 {
-    return query->reach_ns && granule->flags & BLOCK_HAS_REACH &&
-           granule->reach_ns > query->start_ns && granule->end_ns >= scan_far_back(query);
+    return query->reach_ns && granule->reach_ns > query->start_ns &&
+           granule->end_ns >= scan_far_back(query);
 }
 
 /* The profiles of a granule that a query needs. */
@@ -308,8 +308,7 @@ static bool is_neighbour(const struct scan *scan, const struct series_state *ser
     if (granule->begin_ns >= query->end_ns)
         return true;
     return granule->end_ns < query->start_ns &&
-           (series->aggregation != STORE_SUM ||
-            (granule->flags & BLOCK_HAS_REACH && granule->reach_ns <= query->start_ns));
+           (series->aggregation != STORE_SUM || granule->reach_ns <= query->start_ns);
 }
 
 /* Finds the task's profiles; none: first == end. The list of profiles is read only if the window
@@ -440,8 +439,7 @@ static bool is_outside(const struct scan *scan, const struct series_state *serie
         (query->ahead_ns && !(granule->flags & BLOCK_IS_GAPLESS)))
         return false;
     return granule->begin_ns >= query->end_ns ||
-           (granule->end_ns < query->start_ns && granule->flags & BLOCK_HAS_REACH &&
-            granule->reach_ns <= query->start_ns);
+           (granule->end_ns < query->start_ns && granule->reach_ns <= query->start_ns);
 }
 
 static bool has_open_ends_before(const struct scan *scan, const struct series_state *series,

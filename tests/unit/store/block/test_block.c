@@ -2,7 +2,6 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/crc32c.h"
-#include "lib/profile/long_string.h"
 #include "store/catalogue/catalogue.h"
 #include "store/maintain/block_merge.h"
 
@@ -129,6 +128,33 @@ static enum err_code open_block(const struct written *written, struct block **re
     return code;
 }
 
+static void a_block_of_another_version_is_refused(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    struct random_shape shape = random_shape(&seed);
+    struct batch *batch = random_batch(&seed, &shape);
+    struct written written;
+    write_block(&written, batch, 1);
+    uint8_t *at = written.bytes.data + written.bytes.size - sizeof(struct block_footer);
+    for (uint32_t version = 0; version <= BLOCK_VERSION + 1; version += BLOCK_VERSION + 1) {
+        struct err err = {0};
+        struct block *block;
+        struct block_footer footer;
+        memcpy(&footer, at, sizeof(footer));
+        footer.version = version;
+        footer.crc = 0;
+        footer.crc = crc32c(span_of(&footer, sizeof(footer)));
+        memcpy(at, &footer, sizeof(footer));
+        assert_int_equal(
+            block_open(block_source_memory(&written.span, "test"), TENANT, 1, &block, &err),
+            ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, "is not supported; this server supports version 1"));
+    }
+    buf_fini(&written.bytes);
+    batch_destroy(batch);
+}
+
 static void a_block_contains_what_the_batch_contained(void **state)
 {
     (void)state;
@@ -150,67 +176,6 @@ static void a_block_contains_what_the_batch_contained(void **state)
         assert_int_equal(block_verify(block, &err), ERR_NONE);
         lines_fini(&sent);
         lines_fini(&read);
-        block_close(block);
-        buf_fini(&written.bytes);
-        batch_destroy(batch);
-    }
-}
-
-/* Names of functions: some of 1.5 MiB that differ at the end, and one of 1 MiB, the longest that
- * limits allow. */
-static void make_long_names(struct profile *tables, struct span *strings)
-{
-    enum { MIB = 1 << 20, FUNCTIONS = 30 };
-    for (uint32_t i = 0; i < tables->string_count; i++) {
-        const size_t size = i == 2 ? MIB : i % 3 == 1 && i <= FUNCTIONS ? MIB + MIB / 2 : 0;
-        strings[i] = tables->strings[i];
-        if (!size)
-            continue;
-        char *text = arena_alloc_raw(tables->arena, size, 1);
-        memset(text, 'a', size);
-        text[size - 1] = (char)('A' + i);
-        strings[i] = span_of(text, size);
-    }
-    tables->strings = strings;
-}
-
-static bool has_string(const struct span *strings, uint32_t count, struct span text)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (span_equal(strings[i], text))
-            return true;
-    }
-    return false;
-}
-
-static void strings_longer_than_any_limit_are_cut_when_a_block_is_opened(void **state)
-{
-    (void)state;
-    uint64_t seed = 1128;
-    for (int level = 0; level < 2; level++) {
-        struct random_shape shape = random_shape(&seed);
-        shape.sample_count = 500;
-        struct batch *batch = random_batch(&seed, &shape);
-        struct profile tables = *batch->tables;
-        struct written written;
-        struct block *block;
-        uint32_t cut_count = 0, found = 0;
-        make_long_names(&tables, arena_new(tables.arena, struct span, tables.string_count));
-        batch->tables = &tables;
-        write_block(&written, batch, level);
-        assert_int_equal(open_block(&written, &block), ERR_NONE);
-        assert_in_range(block_memory(block), 1 << 20, 2 << 20);
-        const struct profile *read = block_dictionary(block)->tables;
-        for (uint32_t i = 0; i < tables.string_count; i++) {
-            const bool is_long = tables.strings[i].size > 1 << 20;
-            const struct span wanted = is_long
-                                           ? long_string_cut(tables.arena, tables.strings[i],
-                                                             LONG_STRING_DEFAULT_BYTES, &cut_count)
-                                           : tables.strings[i];
-            found += has_string(read->strings, read->string_count, wanted);
-        }
-        assert_int_equal(found, read->string_count);
-        assert_true(cut_count > 5);
         block_close(block);
         buf_fini(&written.bytes);
         batch_destroy(batch);
@@ -346,9 +311,6 @@ static void series_have_totals_of_their_hours(void **state)
         const uint32_t series_count = check_series_totals(block);
         found += series_count;
         assert_int_equal(block_footer(block)->series_totals_count, series_count);
-        /* Older versions can read a block without new features. */
-        assert_int_equal(block_footer(block)->version,
-                         series_count ? BLOCK_VERSION : BLOCK_VERSION_OLDEST);
         assert_int_equal(block_verify(block, &err), ERR_NONE);
         assert_int_equal(block_verify_series_totals(block, &err), ERR_NONE);
         block_close(block);
@@ -900,10 +862,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_contains_what_the_batch_contained),
-        cmocka_unit_test(strings_longer_than_any_limit_are_cut_when_a_block_is_opened),
         cmocka_unit_test(merged_blocks_contain_what_all_contained),
         cmocka_unit_test(only_an_unreadable_granule_is_lost),
         cmocka_unit_test(blocks_of_days_contain_what_their_rows_need),
+        cmocka_unit_test(a_block_of_another_version_is_refused),
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(series_have_totals_of_their_hours),

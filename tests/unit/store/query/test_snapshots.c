@@ -209,7 +209,6 @@ static void granules_record_the_covered_time(void **state)
                 if (read[j].duration_ns > longest_ns)
                     longest_ns = read[j].duration_ns;
             }
-            assert_true(granule->flags & BLOCK_HAS_REACH);
             assert_int_equal(granule->reach_ns, reach_ns);
             assert_int_equal(granule->longest_ns, longest_ns);
             assert_int_equal(!!(granule->flags & BLOCK_IS_GAPLESS), is_gapless);
