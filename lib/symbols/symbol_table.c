@@ -2,7 +2,6 @@
 
 #include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
-#include "lib/symbols/symbol_table_old.h"
 #include "lib/symbols/symbol_table_read.h"
 
 #include <sys/mman.h>
@@ -31,23 +30,6 @@ static enum err_code read_header(struct symbol_table *table, struct err *err)
     if (header->section_count > SYMBOL_TABLE_SECTION_MAX_COUNT)
         return set_corrupt(err, "it has too many sections");
     return ERR_NONE;
-}
-
-/* Converts a table of an older version in memory. */
-static enum err_code convert_old_version(struct symbol_table *table, struct err *err)
-{
-    struct symbol_table_header header;
-    buf_init(&table->upgraded, UINT32_MAX);
-    if (table->bytes.size < sizeof(header))
-        return ERR_NONE;
-    memcpy(&header, table->bytes.data, sizeof(header));
-    if (memcmp(header.magic, SYMBOL_TABLE_MAGIC, sizeof(header.magic)) != 0 ||
-        header.version != SYMBOL_TABLE_OLD_VERSION)
-        return ERR_NONE;
-    const enum err_code code = symbol_table_upgrade(table->bytes, &table->upgraded, err);
-    if (!code)
-        table->bytes = buf_span(&table->upgraded);
-    return code;
 }
 
 static uint64_t aligned(uint64_t size)
@@ -245,9 +227,7 @@ static void build_search_levels(struct symbol_table *table)
 
 static enum err_code open_table(struct symbol_table *table, struct err *err)
 {
-    enum err_code code = convert_old_version(table, err);
-    if (!code)
-        code = read_header(table, err);
+    enum err_code code = read_header(table, err);
     if (!code)
         code = check_header_checksum(table, err);
     if (!code)
@@ -327,7 +307,6 @@ void symbol_table_close(struct symbol_table *table)
         return;
     if (table->mapped.size)
         munmap((void *)(uintptr_t)table->mapped.data, table->mapped.size);
-    buf_fini(&table->upgraded);
     mem_free(table->search);
     mem_free(table);
 }

@@ -81,7 +81,7 @@
 #include <string.h>
 
 enum {
-    SYMBOL_TABLE_VERSION = 2, /* symbol_table_old.h reads version 1 */
+    SYMBOL_TABLE_VERSION = 1,
     SYMBOL_TABLE_ALIGNMENT = 64,
     SYMBOL_TABLE_SECTION_MAX_COUNT = 64,
     SYMBOL_RECORD_GROUP = 16,
@@ -222,24 +222,6 @@ static inline uint64_t symbol_bits(const uint8_t *bytes, uint64_t bit, unsigned 
     uint64_t word;
     memcpy(&word, bytes + bit / 8, sizeof(word));
     return word >> (bit % 8) & ((UINT64_C(1) << width) - 1);
-}
-
-/* Reads a varint of at most SYMBOL_VARINT_MAX_BYTES bytes, whatever they contain. */
-static inline uint32_t symbol_varint(const uint8_t **at)
-{
-    const uint8_t *bytes = *at;
-    uint32_t number = *bytes++;
-    if (number >= 0x80) {
-        number &= 0x7f;
-        for (unsigned shift = 7; shift < 35; shift += 7) {
-            const uint32_t byte = *bytes++;
-            number |= (byte & 0x7f) << shift;
-            if (byte < 0x80)
-                break;
-        }
-    }
-    *at = bytes;
-    return number;
 }
 
 #endif

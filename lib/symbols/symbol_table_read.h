@@ -30,8 +30,7 @@ struct symbol_strings {
 
 struct symbol_table {
     struct span bytes;
-    struct span mapped;  /* empty: bytes belong to the caller */
-    struct buf upgraded; /* owns bytes when the table was converted from an older version */
+    struct span mapped; /* empty: bytes belong to the caller */
     struct symbol_table_facts facts;
     struct symbol_table_header header;
     struct span sections[SYMBOL_SECTION_END];

@@ -157,73 +157,7 @@ static void segments_are_kept(void **state)
     symbol_table_close(table);
 }
 
-/* ---- tables of before ---- */
-
-/* version_1.symbols and version_1.packed are of version_1.cc (g++ 12 -O2 -g), by the last builder
- * of that version. */
-static void read_golden(const char *path, struct buf *bytes)
-{
-    FILE *file = fopen(path, "rbe");
-    assert_non_null(file);
-    buf_init(bytes, TABLE_MAX_BYTES);
-    uint8_t *room = buf_reserve(bytes, 1 << 20);
-    buf_commit(bytes, fread(room, 1, 1 << 20, file));
-    fclose(file);
-}
-
-static void a_table_of_version_1_says_what_it_said(void **state)
-{
-    (void)state;
-    struct err err = {0};
-    buf_auto old, packed, unpacked, packed_again;
-    read_golden("tests/unit/lib/symbols/version_1.symbols", &old);
-    read_golden("tests/unit/lib/symbols/version_1.packed", &packed);
-    buf_init(&unpacked, TABLE_MAX_BYTES);
-    assert_int_equal(old.data[8], 1);
-    assert_int_equal(symbol_unpack(buf_span(&packed), &unpacked, &err), ERR_NONE);
-    struct symbol_table *before = open_sound(buf_span(&old));
-    struct symbol_table *after = open_sound(buf_span(&unpacked));
-    assert_int_equal(symbol_table_sizes(before).records, 373);
-    assert_int_equal(symbol_table_sizes(after).records, 373);
-    assert_same_answers(before, after);
-    symbol_table_close(before);
-    symbol_table_close(after);
-    pack(buf_span(&old), &packed_again);
-    assert_true(span_equal(buf_span(&packed), buf_span(&packed_again)));
-}
-
-/* Right checksums or not: what is no sound table of version 1 is refused or becomes one of today.
- */
-static void a_damaged_table_of_version_1_does_no_harm(void **state)
-{
-    (void)state;
-    buf_auto old;
-    struct err err = {0};
-    struct symbol_table *table;
-    uint64_t random = 11;
-    uint32_t opened = 0;
-    read_golden("tests/unit/lib/symbols/version_1.symbols", &old);
-    uint8_t *copy = mem_new(uint8_t, old.size);
-    const uint32_t rounds = (uint32_t)test_rounds(3000);
-    for (size_t round = 0; round < rounds; round++) {
-        memcpy(copy, old.data, old.size);
-        for (uint32_t i = 0; i <= round % 3; i++)
-            copy[640 + i + random_below(&random, (uint32_t)old.size - 643)] ^= (uint8_t)(1 + i);
-        assert_int_not_equal(symbol_table_open(span_of(copy, old.size), &table, &err), ERR_NONE);
-        symbols_seal(copy, old.size);
-        if (symbol_table_open(span_of(copy, old.size), &table, &err))
-            continue;
-        opened++;
-        struct symbol_cursor cursor;
-        symbol_cursor_init(&cursor, table);
-        const struct symbol_table_sizes sizes = symbol_table_sizes(table);
-        for (uint64_t at = sizes.first_address; at < sizes.first_address + 3000; at += 3)
-            symbol_cursor_find(&cursor, at);
-        symbol_table_close(table);
-    }
-    mem_free(copy);
-    assert_true(opened > rounds / 10 && opened < rounds - rounds / 30);
-}
+/* ---- hostile bytes ---- */
 
 static bool is_refused(struct span packed)
 {
@@ -368,8 +302,6 @@ int main(void)
         cmocka_unit_test(repacking_gives_the_same_bytes),
         cmocka_unit_test(an_empty_table_stays_one),
         cmocka_unit_test(segments_are_kept),
-        cmocka_unit_test(a_table_of_version_1_says_what_it_said),
-        cmocka_unit_test(a_damaged_table_of_version_1_does_no_harm),
         cmocka_unit_test(every_changed_byte_is_detected),
         cmocka_unit_test(every_truncation_is_detected),
         cmocka_unit_test(invalid_columns_with_valid_checksums_do_no_harm),
