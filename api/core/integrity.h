@@ -53,7 +53,7 @@ struct integrity_object {
     const char *row;   /* share: its id; part: the upload's; debug file and tables: the build id */
     const char *key;
     uint64_t bytes;
-    struct span sha256; /* empty: the row was written before digests of its kind were kept */
+    struct span sha256; /* empty for segments and blocks, which contain checksums */
     const char *cursor; /* of object_verify_page behind this row; NULL: not read by it */
 };
 

@@ -8,6 +8,7 @@
 #include "api/ops/backup_source.h"
 #include "api/ops/backup_verify.h"
 #include "api/ops/data_folder.h"
+#include "api/ops/migrate.h"
 #include "api/ops/postgres.h"
 #include "api/ops/storage_identity.h"
 #include "lib/base/clock.h"
@@ -343,36 +344,26 @@ static enum err_code load_dump(const struct backup_source *source, int backup_fd
                              err);
 }
 
-/* The oldest schema that object_verify can read; newer ones are read in the same way. */
-enum { OLDEST_VERIFIED_MIGRATION = 22 };
-
-static enum err_code read_migration(struct pg_pool *pool, int64_t *ret_version, struct err *err)
-{
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(pool, &connection, err);
-    if (code)
-        return code;
-    code = pg_query(connection, PG_NO_TENANT,
-                    "SELECT coalesce(max(version), 0)::bigint FROM schema_migration", NULL, 0,
-                    arena, &result, err);
-    if (code)
-        return code;
-    *ret_version = pg_get_i64(result, 0, 0);
-    return ERR_NONE;
-}
-
-/* A backup of an old version is migrated only by the first start. */
+/* object_verify reads the rows of the present schema, and the first start applies the migrations
+ * that a backup of an older version lacks. A backup that no start would accept is refused. */
 static enum err_code verify_restored(struct pg_pool *pool, struct object_store *objects,
                                      const struct backup_options *options, struct err *err)
 {
-    int64_t version = 0;
-    const enum err_code code = read_migration(pool, &version, err);
-    if (code || version >= OLDEST_VERIFIED_MIGRATION)
-        return code ? code : backup_verify_live(pool, objects, options, err);
+    pg_auto connection = NULL;
+    bool is_current = false;
+    enum err_code code = pg_take(pool, &connection, err);
+    if (code)
+        return code;
+    code = migrate_check(connection, &is_current, err);
+    if (code)
+        return code;
+    if (is_current) {
+        pg_give(connection);
+        connection = NULL;
+        return backup_verify_live(pool, objects, options, err);
+    }
     fprintf(stderr,
-            "perfoliod: warning: the backup is of an old version, so its objects were not "
+            "perfoliod: warning: the backup is of an older version, so its objects were not "
             "compared with its database: run perfoliod store verify after the first start\n");
     return ERR_NONE;
 }

@@ -58,23 +58,81 @@ static enum err_code apply_migration(struct pg_connection *connection,
     return ERR_NONE;
 }
 
-/* Looks the version up in the table: absent, or applied with the same or another checksum. */
-static enum err_code find_applied(const struct pg_result *applied,
-                                  const struct migration *migration, bool *ret_is_applied,
-                                  struct err *err)
+/* ---- comparison with the database ---- */
+
+static const char applied_sql[] =
+    "SELECT version, name, checksum FROM schema_migration ORDER BY version";
+
+enum applied_column { APPLIED_VERSION, APPLIED_NAME, APPLIED_CHECKSUM };
+
+/* The row of schema_migration with this version, or -1. */
+static int find_applied(const struct pg_result *applied, int64_t version)
 {
-    *ret_is_applied = false;
-    for (int row = 0; row < pg_row_count(applied); row++) {
-        if (pg_get_i64(applied, row, 0) != migration->version)
+    for (int row = 0; row < pg_row_count(applied); row++)
+        if (pg_get_i64(applied, row, APPLIED_VERSION) == version)
+            return row;
+    return -1;
+}
+
+/* A migration of a release never changes, so another checksum means a version that was never
+ * released. Its tables may differ in any way. */
+static enum err_code check_unchanged(const struct pg_result *applied, int row,
+                                     const struct migration *migration, struct err *err)
+{
+    if (strcmp(pg_get_text(applied, row, APPLIED_CHECKSUM), migration->checksum) == 0)
+        return ERR_NONE;
+    return err_set(
+        err, ERR_CONFLICT,
+        "the database was created by a development version of Perfolio (its migration %s "
+        "differs from %.*s of this version) and cannot be upgraded: export the profiles "
+        "that you need with the version that created it, then start with an empty data "
+        "folder (--data-dir) or an empty database (--database-url)",
+        pg_get_text(applied, row, APPLIED_NAME), SPAN_PRINT(migration->name));
+}
+
+/* Compares the rows of schema_migration with the files in the executable. Nothing is applied before
+ * all of them are known to fit. */
+static enum err_code check_applied(const struct pg_result *applied, int *ret_missing_count,
+                                   struct err *err)
+{
+    size_t asset_count;
+    const struct asset *assets = assets_all(&asset_count);
+    int64_t newest = 0;
+    *ret_missing_count = 0;
+    for (size_t i = 0; i < asset_count; i++) {
+        struct migration migration;
+        if (!read_migration(&assets[i], &migration))
             continue;
-        if (strcmp(pg_get_text(applied, row, 1), migration->checksum) != 0)
-            return err_set(err, ERR_CONFLICT,
-                           "the database was created with another version of migration %.*s: use "
-                           "the perfoliod that created it, or restore a backup",
-                           SPAN_PRINT(migration->name));
-        *ret_is_applied = true;
+        newest = migration.version > newest ? migration.version : newest;
+        const int row = find_applied(applied, migration.version);
+        const enum err_code code =
+            row < 0 ? ERR_NONE : check_unchanged(applied, row, &migration, err);
+        *ret_missing_count += row < 0;
+        if (code)
+            return code;
     }
+    const int count = pg_row_count(applied);
+    if (count && pg_get_i64(applied, count - 1, APPLIED_VERSION) > newest)
+        return err_set(
+            err, ERR_CONFLICT,
+            "the database was created by a newer perfoliod (migration %lld; this version "
+            "has %lld): start that version or a later one",
+            (long long)pg_get_i64(applied, count - 1, APPLIED_VERSION), (long long)newest);
     return ERR_NONE;
+}
+
+enum err_code migrate_check(struct pg_connection *connection, bool *ret_is_current, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *applied;
+    int missing_count;
+    enum err_code code =
+        pg_query(connection, PG_NO_TENANT, applied_sql, NULL, 0, arena, &applied, err);
+    if (!code)
+        code = check_applied(applied, &missing_count, err);
+    if (!code)
+        *ret_is_current = missing_count == 0;
+    return code;
 }
 
 static enum err_code apply_missing(struct pg_connection *connection,
@@ -83,30 +141,21 @@ static enum err_code apply_missing(struct pg_connection *connection,
 {
     size_t asset_count;
     const struct asset *assets = assets_all(&asset_count);
-    int64_t newest = 0;
+    int missing_count;
+    enum err_code code = check_applied(applied, &missing_count, err);
     *ret_applied_count = 0;
-    for (size_t i = 0; i < asset_count; i++) {
+    for (size_t i = 0; i < asset_count && !code; i++) {
         struct migration migration;
-        bool is_applied;
-        if (!read_migration(&assets[i], &migration))
+        if (!read_migration(&assets[i], &migration) ||
+            find_applied(applied, migration.version) >= 0)
             continue;
-        newest = migration.version > newest ? migration.version : newest;
-        enum err_code code = find_applied(applied, &migration, &is_applied, err);
-        if (!code && !is_applied) {
-            code = apply_migration(connection, &migration, err);
-            *ret_applied_count += 1;
-        }
-        if (code)
-            return code;
+        code = apply_migration(connection, &migration, err);
+        *ret_applied_count += !code;
     }
-    for (int row = 0; row < pg_row_count(applied); row++)
-        if (pg_get_i64(applied, row, 0) > newest)
-            return err_set(
-                err, ERR_CONFLICT,
-                "the database has migration %lld, this perfoliod has %lld: use the newer perfoliod",
-                (long long)pg_get_i64(applied, row, 0), (long long)newest);
-    return ERR_NONE;
+    return code;
 }
+
+/* ---- the run ---- */
 
 enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count, struct err *err)
 {
@@ -122,9 +171,7 @@ enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_cou
                      "applied_at timestamptz NOT NULL DEFAULT now())",
                      err);
     if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT version, checksum FROM schema_migration ORDER BY version", NULL, 0,
-                        arena, &result, err);
+        code = pg_query(connection, PG_NO_TENANT, applied_sql, NULL, 0, arena, &result, err);
     if (!code)
         code = apply_missing(connection, result, ret_applied_count, err);
     struct err unlock_err;

@@ -50,17 +50,14 @@ void object_problem_print(FILE *file, const struct object_problem *problem)
 /*
  * For each kind: cursor, tenant, row (integrity.h), object key, bytes and digest of at most $2 rows
  * after the cursor $1. Cursors are primary keys, so that a page is one index scan; ORDER BY names
- * the table's column, since "id" alone would be the selected text. The digest of a part is read
- * through JSON because a backup may be taken by a newer program than the one that last migrated the
- * database, and the column may not exist yet.
+ * the table's column, since "id" alone would be the selected text.
  */
 static const char *const page_queries[INTEGRITY_KIND_COUNT] = {
     [INTEGRITY_SHARE] = "SELECT id, tenant_id, id, object_key, raw_bytes, raw_sha256 FROM share"
                         " WHERE id > $1 AND state = 'live' ORDER BY id LIMIT $2",
     [INTEGRITY_PART] =
-        "SELECT upload_id || '.' || part, tenant_id, upload_id, object_key, size_bytes,"
-        " decode(substr(to_jsonb(p) ->> 'sha256', 3), 'hex')"
-        " FROM upload_part p WHERE (upload_id, part) > (split_part($1, '.', 1),"
+        "SELECT upload_id || '.' || part, tenant_id, upload_id, object_key, size_bytes, sha256"
+        " FROM upload_part WHERE (upload_id, part) > (split_part($1, '.', 1),"
         " coalesce(nullif(split_part($1, '.', 2), ''), '-1')::bigint)"
         " ORDER BY upload_id, part LIMIT $2",
     [INTEGRITY_DEBUG_FILE] =

@@ -2,12 +2,10 @@
  * catalogue: the PostgreSQL tables that record which segments and blocks exist, what was sent, what
  * is deleted, how long the rest is kept, and which parts cannot be read.
  *
- * The tables are in api/migrations: 0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql,
- * 0014_retention.sql, 0016_mending.sql, 0017_totals.sql and 0030_block_reach.sql. The files
- * store/catalogue/catalogue*.c are the only ones of store/ that contain SQL. A flush is one
- * transaction: catalogue_begin_flush finds the new batches and locks them, the caller puts the
- * segment, and catalogue_commit_flush makes it exist. A failure before the commit leaves at most an
- * object that no row names.
+ * The tables are in api/migrations/0006_store.sql. The files store/catalogue/catalogue*.c are the
+ * only ones of store/ that contain SQL. A flush is one transaction: catalogue_begin_flush finds the
+ * new batches and locks them, the caller puts the segment, and catalogue_commit_flush makes it
+ * exist. A failure before the commit leaves at most an object that no row names.
  *
  * Threads: any; a connection belongs to one thread from the begin of a flush to its commit.
  */
@@ -118,8 +116,7 @@ struct catalogue_found {
 };
 
 /* The profiles that a query reads: those with start_ns <= begin < end_ns, and those that begin at
- * far_ns or later and end after reach_ns (INT64_MAX: none). Rows without reach_ns have none of the
- * latter. */
+ * far_ns or later and end after reach_ns (INT64_MAX: none). */
 struct catalogue_window {
     int64_t start_ns;
     int64_t end_ns;

@@ -200,7 +200,7 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
     taken = Held(
         server,
         "SET session_replication_role = replica; INSERT INTO upload_part"
-        " VALUES (%s, %s, 0, 1, 'part/x')",
+        " VALUES (%s, %s, 0, 1, 'part/x', sha256(''))",
         upload["id"],
         tenant,
     )

@@ -53,8 +53,8 @@ def tenants(server):
             )
             cursor.execute(
                 "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, "
-                "end_ns, row_count, profile_count, series_count) SELECT %s, max(id), %s, 1, 1, 0, "
-                "0, 1, 1, 1 FROM store_writer",
+                "end_ns, reach_ns, row_count, profile_count, series_count) "
+                "SELECT %s, max(id), %s, 1, 1, 0, 0, 0, 1, 1, 1 FROM store_writer",
                 [tenant.id, f"block/x/{tenant.id}"],
             )
             cursor.execute(
