@@ -7,6 +7,7 @@
 #include "debuginfod/worker.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/version.h"
 #include "lib/symbols/symbol_builder.h"
 
 #include <argp.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *argp_program_version = "perfolio-symbolize 1.0";
+const char *argp_program_version = "perfolio-symbolize " PERFOLIO_VERSION;
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 

@@ -36,7 +36,7 @@ BUILD = os.environ.get("BUILD", "release")
 # Parts of `make check` that another step of `make test` includes: warnings of gcc and clang are
 # errors in every build, and the web tests begin with the TypeScript compiler. If that step is not
 # chosen, check runs the part itself.
-CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man")
+CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man", "version")
 CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 

@@ -1352,7 +1352,7 @@ def test_the_agent_names_its_version_and_misspelt_options(tmp_path):
         )
 
     for option in ("--version", "-V"):
-        assert re.fullmatch(r"perfolio-agent \d+\.\d+\.\d+\n", agent(option).stdout)
+        assert re.fullmatch(r"perfolio-agent \d+\.\d+\.\d+(-dev)?\n", agent(option).stdout)
     misspelt = agent("--sever=https://localhost")
     assert misspelt.returncode == 2 and "did you mean --server?" in misspelt.stderr
 

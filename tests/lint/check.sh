@@ -1,7 +1,7 @@
 #!/bin/sh
 # make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
 #   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang layers scoped commits shell
-#                                           openapi types man, and format-recent
+#                                           openapi types man version, and format-recent
 set -eu
 cd "$(dirname "$0")/../.."
 # Flags of a make above, such as w for "Entering directory", are not for the ones below.
@@ -81,6 +81,7 @@ check() {
     openapi) check_openapi ;;
     types) check_types ;;
     man) check_man ;;
+    version) "$python" tests/lint/version.py ;;
     *)
         echo "there is no check of that name"
         return 1
@@ -100,7 +101,7 @@ run() {
 }
 
 if [ $# -eq 0 ]; then
-    set -- format gcc clang layers scoped commits shell openapi types man
+    set -- format gcc clang layers scoped commits shell openapi types man version
 fi
 for name in "$@"; do
     run "$name"
