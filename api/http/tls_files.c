@@ -272,35 +272,6 @@ static enum err_code make_ca(const struct tls_names *names, struct identity *ca,
     return code;
 }
 
-/* Earlier versions created such CAs. */
-static bool constrains_addresses(const struct identity *ca)
-{
-    NAME_CONSTRAINTS *constraints =
-        X509_get_ext_d2i(ca->certificate, NID_name_constraints, NULL, NULL);
-    bool does = false;
-    for (int i = 0; constraints && i < sk_GENERAL_SUBTREE_num(constraints->permittedSubtrees); i++)
-        does |=
-            sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i)->base->type == GEN_IPADD;
-    NAME_CONSTRAINTS_free(constraints);
-    return does;
-}
-
-/* Another certificate with the same key and name: certificates signed by the CA are valid under
- * both. */
-static enum err_code renew_ca(const struct tls_names *names, struct identity *ca, struct err *err)
-{
-    struct identity renewed = {.certificate = X509_new(), .key = ca->key};
-    if (!renewed.certificate ||
-        X509_set_subject_name(renewed.certificate, X509_get_subject_name(ca->certificate)) != 1 ||
-        !fill_ca(&renewed, names)) {
-        X509_free(renewed.certificate);
-        return openssl_failed(err, "cannot renew the local CA");
-    }
-    X509_free(ca->certificate);
-    ca->certificate = renewed.certificate;
-    return ERR_NONE;
-}
-
 static enum err_code make_leaf(const struct tls_names *names, const struct identity *ca,
                                struct identity *leaf, struct err *err)
 {
@@ -324,9 +295,8 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     read_identity(paths[0], paths[1], &ca);
     read_identity(paths[2], paths[3], &leaf);
     bool has_ca = is_sound(&ca);
-    bool is_outdated = has_ca && constrains_addresses(&ca);
     enum tls_files_change change = TLS_FILES_LEAF_NEW;
-    if (has_ca && !is_outdated && is_leaf_for(&leaf, &ca, &wanted)) {
+    if (has_ca && is_leaf_for(&leaf, &ca, &wanted)) {
         /* The reader's group may have changed, or the file may come from a backup. */
         if ((reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0) ||
             chmod(paths[0], 0644) != 0 || chmod(paths[2], 0644) != 0 || chmod(paths[3], 0640) != 0)
@@ -344,9 +314,6 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
         if (code)
             return code;
         code = make_leaf(&wanted, &ca, &leaf, err);
-    } else if (is_outdated) {
-        change = TLS_FILES_CA_RENEWED;
-        code = renew_ca(&wanted, &ca, err);
     }
     if (code)
         return code;

@@ -23,20 +23,15 @@ enum { TLS_MAX_NAMES = 16, TLS_FINGERPRINT_BYTES = 32 * 3 };
 
 enum tls_files_change {
     TLS_FILES_KEPT,
-    TLS_FILES_LEAF_NEW, /* only server.crt: clients notice nothing */
-    TLS_FILES_CA_MADE,  /* there was none before */
-    /* The same key and name, without the constraints on addresses that earlier versions added:
-     * clients that trust the old one notice nothing. */
-    TLS_FILES_CA_RENEWED,
+    TLS_FILES_LEAF_NEW,    /* only server.crt: clients notice nothing */
+    TLS_FILES_CA_MADE,     /* there was none before */
     TLS_FILES_CA_REPLACED, /* clients that trust the old one must fetch ca.crt again */
 };
 
 /*
  * Creates the CA and the server's certificate for names (host names and addresses) unless folder
  * has suitable ones: right names, at least 30 days left. A CA that may not sign for a name is
- * replaced: clients trust its constraints, which cannot be widened for them. A CA with constraints
- * on addresses is renewed: clients that reject these work once they have the new ca.crt. Handles:
- * ERR_IO.
+ * replaced: clients trust its constraints, which cannot be widened for them. Handles: ERR_IO.
  */
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
                                 size_t name_count, enum tls_files_change *ret_change,

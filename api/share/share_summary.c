@@ -324,26 +324,22 @@ bool share_summary_has_build_ids(const char *summary)
     return !strstr(summary, "\"build_ids\":[]");
 }
 
-/* For summaries from before they were counted: if the list is full there may be more. */
 static uint32_t count_unlisted(const json_t *root, size_t listed)
 {
-    const json_t *all = json_object_get(root, "unnamed_count");
-    if (!json_is_integer(all))
-        return listed == SHARE_SUMMARY_UNNAMED;
-    const json_int_t count = json_integer_value(all);
+    const json_int_t count = json_integer_value(json_object_get(root, "unnamed_count"));
     return count > (json_int_t)listed && count <= UINT32_MAX ? (uint32_t)count - (uint32_t)listed
                                                              : 0;
 }
 
-bool share_summary_read_unnamed(const char *summary, struct arena *arena,
+void share_summary_read_unnamed(const char *summary, struct arena *arena,
                                 const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
                                 uint32_t *ret_unlisted)
 {
     *ret_count = *ret_unlisted = 0;
     *ret_binaries = NULL;
-    if (strstr(summary, "\"unnamed\":[]") && /* the most common case, without parsing the rest */
-        (strstr(summary, "\"unnamed_count\":0") || !strstr(summary, "\"unnamed_count\"")))
-        return true;
+    if (strstr(summary,
+               "\"unnamed_count\":0,")) /* the most common case, without parsing the rest */
+        return;
     json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
     const json_t *list = json_object_get(root, "unnamed");
     const size_t count = json_array_size(list);
@@ -356,9 +352,7 @@ bool share_summary_read_unnamed(const char *summary, struct arena *arena,
     *ret_binaries = binaries;
     *ret_count = (uint32_t)count;
     *ret_unlisted = count_unlisted(root, count);
-    const bool is_told = json_is_array(list);
     json_decref(root);
-    return is_told;
 }
 
 struct span share_summary_default_sample_type(struct span summary)

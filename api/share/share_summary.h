@@ -12,9 +12,8 @@
  * stacks with inlined calls. totals are sums per sample type, whole numbers in its own unit, null
  * if reports refuse to add them (profile_can_add). top_function has the largest self value of the
  * default sample type among the functions that the profile itself names; it is absent if there is
- * none, and in summaries of earlier versions. unnamed are the binaries with addresses that came
- * without a name; summaries of earlier versions lack them. Comments, build ids and names of labels
- * are listed up to a bound; the counts are of all of them.
+ * none. unnamed are the binaries with addresses that came without a name. Comments, build ids,
+ * unnamed binaries and names of labels are listed up to a bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SHARE_SUMMARY_H
 #define API_SHARE_SHARE_SUMMARY_H
@@ -73,12 +72,11 @@ enum err_code share_summary_read_total(const char *summary, struct span wanted, 
  * total is not known. */
 const char *share_summary_describe(const char *summary, struct arena *arena);
 
-/* The binaries in unnamed, in arena, and at least how many more there were; false if the summary
- * lacks them. */
-bool share_summary_read_unnamed(const char *summary, struct arena *arena,
+/* The binaries in unnamed, in arena, and how many more there were. */
+void share_summary_read_unnamed(const char *summary, struct arena *arena,
                                 const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
                                 uint32_t *ret_unlisted);
-/* Whether it lists build ids, or is of a version that does not list them. */
+/* Whether it lists build ids. */
 bool share_summary_has_build_ids(const char *summary);
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */

@@ -22,28 +22,22 @@ enum err_code share_symbolization_describe(struct request *request, const struct
                                            const char **ret_json, struct err *err)
 {
     struct symbolization_status states = {0};
-    bool is_told = true;
     *ret_generation = 0;
-    *ret_json = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct share *share = &shares[i];
         const struct symbolize_binary *binaries;
         uint32_t binary_count, unlisted;
         if (share_summary_has_build_ids(share->summary))
             *ret_generation += symbol_tables_generation(request->server, share->tenant_id);
-        if (share_summary_read_unnamed(share->summary, request->arena, &binaries, &binary_count,
-                                       &unlisted)) {
-            states.unlisted_count += unlisted;
-            enum err_code code = symbolization_status_add(request, share->tenant_id, binaries,
-                                                          binary_count, &states, err);
-            if (code)
-                return code;
-        } else {
-            is_told = false;
-        }
+        share_summary_read_unnamed(share->summary, request->arena, &binaries, &binary_count,
+                                   &unlisted);
+        states.unlisted_count += unlisted;
+        enum err_code code = symbolization_status_add(request, share->tenant_id, binaries,
+                                                      binary_count, &states, err);
+        if (code)
+            return code;
     }
-    if (is_told)
-        *ret_json = symbolization_status_write(request, &states);
+    *ret_json = symbolization_status_write(request, &states);
     return ERR_NONE;
 }
 
@@ -63,22 +57,6 @@ enum err_code share_symbolization_ref_profile(struct request *request, const str
         return code;
     code = profile_cache_ref(request->server, share, ret_entry, err);
     memory_gate_leave(gate, gate_bytes);
-    return code;
-}
-
-/* For a summary that lacks the binaries: reads them from the profile. */
-static enum err_code describe_profile(struct request *request, const struct share *share,
-                                      const char **ret_json, struct err *err)
-{
-    struct symbolization_status states = {0};
-    profile_cache_auto entry = NULL;
-    enum err_code code = share_symbolization_ref_profile(request, share, &entry, err);
-    if (code)
-        return code;
-    uint32_t count;
-    const struct symbolize_binary *binaries = profile_cache_binaries(entry, &count);
-    code = symbolization_status_add(request, share->tenant_id, binaries, count, &states, err);
-    *ret_json = code ? NULL : symbolization_status_write(request, &states);
     return code;
 }
 
@@ -105,10 +83,6 @@ enum err_code share_symbolization_handle(struct request *request, struct respons
     if (code)
         return code;
     code = share_symbolization_describe(request, &share, 1, &generation, &json, err);
-    if (code)
-        return code;
-    if (!json)
-        code = describe_profile(request, &share, &json, err);
     if (code)
         return code;
     if (!json)

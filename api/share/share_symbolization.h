@@ -2,8 +2,7 @@
  * share_symbolization: which binaries of shares lack names, and which symbol tables their names are
  * from.
  *
- * Computed from the summary (api/share/share_summary.h), so that nothing is decoded; shares whose
- * summary is of an earlier version are decoded if the request is only about this. Threads: any.
+ * Computed from the summary (api/share/share_summary.h), so that nothing is decoded. Threads: any.
  */
 #ifndef API_SHARE_SHARE_SYMBOLIZATION_H
 #define API_SHARE_SHARE_SYMBOLIZATION_H
@@ -15,7 +14,7 @@ struct share;
 
 /* *ret_generation distinguishes names of different times: 0 if no symbol table can matter.
  * *ret_json is {"complete","pending","missing"} of all shares together, in the request's arena;
- * NULL: a summary lacks the binaries. Handles: ERR_DATABASE, ERR_BUSY. */
+ * NULL: it would be too long. Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code share_symbolization_describe(struct request *request, const struct share *shares,
                                            size_t count, uint64_t *ret_generation,
                                            const char **ret_json, struct err *err) MUST_USE;

@@ -189,7 +189,7 @@ static bool has_id_form(struct span id)
         if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
             return false;
     }
-    return id.size == SHORT_LINK_LENGTH || id.size == SHORT_LINK_OLD_LENGTH;
+    return id.size == SHORT_LINK_LENGTH;
 }
 
 static enum err_code refuse_unknown_link(struct err *err)
@@ -199,7 +199,7 @@ static enum err_code refuse_unknown_link(struct err *err)
         "there is no such short link: check that it is complete; a link is deleted with its share");
 }
 
-/* The path is checked again: one that an older version or a manual change stored must not lead to
+/* The path is checked again: one that somebody changed in the database must not lead to
  * another site either. */
 enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
                               bool *ret_is_public, struct err *err)

@@ -4,10 +4,9 @@
  * Whoever may see the share may create one. The id is computed from the path
  * (api/share/viewer_path.h) under a key of the server, so that the same path always has the same
  * link and none can be guessed: it has 128 bits, as the id of the unlisted share to which it leads.
- * Links of 10 letters and digits (56 bits) that earlier versions made still work. A link grants
- * nothing: it leads to the page, where the share's visibility is checked as usual; it reveals the
- * view's parameters to its holder, as the long address would. It is deleted with its shares, by a
- * trigger. Threads: any.
+ * A link grants nothing: it leads to the page, where the share's visibility is checked as usual; it
+ * reveals the view's parameters to its holder, as the long address would. It is deleted with its
+ * shares, by a trigger (api/migrations/0003_shares.sql). Threads: any.
  */
 #ifndef API_SHARE_SHORT_LINK_H
 #define API_SHARE_SHORT_LINK_H
@@ -16,7 +15,6 @@
 
 enum {
     SHORT_LINK_LENGTH = 22,
-    SHORT_LINK_OLD_LENGTH = 10,
     SHORT_LINK_PATH_BYTES = 16384,
     /* Limits per share, for its team; others may use half of both, so that they cannot use up all.
      */

@@ -83,12 +83,6 @@ static void warn_of_change(const struct supervisor *supervisor, enum tls_files_c
 {
     if (*supervisor->custom_cert)
         return;
-    if (change == TLS_FILES_CA_RENEWED)
-        log_event(LOG_INFO,
-                  "the certificate of the local authority is renewed with the same key: clients "
-                  "that trust the old one keep working, and clients that reject its constraints on "
-                  "IP addresses (gRPC, Envoy, Bun) work with the new ca.crt",
-                  "path=%s/ca.crt", folder);
     if (change != TLS_FILES_CA_REPLACED)
         return;
     log_event(

@@ -104,7 +104,7 @@ export function readPasted(text: string, origin: string): Pasted {
     };
   const share = /^\/(?:p|embed)\/([0-9A-Za-z]{22})(?:[./]|$)(?!\.)/.exec(url.pathname);
   if (share) return { id: share[1] };
-  const short = /^\/s\/(?:[0-9A-Za-z]{10}|[0-9A-Za-z]{22})$/.exec(url.pathname);
+  const short = /^\/s\/[0-9A-Za-z]{22}$/.exec(url.pathname);
   return short ? { short: short[0] } : { reason: "This link does not lead to a single profile." };
 }
 
