@@ -120,6 +120,9 @@ static const struct setting all_settings[] = {
             "for requests in flight after SIGTERM"),
     SETTING("database-connections", SETTING_NUMBER, database_connections, 1, 1000, "8",
             "connections for requests; background work has 4 more"),
+    SETTING("passwords-per-minute", SETTING_NUMBER, passwords_per_minute, 1, 1000000, "30",
+            "passwords that one address tries or sets, right or wrong, and twice as many at once; "
+            "a browser that has signed in before does not count"),
     SETTING("public-metrics", SETTING_SWITCH, public_metrics, 0, 0, "yes",
             "let everyone read /metrics, otherwise only operators' tokens"),
     SETTING("anonymous-sharing", SETTING_SWITCH, anonymous_sharing, 0, 0, "yes",

@@ -59,6 +59,7 @@ struct settings {
     int database_connections;         /* for requests; background work has 4 more */
     bool public_metrics;              /* /metrics for everyone, otherwise for operators only */
     bool anonymous_sharing;           /* whether clients without an account may create shares */
+    int passwords_per_minute;         /* per address */
     int anonymous_uploads_per_minute; /* per address */
     uint64_t anonymous_max_upload_bytes;
     int64_t anonymous_expiry_s; /* after the last view, and the longest that a client may request */

@@ -13,7 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { BUCKET_WAYS = 8, LOCK_COUNT = 64, FINGERPRINT_BYTES = 16, MAX_BACKOFF_DOUBLINGS = 20 };
+enum {
+    BUCKET_WAYS = 8,
+    LOCK_COUNT = 64,
+    FINGERPRINT_BYTES = 16,
+    MAX_BACKOFF_DOUBLINGS = 20,
+    PASSWORDS_PER_MINUTE = 30
+};
 
 struct kind_rule {
     bool is_address;
@@ -37,6 +43,9 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SIGN_IN_ACCOUNT] = {.message =
                                    "Too many sign-ins for this account from many addresses: use a "
                                    "browser that has signed in to it before, or a one-time link"},
+    [LIMIT_PASSWORD_ADDRESS] = {.is_address = true,
+                                .message = "Too many passwords from your address"},
+    [LIMIT_PASSWORD_DEVICES] = {.message = "Too many sign-ins for this account"},
     [LIMIT_SHARE_PASSWORD_PAIR] = {false, 5, 1, 3600, 86400,
                                    "Too many wrong passwords for this share from your address"},
     [LIMIT_SHARE_PASSWORD] = {.message = "Too many passwords for this share from many addresses"},
@@ -63,7 +72,7 @@ struct slot_rule {
 };
 
 static const struct slot_rule slot_rules[LIMIT_SLOT_COUNT] = {
-    [SLOT_PASSWORD] = {.places = 2, .waiters = 2, .wait_s = 5},
+    [SLOT_PASSWORD] = {.places = 2, .waiters = 3, .wait_s = 5},
     [SLOT_PASSWORD_DEVICE] = {.places = 1, .waiters = 2, .wait_s = 5},
 };
 
@@ -75,11 +84,21 @@ struct entry {
 };
 static_assert(sizeof(struct entry) == 40, "limiter.h states it");
 
+enum { MAX_PLACES = 2 };
+
+/* A request that waits for a place, on the stack of its thread. */
+struct slot_waiter {
+    uint64_t source;
+    bool has_place;
+    struct slot_waiter *next;
+};
+
 struct slot {
     pthread_mutex_t mutex;
     pthread_cond_t left;
     int used;
-    int waiting;
+    uint64_t sources[MAX_PLACES]; /* of the places in use */
+    struct slot_waiter *waiters;  /* in the order of their arrival */
 };
 
 struct rate_limiter {
@@ -89,6 +108,7 @@ struct rate_limiter {
     uint8_t secret[DIGEST_BYTES];
     pthread_mutex_t locks[LOCK_COUNT]; /* for the buckets, by number */
     struct slot slots[LIMIT_SLOT_COUNT];
+    int passwords_per_minute;
 };
 
 static void slot_init(struct slot *slot)
@@ -107,6 +127,7 @@ struct rate_limiter *rate_limiter_create(uint32_t entry_count, int64_t (*now_ns)
     rate_limiter->bucket_count = entry_count / BUCKET_WAYS ? entry_count / BUCKET_WAYS : 1;
     rate_limiter->entries = mem_new(struct entry, (size_t)rate_limiter->bucket_count * BUCKET_WAYS);
     rate_limiter->now_ns = now_ns ? now_ns : clock_monotonic_ns;
+    rate_limiter->passwords_per_minute = PASSWORDS_PER_MINUTE;
     digest_random(rate_limiter->secret, sizeof(rate_limiter->secret));
     for (int i = 0; i < LOCK_COUNT; i++)
         pthread_mutex_init(&rate_limiter->locks[i], NULL);
@@ -336,36 +357,126 @@ void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind,
     pthread_mutex_unlock(place.lock);
 }
 
-enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot kind,
-                                 struct err *err)
+void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minute)
 {
-    struct slot *slot = &rate_limiter->slots[kind];
-    const struct slot_rule *rule = &slot_rules[kind];
+    rate_limiter->passwords_per_minute = per_minute;
+}
+
+enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                         struct span key, struct err *err)
+{
+    const int per_minute = rate_limiter->passwords_per_minute;
+    return rate_limiter_take(rate_limiter, kind, key, per_minute, 2.0 * per_minute, err);
+}
+
+/* ---- slots ---- */
+
+/* Sources are compared as keyed hashes, addresses by their subscriber. */
+static uint64_t hash_source(const struct rate_limiter *rate_limiter, enum limit_slot kind,
+                            struct span source)
+{
+    uint8_t prefix[8], hash[DIGEST_BYTES];
+    uint64_t number;
+    if (kind == SLOT_PASSWORD)
+        source = subscriber_of(source, prefix);
+    digest_hmac_sha256(span_of(rate_limiter->secret, sizeof(rate_limiter->secret)), source, hash);
+    memcpy(&number, hash, sizeof(number));
+    return number;
+}
+
+static bool has_place(const struct slot *slot, uint64_t source)
+{
+    for (int i = 0; i < slot->used; i++) {
+        if (slot->sources[i] == source)
+            return true;
+    }
+    return false;
+}
+
+/* Gives free places to the requests that have waited longest and whose source has none. */
+static void give_places(struct slot *slot, const struct slot_rule *rule)
+{
+    struct slot_waiter **at = &slot->waiters;
+    bool has_given = false;
+    while (*at && slot->used < rule->places) {
+        struct slot_waiter *waiter = *at;
+        if (has_place(slot, waiter->source)) {
+            at = &waiter->next;
+            continue;
+        }
+        *at = waiter->next;
+        waiter->has_place = has_given = true;
+        slot->sources[slot->used++] = waiter->source;
+    }
+    if (has_given)
+        pthread_cond_broadcast(&slot->left);
+}
+
+/* Appends it to the list. False: too many requests wait, or one of the same source does. */
+static bool add_waiter(struct slot *slot, const struct slot_rule *rule, struct slot_waiter *waiter)
+{
+    struct slot_waiter **end = &slot->waiters;
+    int count = 0;
+    for (; *end; end = &(*end)->next) {
+        if ((*end)->source == waiter->source)
+            return false;
+        count++;
+    }
+    if (count >= rule->waiters && (slot->used >= rule->places || has_place(slot, waiter->source)))
+        return false;
+    *end = waiter;
+    return true;
+}
+
+static void remove_waiter(struct slot *slot, const struct slot_waiter *waiter)
+{
+    struct slot_waiter **at = &slot->waiters;
+    while (*at != waiter)
+        at = &(*at)->next;
+    *at = waiter->next;
+}
+
+static bool wait_for_place(struct slot *slot, const struct slot_rule *rule,
+                           struct slot_waiter *waiter)
+{
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += rule->wait_s;
+    if (!add_waiter(slot, rule, waiter))
+        return false;
+    give_places(slot, rule);
+    int result = 0;
+    while (!waiter->has_place && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&slot->left, &slot->mutex, &deadline);
+    if (!waiter->has_place)
+        remove_waiter(slot, waiter);
+    return waiter->has_place;
+}
+
+enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot kind,
+                                 struct span source, struct err *err)
+{
+    struct slot *slot = &rate_limiter->slots[kind];
+    struct slot_waiter waiter = {.source = hash_source(rate_limiter, kind, source)};
     pthread_mutex_lock(&slot->mutex);
-    bool has_timed_out = slot->used >= rule->places && slot->waiting >= rule->waiters;
-    slot->waiting++;
-    while (!has_timed_out && slot->used >= rule->places)
-        has_timed_out = pthread_cond_timedwait(&slot->left, &slot->mutex, &deadline) == ETIMEDOUT;
-    slot->waiting--;
-    if (!has_timed_out)
-        slot->used++;
+    const bool is_entered = wait_for_place(slot, &slot_rules[kind], &waiter);
     pthread_mutex_unlock(&slot->mutex);
-    if (!has_timed_out)
+    if (is_entered)
         return ERR_NONE;
-    err_set(err, ERR_BUSY, "Too many passwords are being checked; try again in a moment");
+    err_set(err, ERR_BUSY, "Too many passwords are being checked; try again in 2 seconds");
     err->retry_after_s = 2;
     return ERR_BUSY;
 }
 
-void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot kind)
+void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot kind, struct span source)
 {
     struct slot *slot = &rate_limiter->slots[kind];
+    const uint64_t number = hash_source(rate_limiter, kind, source);
     pthread_mutex_lock(&slot->mutex);
-    assert(slot->used > 0);
+    assert(slot->used > 0 && has_place(slot, number));
     slot->used--;
-    pthread_cond_signal(&slot->left);
+    if (slot->used && slot->sources[0] == number)
+        slot->sources[0] = slot->sources[slot->used];
+    give_places(slot, &slot_rules[kind]);
     pthread_mutex_unlock(&slot->mutex);
 }

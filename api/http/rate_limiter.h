@@ -30,12 +30,14 @@ enum limit_kind {
     LIMIT_SHARE_PASSWORD_PAIR,    /* those for one share */
     LIMIT_MISS_ADDRESS, /* requests for ids that do not exist, anonymous, from an address */
     /* Rates. */
-    LIMIT_SIGN_IN_ACCOUNT, /* passwords for an e-mail from all addresses, without device cookies */
-    LIMIT_SHARE_PASSWORD,  /* passwords for a share from all addresses; key: its id */
-    LIMIT_UPLOAD_TENANT,   /* uploads of a tenant; key: its number */
-    LIMIT_UPLOAD_ADDRESS,  /* anonymous uploads from an address */
-    LIMIT_REPORT_ADDRESS,  /* reports of shares from an address */
-    LIMIT_LINK_ADDRESS,    /* short links created by anonymous requests from an address */
+    LIMIT_PASSWORD_ADDRESS, /* passwords that an address tries or sets, right or wrong */
+    LIMIT_PASSWORD_DEVICES, /* passwords for an e-mail from browsers with device cookies */
+    LIMIT_SIGN_IN_ACCOUNT,  /* passwords for an e-mail from all addresses, without device cookies */
+    LIMIT_SHARE_PASSWORD,   /* passwords for a share from all addresses; key: its id */
+    LIMIT_UPLOAD_TENANT,    /* uploads of a tenant; key: its number */
+    LIMIT_UPLOAD_ADDRESS,   /* anonymous uploads from an address */
+    LIMIT_REPORT_ADDRESS,   /* reports of shares from an address */
+    LIMIT_LINK_ADDRESS,     /* short links created by anonymous requests from an address */
     LIMIT_LINK_TENANT,  /* short links created by a tenant's people and tokens; key: its number */
     LIMIT_COMMENT_USER, /* comments written or edited by a user; key: its number */
     LIMIT_AUDIT_TENANT, /* refused attempts in a tenant's audit log; key: its number */
@@ -78,9 +80,23 @@ void rate_limiter_forgive(struct rate_limiter *rate_limiter, enum limit_kind kin
 /* Forgets all failures, after the right password. */
 void rate_limiter_reset(struct rate_limiter *rate_limiter, enum limit_kind kind, struct span key);
 
-/* Takes a place of the slot, waiting shortly; rate_limiter_leave returns it. Handles: ERR_BUSY. */
+/* Takes an event of LIMIT_PASSWORD_ADDRESS or LIMIT_PASSWORD_DEVICES; the rate is per_minute of
+ * rate_limiter_set_passwords (30), and twice as many at once. Handles: ERR_RATE_LIMITED. */
+enum err_code rate_limiter_take_password(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                                         struct span key, struct err *err) MUST_USE;
+/* Call it before the first request. */
+void rate_limiter_set_passwords(struct rate_limiter *rate_limiter, int per_minute);
+
+/*
+ * Takes one of the slot's places, after a short wait if none is free; rate_limiter_leave with the
+ * same source gives it back. A source has one place at a time, and one request that waits for it,
+ * so that one client cannot keep all places. Requests that wait get places in the order of their
+ * arrival. source: the client's address, for SLOT_PASSWORD_DEVICE the account's e-mail. Handles:
+ * ERR_BUSY.
+ */
 enum err_code rate_limiter_enter(struct rate_limiter *rate_limiter, enum limit_slot slot,
-                                 struct err *err) MUST_USE;
-void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot);
+                                 struct span source, struct err *err) MUST_USE;
+void rate_limiter_leave(struct rate_limiter *rate_limiter, enum limit_slot slot,
+                        struct span source);
 
 #endif

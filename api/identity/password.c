@@ -21,7 +21,7 @@ enum err_code password_check(struct span password, struct err *err)
     return ERR_NONE;
 }
 
-/* One computation; scrypt takes a fifth of a second, so it runs at low priority. */
+/* One computation; scrypt takes a fifth of a second, so unknown clients get it at low priority. */
 struct hashing {
     struct span password;
     const char *stored; /* for verifying; NULL: compute a hash */
@@ -41,36 +41,44 @@ static void run_scrypt(void *context)
         hashing->code = digest_password_hash(hashing->password, hashing->text, hashing->err);
 }
 
-enum err_code password_hash(struct rate_limiter *rate_limiter, struct span password,
-                            char ret_text[DIGEST_PASSWORD_BYTES], struct err *err)
+enum err_code password_hash(struct rate_limiter *rate_limiter, struct span address,
+                            struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
+                            struct err *err)
 {
-    enum err_code code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, err);
+    enum err_code code =
+        rate_limiter_take_password(rate_limiter, LIMIT_PASSWORD_ADDRESS, address, err);
+    if (code)
+        return code;
+    code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, address, err);
     if (code)
         return code;
     struct hashing hashing = {.password = password, .text = ret_text, .err = err};
     low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD, address);
     return hashing.code;
 }
 
 enum err_code password_verify(struct rate_limiter *rate_limiter, enum limit_slot slot,
-                              struct span password, const char *stored, bool *ret_matches,
-                              struct err *err)
+                              struct span source, struct span password, const char *stored,
+                              bool *ret_matches, struct err *err)
 {
     bool has_hash = stored && stored[0] != '\0';
     if (password.size > PASSWORD_MAX_BYTES) {
         *ret_matches = false;
         return ERR_NONE;
     }
-    enum err_code code = rate_limiter_enter(rate_limiter, slot, err);
+    enum err_code code = rate_limiter_enter(rate_limiter, slot, source, err);
     if (code)
         return code;
     struct hashing hashing = {
         .password = password, .stored = has_hash ? stored : NOBODYS_HASH, .err = err};
-    low_priority_call(slot == SLOT_PASSWORD_DEVICE ? LOW_PRIORITY_NICE_KNOWN : LOW_PRIORITY_NICE,
-                      run_scrypt, &hashing);
-    rate_limiter_leave(rate_limiter, slot);
-    if (!hashing.code)
-        *ret_matches = hashing.matches && has_hash;
-    return hashing.code;
+    if (slot == SLOT_PASSWORD_DEVICE)
+        run_scrypt(&hashing);
+    else
+        low_priority_call(LOW_PRIORITY_NICE, run_scrypt, &hashing);
+    rate_limiter_leave(rate_limiter, slot, source);
+    if (hashing.code)
+        return hashing.code;
+    *ret_matches = hashing.matches && has_hash;
+    return ERR_NONE;
 }

@@ -32,9 +32,17 @@ static enum err_code begin_attempt(struct rate_limiter *rate_limiter,
                                    struct err *err)
 {
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
-    if (attempt->device.size)
-        return rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
-    enum err_code code = rate_limiter_attempt(rate_limiter, kinds->address, attempt->address, err);
+    enum err_code code;
+    if (attempt->device.size) {
+        code = rate_limiter_take_password(rate_limiter, LIMIT_PASSWORD_DEVICES, attempt->key, err);
+        return code
+                   ? code
+                   : rate_limiter_attempt(rate_limiter, LIMIT_SIGN_IN_DEVICE, attempt->device, err);
+    }
+    code = rate_limiter_take_password(rate_limiter, LIMIT_PASSWORD_ADDRESS, attempt->address, err);
+    if (code)
+        return code;
+    code = rate_limiter_attempt(rate_limiter, kinds->address, attempt->address, err);
     if (code)
         return code;
     code = rate_limiter_attempt(rate_limiter, kinds->pair, pair, err);
@@ -71,12 +79,14 @@ enum err_code password_attempt_verify(struct rate_limiter *rate_limiter,
 {
     char text[PAIR_BYTES];
     struct span pair = pair_of(attempt, text);
-    enum limit_slot slot = attempt->device.size ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD;
+    const bool is_known = attempt->device.size > 0;
     bool matches = false;
     enum err_code code = begin_attempt(rate_limiter, attempt, pair, err);
     if (code)
         return code;
-    code = password_verify(rate_limiter, slot, password, stored, &matches, err);
+    code = password_verify(rate_limiter, is_known ? SLOT_PASSWORD_DEVICE : SLOT_PASSWORD,
+                           is_known ? attempt->key : attempt->address, password, stored, &matches,
+                           err);
     if (code || matches)
         forgive_attempt(rate_limiter, attempt, pair, !code);
     if (code)

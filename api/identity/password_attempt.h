@@ -3,6 +3,9 @@
  *
  * Wrong passwords from one address must not delay the right one from another address, and many
  * addresses together must not guess without bound. A password belongs to one e-mail or one share.
+ *
+ *   per address               passwords-per-minute (30) attempts, right or wrong, twice as many at
+ *                             once
  *   per address               20 failures, then a wait of 1 s that doubles up to 1 h
  *   per address and password  5 failures, then a wait of 1 s that doubles up to 1 h; forgotten
  *                             after a day without a failure

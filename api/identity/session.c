@@ -512,7 +512,8 @@ enum err_code session_post_password(struct request *request, struct response *re
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (code)
         return code;
-    code = password_hash(request->server->rate_limiter, span_text(new_password), new_hash, err);
+    code = password_hash(request->server->rate_limiter, span_text(request->address),
+                         span_text(new_password), new_hash, err);
     if (code)
         return code;
     code = store_password(request, account.password_hash, new_hash, err);

@@ -336,6 +336,7 @@ static enum err_code build_parts(struct server *server, const struct server_star
     server->memory_gate = memory_gate_create(settings->max_heavy_memory);
     server->store_damage = store_damage_log_create(server->metrics, clock_monotonic_ns);
     server->rate_limiter = rate_limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
+    rate_limiter_set_passwords(server->rate_limiter, settings->passwords_per_minute);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
     server->sources = sources_create();

@@ -5,15 +5,14 @@
  * request at will. At nice LOW_PRIORITY_NICE such work takes the processors that are idle, and
  * about a tenth of one that ordinary requests compete for. A thread cannot raise its priority again
  * without CAP_SYS_NICE, so each call has a thread of its own; creating one takes about 30 us, so
- * that calls of less than a millisecond are not worth it. Threads that the function creates
- * (lib/base/parallel.h) inherit the priority. Threads: any.
+ * that calls of less than a millisecond are not worth it. The function must not call parallel_for,
+ * whose helpers have normal priority. Threads: any.
  */
 #ifndef LIB_BASE_LOW_PRIORITY_H
 #define LIB_BASE_LOW_PRIORITY_H
 
-/* For work that an attacker may request, and for the same work where the client has proved more,
- * which is done before it: three times the weight. */
-enum { LOW_PRIORITY_NICE = 10, LOW_PRIORITY_NICE_KNOWN = 5 };
+/* For work that an attacker may request. */
+enum { LOW_PRIORITY_NICE = 10 };
 
 /* Calls function(context) on a thread whose nice value is higher by nice, and returns when it has
  * returned. Without resources for a thread the caller's thread runs it. */

@@ -223,6 +223,8 @@ class Server:
         """Starts the process and does not wait."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
         environment["PERFOLIO_DEBUGINFOD_URLS"] = "off"  # tests ask nobody outside
+        # All tests sign in from one address; test_passwords_per_address.py lowers it again.
+        environment["PERFOLIO_PASSWORDS_PER_MINUTE"] = "1000000"
         environment.update(PRELOAD)
         environment.update(self.environment)
         with open(self.log_path, "ab") as log:

@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* The clock of these tests, set by each test. */
@@ -187,39 +188,84 @@ static void a_full_table_forgets_the_oldest_and_stays_usable(void **state)
     rate_limiter_destroy(rate_limiter);
 }
 
+struct visit {
+    struct rate_limiter *rate_limiter;
+    struct span source;
+    atomic_int *order; /* of entering, over all visits */
+    int number;        /* 0: refused */
+    pthread_t thread;
+};
+
 static void *enter_and_leave(void *context)
 {
-    struct rate_limiter *rate_limiter = context;
+    struct visit *visit = context;
     struct err err;
-    enum err_code code = rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err);
-    if (code)
-        return (void *)1;
-    clock_sleep_ms(50);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
+    if (rate_limiter_enter(visit->rate_limiter, SLOT_PASSWORD, visit->source, &err))
+        return NULL;
+    visit->number = atomic_fetch_add(visit->order, 1) + 1;
+    rate_limiter_leave(visit->rate_limiter, SLOT_PASSWORD, visit->source);
     return NULL;
+}
+
+static void visit_from(struct visit *visit, struct rate_limiter *rate_limiter, const char *source,
+                       atomic_int *order)
+{
+    *visit =
+        (struct visit){.rate_limiter = rate_limiter, .source = span_text(source), .order = order};
+    assert_int_equal(pthread_create(&visit->thread, NULL, enter_and_leave, visit), 0);
+    clock_sleep_ms(100); /* until it waits */
+}
+
+static enum err_code enter(struct rate_limiter *rate_limiter, const char *source)
+{
+    struct err err;
+    const enum err_code code =
+        rate_limiter_enter(rate_limiter, SLOT_PASSWORD, span_text(source), &err);
+    assert_true(!code || err.retry_after_s > 0);
+    return code;
+}
+
+static void leave(struct rate_limiter *rate_limiter, const char *source)
+{
+    rate_limiter_leave(rate_limiter, SLOT_PASSWORD, span_text(source));
 }
 
 static void slots_limit_concurrent_requests(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
-    struct err err;
-    pthread_t waiters[2];
-    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
-    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&waiters[i], NULL, enter_and_leave, rate_limiter), 0);
-    clock_sleep_ms(200);
-    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_BUSY);
-    assert_true(err.retry_after_s > 0);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
-    for (int i = 0; i < 2; i++) {
-        void *was_refused;
-        pthread_join(waiters[i], &was_refused);
-        assert_null(was_refused);
+    struct visit visits[3];
+    atomic_int order = 0;
+    assert_int_equal(enter(rate_limiter, "192.0.2.1"), ERR_NONE);
+    assert_int_equal(enter(rate_limiter, "192.0.2.2"), ERR_NONE);
+    visit_from(&visits[0], rate_limiter, "192.0.2.3", &order);
+    visit_from(&visits[1], rate_limiter, "192.0.2.4", &order);
+    visit_from(&visits[2], rate_limiter, "192.0.2.5", &order);
+    assert_int_equal(enter(rate_limiter, "192.0.2.6"), ERR_BUSY);
+    leave(rate_limiter, "192.0.2.1");
+    leave(rate_limiter, "192.0.2.2");
+    for (int i = 0; i < 3; i++) {
+        pthread_join(visits[i].thread, NULL);
+        assert_true(visits[i].number > 0);
     }
-    assert_int_equal(rate_limiter_enter(rate_limiter, SLOT_PASSWORD, &err), ERR_NONE);
-    rate_limiter_leave(rate_limiter, SLOT_PASSWORD);
+    assert_int_equal(enter(rate_limiter, "192.0.2.1"), ERR_NONE);
+    leave(rate_limiter, "192.0.2.1");
+}
+
+static void a_source_has_one_place_and_one_that_waits(void **state)
+{
+    struct rate_limiter *rate_limiter = *state;
+    struct visit own, other;
+    atomic_int order = 0;
+    assert_int_equal(enter(rate_limiter, "2001:db8::1"), ERR_NONE);
+    visit_from(&own, rate_limiter, "2001:db8::2", &order); /* waits, though a place is free */
+    assert_int_equal(order, 0);
+    assert_int_equal(enter(rate_limiter, "2001:db8::3"), ERR_BUSY);
+    visit_from(&other, rate_limiter, "192.0.2.1", &order); /* gets the free place at once */
+    pthread_join(other.thread, NULL);
+    assert_int_equal(other.number, 1);
+    leave(rate_limiter, "2001:db8::1");
+    pthread_join(own.thread, NULL);
+    assert_int_equal(own.number, 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -237,6 +283,7 @@ int main(void)
         TEST(a_network_prefix_has_a_name),
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
         TEST(slots_limit_concurrent_requests),
+        TEST(a_source_has_one_place_and_one_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

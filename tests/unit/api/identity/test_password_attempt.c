@@ -26,6 +26,7 @@ static int start(void **state)
     memset(wrong, 'x', sizeof(wrong) - 1);
     test_now_ns = 1000 * CLOCK_NS_PER_S;
     rate_limiter = rate_limiter_create(1 << 16, now_ns);
+    rate_limiter_set_passwords(rate_limiter, 1000000); /* one test lowers it */
     return 0;
 }
 
@@ -118,6 +119,41 @@ static void a_device_cookie_has_its_own_limit(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
+static uint32_t count_allowed(const char *key, const char *address, const char *device)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < 200; i++) {
+        char other[32];
+        snprintf(other, sizeof(other), "%s%d", key, device[0] ? 0 : i);
+        count += guess(PASSWORD_OF_SHARE, other, address, device) == ERR_NONE;
+        rate_limiter_reset(rate_limiter, LIMIT_SHARE_PASSWORD_ADDRESS, span_text(address));
+        rate_limiter_reset(rate_limiter, LIMIT_SIGN_IN_DEVICE, span_text(device));
+    }
+    return count;
+}
+
+/* Right passwords reset the failures, as the test does, but each costs a hash. */
+static void an_address_has_a_number_of_hashes_a_minute(void **state)
+{
+    (void)state;
+    rate_limiter_set_passwords(rate_limiter, 30);
+    assert_int_equal(count_allowed("share", "192.0.2.1", ""), 60);
+    assert_int_equal(count_allowed("share", "2001:db8::1", ""), 60);
+    assert_int_equal(count_allowed("share", "2001:db8::2", ""), 0);
+    assert_int_equal(count_allowed("share", "192.0.2.2", ""), 60);
+    test_now_ns += 60 * CLOCK_NS_PER_S;
+    assert_int_equal(count_allowed("share", "192.0.2.1", ""), 30);
+}
+
+static void devices_of_an_account_have_a_number_of_hashes_a_minute(void **state)
+{
+    (void)state;
+    rate_limiter_set_passwords(rate_limiter, 30);
+    assert_int_equal(count_allowed("a@example.org", "192.0.2.1", "device 1"), 60);
+    assert_int_equal(count_allowed("a@example.org", "192.0.2.2", "device 2"), 0);
+    assert_int_equal(count_allowed("b@example.org", "192.0.2.1", "device 3"), 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +161,8 @@ int main(void)
         TEST(an_address_has_few_guesses_per_day),
         TEST(all_addresses_together_have_a_limit),
         TEST(a_device_cookie_has_its_own_limit),
+        TEST(an_address_has_a_number_of_hashes_a_minute),
+        TEST(devices_of_an_account_have_a_number_of_hashes_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,9 @@ static struct share protected_share(struct rate_limiter *rate_limiter, const cha
                                     char hash[DIGEST_PASSWORD_BYTES])
 {
     struct err err;
-    assert_int_equal(password_hash(rate_limiter, span_text(password), hash, &err), ERR_NONE);
+    assert_int_equal(
+        password_hash(rate_limiter, span_text("192.0.2.1"), span_text(password), hash, &err),
+        ERR_NONE);
     return (struct share){
         .id = "AAAAAAAAAAAAAAAAAAAAAA", .visibility = SHARE_PASSWORD, .password_hash = hash};
 }
