@@ -77,8 +77,10 @@ struct request {
     const char *partial_error;
     /* Before slow work a handler sets concurrency_slot.key and takes the slot. Without one it
      * returns ERR_BUSY at once: a GET is then put aside, and handled again from the start when a
-     * slot is free. */
+     * slot is free. So is a request of another method if its handler has set may_run_again, because
+     * it has changed nothing yet. */
     struct concurrency_slot concurrency_slot;
+    bool may_run_again;
     struct query_memory_slot *query_slots; /* memory of the request's queries
                                             (api/core/query_memory.h), until it has been handled */
 };

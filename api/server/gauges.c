@@ -246,10 +246,11 @@ struct gauges *gauges_create(struct server *server)
                   query_limit_bytes, gauges);
     metrics_gauge(metrics, "perfolio_questions_waiting", "", "Queries that wait for memory.",
                   waiting_queries, gauges);
-    metrics_gauge(metrics, "perfolio_reports_running", "", "Reports that workers compute.",
-                  running_reports, gauges);
+    metrics_gauge(metrics, "perfolio_reports_running", "",
+                  "Reports, queries and uploads that workers compute.", running_reports, gauges);
     metrics_gauge(metrics, "perfolio_reports_waiting", "",
-                  "Reports put aside until a worker may compute them.", waiting_reports, gauges);
+                  "Reports, queries and uploads put aside until a worker may compute them.",
+                  waiting_reports, gauges);
     metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",
                   share_count, gauges);
     metrics_gauge(metrics, "perfolio_stored_bytes", "", "Bytes charged to all tenants.",

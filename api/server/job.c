@@ -298,7 +298,10 @@ static void fail_waiting(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_BUSY,
-            job->request.concurrency_slot.source
+            job->request.may_run_again
+                ? "this upload has waited too long (report-wait) for others that are being read; "
+                  "try again in a few seconds"
+            : job->request.concurrency_slot.source
                 ? "this file has waited too long (report-wait): without credentials an address can "
                   "generate one at a time; sign in, or try again in a few seconds"
                 : "too many slow reports are being computed; try again in a few seconds");
@@ -386,7 +389,7 @@ static bool handle_with_slot(struct http_job *job)
         begin_response_again(job); /* it may contain what was added before it had no slot */
         enum err_code code = handle_with_retries(job, &err);
         bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
-        if (lacks_slot && only_reads(&job->request))
+        if (lacks_slot && (only_reads(&job->request) || job->request.may_run_again))
             outcome =
                 concurrency_limit_take_or_wait(job->request.server->concurrency, concurrency_slot);
         if (outcome == CONCURRENCY_LIMIT_WAITING)

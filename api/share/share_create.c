@@ -12,6 +12,8 @@
 #include "api/core/object_writer_thread.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
+#include "api/http/concurrency_limit.h"
+#include "api/http/rate_limiter.h"
 #include "api/identity/audit.h"
 #include "api/identity/idempotency.h"
 #include "api/identity/password.h"
@@ -22,6 +24,7 @@
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
 #include "lib/base/clock.h"
+#include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
@@ -44,19 +47,71 @@ struct new_share {
     int64_t expires_ms;      /* 0: never */
 };
 
+/*
+ * Decoding takes seconds of processor time and much memory for a small body that expands well, and
+ * the rate of uploads does not limit that. So it needs a slot: clients without credentials share a
+ * quarter of the workers, one upload of an address at a time, and each tenant has a quarter. The
+ * other requests wait without a worker.
+ */
+enum err_code share_create_take_slot(struct request *request, struct err *err)
+{
+    struct concurrency_slot *slot = &request->concurrency_slot;
+    const bool is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
+    if (!slot->key) { /* other threads read it as soon as the slot is held or waited for */
+        if (is_anonymous) {
+            char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
+            rate_limiter_subscriber(span_text(request->address), source);
+            slot->source = source;
+        }
+        slot->key = is_anonymous ? "anonymous uploads"
+                                 : arena_printf(request->arena, "uploads of %" PRId64,
+                                                request->principal.tenant_id);
+    }
+    request->may_run_again = true;
+    if (concurrency_limit_take(request->server->concurrency, slot))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY, "%s; try again in a few seconds",
+            is_anonymous ? "without credentials an address can have one upload read at a time, and "
+                           "several are waiting already: sign in"
+                         : "several uploads of the team are being read, and others wait");
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
+/* The decoding of an upload; without credentials it runs at low priority. */
+struct decoding {
+    struct request *request;
+    struct span bytes;
+    struct new_share *share;
+    struct memory_gate_slot place;
+    enum err_code code;
+    struct err *err;
+};
+
+static void run_decoding(void *context)
+{
+    struct decoding *decoding = context;
+    struct server *server = decoding->request->server;
+    struct profile_limits limits =
+        memory_gate_profile_limits(server->memory_gate, server->settings);
+    struct new_share *share = decoding->share;
+    decoding->code =
+        memory_gate_decode(server->memory_gate, decoding->bytes, &limits, &share->format,
+                           &share->profile, &decoding->place, decoding->err);
+}
+
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
                                struct err *err)
 {
-    struct profile_limits limits =
-        memory_gate_profile_limits(request->server->memory_gate, request->server->settings);
-    struct memory_gate *gate = request->server->memory_gate;
-    struct memory_gate_slot place;
-    enum err_code code =
-        memory_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
-    if (code)
-        return code;
-    share->held_bytes = place.held_bytes;
-    return share_summary_append(share->profile, place.peak_bytes, &share->summary, err);
+    struct decoding decoding = {.request = request, .bytes = bytes, .share = share, .err = err};
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS)
+        low_priority_call(LOW_PRIORITY_NICE, run_decoding, &decoding);
+    else
+        run_decoding(&decoding);
+    if (decoding.code)
+        return decoding.code;
+    share->held_bytes = decoding.place.held_bytes;
+    return share_summary_append(share->profile, decoding.place.peak_bytes, &share->summary, err);
 }
 
 /* Caches the decoded profile of a new share, since it is usually viewed next. */

@@ -161,5 +161,8 @@ enum err_code share_merge_handle(struct request *request, struct response *respo
     if (idempotency.is_known)
         return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
                                           err);
+    code = share_create_take_slot(request, err);
+    if (code)
+        return code;
     return merge_and_share(request, &settings, &idempotency, response, err);
 }

@@ -45,6 +45,9 @@ enum err_code share_handle_create(struct request *request, struct response *resp
     if (idempotency.is_known)
         return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
                                           err);
+    code = share_create_take_slot(request, err);
+    if (code)
+        return code;
     code = quota_take_upload(request, request->body.size, err);
     return code ? code
                 : share_create_once(request, &settings, request->body, &idempotency, response, err);

@@ -97,6 +97,9 @@ static enum err_code complete_upload(struct request *request, struct response *r
         return share_create_respond_again(request, upload.share_id, delete_token, response, err);
     if (!*settings.filename)
         settings.filename = upload.filename;
+    code = share_create_take_slot(request, err);
+    if (code)
+        return code;
     code = quota_take_completion(request, err);
     return code ? code : join_and_create(request, &upload, &settings, delete_token, response, err);
 }

@@ -1,0 +1,98 @@
+"""One address without credentials has one upload decoded at a time; others are served meanwhile."""
+
+import gzip
+import threading
+import time
+
+import people
+import sample_profiles
+
+CONNECTIONS = 6
+
+
+def costly_profile(functions):
+    """Folded stacks that compress well and take long to decode."""
+    lines = (f"main;f{i % 5000};g{i};{'h' * 60} 1" for i in range(functions))
+    return gzip.compress("\n".join(lines).encode(), 6)
+
+
+class Attack:
+    """Uploads the same costly profile on several connections of one address."""
+
+    def __init__(self, server, address, body):
+        self.statuses = []
+        self.should_stop = threading.Event()
+        self.threads = []
+        for _ in range(CONNECTIONS):
+            client = server.anonymous()
+            client.timeout = 120
+            people.come_from(client, address)
+            self.threads.append(threading.Thread(target=self.run, args=(client, body)))
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, client, body):
+        while not self.should_stop.is_set():
+            answer = client.post("/api/v1/shares", body)
+            self.statuses.append(answer.status)
+
+    def stop(self):
+        self.should_stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def busy_workers(server):
+    """Slots that are held, by /metrics."""
+    for line in server.anonymous().get("/metrics").body.decode().splitlines():
+        if line.startswith("perfolio_reports_running "):
+            return int(float(line.split()[1]))
+    raise AssertionError("no such metric")
+
+
+def test_uploads_of_one_address_leave_the_workers_to_others(start_server):
+    server = start_server("--anonymous-uploads-per-minute", "100000")
+    small = server.anonymous().post("/api/v1/shares", sample_profiles.FOLDED).json()["id"]
+    attack = Attack(server, "127.0.0.3", costly_profile(100_000))
+    try:
+        deadline = time.monotonic() + 60
+        most = 0
+        while most == 0 and time.monotonic() < deadline:
+            most = busy_workers(server)
+        assert most == 1
+        for number in range(4):
+            client = server.anonymous()
+            people.come_from(client, f"127.0.1.{number}")
+            answer = client.get(
+                f"/api/v1/shares/{small}/flame", headers={"Accept": "application/json"}
+            )
+            assert answer.status == 200, answer
+            answer = client.post("/api/v1/shares", sample_profiles.FOLDED)
+            assert answer.status == 201, answer
+            most = max(most, busy_workers(server))
+        assert most == 1
+    finally:
+        attack.stop()
+    assert set(attack.statuses) <= {201, 503}, set(attack.statuses)
+    assert 201 in attack.statuses
+
+
+def test_an_upload_that_waited_is_taken_once(start_server):
+    """A request that is put aside is handled again from the start: nothing is charged twice."""
+    server = start_server("--anonymous-uploads-per-minute", str(CONNECTIONS))
+    body = costly_profile(20_000)
+    results = []
+
+    def upload():
+        client = server.anonymous()
+        client.timeout = 120
+        results.append(client.post("/api/v1/shares", body))
+
+    threads = [threading.Thread(target=upload) for _ in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer.status for answer in results] == [201] * CONNECTIONS
+    assert len({answer.json()["id"] for answer in results}) == CONNECTIONS
+    assert server.anonymous().post("/api/v1/shares", body).status == 429
