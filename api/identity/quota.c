@@ -144,6 +144,15 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
     return take_rate(request, &quota, err);
 }
 
+enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err)
+{
+    struct quota quota;
+    enum err_code code = read_own(request, &quota, err);
+    if (code)
+        return code;
+    return check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
+}
+
 enum err_code quota_take_completion(struct request *request, struct err *err)
 {
     struct quota quota;

@@ -42,6 +42,9 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
  * ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED (429).
  */
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
+/* The limits on bytes of quota_take_upload alone: for an upload whose rate was taken before its
+ * size was known. Handles: ERR_TOO_LARGE, ERR_QUOTA. */
+enum err_code quota_check_size(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
 /* Call it before an upload's parts are joined, which can be retried and writes all of its bytes
  * each time; counts as one upload. Its size was checked when it was announced. Handles:

@@ -10,6 +10,7 @@
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
 #include "lib/base/compress.h"
+#include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"
@@ -109,6 +110,35 @@ static enum err_code merge_shares(struct request *request, const char *const *id
     return code;
 }
 
+struct merging {
+    struct request *request;
+    const char *const *ids;
+    size_t id_count;
+    struct buf *packed;
+    enum err_code code;
+    struct err *err;
+};
+
+static void run_merging(void *context)
+{
+    struct merging *merging = context;
+    merging->code = merge_shares(merging->request, merging->ids, merging->id_count, merging->packed,
+                                 merging->err);
+}
+
+/* Without credentials at low priority, as uploads. */
+static enum err_code merge_at_priority(struct request *request, const char *const *ids,
+                                       size_t id_count, struct buf *packed, struct err *err)
+{
+    struct merging merging = {
+        .request = request, .ids = ids, .id_count = id_count, .packed = packed, .err = err};
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS)
+        low_priority_call(LOW_PRIORITY_NICE, run_merging, &merging);
+    else
+        run_merging(&merging);
+    return merging.code;
+}
+
 static enum err_code read_ids(struct request *request, const char *const **ret_ids,
                               size_t *ret_count, struct err *err)
 {
@@ -136,10 +166,14 @@ static enum err_code merge_and_share(struct request *request, struct share_setti
     enum err_code code = read_ids(request, &ids, &id_count, err);
     if (code)
         return code;
-    code = merge_shares(request, ids, id_count, &packed, err);
+    /* The rate is taken first: a merge that is refused afterwards would have cost as much. */
+    code = quota_take_completion(request, err);
     if (code)
         return code;
-    code = quota_take_upload(request, packed.size, err);
+    code = merge_at_priority(request, ids, id_count, &packed, err);
+    if (code)
+        return code;
+    code = quota_check_size(request, packed.size, err);
     if (code)
         return code;
     if (!*settings->filename)

@@ -96,3 +96,14 @@ def test_an_upload_that_waited_is_taken_once(start_server):
     assert [answer.status for answer in results] == [201] * CONNECTIONS
     assert len({answer.json()["id"] for answer in results}) == CONNECTIONS
     assert server.anonymous().post("/api/v1/shares", body).status == 429
+
+
+def test_merges_of_one_address_leave_the_workers_to_others(start_server):
+    """The rate is taken before the work, and an address has one merge computed at a time."""
+    server = start_server("--anonymous-uploads-per-minute", "4")
+    client = server.anonymous()
+    people.come_from(client, "127.0.0.3")
+    share = client.post("/api/v1/shares", costly_profile(2_000)).json()["id"]
+    wish = {"shares": [share] * 32}
+    statuses = [client.post("/api/v1/merge", json=wish).status for _ in range(5)]
+    assert statuses == [201, 201, 201, 429, 429]
