@@ -69,8 +69,8 @@ static enum err_code take_profiles(struct scan *scan, struct scan_task *task, bo
     code = scan_note_read(scan, task, 0, task->granule->extent_bytes[BLOCK_PROFILES], code);
     if (code || task->is_broken)
         return code;
-    task->first = is_before ? scan_find_before(profiles, count, aggregation) : 0;
-    task->end = is_before ? count : scan_find_after(profiles, 0, count, aggregation);
+    task->first = is_before ? scan_find_before(profiles, count, aggregation, NULL) : 0;
+    task->end = is_before ? count : scan_find_after(profiles, 0, count, aggregation, NULL);
     while (task->first < task->end &&
            cadence_distance(profiles[task->first].time_ns, query->start_ns) > query->reach_ns)
         task->first++;

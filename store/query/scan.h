@@ -23,6 +23,7 @@
 #include "store/block/block_read.h"
 #include "store/store.h"
 
+struct deletion_set_windows;
 struct result_cache;
 struct block_cache;
 struct stack_filters;
@@ -167,15 +168,17 @@ static inline uint32_t scan_profile_count(const struct scan_task *task)
 /*
  * Returns the ordinal of the first neighbour before a time, among ascending profiles: neighbours
  * are the profiles of the CADENCE_NEIGHBOURS nearest times, of deltas only those without a
- * duration. end is the ordinal of the first profile at that time or later; it is returned if there
- * is no neighbour.
+ * duration, and none that begins in a deleted window (NULL: none is deleted). end is the ordinal of
+ * the first profile at that time or later; it is returned if there is no neighbour.
  */
 uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end,
-                          enum store_aggregation aggregation);
+                          enum store_aggregation aggregation,
+                          const struct deletion_set_windows *deleted);
 /* Returns the ordinal after the last neighbour of profiles[first] and later ones; `first` if there
  * is none. */
 uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count,
-                         enum store_aggregation aggregation);
+                         enum store_aggregation aggregation,
+                         const struct deletion_set_windows *deleted);
 
 /*
  * True when the window contains all profiles of the task's granule, so that its totals can be used.

@@ -180,19 +180,22 @@ static int64_t end_of(const struct block_profile *profile)
 /* A delta with a duration needs no neighbours: only where the end of a profile depends on the next
  * one do these matter. */
 static bool counts_as_neighbour(const struct block_profile *profile,
-                                enum store_aggregation aggregation)
+                                enum store_aggregation aggregation,
+                                const struct deletion_set_windows *deleted)
 {
-    return aggregation != STORE_SUM || profile->duration_ns <= 0;
+    return (aggregation != STORE_SUM || profile->duration_ns <= 0) &&
+           !(deleted && deletion_set_has_any(deleted, profile->time_ns, profile->time_ns));
 }
 
 uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end,
-                          enum store_aggregation aggregation)
+                          enum store_aggregation aggregation,
+                          const struct deletion_set_windows *deleted)
 {
     uint32_t first = end;
     int found = 0;
     for (uint32_t i = end; i; i--) {
         const bool is_new = first == end || profiles[i - 1].time_ns != profiles[first].time_ns;
-        if (!counts_as_neighbour(&profiles[i - 1], aggregation))
+        if (!counts_as_neighbour(&profiles[i - 1], aggregation, deleted))
             continue;
         if (is_new && found++ == CADENCE_NEIGHBOURS)
             break;
@@ -202,13 +205,14 @@ uint32_t scan_find_before(const struct block_profile *profiles, uint32_t end,
 }
 
 uint32_t scan_find_after(const struct block_profile *profiles, uint32_t first, uint32_t count,
-                         enum store_aggregation aggregation)
+                         enum store_aggregation aggregation,
+                         const struct deletion_set_windows *deleted)
 {
     uint32_t end = first;
     int found = 0;
     for (uint32_t i = first; i < count; i++) {
         const bool is_new = end == first || profiles[i].time_ns != profiles[end - 1].time_ns;
-        if (!counts_as_neighbour(&profiles[i], aggregation))
+        if (!counts_as_neighbour(&profiles[i], aggregation, deleted))
             continue;
         if (is_new && found++ == CADENCE_NEIGHBOURS)
             break;
@@ -238,8 +242,9 @@ static void add_neighbours(const struct series_state *series, const struct block
 {
     const uint32_t earliest = find_ordinal(profiles, count, series->from_ns);
     const uint32_t latest = find_ordinal(profiles, count, series->until_ns);
-    const uint32_t first = scan_find_before(profiles, start, series->aggregation);
-    const uint32_t end = scan_find_after(profiles, found->own_end, count, series->aggregation);
+    const uint32_t first = scan_find_before(profiles, start, series->aggregation, &series->deleted);
+    const uint32_t end =
+        scan_find_after(profiles, found->own_end, count, series->aggregation, &series->deleted);
     found->first = first > earliest ? first : earliest;
     found->first = found->own_first < found->first ? found->own_first : found->first;
     found->end = end < latest ? end : latest;

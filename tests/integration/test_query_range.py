@@ -732,6 +732,20 @@ def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
     check()
 
 
+def test_deleted_snapshots_are_no_neighbours_of_a_window(server):
+    """The result is the same before and after the deleted profiles have left their object."""
+    client = Tenant(server).api("ingest", "read", "admin")
+    push_snapshots(client, "gauge", {"a": [(BEGIN + i * 15 * SECOND, 1000) for i in range(41)]})
+    ends = {"start": BEGIN + 300 * SECOND, "end": BEGIN + 520 * SECOND}
+    answer = client.delete("/api/v1/profiles", query={"query": '{service_name="api"}', **ends})
+    assert answer.status in (200, 202), answer
+    for start in (310, 320, 345):
+        answer = ask(client, BEGIN + start * SECOND, BEGIN + 500 * SECOND, query="inuse_space")
+        assert answer["series"] == [], answer
+    series = one_series(ask(client, BEGIN + 270 * SECOND, BEGIN + HOUR, query="inuse_space"))
+    assert series["average"] == 1000 and series["covered_ms"] == (300 - 270 + 615 - 525) * 1000
+
+
 def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
     """For a day, a pod each half hour: at every moment there is one, and so in every step and
     window. Beside it, some time without any."""
