@@ -8,6 +8,7 @@
 #include "lib/base/compress.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/profile.h"
 
@@ -78,7 +79,8 @@ static enum err_code look_at_profile(struct cli *cli, struct input *input, struc
     enum err_code code = input_decode(input, NULL, &profile, err);
     if (code)
         return code;
-    content->has_time = profile->time_ns != 0;
+    /* Without a time of its own the server identifies a repeated profile by its batch id only. */
+    content->has_time = batch_own_time_ns(profile) != 0;
     input_warn(input, profile, &cli->terminal);
     profile_destroy(profile);
     return ERR_NONE;
