@@ -1,4 +1,5 @@
-"""The tables of the database: made at the first start; a database of another version is refused and not changed."""
+"""The tables of the database are made at the first start; a database of another version is refused
+and not changed."""
 
 import shutil
 import subprocess
@@ -78,7 +79,9 @@ def test_a_database_of_a_newer_version_is_refused_and_not_changed(start_server):
         server, f"INSERT INTO schema_migration SELECT {number}, '{number:04d}_x', repeat('0', 64)"
     )
     text = refused(server)
-    assert "created by a newer perfoliod" in text and f"migration {number}; this version has" in text
+    assert (
+        "created by a newer perfoliod" in text and f"migration {number}; this version has" in text
+    )
     assert "start that version or a later one" in text
 
 

@@ -3,8 +3,8 @@
 tests/lint/version.py          reports differences
 tests/lint/version.py --write  writes the version of VERSION into the other files
 
-A version is MAJOR.MINOR.PATCH, with -dev until it is released. CHANGELOG.md has a section for it: "Unreleased"
-while it has -dev, else one with its date."""
+A version is MAJOR.MINOR.PATCH, with -dev until it is released. CHANGELOG.md has a section for it:
+"Unreleased" while it has -dev, else one with its date."""
 
 import pathlib
 import re
