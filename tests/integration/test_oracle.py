@@ -288,6 +288,13 @@ needs_go = pytest.mark.skipif(not HAS_GO, reason="no Go here")
 ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$")
 
 
+@functools.cache
+def build_pprof():
+    """New versions of Go compile the tool when it is first used, which takes minutes on a busy
+    machine and may not count for the first comparison."""
+    subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True, timeout=900, check=False)
+
+
 def go_top(path, index, unit, *options):
     """({name: (flat, cum)}, names printed more than once: their flat is the sum, their cum of one
     row)"""
@@ -305,6 +312,7 @@ def go_top(path, index, unit, *options):
         *options,
         str(path),
     ]
+    build_pprof()
     done = subprocess.run(command, capture_output=True, timeout=120)
     output = done.stdout.decode("utf-8", "surrogateescape")
     assert done.returncode == 0, done.stderr.decode(errors="replace")
