@@ -8,6 +8,7 @@
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
 #include "api/upload/upload_assemble.h"
+#include "api/upload/upload_slot.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/share_text.h"
@@ -243,7 +244,10 @@ enum err_code debuginfo_post_table(struct request *request, struct response *res
                                    struct err *err)
 {
     struct incoming incoming;
-    enum err_code code = read_incoming(request, "table", &incoming, err);
+    enum err_code code = upload_slot_take(request, err);
+    if (code)
+        return code;
+    code = read_incoming(request, "table", &incoming, err);
     if (code || !incoming.has_upload)
         return code ? code : take_table(request, &incoming, request->body, response, err);
     code = put_object(request, &incoming, "symbols", err);

@@ -97,12 +97,6 @@ enum { SHARE_OBJECT_KEY_BYTES = 40 };
 const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES]);
 
 /*
- * Takes the concurrency slot for decoding an upload. Call it before anything is changed: without a
- * slot the request is put aside and handled again from the start. Handles: ERR_BUSY.
- */
-enum err_code share_create_take_slot(struct request *request, struct err *err) MUST_USE;
-
-/*
  * Decodes and checks the bytes, stores them, commits the row with its quota charge and audit
  * record, and responds with 201, links and the delete token. Handles: ERR_INVALID, ERR_UNSUPPORTED,
  * ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY, ERR_CONFLICT (with an upload or an

@@ -12,7 +12,6 @@
 #include "api/core/object_writer_thread.h"
 #include "api/core/server.h"
 #include "api/core/settings.h"
-#include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
 #include "api/identity/audit.h"
 #include "api/identity/idempotency.h"
@@ -46,37 +45,6 @@ struct new_share {
     uint64_t held_bytes;     /* of the gate, for profile */
     int64_t expires_ms;      /* 0: never */
 };
-
-/*
- * Decoding takes seconds of processor time and much memory for a small body that expands well, and
- * the rate of uploads does not limit that. So it needs a slot: clients without credentials share a
- * quarter of the workers, one upload of an address at a time, and each tenant has a quarter. The
- * other requests wait without a worker.
- */
-enum err_code share_create_take_slot(struct request *request, struct err *err)
-{
-    struct concurrency_slot *slot = &request->concurrency_slot;
-    const bool is_anonymous = request->principal.kind == PRINCIPAL_ANONYMOUS;
-    if (!slot->key) { /* other threads read it as soon as the slot is held or waited for */
-        if (is_anonymous) {
-            char *source = arena_new(request->arena, char, RATE_LIMITER_SUBSCRIBER_BYTES);
-            rate_limiter_subscriber(span_text(request->address), source);
-            slot->source = source;
-        }
-        slot->key = is_anonymous ? "anonymous uploads"
-                                 : arena_printf(request->arena, "uploads of %" PRId64,
-                                                request->principal.tenant_id);
-    }
-    request->may_run_again = true;
-    if (concurrency_limit_take(request->server->concurrency, slot))
-        return ERR_NONE;
-    err_set(err, ERR_BUSY, "%s; try again in a few seconds",
-            is_anonymous ? "without credentials an address can have one upload read at a time, and "
-                           "several are waiting already: sign in"
-                         : "several uploads of the team are being read, and others wait");
-    err->retry_after_s = 5;
-    return ERR_BUSY;
-}
 
 /* The decoding of an upload; without credentials it runs at low priority. */
 struct decoding {

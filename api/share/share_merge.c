@@ -9,6 +9,7 @@
 #include "api/share/share_access.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
+#include "api/upload/upload_slot.h"
 #include "lib/base/compress.h"
 #include "lib/base/low_priority.h"
 #include "lib/base/mem.h"
@@ -195,7 +196,7 @@ enum err_code share_merge_handle(struct request *request, struct response *respo
     if (idempotency.is_known)
         return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
                                           err);
-    code = share_create_take_slot(request, err);
+    code = upload_slot_take(request, err);
     if (code)
         return code;
     return merge_and_share(request, &settings, &idempotency, response, err);

@@ -19,6 +19,7 @@
 #include "api/share/share_settings.h"
 #include "api/share/share_symbolization.h"
 #include "api/share/view_counter.h"
+#include "api/upload/upload_slot.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -45,7 +46,7 @@ enum err_code share_handle_create(struct request *request, struct response *resp
     if (idempotency.is_known)
         return share_create_respond_again(request, idempotency.id, idempotency.secret, response,
                                           err);
-    code = share_create_take_slot(request, err);
+    code = upload_slot_take(request, err);
     if (code)
         return code;
     code = quota_take_upload(request, request->body.size, err);

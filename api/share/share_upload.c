@@ -6,6 +6,7 @@
 #include "api/share/share.h"
 #include "api/share/share_settings.h"
 #include "api/upload/upload_assemble.h"
+#include "api/upload/upload_slot.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -97,7 +98,7 @@ static enum err_code complete_upload(struct request *request, struct response *r
         return share_create_respond_again(request, upload.share_id, delete_token, response, err);
     if (!*settings.filename)
         settings.filename = upload.filename;
-    code = share_create_take_slot(request, err);
+    code = upload_slot_take(request, err);
     if (code)
         return code;
     code = quota_take_completion(request, err);
