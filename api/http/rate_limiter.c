@@ -273,6 +273,17 @@ enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_ki
     return refuse_for(kind, (int64_t)(missing * 60 / per_minute * (double)CLOCK_NS_PER_S), err);
 }
 
+void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                            struct span key)
+{
+    struct place place = place_of(rate_limiter, kind, key);
+    pthread_mutex_lock(place.lock);
+    struct entry *entry = find_entry(&place);
+    if (entry)
+        entry->amount += 1; /* rate_limiter_take caps it */
+    pthread_mutex_unlock(place.lock);
+}
+
 static void forget_if_old(struct entry *entry, enum limit_kind kind, int64_t now_ns)
 {
     if (now_ns - entry->used_ns > rules[kind].forget_s * CLOCK_NS_PER_S)

@@ -60,6 +60,9 @@ void rate_limiter_destroy(struct rate_limiter *rate_limiter); /* NULL is a no-op
 enum err_code rate_limiter_take(struct rate_limiter *rate_limiter, enum limit_kind kind,
                                 struct span key, double per_minute, double burst,
                                 struct err *err) MUST_USE;
+/* Puts an event back. */
+void rate_limiter_give_back(struct rate_limiter *rate_limiter, enum limit_kind kind,
+                            struct span key);
 
 /* The subscriber that the kinds that end in _ADDRESS count for an address: itself, or its /64. */
 void rate_limiter_subscriber(struct span address, char ret_text[RATE_LIMITER_SUBSCRIBER_BYTES]);

@@ -65,8 +65,10 @@ static void forgive_attempt(struct rate_limiter *rate_limiter,
     const struct attempt_kinds *kinds = &kinds_of[attempt->subject];
     enum limit_kind own = attempt->device.size ? LIMIT_SIGN_IN_DEVICE : kinds->pair;
     struct span own_key = attempt->device.size ? attempt->device : pair;
-    if (!attempt->device.size)
+    if (!attempt->device.size) {
         rate_limiter_forgive(rate_limiter, kinds->address, attempt->address);
+        rate_limiter_give_back(rate_limiter, kinds->all, attempt->key);
+    }
     if (has_matched)
         rate_limiter_reset(rate_limiter, own, own_key);
     else

@@ -54,6 +54,24 @@ static void a_rate_allows_a_burst_and_then_its_rate(void **state)
                      ERR_RATE_LIMITED);
 }
 
+static void an_event_that_is_given_back_can_be_taken_again(void **state)
+{
+    struct rate_limiter *rate_limiter = *state;
+    const struct span key = SPAN_LITERAL("share");
+    struct err err;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_SHARE_PASSWORD, key, 1, 3, &err),
+                         ERR_NONE);
+        rate_limiter_give_back(rate_limiter, LIMIT_SHARE_PASSWORD, key);
+    }
+    rate_limiter_give_back(rate_limiter, LIMIT_SHARE_PASSWORD, key); /* no more than the burst */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_SHARE_PASSWORD, key, 1, 3, &err),
+                         ERR_NONE);
+    assert_int_equal(rate_limiter_take(rate_limiter, LIMIT_SHARE_PASSWORD, key, 1, 3, &err),
+                     ERR_RATE_LIMITED);
+}
+
 static void keys_and_kinds_are_limited_separately(void **state)
 {
     struct rate_limiter *rate_limiter = *state;
@@ -274,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_rate_allows_a_burst_and_then_its_rate),
+        TEST(an_event_that_is_given_back_can_be_taken_again),
         TEST(keys_and_kinds_are_limited_separately),
         TEST(a_rate_of_zero_allows_nothing),
         TEST(failures_double_the_wait_up_to_a_limit),
