@@ -417,7 +417,7 @@ static void on_messages(h2o_multithread_receiver_t *receiver, h2o_linklist_t *me
     }
 }
 
-static void concurrency_slot(struct http_loop *loop)
+static void run_loop_once(struct http_loop *loop)
 {
     /* -1 is only an interrupted wait. */
     h2o_evloop_run(loop->context.loop, TURN_MS);
@@ -450,12 +450,12 @@ static void *run_loop(void *argument)
     open_listeners(loop);
     sem_post(&loop->http->has_started);
     while (!loop->is_ending)
-        concurrency_slot(loop);
+        run_loop_once(loop);
     start_draining(loop);
     loop->is_cut = true;
     int64_t deadline_ns = clock_monotonic_ns() + END_MS * CLOCK_NS_PER_MS;
     while (!h2o_linklist_is_empty(&loop->connections) && clock_monotonic_ns() < deadline_ns)
-        concurrency_slot(loop);
+        run_loop_once(loop);
     http_connection_drop_lingering(loop);
     return NULL;
 }

@@ -219,6 +219,40 @@ static void count_miss(const struct http_job *job, enum err_code code)
                           span_text(request->address));
 }
 
+/* Requests of agents wait for their own pool of threads only. */
+static struct concurrency_limit *limit_of(const struct http_job *job)
+{
+    const struct server *server = job->request.server;
+    return job->request.route->flags & ROUTE_AGENT ? server->agent_concurrency
+                                                   : server->concurrency;
+}
+
+/*
+ * A tenant has at most half of the threads for agents, since decoding what its agents send may take
+ * all processors, and a flush may be slow. Its other requests are put aside, and those of other
+ * tenants find a thread. A request is put aside before its body is decoded, so it can be handled
+ * again from the start.
+ */
+static enum err_code take_agent_slot(struct http_job *job, struct err *err)
+{
+    struct request *request = &job->request;
+    struct concurrency_slot *slot = &request->concurrency_slot;
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS)
+        return ERR_NONE; /* the handler refuses it */
+    if (!slot->key) {    /* other threads read it as soon as the slot is held or waited for */
+        slot->most = (request->server->settings->intake_threads + 1) / 2;
+        slot->key =
+            arena_printf(request->arena, "agents of %lld", (long long)request->principal.tenant_id);
+    }
+    request->may_run_again = true;
+    if (concurrency_limit_take(request->server->agent_concurrency, slot))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "too many requests of the team's agents are being handled; try again in a few seconds");
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;
@@ -230,6 +264,8 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     code = auth_check_access(request, err);
     if (code == ERR_NONE && (request->route->flags & (ROUTE_STORES | ROUTE_AGENT)))
         code = disk_check(request->server->disk, err);
+    if (code == ERR_NONE && request->route->flags & ROUTE_AGENT)
+        code = take_agent_slot(job, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     query_memory_leave(&request->query_slots);
@@ -261,7 +297,7 @@ static void send_response(struct http_job *job)
 void http_job_cancel(struct http_job *job)
 {
     atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
-    if (!concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
+    if (!concurrency_limit_leave(limit_of(job), &job->request.concurrency_slot))
         return;
     drop_response(job);
     send_response(job);
@@ -298,7 +334,10 @@ static void fail_waiting(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_BUSY,
-            job->request.may_run_again
+            job->request.route->flags & ROUTE_AGENT
+                ? "too many requests of the team's agents are being handled; try again in a few "
+                  "seconds"
+            : job->request.may_run_again
                 ? "this upload has waited too long (report-wait) for others that are being read; "
                   "try again in a few seconds"
             : job->request.concurrency_slot.source
@@ -316,10 +355,12 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
         return;
     }
     bool is_stopping = job->loop->is_draining;
-    int64_t max_ns = job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
+    const bool is_agent = job->request.route->flags & ROUTE_AGENT;
+    int64_t max_ns = is_agent ? INGEST_MS * CLOCK_NS_PER_MS
+                              : job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
     bool is_long = now_ns - job->request.start_ns > max_ns;
     if ((!is_stopping && !is_long) ||
-        !concurrency_limit_leave(job->request.server->concurrency, &job->request.concurrency_slot))
+        !concurrency_limit_leave(limit_of(job), &job->request.concurrency_slot))
         return;
     if (is_stopping)
         fail_stopping(job);
@@ -390,8 +431,7 @@ static bool handle_with_slot(struct http_job *job)
         enum err_code code = handle_with_retries(job, &err);
         bool lacks_slot = code == ERR_BUSY && concurrency_slot->key && !concurrency_slot->is_held;
         if (lacks_slot && (only_reads(&job->request) || job->request.may_run_again))
-            outcome =
-                concurrency_limit_take_or_wait(job->request.server->concurrency, concurrency_slot);
+            outcome = concurrency_limit_take_or_wait(limit_of(job), concurrency_slot);
         if (outcome == CONCURRENCY_LIMIT_WAITING)
             return false;
         if (outcome == CONCURRENCY_LIMIT_REFUSED)
@@ -414,7 +454,7 @@ static bool run_job(struct http_job *job)
     else if (!handle_with_slot(job))
         return false;
     if (concurrency_slot->is_held)
-        concurrency_limit_give(job->request.server->concurrency, concurrency_slot);
+        concurrency_limit_give(limit_of(job), concurrency_slot);
     return true;
 }
 
@@ -425,14 +465,6 @@ static void run_on_worker(struct worker_job *work)
         send_response(job);
 }
 
-static void rerun_job(struct concurrency_slot *concurrency_slot)
-{
-    struct http_job *job =
-        (struct http_job *)(void *)((char *)concurrency_slot -
-                                    offsetof(struct http_job, request.concurrency_slot));
-    worker_submit_admitted(job->loop->http->workers, &job->work);
-}
-
 /* Agents wait for a flush, possibly of a slow bucket, and readers for processors: neither waits for
  * the other. */
 static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
@@ -441,6 +473,14 @@ static struct worker_pool *pool_of(const struct http_server *http, const struct 
     return flags & ROUTE_PROBE   ? http->probes
            : flags & ROUTE_AGENT ? http->agent_workers
                                  : http->workers;
+}
+
+static void rerun_job(struct concurrency_slot *concurrency_slot)
+{
+    struct http_job *job =
+        (struct http_job *)(void *)((char *)concurrency_slot -
+                                    offsetof(struct http_job, request.concurrency_slot));
+    worker_submit_admitted(pool_of(job->loop->http, &job->request), &job->work);
 }
 
 enum err_code http_job_submit(struct http_job *job, struct err *err)
