@@ -189,7 +189,8 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
     (server.data_dir / "objects/share" / share).write_bytes(b"damaged")
     with server.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM schema_migration WHERE version = (SELECT max(version) FROM schema_migration)"
+            "DELETE FROM schema_migration"
+            " WHERE version = (SELECT max(version) FROM schema_migration)"
         )
     server.stop()
     run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")

@@ -49,7 +49,8 @@ def check_changelog(version):
     if not re.search(
         rf"^## \[{re.escape(release)}\] - {state}$", (ROOT / "CHANGELOG.md").read_text(), re.M
     ):
-        yield f"CHANGELOG.md: there is no section ## [{release}] - {'Unreleased' if is_dev else 'DATE'}"
+        date = "Unreleased" if is_dev else "DATE"
+        yield f"CHANGELOG.md: there is no section ## [{release}] - {date}"
 
 
 def check_programs(version):
