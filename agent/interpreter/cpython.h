@@ -23,7 +23,7 @@ extern const struct interpreter_kind cpython_kind;
 struct cpython_layout {
     uint16_t version; /* major << 8 | minor */
     bool has_qualified_names;
-    bool is_code_inside; /* a frame's place is an address, of an instruction in the code object */
+    bool is_code_inside; /* a frame stores the address of its instruction */
     uint16_t place_unit; /* otherwise it is a number of units of this many bytes */
     enum cpython_line_form line_form;
     uint16_t interpreters_head; /* _PyRuntimeState */

@@ -208,7 +208,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
 static const char *const tally_maps[] = {"tallies_even", "tallies_odd"};
 
 /* Before Linux 6.1 programs at perf events may only use preallocated hash maps. */
-static int fix_tables(const struct kernel_program *program)
+static int preallocate_tables(const struct kernel_program *program)
 {
     static const char *const names[] = {"processes", "targets"};
     int error = 0;
@@ -251,7 +251,7 @@ static enum err_code prepare_object(const struct kernel_program *program, struct
         return err_set(err, ERR_INTERNAL, "the kernel program has no ring of samples");
     int error = bpf_map__set_max_entries(samples, ring_bytes);
     if (!error && !program->features.has_growing_tables)
-        error = fix_tables(program);
+        error = preallocate_tables(program);
     if (!error)
         error = prepare_off_cpu(program);
     if (!error)
@@ -535,8 +535,8 @@ static bool is_refusal(int error)
     return error == -E2BIG || error == -EACCES || error == -EINVAL || error == -ENOSPC;
 }
 
-/* Loads the program with bpf_loop, or the bounded one if the verifier refuses that: each version of
- * Linux accepts other programs. */
+/* Loads the program with bpf_loop, or the bounded one if the verifier refuses that: different
+ * versions of Linux accept different programs. */
 static enum err_code load_either(struct kernel_program *program, struct err *err)
 {
     int error = 0;
@@ -683,14 +683,15 @@ enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t
                                         bool *ret_is_new, struct err *err)
 {
     const uint8_t yes = 1;
-    const bool is_known = bpf_map_update_elem(program->targets_fd, &process_id, &yes, BPF_NOEXIST);
-    if (is_known && errno == E2BIG)
+    const bool has_failed =
+        bpf_map_update_elem(program->targets_fd, &process_id, &yes, BPF_NOEXIST);
+    if (has_failed && errno == E2BIG)
         return err_set(
             err, ERR_TOO_LARGE, "more than %u processes",
             bpf_map__max_entries(bpf_object__find_map_by_name(program->object, "targets")));
-    if (is_known && errno != EEXIST)
+    if (has_failed && errno != EEXIST)
         return err_set_errno(err, ERR_IO, "adding a process to the kernel program");
-    *ret_is_new = !is_known;
+    *ret_is_new = !has_failed;
     return ERR_NONE;
 }
 

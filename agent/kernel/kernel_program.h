@@ -26,11 +26,11 @@ struct kernel_program_options {
     bool has_targets; /* only processes of kernel_program_add_target, and their children */
     /* The fraction of thread switches, from 0 (none) to 1, that is recorded too: SAMPLE_WAIT. */
     double off_cpu_share;
-    bool has_no_tables; /* unwind by frame pointers only */
-    bool
-        has_bounded_loops; /* the program for kernels before 5.17, also where the other could run */
-    bool has_tallies;      /* equal samples are counted in the kernel */
-    uint32_t ring_bytes;   /* 0: chosen by CPUs and frequency */
+    bool has_no_tables;     /* unwind by frame pointers only */
+    bool has_bounded_loops; /* use the program without bpf_loop, for kernels before 5.17, even if
+                               this kernel has bpf_loop */
+    bool has_tallies;       /* equal samples are counted in the kernel */
+    uint32_t ring_bytes;    /* 0: chosen by CPUs and frequency */
     void (*on_sample)(void *context, const struct sample_event *event);
     void *context;
 };
@@ -54,8 +54,8 @@ void kernel_program_stop(struct kernel_program *program);
 enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
                                         bool *ret_is_new, struct err *err) MUST_USE;
 
-/* The memory of unwind tables and runs that the programs read, for unwind_maps_create. It belongs
- * to the program. */
+/* The memory from which the BPF programs read unwind tables and runs; pass it to
+ * unwind_maps_create. `program` owns it. */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
 /* The same memory for reading, for user_unwinder. Shards that are read or written stay mapped in
@@ -76,9 +76,10 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
                                    const struct unwind_run *run);
 
 /*
- * With has_tallies: begins a new turn, in which each stack is sent once again. Returns the turn
- * that has ended, which is the lowest bit of its keys. Its counts can be taken a moment later, when
- * all of its first samples have been read.
+ * With has_tallies: switches to the other table of tallies (bpf/tally.bpf.h): from now on the first
+ * sample of each stack is sent again. Returns the turn that has ended, 0 or 1, which is the lowest
+ * bit of its keys. Take its counts after reading the ring, because samples of that turn may still
+ * be in it.
  */
 uint32_t kernel_program_turn_tallies(struct kernel_program *program);
 struct sample_tally;

@@ -326,8 +326,8 @@ void perf_sideband_read_until(struct perf_sideband *band, int64_t time_ns)
 
 /* ---- opening ---- */
 
-/* kernel.perf_event_paranoid above 2, which is Linux's default, forbids users to sample even their
- * own programs. */
+/* Linux's default for kernel.perf_event_paranoid is 2. Above that (Debian: 3) users may not even
+ * sample their own programs. */
 static bool may_sample_own(int64_t *ret_level)
 {
     char text[32] = "";
@@ -344,8 +344,8 @@ static enum err_code fail_own(const char *what, struct err *err)
     int64_t level;
     if (!may_sample_own(&level))
         return err_set(err, ERR_FORBIDDEN,
-                       "kernel.perf_event_paranoid is %d: at 2 (sysctl) users may sample their own "
-                       "programs",
+                       "kernel.perf_event_paranoid is %d, which forbids users to sample even their "
+                       "own programs: run `sysctl kernel.perf_event_paranoid=2` as root",
                        (int)level);
     return err_set_errno(err, ERR_FORBIDDEN,
                          "%s: only programs of your own, that have no more rights than you, can be "

@@ -2,9 +2,9 @@
  * perf_sideband: process events of all CPUs, in the order of time, from perf rings.
  *
  * Records are read in place. The reader of samples first requests all events up to the time of each
- * sample (perf_sideband_read_until), so that a sample meets the mappings of its time. Source of the
- * record formats: perf_event_open(2). Paths and names are chosen by processes: they contain any
- * bytes. Threads: one.
+ * sample (perf_sideband_read_until), so that each sample is looked up in the mappings that existed
+ * when it was taken. Source of the record formats: perf_event_open(2). Paths and names are chosen
+ * by processes: they contain any bytes. Threads: one.
  */
 #ifndef AGENT_KERNEL_PERF_SIDEBAND_H
 #define AGENT_KERNEL_PERF_SIDEBAND_H

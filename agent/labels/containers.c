@@ -85,7 +85,7 @@ static void put_both(struct label_set *labels, const char *name, const char *met
         label_set_put(labels, span_text(meta), value);
 }
 
-/* Each runtime has other keys for the same facts. */
+/* Runtimes use different keys for the same facts. */
 static void put_annotations(struct label_set *labels, const json_t *map)
 {
     static const struct {
@@ -147,7 +147,7 @@ static bool find_oci(const char *root, struct span id, struct label_set *labels,
 {
     for (size_t i = 0; i < sizeof(oci_paths) / sizeof(*oci_paths); i++) {
         char path[256];
-        /* The formats are those of oci_paths. */
+        /* The id replaces "%.*s" in the path. */
         const char *end = strstr(oci_paths[i], "%.*s");
         snprintf(path, sizeof(path), "%.*s%.*s%s", (int)(end - oci_paths[i]), oci_paths[i],
                  SPAN_PRINT(id), end + 4);

@@ -1,6 +1,6 @@
 /*
  * containers: name, image and pod of a container, from the state files of its runtime. No socket of
- * a runtime is used, because access to it allows everything.
+ * a runtime is used, because whoever may use that socket controls the host.
  *
  *   containerd      …/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json (below /run, k3s', …)
  *   CRI-O, Podman   …/overlay-containers/ID/userdata/config.json,
@@ -26,8 +26,8 @@ struct span containers_runtime(struct span cgroup);
 
 /*
  * Adds the labels of a container: those of agent/labels/pods.h, container_name, __meta_docker_* and
- * __meta_containerd_*. root: a folder in place of the root of process 1; NULL: that. False: no
- * state file of the container was found.
+ * __meta_containerd_*. root: the folder below which state files are read; NULL: the root folder of
+ * process 1. False: no state file of the container was found.
  */
 bool containers_find(const char *root, struct span id, struct label_set *labels);
 

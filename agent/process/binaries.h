@@ -1,11 +1,11 @@
 /*
  * binaries: the table of mapped files. Each file is in it once, however many processes map it.
  *
- * A file is identified by its build id, else by device, inode and time of change. It is read once,
- * when its first mapping is seen: through the root folder of the mapping process, which finds files
- * of containers, or through the mapping itself (/proc/PID/map_files) if the path leads to a file
- * with another build id, or another inode where no build id is known. Only regular files are
- * opened.
+ * A file is identified by its build id, else by device, inode and status change time (ctime). It is
+ * read once, when its first mapping is seen: through the root folder of the mapping process, which
+ * finds files of containers, or through the mapping itself (/proc/PID/map_files) if the path leads
+ * to a file with another build id, or another inode where no build id is known. Only regular files
+ * are opened.
  *
  * An unmapped binary is kept for a while, because most programs are started again. Its number is
  * reused after that.
@@ -48,7 +48,8 @@ struct binary {
     char build_id[2 * ELF_FILE_BUILD_ID_MAX_BYTES + 1]; /* hexadecimal; "": it has none */
     struct elf_file file;                               /* no segments: it could not be read */
     uint64_t inode;      /* 0: there is a build id, or it is not known */
-    int64_t modified_ns; /* when the file was read; 0: it was not read */
+    int64_t modified_ns; /* modification time (mtime) of the file when it was read; 0: it has a
+                            build id, or was not read */
 };
 
 struct binaries *binaries_create(void);
@@ -70,7 +71,7 @@ int64_t binaries_unused_ns(const struct binaries *binaries, uint32_t number);
 /* Borrowed until the binary is released. */
 const struct binary *binaries_get(const struct binaries *binaries, uint32_t number);
 /* Opens the file again, as seen by a process that maps it at start. -1: it is gone, or it is
- * another file by build id, else by inode and time of change. The caller closes it. */
+ * another file by build id, else by inode and modification time (mtime). The caller closes it. */
 int binaries_open(const struct binaries *binaries, uint32_t number, uint32_t process_id,
                   uint64_t start, uint64_t limit);
 /* The ELF address of the bytes at file_offset; file_offset itself if the file was not read. */

@@ -24,7 +24,7 @@ struct file_window {
     size_t bytes;
     size_t ahead_bytes;
     uint64_t read_bytes; /* sum of all reads */
-    uint64_t cost_bytes; /* the same, but each read counts as a page or more */
+    uint64_t cost_bytes; /* the same, but a read of less than 4 KiB counts as 4 KiB */
     uint8_t *buffer;
     size_t capacity;
 };

@@ -106,7 +106,7 @@ static inline const struct process_mapping *process_find_mapping(const struct pr
 bool process_has_ended(const struct process *process);
 /* Like !process_has_ended, but also asks the kernel, because the exit event can be lost. */
 bool process_is_alive(const struct process *process);
-/* The user that its resources are counted for (process_file_owner). Determined once for each
+/* The owner that its resources are counted for (process_file_owner). Determined once for each
  * program that it executes and for each scan of /proc. */
 uint64_t process_owner(struct process *process);
 

@@ -35,7 +35,7 @@ bool process_file_read_status(uint32_t process_id, struct buf *text);
 /*
  * The owner that resources of a process are counted for, never 0. It is the user; for a process in
  * a user namespace that a user other than root created, the creator; for a process of root, the
- * process itself. All processes that end before this can be read are one owner.
+ * process itself. Processes whose status cannot be read because they have ended share one owner.
  */
 uint64_t process_file_owner(uint32_t process_id);
 /* Whether an owner is a user rather than a process. */

@@ -96,8 +96,8 @@ static void apply_fork(struct processes *processes, const struct process_event *
     }
 }
 
-/* Other threads may outlive the first one. Files that failed to open since it ended can be opened
- * through them. */
+/* A process can outlive its first thread. /proc shows its files through another thread, so those
+ * that failed to open are tried again by a scan. */
 static void apply_exit(struct processes *processes, const struct process_event *event)
 {
     struct process *process = *processes_slot(processes, event->process_id);
@@ -116,7 +116,8 @@ static bool is_relevant(struct processes *processes, const struct process_event 
     const bool is_fork = event->kind == PROCESS_EVENT_FORK;
     const uint32_t process_id = is_fork ? event->parent_id : event->process_id;
     const struct process *process = *processes_slot(processes, process_id);
-    /* A reused number: the target that had it is forgotten. */
+    /* If the child's number belonged to a target before, the event is relevant, so that the old
+     * target is forgotten. */
     const struct process *old = is_fork ? *processes_slot(processes, event->process_id) : NULL;
     return (process && process->is_target) || (old && old->is_target);
 }

@@ -51,7 +51,8 @@ void window_builder_begin(struct window_builder *builder, const struct profile_l
 /* Ends the window: frees what profile_builder_take has left. */
 void window_builder_end(struct window_builder *builder);
 
-/* The owner, and a process of it, of what is added from now on. */
+/* Sets the owner of everything that is added from now on, and the process to name if something is
+ * left out. */
 void window_builder_set_owner(struct window_builder *builder, uint64_t owner, uint32_t process_id);
 /* Charges the owner for the table entries added since window_builder_set_owner. */
 void window_builder_charge(struct window_builder *builder);

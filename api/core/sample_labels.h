@@ -2,11 +2,11 @@
  * sample_labels: the list of those labels of samples that become labels of series, as text:
  * "endpoint,region".
  *
- * Samples of a delta that have one belong to a series of their own, whatever protocol they came by.
- * All other labels, and those of gauges and counters, stay with their samples. Names are those of
- * series (lib/profile/batch/batch_labels.h): "k8s.pod.name" and "k8s_pod_name" are one. Numeric
- * labels never make series; the labels of threads and spans, which have no bound, are refused.
- * Threads: any.
+ * Samples of delta profiles with such a label go into a series of their own for each value,
+ * whatever protocol they came by. All other labels, and those of gauges and counters, stay with
+ * their samples. Names are those of series (lib/profile/batch/batch_labels.h): "k8s.pod.name" and
+ * "k8s_pod_name" are one. Numeric labels never make series; the labels of threads and spans, which
+ * have no bound, are refused. Threads: any.
  */
 #ifndef API_CORE_SAMPLE_LABELS_H
 #define API_CORE_SAMPLE_LABELS_H

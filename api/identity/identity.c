@@ -93,7 +93,7 @@ static struct span hash_text(struct arena *arena, const char *secret)
     return span_of(hash, DIGEST_BYTES);
 }
 
-/* Keeps the known token if it still has the operator's scope, otherwise creates one. */
+/* Keeps the known token if it is unexpired and has exactly ALL_SCOPES, otherwise creates one. */
 static enum err_code ensure_token(struct pg_connection *connection, struct arena *arena,
                                   const char *known_token, char ret_token[DIGEST_TOKEN_BYTES],
                                   struct err *err)
@@ -121,7 +121,8 @@ static enum err_code ensure_token(struct pg_connection *connection, struct arena
                            PG_BYTES(hash_text(arena, ret_token)), PG_I64(ALL_SCOPES));
 }
 
-/* admin@localhost, created if tenant default has no owner; otherwise its operator or oldest owner.
+/* Finds the user that the sign-in code is for: an operator among the owners of tenant default,
+ * otherwise its oldest owner. Creates admin@localhost first if it has no owner.
  */
 static enum err_code ensure_owner(struct pg_connection *connection, struct arena *arena,
                                   int64_t *ret_user_id, struct err *err)

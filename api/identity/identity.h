@@ -15,7 +15,8 @@ extern const struct route_table identity_routes;
 extern const struct route_table operator_routes; /* /api/v1/admin/… for tenants, users, tokens */
 
 struct identity_bootstrap {
-    char admin_token[DIGEST_TOKEN_BYTES]; /* tenant default, all scopes: goes to D/admin.token */
+    char admin_token[DIGEST_TOKEN_BYTES]; /* tenant default, all scopes: is written to admin.token
+                                             in the data folder */
     char login_code[DIGEST_SECRET_BYTES]; /* one use, 24 h: <public url>/login#code=<login_code> */
 };
 

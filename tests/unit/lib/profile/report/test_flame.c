@@ -107,7 +107,7 @@ static void a_diff_is_ordered_by_the_larger_side(void **state)
                  "root 0 14 0 12\n.m 0 14 0 12\n..gone 9 9 0 0\n..new 0 0 7 7\n..same 5 5 5 5\n");
 }
 
-/* "m;big" is most of b, in parts that are each less than 1 after scaling to a. */
+/* "m;big" is half of b, in parts that are each less than 1 after scaling to a. */
 static void a_normalised_diff_is_cut_by_what_is_large(void **state)
 {
     (void)state;
