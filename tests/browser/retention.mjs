@@ -176,7 +176,7 @@ export async function testRetention(runner, browser, server) {
           assert.equal(await labels(), "end_point,region");
           await page.fill("#series input", "thread.name");
           await page.click("#series button:has-text('Save labels')");
-          await page.waitForSelector("#series .error-line:has-text('never makes series')");
+          await page.waitForSelector("#series .error-line:has-text('cannot make series')");
           assert.equal(await labels(), "end_point,region");
           await page.click("#series button:has-text('default')");
           await page.waitForSelector("#series >> text=No sample label splits series");
