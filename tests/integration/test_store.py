@@ -390,7 +390,6 @@ def compact(server):
                 for what, sql in (
                     ("segments", "SELECT row_to_json(one)::text FROM segment one"),
                     ("blocks", "SELECT row_to_json(one)::text FROM block one"),
-                    ("jobs", "SELECT row_to_json(one)::text FROM job one"),
                     ("trash", "SELECT object_key FROM object_trash"),
                 )
             )

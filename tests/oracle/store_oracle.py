@@ -546,8 +546,8 @@ class Oracle:
                 time_ns // HOUR for time_ns in times if self.are_totals(type_name, labels, time_ns)
             }:
                 in_hour = [time_ns for time_ns in times if time_ns // HOUR == hour]
-                total = sum(holds[time_ns] for time_ns in in_hour)
-                mean = fractions.Fraction(total, len(in_hour))
+                held_ns = sum(holds[time_ns] for time_ns in in_hour)
+                mean = fractions.Fraction(held_ns, len(in_hour))
                 holds.update({time_ns: mean for time_ns in in_hour})
             for time_ns, key, value in row_values("mean", profiles, key_of_series(labels)):
                 total[key] += value * holds[time_ns]
