@@ -487,7 +487,7 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
 
 def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_server):
     """Whatever labels make series of deltas, and whether a snapshot has a row or none. (On a server
-    of its own: a block of totals of another tenant is never compacted to level 4.)"""
+    of its own: compact waits until the blocks of all tenants are compacted.)"""
     server = start_server("--jobs-interval", "1s")
     begin = begin_of_day(9)
     snapshots = [
