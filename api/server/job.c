@@ -219,12 +219,17 @@ static void count_miss(const struct http_job *job, enum err_code code)
                           span_text(request->address));
 }
 
+/* A request for an unknown path has no route. */
+static bool is_of_agent(const struct request *request)
+{
+    return request->route && request->route->flags & ROUTE_AGENT;
+}
+
 /* Requests of agents wait for their own pool of threads only. */
 static struct concurrency_limit *limit_of(const struct http_job *job)
 {
     const struct server *server = job->request.server;
-    return job->request.route->flags & ROUTE_AGENT ? server->agent_concurrency
-                                                   : server->concurrency;
+    return is_of_agent(&job->request) ? server->agent_concurrency : server->concurrency;
 }
 
 /*
@@ -334,7 +339,7 @@ static void fail_waiting(struct http_job *job)
 {
     struct err err;
     err_set(&err, ERR_BUSY,
-            job->request.route->flags & ROUTE_AGENT
+            is_of_agent(&job->request)
                 ? "too many requests of the team's agents are being handled; try again in a few "
                   "seconds"
             : job->request.may_run_again
@@ -355,9 +360,9 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns)
         return;
     }
     bool is_stopping = job->loop->is_draining;
-    const bool is_agent = job->request.route->flags & ROUTE_AGENT;
-    int64_t max_ns = is_agent ? INGEST_MS * CLOCK_NS_PER_MS
-                              : job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
+    int64_t max_ns = is_of_agent(&job->request)
+                         ? INGEST_MS * CLOCK_NS_PER_MS
+                         : job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
     bool is_long = now_ns - job->request.start_ns > max_ns;
     if ((!is_stopping && !is_long) ||
         !concurrency_limit_leave(limit_of(job), &job->request.concurrency_slot))
