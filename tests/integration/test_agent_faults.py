@@ -353,7 +353,10 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(
     assert len(files) > file_count and refused_count <= agent.counts()["refused_total"] <= len(
         files
     )
-    assert len(re.findall(r"there is no room.*/strange\d+.so", agent.log_path.read_text())) == 1
+    assert (
+        len(re.findall(r"for lack of room or time.*/strange\d+.so", agent.log_path.read_text()))
+        == 1
+    )
 
 
 def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(
@@ -494,7 +497,7 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
         assert kernel_table_mib(agent) + counts["resident_memory_bytes"] / (1 << 20) < 96
         assert kernel_table_mib(agent) > before
         assert counts["short_of_memory_seconds_total"] == 0
-        assert "there is no room" in agent.log_path.read_text()
+        assert "for lack of room or time" in agent.log_path.read_text()
     finally:
         end(many)
     # Other programs of this machine may need more than they did: as much as one has that starts
@@ -601,7 +604,7 @@ def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(star
         assert b"[name left out]" in strings
     assert b"made_up_%d_1_of_1" % programs[-1].pid in strings
     said = re.findall(
-        r"not all that a user.s processes, or one of root.s, bring fits.*",
+        r"the names of a user.s processes, or of a process of root, exceed the quota.*",
         agent.log_path.read_text(),
     )
     assert len(said) == 1 and "name=made_up" in said[0].replace('"', ""), said

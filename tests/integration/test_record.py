@@ -1266,7 +1266,7 @@ def in_a_namespace(tmp_path, *command):
 
 
 def test_the_proc_of_another_namespace_is_refused_and_its_own_is_fine(program, tmp_path):
-    wanted = "/proc is that of another PID namespace"
+    wanted = "/proc belongs to another PID namespace"
     done = in_a_namespace(
         tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran"
     )
