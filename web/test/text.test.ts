@@ -274,7 +274,7 @@ test("an id is found in what people paste", () => {
     `https://host/embed/${id}?x=1`,
   ])
     assert.deepEqual(of(text), { id }, text);
-  assert.deepEqual(of("https://host/s/0123456789"), { short: "/s/0123456789" });
+  assert.deepEqual(of(`https://host/s/${id}`), { short: `/s/${id}` });
   for (const text of [
     "profile",
     "https://host/p/short",
@@ -282,6 +282,7 @@ test("an id is found in what people paste", () => {
     `https://host/d/${id}..${id}`,
     `https://host/embed/${id}..${id}`,
     "/s/short",
+    "/s/0123456789",
     `javascript:${id}`,
   ])
     assert.match((of(text) as { reason: string }).reason, /^This /, text);
