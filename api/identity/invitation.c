@@ -209,7 +209,7 @@ enum err_code invitation_delete(struct request *request, struct response *respon
         return code;
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "There is no invitation %" PRId64 ": the list shows the open ones", id);
+                       "There is no invitation %" PRId64 ": look at the list of open ones", id);
     code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
     if (code)
         return code;

@@ -129,8 +129,8 @@ enum err_code routes_match(enum http_method method, struct span path,
     }
     if (is_known_path)
         return err_set(err, ERR_UNSUPPORTED,
-                       "this address does not support the method %s; the field Allow of this "
-                       "response lists the supported ones",
+                       "this address does not support the method %s; use one of those in the "
+                       "field Allow of this response",
                        http_method_name(method));
     return err_set(err, ERR_NOT_FOUND,
                    "there is nothing at this address; /api/openapi.yaml lists what there is");

@@ -146,7 +146,7 @@ enum err_code share_admin_close_report(struct request *request, struct response 
         return code;
     if (pg_affected(result) == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no open report %" PRIu64 ": the list shows the open ones", id);
+                       "there is no open report %" PRIu64 ": look at the list of open ones", id);
     response->status = 204;
     return ERR_NONE;
 }

@@ -96,7 +96,7 @@ def test_every_kind_of_problem_has_a_page_that_advises(anonymous):
     for kind in kinds.split():
         page = anonymous.get(f"/problems/{kind}").text
         assert re.search(
-            r"\b(ask|choose|delete|detail|look|make|send|sign in|tell|try|uploaded in "
+            r"\b(ask|choose|delete|detail|look|make|reload|send|sign in|try|uploaded in "
             r"parts|case-sensitive)\b",
             page,
             re.I,

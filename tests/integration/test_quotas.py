@@ -48,8 +48,9 @@ def test_parallel_posts_do_not_pass_the_storage_quota(server):
     client = tenant.api("share")
     share(client)
     objects = share_objects(server)
-    answers = all_at_once(server, tenant.id, 5, lambda: tenant_post(server, client))
-    assert sorted(answer.status for answer in answers) == [201, 429, 429, 429, 429], answers
+    # A tenant has a quarter of the eight workers for uploads (api/upload/upload_slot.h).
+    answers = all_at_once(server, tenant.id, 2, lambda: tenant_post(server, client))
+    assert sorted(answer.status for answer in answers) == [201, 429], answers
     for answer in answers:
         if answer.status == 429:
             document = problem(

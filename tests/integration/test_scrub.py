@@ -37,7 +37,7 @@ def run_pass(api):
 
 
 def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(damaged):  # noqa: F811
-    server, content, _, _, done = damaged
+    server, content, _, _, done = damaged(3)
     api = server.api()
     clean = run_pass(api)
     assert clean["problems"] == [] and clean["last_pass"]["problems"] == 0
