@@ -250,7 +250,7 @@ def test_a_query_is_compared_with_a_share(filled):
         ({}, "a is missing: the id of a share, or a query in a_query"),
         (side("a", CPU_NAMES[0], FIRST), "b is missing"),
         ({"a": "x" * 22, **side("a", CPU_NAMES[0])}, "a and a_query"),
-        ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start goes with a_query"),
+        ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start is only for a_query"),
         (
             {**side("a", CPU_NAMES[0], FIRST), **side("b", "cpu{")},
             "b: query: this { is not closed at character 4",
