@@ -51,7 +51,8 @@ static void note_failure(struct agent *agent, const struct process *process,
     const struct process_mapping *mapping =
         process_find_mapping(process, event->addresses[event->user_count - 1]);
     if (mapping && mapping->binary == BINARY_NONE) {
-        /* JIT code may lack frame pointers, as QEMU's does: the program's name tells which. */
+        /* JIT code may lack frame pointers, as QEMU's does. It has no file, so the stack is counted
+         * for the program's name. */
         snprintf(text, sizeof(text), "[no file] of %s", process->name);
         path = text;
     } else if (mapping) {

@@ -23,7 +23,8 @@ struct code_budget {
     struct arena *shared; /* for functions without room; NULL: it was not needed yet */
 };
 
-/* What one process and its children have of the budget; must not be moved while bytes > 0. */
+/* The part of the budget that one process and its children use. Do not move the struct while
+ * bytes > 0. */
 struct code_share {
     struct code_budget *budget; /* outlives the share */
     uint64_t owner;

@@ -10,7 +10,7 @@
 enum {
     LINES_MAX_BYTES = 256 << 10,
     CODE_MAX_BYTES = 320 << 10, /* memory of one function */
-    HEAD_BYTES = 256,           /* of a code object: read at once */
+    HEAD_BYTES = 256,           /* the part of a code object that one read fetches */
     TYPE_OFFSET = 8,            /* PyObject.ob_type */
     SIZE_OFFSET = 16,           /* PyBytesObject.ob_base.ob_size */
     BYTES_OFFSET = 32,          /* PyBytesObject.ob_sval */
@@ -28,7 +28,7 @@ struct function {
 struct cpython_codes {
     struct cpython_layout layout;
     uint64_t code_type;
-    struct code_reader reader; /* of struct function */
+    struct code_reader reader; /* caches functions as struct function */
 };
 
 struct cpython_codes *cpython_codes_create(const struct cpython_layout *layout, uint32_t process_id,

@@ -19,7 +19,8 @@ enum { TRIES_MAX = 40, FILES_MIN = 64 };
 #define LONGEST_PAUSE_NS CLOCK_NS_PER_S
 #define CODE_MAX_BYTES (UINT64_C(64) << 20)
 
-/* What is known of the binary with the same number, as long as that has the same serial. */
+/* The result of examining the binary with the same number. It is valid while the binary has the
+ * same serial. */
 struct known_file {
     uint64_t serial;
     struct interpreter_file file;
@@ -38,7 +39,7 @@ struct interpreter {
     int64_t next_try_ns;
     int64_t pause_ns;
     struct interpreter_process settings;
-    void *own; /* of the kind */
+    void *own; /* the kind's state of this process */
 };
 
 struct interpreters {
@@ -87,8 +88,8 @@ static void detect_kind(const struct binary *binary, int fd, struct interpreter_
     }
 }
 
-/* What is known of the file of a mapping. is_due: a file that failed to open before is tried again.
- * *ret_is_unopened is set if this attempt fails. */
+/* Finds the result of examining the file of a mapping. is_due: a file that failed to open before is
+ * tried again. *ret_is_unopened is set if this attempt fails. */
 static const struct interpreter_file *find_file(struct interpreters *interpreters,
                                                 const struct process *process,
                                                 const struct process_mapping *mapping, bool is_due,

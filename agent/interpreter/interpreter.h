@@ -42,7 +42,7 @@ enum interpreter_outcome {
     INTERPRETER_OUTCOME_COUNT
 };
 
-/* What a kind knows of a file; ELF addresses. */
+/* The data that a kind found in an interpreter's file. Addresses are those of the ELF file. */
 struct interpreter_file {
     const struct interpreter_kind *kind; /* NULL: no interpreter */
     uint32_t version;                    /* major << 8 | minor; 0: not known */
@@ -58,7 +58,7 @@ struct interpreter_target {
     const struct interpreter_file *file;
     uint64_t bias;
     uint32_t process_id;
-    struct code_share share; /* of the memory for known functions */
+    struct code_share share; /* this process's part of the budget for cached functions */
 };
 
 /* Borrowed until the next call. */

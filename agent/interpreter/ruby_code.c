@@ -9,7 +9,7 @@
 enum {
     LINES_MAX_BYTES = 256 << 10,
     CODE_MAX_BYTES = 640 << 10, /* memory of one function */
-    BODY_BYTES = 256,           /* of an instruction sequence's body: read at once */
+    BODY_BYTES = 256, /* the part of an instruction sequence's body that one read fetches */
 };
 
 struct function {
@@ -23,7 +23,7 @@ struct function {
 
 struct ruby_codes {
     struct ruby_layout layout;
-    struct code_reader reader; /* of struct function */
+    struct code_reader reader; /* caches functions as struct function */
 };
 
 struct ruby_codes *ruby_codes_create(const struct ruby_layout *layout, uint32_t process_id,

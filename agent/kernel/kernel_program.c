@@ -22,9 +22,9 @@
 enum {
     RING_BYTES_MIN = 256 << 10,
     RING_BYTES_MAX = 64 << 20,
-    SAMPLE_BYTES_EXPECTED = 512,      /* head and 50 frames */
-    WAITS_PER_S = 12000,              /* expected switches of a CPU */
-    RING_SECONDS = 2,                 /* of samples that the ring holds when all CPUs are busy */
+    SAMPLE_BYTES_EXPECTED = 512, /* head and 50 frames */
+    WAITS_PER_S = 12000,         /* expected switches of a CPU */
+    RING_SECONDS = 2, /* the ring holds the samples of this time when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
     SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of every page size */

@@ -29,7 +29,8 @@ enum {
     EARLY_PAUSE_NS = 100 * 1000 * 1000,
 };
 
-/* What is known of the binary with the same number, as long as that has the same serial. */
+/* The result of examining the binary with the same number. It is valid while the binary has the
+ * same serial. */
 struct known_program {
     uint64_t serial;
     struct program_info facts;
