@@ -190,10 +190,10 @@ static void create_parts(struct agent *agent)
 
 static void set_publisher_host(struct agent *agent)
 {
-    unwind_publisher_set_host(
-        agent->publisher, &(struct unwind_publisher_host){.on_refusal = agent->options.on_refusal,
-                                                          .is_ending = agent->options.is_ending,
-                                                          .context = agent->options.context});
+    unwind_publisher_set_host(agent->publisher,
+                              &(struct table_builder_host){.on_refusal = agent->options.on_refusal,
+                                                           .is_ending = agent->options.is_ending,
+                                                           .context = agent->options.context});
 }
 
 /* Unprivileged: copies of stacks are unwound in this process, with tables in plain memory. */

@@ -10,10 +10,14 @@
  * without a table (not built yet, JIT code, no room, an unreadable file) is unwound by frame
  * pointers.
  *
- * Failed attempts are repeated; unwind_publisher.c has the state tables. Threads: one.
+ * A process is published again a second later while one of its tables may still improve or there
+ * was no room for it; unwind_publisher.c has the table of states. table_builder decides which
+ * tables are built and when a failed build is tried again. Threads: one.
  */
 #ifndef AGENT_UNWIND_UNWIND_PUBLISHER_H
 #define AGENT_UNWIND_UNWIND_PUBLISHER_H
+
+#include "agent/unwind/table_builder.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,16 +47,8 @@ struct unwind_publisher *unwind_publisher_create(struct kernel_program *program,
 void unwind_publisher_destroy(
     struct unwind_publisher *publisher); /* NULL is a no-op; before the program */
 
-struct unwind_publisher_host {
-    /* There was no room, or no time, for the whole table of a file; called once per file. May be
-     * NULL. */
-    void (*on_refusal)(void *context, const char *path);
-    /* Whether the agent is about to stop: 0.5 s later no more tables are built. May be NULL. */
-    bool (*is_ending)(void *context);
-    void *context;
-};
 void unwind_publisher_set_host(struct unwind_publisher *publisher,
-                               const struct unwind_publisher_host *host);
+                               const struct table_builder_host *host);
 
 /* Queues a process whose mappings have changed. */
 void unwind_publisher_enqueue(struct unwind_publisher *publisher, struct process *process);

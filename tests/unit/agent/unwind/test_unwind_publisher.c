@@ -98,7 +98,7 @@ static void no_table_is_built_shortly_after_a_stop(void **state)
     const pid_t child = start_child();
     open_host(&host);
     unwind_publisher_set_host(
-        host.publisher, &(struct unwind_publisher_host){.is_ending = say, .context = &is_ending});
+        host.publisher, &(struct table_builder_host){.is_ending = say, .context = &is_ending});
     (void)unwind_publisher_publish(host.publisher);
     processes_make_target(host.processes, (uint32_t)child);
     unwind_publisher_enqueue(host.publisher, find(host.processes, child));

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "store/catalogue/catalogue.h"
 
 #include "lib/base/buf.h"
@@ -5,12 +6,11 @@
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
-#include <inttypes.h>
-
-/* The segments of a claim are open together, which takes a few times their bytes. */
-enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
-
-/* ---- claims ---- */
+enum {
+    LIST_MAX_BYTES = 64 << 20, /* of ids as text */
+    CLAIM_MAX_BYTES = 32 << 20 /* the segments of a claim are open together, which takes a few
+                                  times their bytes */
+};
 
 /* An UPDATE returns rows in any order: oldest first, so that a claim is merged the same way each
  * time. */
@@ -271,31 +271,11 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
                                     &ret_claim->deletion_count, err);
 }
 
-/* ---- swaps ---- */
-
 enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err)
 {
     return found == wanted ? ERR_NONE
                            : err_set(err, ERR_CONFLICT,
                                      "the lease was lost: another server merges these blocks");
-}
-
-/* Checks that this writer and the tenant exist, and locks both until the transaction ends. */
-static enum err_code lock_writer(struct pg_connection *connection, struct arena *arena,
-                                 int64_t writer_id, int64_t tenant_id, struct err *err)
-{
-    struct pg_result *result;
-    enum err_code code = pg_query_values(
-        connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
-        arena, &result, err, PG_I64(tenant_id));
-    if (!code)
-        code = catalogue_check_count(pg_row_count(result), 1, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET seen_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
-    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
 }
 
 #define RELEASE_SQL " SET leased_by = NULL, leased_until = now() + $4 * interval '1 s'"
@@ -346,202 +326,4 @@ enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,
                : pg_query_values(connection, PG_NO_TENANT, sql, arena, &result, err,
                                  PG_I64(claim->tenant_id), PG_TEXT(catalogue_id_list(arena, claim)),
                                  PG_I64(writer_id), PG_I64(wait_s));
-}
-
-/* Rows are locked in order of id, as deletions lock them, so that the two cannot deadlock. */
-static enum err_code mark_inputs_swapped(struct pg_connection *connection, struct arena *arena,
-                                         int64_t writer_id, const struct catalogue_claim *claim,
-                                         struct err *err)
-{
-    struct pg_result *result;
-    const char *sql =
-        claim->level
-            ? "UPDATE block b SET swapped_at = now(), leased_by = NULL FROM (SELECT id FROM block"
-              "  WHERE tenant_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE) o"
-              " WHERE b.id = o.id AND b.leased_by = $3 AND b.swapped_at IS NULL"
-            : "UPDATE segment_tenant t SET is_swapped = true, leased_by = NULL"
-              " FROM (SELECT segment_id FROM segment_tenant WHERE tenant_id = $1"
-              "  AND segment_id = ANY ($2::bigint[]) ORDER BY segment_id FOR UPDATE) o"
-              " WHERE t.tenant_id = $1 AND t.segment_id = o.segment_id AND t.leased_by = $3"
-              " AND NOT t.is_swapped";
-    const struct pg_value values[] = {PG_I64(claim->tenant_id),
-                                      PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id)};
-    enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
-    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
-}
-
-static enum err_code insert_block(struct pg_connection *connection, struct arena *arena,
-                                  int64_t writer_id, int64_t tenant_id, uint32_t level,
-                                  const struct catalogue_block *block, struct err *err)
-{
-    return pg_queue_values(
-        connection, PG_NO_TENANT,
-        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
-        "row_count, profile_count, series_count, retention_key, retention_due_ns, reach_ns) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12::bigint, "
-        "9223372036854775807), $13)",
-        arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
-        PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
-        PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
-        PG_I64(block->series_count), PG_I64(block->retention_key), PG_I64(block->retention_due_ns),
-        PG_I64(block->reach_ns));
-}
-
-enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                             const struct catalogue_claim *claim, uint32_t level,
-                             const struct catalogue_block *blocks, uint32_t count,
-                             const struct catalogue_remainder *remainder, struct err *err)
-{
-    pg_auto connection = NULL;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = catalogue_lock_swaps(connection, arena, claim->tenant_id, true, err);
-    if (!code)
-        code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
-    if (!code)
-        code = mark_inputs_swapped(connection, arena, writer_id, claim, err);
-    for (uint32_t i = 0; i < count && !code; i++)
-        code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
-    if (!code && remainder)
-        code = catalogue_insert_remainder(connection, arena, writer_id, claim, remainder, err);
-    return code ? code : pg_commit(connection, err);
-}
-
-enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                                const struct catalogue_claim *claim, uint32_t level,
-                                struct err *err)
-{
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE block SET level = $1, leased_by = NULL, leased_until = NULL "
-                               "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
-                               arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
-                               PG_I64(writer_id));
-    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
-}
-
-/* ---- tidying ---- */
-
-/* A query reads the catalogue shortly after its time limit began to count; the extra minute is for
- * clocks and for limits that servers cache. */
-#define GRACE_SQL                                                                                  \
-    "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
-    "* interval '1 s'"
-
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
-                             struct err *err)
-{
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET seen_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0,
-                        arena, &result, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "
-                        "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
-                        "AND NOT t.is_swapped)",
-                        NULL, 0, arena, &result, err);
-    /* SKIP LOCKED: waiting here while holding other rows could deadlock; the next run deletes what
-     * was skipped. */
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
-            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
-            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "DELETE FROM block WHERE id IN (SELECT id FROM block "
-            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
-            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
-                        NULL, 0, arena, &result, err);
-    /* Clocks of servers differ, so the previous day is kept too. */
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "DELETE FROM ingest_series "
-                        "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
-                        NULL, 0, arena, &result, err);
-    return code ? code : catalogue_finish_deletions(connection, arena, err);
-}
-
-enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
-                                   const int64_t **ret_writer_ids, uint32_t *ret_count,
-                                   struct err *err)
-{
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "SELECT id FROM store_writer WHERE ended_at IS NOT NULL AND "
-                        "(swept_at IS NULL OR swept_at < ended_at + interval '1 day') "
-                        "ORDER BY id",
-                        NULL, 0, arena, &result, err);
-    if (code)
-        return code;
-    int64_t *ids = arena_new(arena, int64_t, (size_t)pg_row_count(result));
-    for (int row = 0; row < pg_row_count(result); row++)
-        ids[row] = pg_get_i64(result, row, 0);
-    *ret_writer_ids = ids;
-    *ret_count = (uint32_t)pg_row_count(result);
-    return ERR_NONE;
-}
-
-enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
-                                   const int64_t *writer_ids, uint32_t count, struct err *err)
-{
-    buf_auto list;
-    buf_init(&list, LIST_MAX_BYTES);
-    for (uint32_t i = 0; i < count; i++)
-        catalogue_append_number(&list, writer_ids[i]);
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET swept_at = now() "
-                               "WHERE id = ANY ($1::bigint[])",
-                               arena, &result, err, PG_TEXT(catalogue_end_list(arena, &list)));
-    return code;
-}
-
-enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
-                                        const char *const *keys, uint32_t count, struct err *err)
-{
-    buf_auto list; /* keys contain no character that needs quoting */
-    buf_init(&list, LIST_MAX_BYTES);
-    buf_append_byte(&list, '{');
-    for (uint32_t i = 0; i < count; i++)
-        buf_printf(&list, "%s%s", i ? "," : "", keys[i]);
-    buf_append_byte(&list, '}');
-    buf_append_byte(&list, 0);
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "INSERT INTO object_trash (object_key) SELECT k FROM unnest($1::text[]) AS k "
-            "WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k) "
-            "AND NOT EXISTS (SELECT FROM block WHERE object_key = k) ON CONFLICT DO NOTHING",
-            arena, &result, err, PG_TEXT((const char *)list.data));
-    return code;
 }
