@@ -4,7 +4,7 @@
  * has it, and search matches have a thick edge: no information depends on colour alone.
  */
 import type { Palette } from "../model/colours/colour.ts";
-import { layoutRow } from "../model/tree/layout.ts";
+import { layoutRow } from "../model/tree/row_layout.ts";
 import { strongPalette, type Ground } from "../model/colours/strong_palette.ts";
 import { fillOf, type Look, type Picture } from "../views/icicle/icicle_draw.ts";
 import { rowHeight } from "../views/icicle/rows.ts";

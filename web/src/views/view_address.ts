@@ -1,9 +1,15 @@
 /*
  * view_address: keeps the state of a view and the address bar equal: it follows back and forward,
- * and is the only module that writes the address. state.ts defines the form of the query.
+ * and is the only module that writes the address. url_state.ts defines the form of the query.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatState, parseState, stateVersion, type Update, type ViewState } from "../state.ts";
+import {
+  formatState,
+  parseState,
+  stateVersion,
+  type Update,
+  type ViewState,
+} from "../url_state.ts";
 
 type How = "push" | "replace";
 

@@ -1,6 +1,6 @@
 // The steps of Perfolio's page on a tree, without the page: measures the cost of each step alone.
 import { decodeFlame, derive } from "../../../../web/src/model/tree/flame.ts";
-import { layoutRow } from "../../../../web/src/model/tree/layout.ts";
+import { layoutRow } from "../../../../web/src/model/tree/row_layout.ts";
 import { compileSearch, search } from "../../../../web/src/model/search/search.ts";
 import { applyRule } from "../../../../web/src/model/rules/transform.ts";
 import { wholeOf } from "../../../../web/src/model/tree/window.ts";

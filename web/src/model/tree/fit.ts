@@ -2,7 +2,7 @@
  * fit: adapts a view of one profile to another profile: what the other one missing falls back to a
  * default and is reported.
  */
-import { groups, type ViewState } from "../../state.ts";
+import { groups, type ViewState } from "../../url_state.ts";
 import { parseLabelRule } from "../rules/labels.ts";
 import type { SampleType } from "./flame.ts";
 

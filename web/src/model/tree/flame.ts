@@ -235,7 +235,7 @@ export interface Flame {
   readonly rowEnds: Float64Array;
   /**
    * Their widths with 24 bits: enough to lay out a row without reading nodes that are scattered in
-   * the tree (layout.ts).
+   * the tree (row_layout.ts).
    */
   readonly rowWidths: Float32Array;
 }

@@ -9,7 +9,7 @@
 import { FrameFlag, hasSigns, type Flame } from "../../model/tree/flame.ts";
 import { diffFillOf, dimmedFill, rootFill, type Palette } from "../../model/colours/colour.ts";
 import type { FrameColours } from "../../model/colours/frame_colours.ts";
-import { beginOf, endOf, firstEndingNear, layoutRow } from "../../model/tree/layout.ts";
+import { beginOf, endOf, firstEndingNear, layoutRow } from "../../model/tree/row_layout.ts";
 import type { SearchResult } from "../../model/search/search.ts";
 import type { Window } from "../../model/tree/window.ts";
 import { Bands, type Ground } from "./bands.ts";

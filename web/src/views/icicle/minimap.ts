@@ -8,7 +8,7 @@
  * technology.
  */
 import { dimmedFill } from "../../model/colours/colour.ts";
-import { layoutRow, matchedColumns } from "../../model/tree/layout.ts";
+import { layoutRow, matchedColumns } from "../../model/tree/row_layout.ts";
 import { wholeOf, type Window } from "../../model/tree/window.ts";
 import { Bands, type Ground } from "./bands.ts";
 import { fillOf } from "./icicle_draw.ts";

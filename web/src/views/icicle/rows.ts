@@ -4,7 +4,7 @@
  * before the first one, such as the root's if it is hidden, have no position.
  */
 import { parentOf, pathOf, startOf, type Flame } from "../../model/tree/flame.ts";
-import { firstEndingAfter } from "../../model/tree/layout.ts";
+import { firstEndingAfter } from "../../model/tree/row_layout.ts";
 
 export const rowHeight = 22;
 

@@ -4,7 +4,8 @@
  */
 import { startOf, type Flame, type FrameTable } from "../../model/tree/flame.ts";
 import type { FrameColours } from "../../model/colours/frame_colours.ts";
-import { layoutRow, nodeAt } from "../../model/tree/layout.ts";
+import { nodeAt } from "../../model/tree/hit_test.ts";
+import { layoutRow } from "../../model/tree/row_layout.ts";
 import type { SearchResult } from "../../model/search/search.ts";
 import {
   between,

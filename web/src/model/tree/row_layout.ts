@@ -1,5 +1,5 @@
 /*
- * layout: the visible boxes of a row, for a window of values drawn over a width in pixels.
+ * row_layout: the visible boxes of a row, for a window of values drawn over a width in pixels.
  *
  * The cost does not depend on the number of nodes: a row is entered by binary search, and where
  * nodes are narrower than a pixel, the next box is found by another search. So a row costs at most
@@ -127,23 +127,6 @@ function emitRun(
   }
   emit(first, last, Math.max(0, left), Math.min(widthPx, Math.max(right, left + 0.5)));
   return at;
-}
-
-/** The node at a position, or -1. */
-export function nodeAt(
-  flame: Flame,
-  row: number,
-  window: Window,
-  widthPx: number,
-  x: number,
-): number {
-  if (row < 0 || row >= flame.rowCount || x < 0 || x >= widthPx) return -1;
-  const value = window.from + (x / widthPx) * (window.to - window.from);
-  const high = flame.rowOffset[row + 1];
-  const at = firstEndingAfter(flame, flame.rowOffset[row], high, value);
-  if (at === high) return -1;
-  const node = flame.rowNodes[at];
-  return beginOf(flame, at) <= value ? node : -1;
 }
 
 /**
