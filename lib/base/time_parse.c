@@ -432,6 +432,27 @@ static enum err_code parse_unix(struct scan *scan, int64_t *ret_ns, struct err *
     return set_moment(scan->text, seconds, billionths, ret_ns, err);
 }
 
+/* Whether the text is a duration with a unit, such as "10m", after an optional sign. */
+static bool is_duration(struct span text)
+{
+    struct scan scan = {.text = text};
+    int64_t ignored_ns;
+    struct err ignored;
+    take_byte(&scan, "+-");
+    const size_t digits = count_digits(&scan);
+    return digits && scan.at + digits < text.size && is_letter(text.data[text.size - 1]) &&
+           take_duration(&scan, &ignored_ns, &ignored) == ERR_NONE;
+}
+
+static enum err_code set_duration_error(struct span text, struct err *err)
+{
+    const int size = (int)(text.size < QUOTED_BYTES ? text.size : QUOTED_BYTES);
+    const char *shown = (const char *)text.data;
+    const bool has_sign = shown[0] == '+' || shown[0] == '-';
+    return err_set(err, ERR_INVALID, "'%.*s' is a duration; write now%s%.*s for the point in time",
+                   size, shown, has_sign ? "" : "-", size, shown);
+}
+
 static enum err_code parse_number(struct scan *scan, int64_t now_ns, int64_t *ret_ns,
                                   struct err *err)
 {
@@ -451,6 +472,8 @@ enum err_code time_parse(struct span text, int64_t now_ns, int64_t *ret_ns, stru
     struct scan scan = {.text = span_trim(text)};
     int64_t ns = 0, days;
     enum err_code code;
+    if (is_duration(scan.text))
+        return set_duration_error(scan.text, err);
     if (span_starts_with(scan.text, "now")) {
         scan.at = 3;
         code = parse_relative(&scan, now_ns, &ns, err);

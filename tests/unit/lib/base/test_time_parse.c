@@ -178,6 +178,9 @@ static void reports_what_is_wrong(void **state)
     assert_refused("-5s", true, "a number");
     assert_refused("300y", true, "out of range");
     assert_refused("1e3", true, "a unit");
+    assert_refused("10m", false, "'10m' is a duration; write now-10m for the point in time");
+    assert_refused("-1h30m", false, "write now-1h30m for");
+    assert_refused("+1.5h", false, "write now+1.5h for");
 }
 
 int main(void)
