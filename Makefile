@@ -85,7 +85,7 @@ build/release/lib/profile/pprof/%.o build/release/lib/profile/otlp/%.o build/rel
 # need little CPU time when they run, so most of the time would go into optimizing them.
 build/asan/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 # A few files whose tests would take longer than compiling them with optimization.
-$(patsubst %,build/asan/%.o,lib/base/mem lib/base/buf lib/base/map agent/symbols/jitdump \
+$(patsubst %,build/asan/%.o,lib/base/mem lib/base/arena lib/base/chunk_pool lib/base/buf lib/base/map agent/symbols/jitdump \
     lib/profile/report/flame store/block/bitpack): CFLAGS += -O1
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
 build/fuzz/api/%.o build/fuzz/cli/%.o build/fuzz/debuginfod/%.o build/fuzz/lib/io/%.o \
@@ -349,7 +349,8 @@ Test (CONTRIBUTING.md lists which test runs where)
   make test                 all tests of a change; make test-long runs the slow ones
   make one-test T=...       one test: tests/integration/test_x.py::test_y, tests/unit/.../test_x.c[::function],
                             or a part of the name of a browser test
-  make check | unit | integration | browser | fuzz-seeds      one part of make test
+  make check | unit | integration | browser      one part of make test
+  make fuzz-seeds           the seeds of all fuzzers, with sanitizers
   make fuzz                 FUZZ_SECONDS=60: searches for new inputs
   make test-crash | test-s3 | test-fresh | test-unwind | test-unwind-arm64 | interop | soak-hostile
   make test-kernels         KERNELS="5.10 6.1 6.12"; test-kernels-arm64 ARM_KERNELS=

@@ -39,7 +39,7 @@ CLIENT_TESTS = [
         ),
     )
 ]
-FULL = {"TEST_FULL": "1"}  # all random inputs (test_rounds in tests/unit/test.h)
+ALL_INPUTS = {"TEST_FULL": "1"}  # all random inputs (test_rounds in tests/unit/test.h)
 CRASH_TESTS = [f"tests/integration/test_{name}.py" for name in ("crash", "store_crash")]
 MOST_FLAKY = 3
 RECENT_COMMITS = 10
@@ -114,14 +114,11 @@ class Again:
     def passes_unit(self, test):
         return self.passes_program(test, self.build)
 
-    def passes_sanitizers(self, test, step="sanitizers", environment=None, build="asan"):
-        log = self.root / "build" / "test-logs" / f"{step}-{test.partition(':')[0]}.log"
+    def passes_sanitizers(self, test):
+        log = self.root / "build" / "test-logs" / f"sanitizers-{test.partition(':')[0]}.log"
         if log.exists() and SANITIZER.search(log.read_text(errors="replace")):
             return None
-        return self.passes_program(test, build, environment)
-
-    def passes_full(self, test):
-        return self.passes_sanitizers(test, "full", FULL, "fuzz")
+        return self.passes_program(test, "fuzz", ALL_INPUTS)
 
     def passes_web(self, test):
         status, output = self.execute(["npm", "--prefix", "web", "run", "--silent", "test"])
@@ -162,12 +159,6 @@ class Again:
         )
 
     def passes_search(self, test):
-        return self.passes_inputs(test, "fuzz", test.partition(":")[0])
-
-    def passes_fuzz(self, test):
-        return self.passes_inputs(test, "asan", "seeds")
-
-    def passes_inputs(self, test, build, program):
         """Inputs that took too much time or memory run again, alone; crashes and leaks are
         final."""
         name = test.partition(":")[0]
@@ -175,12 +166,11 @@ class Again:
         if any(path.name.startswith(("crash-", "leak-")) for path in found):
             return None
         slow = [path for path in found if path.name.startswith(("timeout-", "oom-", "slow-unit-"))]
-        program = self.root / "build" / build / "tests" / "fuzz" / program
+        program = self.root / "build" / "fuzz" / "tests" / "fuzz" / name
         if not slow or not program.exists():
             return None
         return all(
-            self.execute(["prlimit", "--cpu=10", str(program), str(path)], {"FUZZER": name})[0] == 0
-            for path in slow
+            self.execute(["prlimit", "--cpu=10", str(program), str(path)])[0] == 0 for path in slow
         )
 
 

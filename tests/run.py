@@ -4,8 +4,9 @@ before it list the failures of all steps, each with the first lines of its reaso
 is run once more at the end, alone (retry.py).
 
   tests/run.py [STEP …]     these steps; by default those of `make test`:
-                            check unit sanitizers web integration browser fuzz
-  tests/run.py long         the steps of `make test-long`: agents full crash clients search format
+                            check unit web integration browser
+  tests/run.py long         the steps of `make test-long`:
+                            agents sanitizers crash clients search format
 
 Steps run in lanes, which run at the same time (LANES). Integration and browser tests spend much
 time waiting; the other steps compute with a lower priority and so use the time that the first two
@@ -33,11 +34,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 FLAKY_FILE = ROOT / "tests" / "flaky.txt"
 BUILD = os.environ.get("BUILD", "release")
-# Parts of `make check` that another step of `make test` includes: warnings of gcc and clang are
-# errors in every build, and the web tests begin with the TypeScript compiler. If that step is not
-# chosen, check runs the part itself.
+# Parts of `make check` that another step of `make test` includes: warnings are errors in every
+# build, and the web tests begin with the TypeScript compiler. If that step is not chosen, check runs
+# the part itself. clang's warnings are errors in the build of the step sanitizers.
 CHECKS = ("format-recent", "layers", "scoped", "commits", "shell", "openapi", "man", "version")
-CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
+CHECKED_BY = {"gcc": "build", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
 
@@ -172,9 +173,9 @@ def step_unit():
 
 
 def step_sanitizers():
-    # Not optimized, because compiling takes much more CPU time than running the tests. The step
-    # full runs them in the build of the fuzzers, which is optimized.
-    return run_unit("sanitizers", "asan", {"TEST_FEW": "1"})
+    """The unit tests with AddressSanitizer and UndefinedBehaviorSanitizer and all random inputs, in
+    the build of the fuzzers."""
+    return run_unit("sanitizers", "fuzz", retry.ALL_INPUTS)
 
 
 def step_web():
@@ -252,11 +253,6 @@ def without_left(result):
     return result
 
 
-def step_full():
-    """The unit tests with sanitizers and all random inputs."""
-    return run_unit("full", "fuzz", retry.FULL)
-
-
 def step_clients():
     """Command line and agent with both sanitizers, server without them."""
     programs = [f"build/fuzz/{name}" for name in ("perfolio", "perfolio-agent")]
@@ -290,12 +286,8 @@ def run_fuzzers(name, command):
     return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
-def step_fuzz():
-    return run_fuzzers("fuzz", ["make", "fuzz-seeds"])
-
-
 def step_search():
-    """Searches for new inputs."""
+    """Runs the seeds of each fuzzer and searches for new inputs."""
     return run_fuzzers(
         "search", ["make", "fuzz", f"FUZZ_SECONDS={os.environ.get('FUZZ_SECONDS', '10')}"]
     )
@@ -304,30 +296,27 @@ def step_search():
 SHORT = {
     "check": step_check,
     "unit": step_unit,
-    "sanitizers": step_sanitizers,
     "web": step_web,
     "integration": step_integration,
     "browser": step_browser,
-    "fuzz": step_fuzz,
 }
 LONG = {
     "agents": step_agents,
-    "full": step_full,
+    "sanitizers": step_sanitizers,
     "crash": step_crash,
     "clients": step_clients,
     "search": step_search,
     "format": step_format,
 }
 STEPS = {**SHORT, **LONG}
-# Lanes run at the same time, the steps of a lane one after another. Sanitizers and fuzz share a
+# Lanes run at the same time, the steps of a lane one after another. Those of the last one share a
 # build.
 LANES = (
     ("integration",),
     ("browser",),
     ("check", "unit", "web"),
-    ("sanitizers", "fuzz"),
     ("agents", "crash"),
-    ("full", "clients", "search", "format"),
+    ("sanitizers", "clients", "search", "format"),
 )
 WAITING = {"integration", "browser", "agents", "crash"}
 

@@ -21,8 +21,8 @@ struct test_file {
 };
 void test_file_register(struct test_file *file);
 
-/* How many random inputs a test uses: full if TEST_FULL is in the environment (make test-long), one
- * twenty-fourth of that if TEST_FEW is (sanitizers in make test, not optimized), else one eighth.
+/* How many random inputs a test uses: full if TEST_FULL is in the environment (make test-long),
+ * else one eighth of that.
  */
 int test_rounds(int full);
 
