@@ -14,7 +14,9 @@
 #include "agent/unwind/unwind_publisher.h"
 #include "agent/unwind/user_unwinder.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 
@@ -237,7 +239,7 @@ static void create_kernel_unwinding(struct agent *agent)
     set_publisher_host(agent);
     kernel_program_tables(agent->program, &tables);
     agent->unwinder = user_unwinder_create(&tables);
-    agent->walked = mem_new(struct sample_event, 1);
+    agent->unwound = mem_new(struct sample_event, 1);
 }
 
 static enum err_code open_privileged(struct agent *agent, struct err *err)
@@ -328,7 +330,7 @@ void agent_close(struct agent *agent)
     interpreters_destroy(agent->interpreters);
     unwind_publisher_destroy(agent->publisher);
     user_unwinder_destroy(agent->unwinder);
-    mem_free(agent->walked);
+    mem_free(agent->unwound);
     while (agent->deferred) {
         struct deferred_sample *next = agent->deferred->next;
         mem_free(agent->deferred);

@@ -21,7 +21,7 @@
 #include "agent/kernel/event_kind.h"
 #include "agent/profile/window.h"
 #include "bpf/unwind_format.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -100,15 +100,15 @@ static const struct sample_event *unwind_copy(struct agent *agent, const struct 
         .start = stack->start,
         .bytes = span_of(stack->bytes, event->stack_bytes - SAMPLE_STACK_HEAD_BYTES)};
     memcpy(copy.registers, stack->registers, sizeof(stack->registers));
-    struct sample_event *walked = agent->walked;
-    memcpy(walked, event, SAMPLE_EVENT_HEAD_BYTES);
+    struct sample_event *unwound = agent->unwound;
+    memcpy(unwound, event, SAMPLE_EVENT_HEAD_BYTES);
     const __u64 *kernel = event->addresses + event->user_count;
-    memcpy(walked->addresses, event->addresses, event->user_count * sizeof(*kernel));
-    user_unwinder_event(agent->unwinder, &process->run, &copy, walked);
+    memcpy(unwound->addresses, event->addresses, event->user_count * sizeof(*kernel));
+    user_unwinder_event(agent->unwinder, &process->run, &copy, unwound);
     /* The number of user frames has changed, and kernel frames follow them. */
-    memcpy(walked->addresses + walked->user_count, kernel, event->kernel_count * sizeof(*kernel));
-    walked->stack_bytes = 0;
-    return walked;
+    memcpy(unwound->addresses + unwound->user_count, kernel, event->kernel_count * sizeof(*kernel));
+    unwound->stack_bytes = 0;
+    return unwound;
 }
 
 /* ---- samples ---- */

@@ -11,6 +11,7 @@
 #include "agent/kernel/kernel_program.h"
 #include "agent/process/procfs_file.h"
 #include "agent/unwind/unwind_publisher.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <unistd.h>

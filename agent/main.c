@@ -14,11 +14,12 @@
 #include "agent/upload/profile_uploader.h"
 #include "agent/upload/spool.h"
 #include "agent/upload/symbol_uploader.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
 #include <inttypes.h>
@@ -71,9 +72,12 @@ static enum err_code keep_batch(struct service *service, const struct window_res
     buf_init(&raw, BATCH_MAX_BYTES);
     buf_init(&packed, SPOOL_BATCH_MAX_BYTES);
     enum err_code code = otlp_encode(profile, window->resources, window->resource_count, &raw, err);
-    if (!code)
-        code = compress_zstd(buf_span(&raw), COMPRESS_ZSTD_DEFAULT, &packed, err);
-    return code ? code : spool_put(service->spool, buf_span(&packed), err);
+    if (code)
+        return code;
+    code = compress_zstd(buf_span(&raw), COMPRESS_ZSTD_DEFAULT, &packed, err);
+    if (code)
+        return code;
+    return spool_put(service->spool, buf_span(&packed), err);
 }
 
 static void lose_batch(struct service *service, const struct err *err)

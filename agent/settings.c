@@ -3,8 +3,9 @@
 #include "agent/agent.h"
 #include "agent/ops/http_monitor.h"
 #include "agent/upload/spool.h"
+#include "lib/base/arena.h"
 #include "lib/base/config.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/suggest.h"
 #include "lib/base/version.h"
 
@@ -453,7 +454,7 @@ static const struct argp argp = {
     .doc =
         "Sample every process of this host all the time, and send profiles to Perfolio.\v"
         "Runs as root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and "
-        "CAP_SYSLOG. perfolio-agent doctor says what of it is missing, and what this kernel can. "
+        "CAP_SYSLOG. perfolio-agent doctor lists what is missing, and what this kernel supports. "
         "perfolio-agent(8) is the manual.",
 };
 static const struct argp file_argp = {

@@ -10,7 +10,7 @@
 
 #include "agent/upload/server_config.h"
 #include "agent/upload/symbol_uploader.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/batch/batch_labels.h"
 
 #include <stdbool.h>

@@ -6,6 +6,7 @@
 #include "api/ops/store_admin.h"
 #include "api/server/routes.h"
 #include "api/supervisor/supervisor.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/io/pg.h"
 

@@ -1,9 +1,10 @@
 #include "cli/account.h"
 
 #include "cli/link.h"
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/config.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/secret.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef CLI_ACCOUNT_H
 #define CLI_ACCOUNT_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

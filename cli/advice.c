@@ -1,6 +1,7 @@
 #include "cli/advice.h"
 
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 
 #include <stdio.h>
 #include <string.h>

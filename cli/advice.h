@@ -7,7 +7,7 @@
 #ifndef CLI_ADVICE_H
 #define CLI_ADVICE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /* Replaces the parts of err->message that refer to HTTP; other messages stay unchanged. */
 void advice_translate(struct err *err);

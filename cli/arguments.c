@@ -1,5 +1,7 @@
 #include "cli/arguments.h"
 
+#include "lib/base/err.h"
+
 static const struct argp_option options[] = {
     {"quiet", 'q', NULL, 0, "Print only warnings and errors", 0},
     {0},

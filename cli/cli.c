@@ -2,8 +2,9 @@
 
 #include "cli/client.h"
 #include "cli/exit_code.h"
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/secret.h"
 #include "lib/base/suggest.h"
 

@@ -12,7 +12,7 @@
 
 #include "cli/account.h"
 #include "cli/terminal.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <argp.h>
 #include <stddef.h>

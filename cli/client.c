@@ -5,7 +5,9 @@
 #include "cli/link.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
@@ -333,9 +335,9 @@ enum err_code client_send(struct client *client, const struct client_request *re
         /* Discard what an interrupted download has written, or the next attempt would append to
          * it. */
         int fd = request->http.response_fd;
-        if (fd == STDOUT_FILENO && response->answer_bytes) /* cannot be undone */
+        if (fd == STDOUT_FILENO && response->response_bytes) /* cannot be undone */
             return err_add(err, "standard output has a part of it");
-        if (fd != HTTP_CLIENT_NO_FD && response->answer_bytes &&
+        if (fd != HTTP_CLIENT_NO_FD && response->response_bytes &&
             (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
             return code;
         terminal_note(client->terminal, "%s; trying again in %.1f s (%d of %d)", err->message,

@@ -4,7 +4,7 @@
 #ifndef CLI_EXIT_CODE_H
 #define CLI_EXIT_CODE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum exit_code {
     EXIT_OK = 0,

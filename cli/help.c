@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/version.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 #include "cli/link.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 
 #include <strings.h>
 

@@ -4,7 +4,8 @@
 #include "cli/client.h"
 #include "cli/report.h"
 #include "cli/value.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 #include <math.h>

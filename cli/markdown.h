@@ -9,7 +9,7 @@
 #define CLI_MARKDOWN_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 #include <stdbool.h>

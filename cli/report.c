@@ -3,7 +3,8 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/value.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/report/top.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #define CLI_REPORT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 

@@ -1,9 +1,10 @@
 #include "cli/settings_options.h"
 
 #include "cli/arguments.h"
+#include "lib/base/err.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 
 #include <stdlib.h>
 
@@ -78,17 +79,17 @@ static error_t parse_settings_options(int key, char *text, struct argp_state *st
 const struct argp settings_options_argp = {.options = option_table,
                                            .parser = parse_settings_options};
 
-static enum err_code ask_password(struct settings_options *options, struct err *err)
+static enum err_code prompt_password(struct settings_options *options, struct err *err)
 {
     buf_auto first, second;
     buf_init(&first, MAX_PASSWORD_BYTES);
     buf_init(&second, MAX_PASSWORD_BYTES);
-    enum err_code code = terminal_ask_secret("Password of the share: ", &first, err);
+    enum err_code code = terminal_prompt_secret("Password of the share: ", &first, err);
     if (code == ERR_IO)
         return cli_usage(options->cli, err, "--visibility=password needs --password-file");
     if (code)
         return code;
-    code = terminal_ask_secret("Once more: ", &second, err);
+    code = terminal_prompt_secret("Once more: ", &second, err);
     if (code)
         return code;
     if (first.size == 0 || !span_equal(buf_span(&first), buf_span(&second)))
@@ -113,5 +114,5 @@ enum err_code settings_options_finish(struct settings_options *options,
         settings->visibility = "password";
         return cli_read_secret(options->cli, options->password_file, &settings->password, err);
     }
-    return wants_password ? ask_password(options, err) : ERR_NONE;
+    return wants_password ? prompt_password(options, err) : ERR_NONE;
 }

@@ -8,6 +8,7 @@
 #include "cli/upload.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 

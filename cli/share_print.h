@@ -5,7 +5,7 @@
 #ifndef CLI_SHARE_PRINT_H
 #define CLI_SHARE_PRINT_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 #include <stdint.h>

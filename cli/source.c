@@ -2,7 +2,8 @@
 
 #include "cli/cli.h"
 #include "cli/target.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <unistd.h>
 

@@ -2,9 +2,10 @@
 
 #include "cli/client.h"
 #include "cli/link.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/config.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <dirent.h>
 #include <stdlib.h>

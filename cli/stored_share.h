@@ -7,7 +7,7 @@
 #ifndef CLI_STORED_SHARE_H
 #define CLI_STORED_SHARE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 #include <stddef.h>

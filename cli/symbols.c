@@ -1,6 +1,7 @@
 #include "cli/symbols.h"
 
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_builder.h"
 #include "lib/symbols/symbol_pack.h"

@@ -1,6 +1,7 @@
 #include "cli/target.h"
 
 #include "cli/progress.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/profile/formats/text_input.h"
 

@@ -2,6 +2,7 @@
 
 #include "cli/interrupt.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/plain_text.h"
 
 #include <inttypes.h>
@@ -284,7 +285,7 @@ static bool read_line(FILE *file, struct buf *line)
     return true;
 }
 
-enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct err *err)
+enum err_code terminal_prompt_secret(const char *prompt, struct buf *typed, struct err *err)
 {
     struct termios before, silent;
     struct sigaction interrupt = {.sa_handler = on_interrupt}, usual;
@@ -301,13 +302,13 @@ enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct
     fflush(file);
     sigaction(SIGINT, &interrupt, &usual);
     tcsetattr(fileno(file), TCSAFLUSH, &silent);
-    buf_clear(answer);
-    bool is_read = read_line(file, answer);
+    buf_clear(typed);
+    bool is_read = read_line(file, typed);
     tcsetattr(fileno(file), TCSAFLUSH, &before);
     sigaction(SIGINT, &usual, NULL);
     fputs("\n", file);
     fclose(file);
     if (!is_read)
         raise(SIGINT);
-    return buf_failed(answer) ? err_set(err, ERR_INVALID, "the typed text is too long") : ERR_NONE;
+    return buf_failed(typed) ? err_set(err, ERR_INVALID, "the typed text is too long") : ERR_NONE;
 }

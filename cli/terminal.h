@@ -10,7 +10,7 @@
 #define CLI_TERMINAL_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdio.h>
 
@@ -71,6 +71,7 @@ int terminal_width(struct span text);
 void terminal_print_cell(FILE *file, struct span text, int columns);
 
 /* Reads a password or token from the terminal, without echo. Handles: ERR_IO (no terminal). */
-enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct err *err) MUST_USE;
+enum err_code terminal_prompt_secret(const char *prompt, struct buf *typed,
+                                     struct err *err) MUST_USE;
 
 #endif

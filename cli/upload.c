@@ -7,9 +7,10 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/upload_state.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 

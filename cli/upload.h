@@ -11,7 +11,7 @@
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,9 +1,10 @@
 #include "cli/upload_state.h"
 
 #include "cli/input.h"
+#include "lib/base/arena.h"
 #include "lib/base/config.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #ifndef CLI_UPLOAD_STATE_H
 #define CLI_UPLOAD_STATE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -9,7 +9,8 @@
 #include "debuginfod/elf_symbols.h"
 #include "debuginfod/go_table.h"
 #include "debuginfod/mini_debuginfo.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <elf.h>
 #include <stdio.h>

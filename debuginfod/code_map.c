@@ -1,7 +1,7 @@
 #include "debuginfod/code_map.h"
 
 #include "debuginfod/elf_input.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <elf.h>
 #include <stdlib.h>

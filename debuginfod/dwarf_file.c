@@ -5,6 +5,7 @@
 #include "debuginfod/dwarf_names.h"
 #include "debuginfod/dwarf_package.h"
 #include "debuginfod/elf_input.h"
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

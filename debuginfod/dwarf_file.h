@@ -12,7 +12,7 @@
 #define DEBUGINFOD_DWARF_FILE_H
 
 #include "debuginfod/cursor.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/base/map.h"
 
 #include <stdbool.h>

@@ -3,7 +3,9 @@
 #include "debuginfod/cursor.h"
 #include "debuginfod/elf_id.h"
 #include "debuginfod/elf_reader.h"
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>

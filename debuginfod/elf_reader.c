@@ -1,7 +1,8 @@
 #include "debuginfod/elf_reader.h"
 
 #include "debuginfod/elf_input.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <gelf.h>
 #include <limits.h>
@@ -123,9 +124,12 @@ enum err_code elf_reader_open(struct elf_input *elf, struct err *err)
 {
     GElf_Ehdr header;
     enum err_code code = read_header(elf, &header, err);
-    if (!code)
-        code = read_sections(elf, &header, err);
-    return code ? code : read_program_headers(elf, &header, err);
+    if (code)
+        return code;
+    code = read_sections(elf, &header, err);
+    if (code)
+        return code;
+    return read_program_headers(elf, &header, err);
 }
 
 void elf_reader_close(struct elf_input *elf)

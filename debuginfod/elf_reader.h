@@ -13,7 +13,7 @@
 #define DEBUGINFOD_ELF_READER_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -2,6 +2,7 @@
 
 #include "debuginfod/elf_input.h"
 #include "debuginfod/elf_reader.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>

@@ -10,7 +10,7 @@
 #ifndef DEBUGINFOD_ELF_RELOCATE_H
 #define DEBUGINFOD_ELF_RELOCATE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct elf_input;
 

@@ -4,6 +4,7 @@
 #include "debuginfod/cursor.h"
 #include "debuginfod/elf_input.h"
 #include "debuginfod/elf_reader.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/radix_sort.h"
 #include "lib/symbols/symbol_table_write.h"

@@ -8,7 +8,7 @@
 #ifndef DEBUGINFOD_ELF_SYMBOLS_H
 #define DEBUGINFOD_ELF_SYMBOLS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

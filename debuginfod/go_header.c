@@ -1,6 +1,7 @@
 #include "debuginfod/go_header.h"
 
 #include "debuginfod/cursor.h"
+#include "lib/base/err.h"
 
 enum {
     MAGIC_1_2 = 0xfffffffb,

@@ -6,7 +6,7 @@
 #define DEBUGINFOD_GO_HEADER_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

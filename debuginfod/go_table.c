@@ -4,6 +4,7 @@
 #include "debuginfod/elf_input.h"
 #include "debuginfod/go_header.h"
 #include "debuginfod/go_module.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_write.h"

@@ -11,7 +11,7 @@
 #ifndef DEBUGINFOD_GO_TABLE_H
 #define DEBUGINFOD_GO_TABLE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

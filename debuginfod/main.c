@@ -5,7 +5,8 @@
  * files, waits, and moves the finished table to its place.
  */
 #include "debuginfod/worker.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/base/version.h"
 #include "lib/symbols/symbol_builder.h"

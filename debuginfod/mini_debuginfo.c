@@ -1,5 +1,7 @@
 #include "debuginfod/mini_debuginfo.h"
 
+#include "lib/base/err.h"
+
 #include <lzma.h>
 
 enum { STEP_BYTES = 1 << 20, DICTIONARY_MAX_BYTES = 256 << 20 };

@@ -7,7 +7,7 @@
 #define DEBUGINFOD_MINI_DEBUGINFO_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum { MINI_DEBUGINFO_MAX_BYTES = 256 << 20 };
 

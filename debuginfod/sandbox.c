@@ -1,5 +1,7 @@
 #include "debuginfod/sandbox.h"
 
+#include "lib/base/err.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>

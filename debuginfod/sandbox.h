@@ -10,7 +10,7 @@
 #ifndef DEBUGINFOD_SANDBOX_H
 #define DEBUGINFOD_SANDBOX_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 #include "lib/profile/batch/batch.h"
@@ -47,8 +48,8 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     store->options = *options;
     store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = block_cache_create(options->objects, options->cache_bytes);
-    const size_t filter_bytes = options->answer_bytes / FILTERS_PART;
-    store->results = result_cache_create(options->answer_bytes - filter_bytes);
+    const size_t filter_bytes = options->result_cache_bytes / FILTERS_PART;
+    store->results = result_cache_create(options->result_cache_bytes - filter_bytes);
     store->filters = stack_filters_create(filter_bytes);
     const struct flush_options flush = {
         .objects = options->objects,

@@ -11,7 +11,7 @@
 #define STORE_STORE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/base/wait_limit.h"
 #include "lib/profile/symbolize.h"
 
@@ -91,7 +91,7 @@ struct store_options {
     int flush_requests;            /* a flush starts when so many requests wait; 0: no number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 256 MiB */
-    size_t answer_bytes;           /* of cached results; 0: none are cached */
+    size_t result_cache_bytes;     /* of cached results; 0: none are cached */
     const struct frame_resolver *resolver; /* outlives the store; NULL: no names are looked up */
     /* Called when background work failed; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);

@@ -93,7 +93,7 @@ start() {
         sleep 0.1
     done
     curl -sSf --cacert "$root/root/perfolio/perfolio-data/tls/ca.crt" \
-        https://localhost:7443/readyz >/dev/null || fail "/readyz does not answer"
+        https://localhost:7443/readyz >/dev/null || fail "/readyz does not respond"
 }
 stop() {
     kill -TERM "$pid"

@@ -1,6 +1,6 @@
 #include "agent/interpreter/code_budget.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 void code_budget_init(struct code_budget *budget, uint64_t max_bytes)
 {

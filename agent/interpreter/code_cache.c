@@ -1,5 +1,7 @@
 #include "agent/interpreter/code_cache.h"
 
+#include "lib/base/arena.h"
+
 enum {
     ENTRIES_MAX = 16384,
     ARENA_MAX_BYTES = 4 << 20,

@@ -1,6 +1,7 @@
 #include "agent/interpreter/code_reader.h"
 
 #include "agent/process/process_memory.h"
+#include "lib/base/arena.h"
 
 void code_reader_init(struct code_reader *reader, uint32_t process_id,
                       const struct code_share *share, size_t entry_bytes, uint32_t entry_max_bytes)

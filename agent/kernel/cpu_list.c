@@ -1,7 +1,8 @@
 #include "agent/kernel/cpu_list.h"
 
 #include "agent/process/procfs_file.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 enum { CPUS_MAX = 16384, TEXT_MAX_BYTES = 64 << 10 };
 

@@ -5,7 +5,7 @@
 #define AGENT_KERNEL_CPU_LIST_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

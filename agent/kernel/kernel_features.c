@@ -1,5 +1,6 @@
 #include "agent/kernel/kernel_features.h"
 
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <bpf/bpf.h>

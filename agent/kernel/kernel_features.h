@@ -8,7 +8,7 @@
 #ifndef AGENT_KERNEL_KERNEL_FEATURES_H
 #define AGENT_KERNEL_KERNEL_FEATURES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

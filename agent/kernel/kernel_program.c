@@ -5,7 +5,9 @@
 #include "agent/kernel/perf_event.h"
 #include "agent/kernel/unwind_memory.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

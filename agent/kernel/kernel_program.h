@@ -12,7 +12,7 @@
 #define AGENT_KERNEL_KERNEL_PROGRAM_H
 
 #include "agent/kernel/event_kind.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,6 +5,8 @@
 #include "agent/kernel/stack_copy.h"
 #include "agent/process/process_event.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/vec.h"

@@ -11,7 +11,7 @@
 
 #include "agent/kernel/event_kind.h"
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,8 @@
 #include "agent/labels/label_set.h"
 #include "agent/process/process_file.h"
 #include "agent/process/procfs_file.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/profile/formats/json_tree.h"
 

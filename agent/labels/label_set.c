@@ -1,6 +1,6 @@
 #include "agent/labels/label_set.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <string.h>
 

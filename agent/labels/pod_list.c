@@ -1,7 +1,8 @@
 /* Converts a PodList of the Kubernetes API to labels of its containers. */
 #include "agent/labels/label_set.h"
 #include "agent/labels/pods.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/json_tree.h"
 
 #include <stdio.h>

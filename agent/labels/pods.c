@@ -1,8 +1,10 @@
 #include "agent/labels/pods.h"
 
 #include "agent/process/capabilities.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"

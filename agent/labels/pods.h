@@ -15,7 +15,7 @@
 
 #include "agent/upload/server_config.h"
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "agent/labels/program_info.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 #include "lib/base/os.h"
 
 #include <elf.h>

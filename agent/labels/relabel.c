@@ -2,8 +2,9 @@
 
 #include "agent/labels/label_set.h"
 #include "agent/labels/relabel_rule.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/regex.h"
 
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 #define AGENT_LABELS_RELABEL_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

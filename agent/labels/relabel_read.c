@@ -1,7 +1,8 @@
 /* Reads rules from YAML (relabel.h). Anything outside of the supported subset is an error. */
 #include "agent/labels/label_set.h"
 #include "agent/labels/relabel_rule.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/regex.h"
 
 #include <strings.h>

@@ -6,6 +6,7 @@
 #include "agent/process/capabilities.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

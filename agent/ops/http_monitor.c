@@ -2,6 +2,7 @@
 
 #include "agent/process/capabilities.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -23,7 +24,7 @@ enum {
     HEAD_MAX_BYTES = 8192,
     REQUEST_MS = 2000,
     METRICS_MAX_BYTES = 1 << 20,
-    ANSWER_MAX_BYTES = METRICS_MAX_BYTES + 4096,
+    RESPONSE_MAX_BYTES = METRICS_MAX_BYTES + 4096,
 };
 
 #define HEALTHY_NS (30 * CLOCK_NS_PER_S)
@@ -133,21 +134,21 @@ static enum err_code listen_at(struct http_monitor *monitor, const char *text, s
 
 /* ---- requests ---- */
 
-enum http_monitor_answer http_monitor_read_request(struct span head)
+enum http_monitor_response http_monitor_read_request(struct span head)
 {
     struct span line, method, rest, target, version, path, query;
     if (!span_take_line(&head, &line) || !span_split(line, ' ', &method, &rest) ||
         !span_split(rest, ' ', &target, &version) || !span_starts_with(version, "HTTP/1.") ||
         !span_starts_with(target, "/"))
-        return HTTP_MONITOR_ANSWER_BAD_REQUEST;
+        return HTTP_MONITOR_RESPONSE_BAD_REQUEST;
     path = target;
     (void)span_split(target, '?', &path, &query);
     const bool is_metrics = span_equal_text(path, "/metrics");
     if (!is_metrics && !span_equal_text(path, "/healthz"))
-        return HTTP_MONITOR_ANSWER_NOT_FOUND;
+        return HTTP_MONITOR_RESPONSE_NOT_FOUND;
     if (!span_equal_text(method, "GET"))
-        return HTTP_MONITOR_ANSWER_OTHER_METHOD;
-    return is_metrics ? HTTP_MONITOR_ANSWER_METRICS : HTTP_MONITOR_ANSWER_HEALTH;
+        return HTTP_MONITOR_RESPONSE_OTHER_METHOD;
+    return is_metrics ? HTTP_MONITOR_RESPONSE_METRICS : HTTP_MONITOR_RESPONSE_HEALTH;
 }
 
 /* Waits until fd is ready, until_ns, or the end of the thread. False: fd is not ready. */
@@ -200,7 +201,7 @@ static void send_all(const struct http_monitor *monitor, int fd, int64_t until_n
     }
 }
 
-static void answer(struct buf *output, const char *status, const char *header, struct span body)
+static void respond(struct buf *output, const char *status, const char *header, struct span body)
 {
     buf_printf(output,
                "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -209,24 +210,24 @@ static void answer(struct buf *output, const char *status, const char *header, s
     buf_append_span(output, body);
 }
 
-static void make_answer(struct http_monitor *monitor, struct span head, struct buf *output)
+static void make_response(struct http_monitor *monitor, struct span head, struct buf *output)
 {
-    const enum http_monitor_answer asked = http_monitor_read_request(head);
+    const enum http_monitor_response kind = http_monitor_read_request(head);
     pthread_mutex_lock(&monitor->mutex);
     const bool is_healthy = clock_monotonic_ns() - monitor->published_ns < HEALTHY_NS;
-    if (asked == HTTP_MONITOR_ANSWER_METRICS)
-        answer(output, "200 OK", "", buf_span(&monitor->metrics));
+    if (kind == HTTP_MONITOR_RESPONSE_METRICS)
+        respond(output, "200 OK", "", buf_span(&monitor->metrics));
     pthread_mutex_unlock(&monitor->mutex);
-    if (asked == HTTP_MONITOR_ANSWER_HEALTH && is_healthy)
-        answer(output, "200 OK", "", SPAN_LITERAL("ok\n"));
-    else if (asked == HTTP_MONITOR_ANSWER_HEALTH)
-        answer(output, "503 Service Unavailable", "", SPAN_LITERAL("the agent does not go on\n"));
-    else if (asked == HTTP_MONITOR_ANSWER_NOT_FOUND)
-        answer(output, "404 Not Found", "", SPAN_LITERAL("there are /metrics and /healthz\n"));
-    else if (asked == HTTP_MONITOR_ANSWER_OTHER_METHOD)
-        answer(output, "405 Method Not Allowed", "Allow: GET\r\n", SPAN_LITERAL("only GET\n"));
-    else if (asked == HTTP_MONITOR_ANSWER_BAD_REQUEST)
-        answer(output, "400 Bad Request", "", SPAN_LITERAL("no request of HTTP/1.1\n"));
+    if (kind == HTTP_MONITOR_RESPONSE_HEALTH && is_healthy)
+        respond(output, "200 OK", "", SPAN_LITERAL("ok\n"));
+    else if (kind == HTTP_MONITOR_RESPONSE_HEALTH)
+        respond(output, "503 Service Unavailable", "", SPAN_LITERAL("the agent does not go on\n"));
+    else if (kind == HTTP_MONITOR_RESPONSE_NOT_FOUND)
+        respond(output, "404 Not Found", "", SPAN_LITERAL("there are /metrics and /healthz\n"));
+    else if (kind == HTTP_MONITOR_RESPONSE_OTHER_METHOD)
+        respond(output, "405 Method Not Allowed", "Allow: GET\r\n", SPAN_LITERAL("only GET\n"));
+    else if (kind == HTTP_MONITOR_RESPONSE_BAD_REQUEST)
+        respond(output, "400 Bad Request", "", SPAN_LITERAL("no request of HTTP/1.1\n"));
 }
 
 static void serve(struct http_monitor *monitor, int fd)
@@ -234,10 +235,10 @@ static void serve(struct http_monitor *monitor, int fd)
     const int64_t until_ns = clock_monotonic_ns() + REQUEST_MS * CLOCK_NS_PER_MS;
     buf_auto head, output;
     buf_init(&head, HEAD_MAX_BYTES);
-    buf_init(&output, ANSWER_MAX_BYTES);
+    buf_init(&output, RESPONSE_MAX_BYTES);
     if (!receive(monitor, fd, until_ns, &head))
         return;
-    make_answer(monitor, buf_span(&head), &output);
+    make_response(monitor, buf_span(&head), &output);
     send_all(monitor, fd, until_ns, buf_span(&output));
 }
 

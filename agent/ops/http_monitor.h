@@ -11,7 +11,7 @@
 #define AGENT_OPS_HTTP_MONITOR_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct http_monitor;
 
@@ -26,15 +26,15 @@ void http_monitor_stop(struct http_monitor *monitor); /* NULL is a no-op */
 /* Sets the content of /metrics, in the text format of Prometheus; it is copied. */
 void http_monitor_publish(struct http_monitor *monitor, struct span metrics);
 
-enum http_monitor_answer {
-    HTTP_MONITOR_ANSWER_METRICS,
-    HTTP_MONITOR_ANSWER_HEALTH,
-    HTTP_MONITOR_ANSWER_BAD_REQUEST,
-    HTTP_MONITOR_ANSWER_NOT_FOUND,
-    HTTP_MONITOR_ANSWER_OTHER_METHOD,
+enum http_monitor_response {
+    HTTP_MONITOR_RESPONSE_METRICS,
+    HTTP_MONITOR_RESPONSE_HEALTH,
+    HTTP_MONITOR_RESPONSE_BAD_REQUEST,
+    HTTP_MONITOR_RESPONSE_NOT_FOUND,
+    HTTP_MONITOR_RESPONSE_OTHER_METHOD,
 };
 
 /* The response to a request with that head, which is untrusted. */
-enum http_monitor_answer http_monitor_read_request(struct span head);
+enum http_monitor_response http_monitor_read_request(struct span head);
 
 #endif

@@ -92,7 +92,7 @@ static void append_agent(const struct agent_counts *agent, struct buf *text)
 static void append_symbols(const struct symbol_uploader_counts *symbols, struct buf *text)
 {
     append_count(text, "symbols_asked_total", "Binaries of which names were looked for.",
-                 symbols->asked);
+                 symbols->queried);
     append_count(text, "symbols_known_total", "Of them, the server had names of.", symbols->known);
     append_count(text, "symbols_sent_total", "Symbol tables sent.", symbols->sent_tables);
     append_count(text, "symbols_sent_files_total", "Debug files sent.", symbols->sent_files);

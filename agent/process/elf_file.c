@@ -1,6 +1,7 @@
 #include "agent/process/elf_file.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <elf.h>

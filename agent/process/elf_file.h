@@ -8,7 +8,7 @@
 #ifndef AGENT_PROCESS_ELF_FILE_H
 #define AGENT_PROCESS_ELF_FILE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,6 +2,7 @@
 
 #include "agent/process/proc_text.h"
 #include "agent/process/procfs_file.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@
 #define AGENT_PROCESS_PROCESSES_H
 
 #include "agent/process/binaries.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

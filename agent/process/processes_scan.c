@@ -24,6 +24,7 @@
 #include "agent/process/processes_internal.h"
 #include "agent/process/procfs_file.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 #include "agent/process/procfs_file.h"
 
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

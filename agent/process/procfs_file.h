@@ -5,7 +5,7 @@
 #define AGENT_PROCESS_PROCFS_FILE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /* Appends the content to text. Handles: ERR_NOT_FOUND (no such file, or its process ended during
  * the read), ERR_TOO_LARGE (more than text may hold), ERR_FORBIDDEN, ERR_IO. name is for messages.

@@ -1,5 +1,6 @@
 #include "agent/profile/idle_times.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

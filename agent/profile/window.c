@@ -29,6 +29,7 @@
 #include "agent/profile/window_resources.h"
 #include "agent/profile/window_stack.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

@@ -25,7 +25,7 @@
 #define AGENT_PROFILE_WINDOW_H
 
 #include "agent/kernel/event_kind.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/otlp/otlp_encode.h"
 
 #include <stdbool.h>

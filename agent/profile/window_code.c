@@ -6,6 +6,7 @@
 #include "agent/profile/window.h"
 #include "agent/profile/window_builder.h"
 #include "agent/symbols/jit_symbols.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

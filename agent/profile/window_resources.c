@@ -4,7 +4,7 @@
 #include "agent/profile/idle_times.h"
 #include "agent/profile/window.h"
 #include "agent/profile/window_builder.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/batch/batch_labels.h"
 
 void window_resources_begin(struct window_resources *resources, struct window_builder *builder,

@@ -10,6 +10,7 @@
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/vdso_symbols.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 

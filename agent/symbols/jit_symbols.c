@@ -5,6 +5,7 @@
 #include "agent/process/procfs_file.h"
 #include "agent/symbols/perf_map.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 

@@ -9,7 +9,7 @@
 #define AGENT_SYMBOLS_KERNEL_SYMBOLS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

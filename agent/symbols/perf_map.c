@@ -1,6 +1,7 @@
 #include "agent/symbols/perf_map.h"
 
 #include "agent/process/procfs_file.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>

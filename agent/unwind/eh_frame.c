@@ -1,6 +1,7 @@
 #include "agent/unwind/eh_frame.h"
 
 #include "agent/process/file_window.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -1,6 +1,7 @@
 #include "agent/unwind/elf_frames.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <elf.h>
 #include <errno.h>

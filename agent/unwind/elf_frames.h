@@ -8,7 +8,7 @@
 #ifndef AGENT_UNWIND_ELF_FRAMES_H
 #define AGENT_UNWIND_ELF_FRAMES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,6 +2,7 @@
 
 #include "agent/unwind/unwind_names.h"
 #include "agent/unwind/unwind_table.h"
+#include "lib/base/err.h"
 
 #include <elf.h>
 #include <errno.h>

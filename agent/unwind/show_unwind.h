@@ -4,7 +4,7 @@
 #ifndef AGENT_UNWIND_SHOW_UNWIND_H
 #define AGENT_UNWIND_SHOW_UNWIND_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdio.h>

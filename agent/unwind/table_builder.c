@@ -1,6 +1,5 @@
 #include "agent/unwind/table_builder.h"
 
-#include "lib/base/err.h"
 #include "agent/process/binaries.h"
 #include "agent/process/fair_quota.h"
 #include "agent/process/proc_text.h"
@@ -11,6 +10,7 @@
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_table.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/vec.h"

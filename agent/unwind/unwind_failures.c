@@ -1,6 +1,7 @@
 #include "agent/unwind/unwind_failures.h"
 
 #include "agent/unwind/unwind_names.h"
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 

@@ -20,6 +20,8 @@
 #include "agent/process/owner_usage.h"
 #include "agent/unwind/free_ranges.h"
 #include "agent/unwind/unwind_rules.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -1,12 +1,13 @@
 #include "agent/unwind/unwind_publisher.h"
 
-#include "lib/base/err.h"
 #include "agent/interpreter/interpreter.h"
 #include "agent/kernel/kernel_program.h"
 #include "agent/process/binaries.h"
 #include "agent/process/process.h"
 #include "agent/unwind/unwind_maps.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 /*

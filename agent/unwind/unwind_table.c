@@ -2,6 +2,7 @@
 
 #include "agent/unwind/cfi_rules.h"
 #include "agent/unwind/go_frames.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>

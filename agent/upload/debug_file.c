@@ -2,8 +2,9 @@
 
 #include "agent/process/elf_file.h"
 #include "agent/process/process_file.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <elf.h>

@@ -12,7 +12,7 @@
 #ifndef AGENT_UPLOAD_PROFILE_UPLOADER_H
 #define AGENT_UPLOAD_PROFILE_UPLOADER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 #include "agent/upload/server_config.h"
 
 #include "agent/process/procfs_file.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/secret.h"
 #include "lib/io/http_url.h"
 

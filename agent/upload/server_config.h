@@ -6,7 +6,7 @@
 #define AGENT_UPLOAD_SERVER_CONFIG_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum { SERVER_CONFIG_FIELD_BYTES = 4096 + 16 };
 

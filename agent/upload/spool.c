@@ -2,6 +2,7 @@
 
 #include "agent/process/procfs_file.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/vec.h"

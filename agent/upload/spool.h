@@ -17,7 +17,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,7 @@
 #include "agent/upload/symbol_client.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
 #include "lib/profile/formats/json_tree.h"

@@ -9,7 +9,7 @@
 #define AGENT_UPLOAD_SYMBOL_CLIENT_H
 
 #include "agent/upload/server_config.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

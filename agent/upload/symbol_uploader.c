@@ -31,8 +31,10 @@
 #include "agent/process/capabilities.h"
 #include "agent/upload/debug_file.h"
 #include "agent/upload/symbol_client.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -660,7 +662,7 @@ void symbol_uploader_give(struct symbol_uploader *uploader, const char *build_id
         clear_candidate(uploader, &candidate);
     } else {
         uploader->queue[place] = candidate;
-        uploader->counts.asked++;
+        uploader->counts.queried++;
         add_known(uploader, build_id);
         pthread_cond_signal(&uploader->changed);
     }

@@ -39,8 +39,8 @@ struct symbol_uploader_options {
 };
 
 struct symbol_uploader_counts {
-    uint64_t asked; /* queried build ids */
-    uint64_t known; /* the server had names */
+    uint64_t queried; /* queried build ids */
+    uint64_t known;   /* the server had names */
     uint64_t sent_tables;
     uint64_t sent_files;
     uint64_t sent_bytes;

@@ -9,7 +9,7 @@
 #ifndef API_CORE_CHILD_PROCESS_H
 #define API_CORE_CHILD_PROCESS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

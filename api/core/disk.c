@@ -1,6 +1,7 @@
 #include "api/core/disk.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

@@ -13,7 +13,7 @@
 #ifndef API_CORE_DISK_H
 #define API_CORE_DISK_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -18,7 +18,7 @@
 #define API_CORE_INTEGRITY_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

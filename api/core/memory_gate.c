@@ -2,7 +2,9 @@
 
 #include "api/core/memory_info.h"
 #include "api/core/settings.h"
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 

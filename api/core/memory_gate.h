@@ -15,7 +15,7 @@
 #define API_CORE_MEMORY_GATE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/profile.h"
 

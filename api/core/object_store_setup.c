@@ -3,6 +3,7 @@
 #include "api/core/os_user.h"
 #include "api/core/settings.h"
 #include "lib/base/config.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/io/object.h"
 #include "lib/io/object_s3.h"

@@ -9,7 +9,7 @@
 #ifndef API_CORE_OBJECT_STORE_SETUP_H
 #define API_CORE_OBJECT_STORE_SETUP_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

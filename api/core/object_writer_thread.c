@@ -1,5 +1,6 @@
 #include "api/core/object_writer_thread.h"
 
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 
 static void write_object(struct worker_job *job)

@@ -1,5 +1,7 @@
 #include "api/core/os_user.h"
 
+#include "lib/base/err.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>

@@ -7,7 +7,7 @@
 #ifndef API_CORE_OS_USER_H
 #define API_CORE_OS_USER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

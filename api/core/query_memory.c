@@ -13,7 +13,9 @@
 #include "api/core/query_memory.h"
 
 #include "api/core/memory_info.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/store.h"
 

@@ -15,7 +15,7 @@
 #ifndef API_CORE_QUERY_MEMORY_H
 #define API_CORE_QUERY_MEMORY_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,6 @@
 #include "api/core/sample_labels.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch_labels.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #define API_CORE_SAMPLE_LABELS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum { SAMPLE_LABELS_MAX = 16, SAMPLE_LABELS_BYTES = 512 };
 

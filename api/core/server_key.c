@@ -1,6 +1,8 @@
 #include "api/core/server_key.h"
 
 #include "api/core/server.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

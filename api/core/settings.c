@@ -2,6 +2,7 @@
 
 #include "api/core/sample_labels.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <ctype.h>

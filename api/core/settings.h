@@ -11,7 +11,7 @@
 #define API_CORE_SETTINGS_H
 
 #include "api/core/tenant_limit.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/base/log.h"
 
 #include <stdbool.h>

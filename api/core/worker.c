@@ -1,5 +1,6 @@
 #include "api/core/worker.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>

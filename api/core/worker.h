@@ -9,7 +9,7 @@
 #ifndef API_CORE_WORKER_H
 #define API_CORE_WORKER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stddef.h>
 

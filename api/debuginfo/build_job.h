@@ -7,7 +7,7 @@
 
 #include "api/core/integrity.h"
 #include "api/debuginfo/job_lease.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

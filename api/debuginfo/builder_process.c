@@ -3,6 +3,7 @@
 #include "api/core/metrics.h"
 #include "api/core/server.h"
 #include "api/debuginfo/table_store.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_builder.h"
 

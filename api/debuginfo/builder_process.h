@@ -11,7 +11,7 @@
 #define API_DEBUGINFO_BUILDER_PROCESS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

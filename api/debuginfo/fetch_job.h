@@ -12,7 +12,7 @@
 #ifndef API_DEBUGINFO_FETCH_JOB_H
 #define API_DEBUGINFO_FETCH_JOB_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct debuginfo_fetch;
 struct server;

@@ -1,7 +1,8 @@
 #include "api/debuginfo/job_lease.h"
 
 #include "api/core/server.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 enum err_code debuginfo_lease_renew(struct server *server, const struct debuginfo_lease *lease,

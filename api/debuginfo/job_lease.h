@@ -6,7 +6,7 @@
 #ifndef API_DEBUGINFO_JOB_LEASE_H
 #define API_DEBUGINFO_JOB_LEASE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

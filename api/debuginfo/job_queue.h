@@ -11,7 +11,7 @@
 #ifndef API_DEBUGINFO_JOB_QUEUE_H
 #define API_DEBUGINFO_JOB_QUEUE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct debuginfo_jobs;
 struct server;

@@ -3,7 +3,9 @@
 #include "api/core/server.h"
 #include "api/debuginfo/symbol_tables.h"
 #include "api/http/principal.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

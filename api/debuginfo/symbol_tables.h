@@ -12,7 +12,7 @@
 #define API_DEBUGINFO_SYMBOL_TABLES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <stdbool.h>

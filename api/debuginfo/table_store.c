@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "api/identity/quota.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_pack.h"

@@ -8,7 +8,8 @@
 #include "api/http/json_response.h"
 #include "api/identity/audit.h"
 #include "api/identity/tenant.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 #include "api/http/access_log.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <errno.h>

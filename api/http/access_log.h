@@ -6,7 +6,7 @@
 #define API_HTTP_ACCESS_LOG_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct access_log;
 

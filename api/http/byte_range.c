@@ -2,7 +2,8 @@
 
 #include "api/http/problem.h"
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 #include "api/http/json_body.h"
 
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 #include <jansson.h>

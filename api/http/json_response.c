@@ -2,6 +2,7 @@
 
 #include "api/http/principal.h"
 #include "api/http/request.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

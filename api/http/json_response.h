@@ -8,7 +8,7 @@
 #define API_HTTP_JSON_RESPONSE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

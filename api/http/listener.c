@@ -1,6 +1,7 @@
 #include "api/http/listener.h"
 
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef API_HTTP_LISTENER_H
 #define API_HTTP_LISTENER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum { LISTENER_HOST_BYTES = 256 };
 

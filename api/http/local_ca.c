@@ -4,6 +4,7 @@
 #include "api/core/settings.h"
 #include "api/http/listener.h"
 #include "api/http/request.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <arpa/inet.h>

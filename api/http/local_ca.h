@@ -8,7 +8,7 @@
 #ifndef API_HTTP_LOCAL_CA_H
 #define API_HTTP_LOCAL_CA_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -1,8 +1,9 @@
 #include "api/http/problem.h"
 
 #include "api/http/route.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #define API_HTTP_RATE_LIMITER_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

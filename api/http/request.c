@@ -1,5 +1,6 @@
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <assert.h>
 #include <string.h>

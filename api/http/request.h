@@ -12,7 +12,7 @@
 #include "api/http/method.h"
 #include "api/http/principal.h"
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

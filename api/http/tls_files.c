@@ -1,5 +1,6 @@
 #include "api/http/tls_files.h"
 
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <arpa/inet.h>

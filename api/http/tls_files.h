@@ -2,18 +2,19 @@
  * tls_files: the certificates in D/tls: a local CA and the certificate that it signs, or copies of
  * the operator's.
  *
- * ca.crt is what clients are told to trust; its key is readable only by the user who started the
- * supervisor. X.509 name constraints limit the CA to this host's names, so that trusting it risks
- * little. IP addresses are not constrained: BoringSSL (gRPC, Envoy, Bun) does not support
- * constraints on them and rejects each certificate with an address that has to be checked against
- * one, critical or not. The server loads server.crt and server.key, readable by its group; with
+ * ca.crt is the certificate that clients have to trust; its key is readable only by the user who
+ * started the supervisor. X.509 name constraints limit the CA to this host's names, so that
+ * trusting it risks little. IP addresses are not constrained: BoringSSL (gRPC, Envoy, Bun) does not
+ * support constraints on them and rejects each certificate with an address that has to be checked
+ * against one, critical or not. The server loads server.crt and server.key, readable by its group;
+ * with
  * --tls-cert and --tls-key it loads custom.crt and custom.key. Files appear complete, by rename.
  * For the supervisor's one thread.
  */
 #ifndef API_HTTP_TLS_FILES_H
 #define API_HTTP_TLS_FILES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -7,7 +7,7 @@
 #ifndef API_IDENTITY_AUDIT_H
 #define API_IDENTITY_AUDIT_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

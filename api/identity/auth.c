@@ -4,8 +4,10 @@
 #include "api/core/settings.h"
 #include "api/http/request.h"
 #include "api/http/route.h"
+#include "lib/base/arena.h"
 #include "lib/base/base64.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

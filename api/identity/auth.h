@@ -13,7 +13,7 @@
 
 #include "api/http/principal.h"
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct auth;
 struct request;

@@ -2,9 +2,9 @@
 
 #include "api/core/server_key.h"
 #include "api/http/request.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
 
 #include <inttypes.h>
 

@@ -12,7 +12,7 @@
 #define API_IDENTITY_DEVICE_COOKIE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct request;
 struct response;

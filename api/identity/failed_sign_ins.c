@@ -5,6 +5,7 @@
 #include "api/http/request.h"
 #include "api/identity/auth.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -7,7 +7,7 @@
 #ifndef API_IDENTITY_FAILED_SIGN_INS_H
 #define API_IDENTITY_FAILED_SIGN_INS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

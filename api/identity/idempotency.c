@@ -3,7 +3,8 @@
 #include "api/core/server.h"
 #include "api/core/server_key.h"
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #define API_IDENTITY_IDEMPOTENCY_H
 
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -9,7 +9,8 @@
 #include "api/identity/tenant.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 enum { BODY_BYTES = 64 << 10 };

@@ -6,7 +6,7 @@
 
 #include "api/http/route.h"
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct pg_connection;
 struct server;

@@ -11,7 +11,8 @@
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant.h"
 #include "api/identity/user.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -11,7 +11,8 @@
 #include "api/identity/tenant_limits.h"
 #include "api/identity/token.h"
 #include "api/identity/user.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* The operator's routes for users and tokens of any tenant: list and remove them. */
 #include "api/identity/operator.h"
+#include "lib/base/err.h"
 
 #include "api/core/server.h"
 #include "api/http/json_response.h"

@@ -1,5 +1,6 @@
 #include "api/identity/password.h"
 
+#include "lib/base/err.h"
 #include "lib/base/low_priority.h"
 
 #include <string.h>

@@ -23,7 +23,7 @@
 #define API_IDENTITY_PASSWORD_ATTEMPT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

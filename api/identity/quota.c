@@ -4,7 +4,8 @@
 #include "api/core/settings.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

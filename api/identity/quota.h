@@ -9,7 +9,7 @@
 #ifndef API_IDENTITY_QUOTA_H
 #define API_IDENTITY_QUOTA_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

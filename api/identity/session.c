@@ -13,7 +13,8 @@
 #include "api/identity/password_attempt.h"
 #include "api/identity/quota.h"
 #include "api/identity/tenant.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 #include "api/identity/team_etag.h"
 
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 /* The hashed columns are those that people set, not the times of sign-ins or stored amounts. */

@@ -13,7 +13,7 @@
 #ifndef API_IDENTITY_TEAM_ETAG_H
 #define API_IDENTITY_TEAM_ETAG_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -7,7 +7,8 @@
 #include "api/identity/quota.h"
 #include "api/identity/team_etag.h"
 #include "api/identity/tenant_limits.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 enum { LABELS_TEXT_BYTES = 4096 }; /* as a person writes them */

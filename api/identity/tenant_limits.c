@@ -5,6 +5,7 @@
 #include "api/http/json_body.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"

@@ -11,7 +11,7 @@
 
 #include "api/core/sample_labels.h"
 #include "api/core/tenant_limit.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,8 @@
 #include "api/identity/audit.h"
 #include "api/identity/auth.h"
 #include "api/identity/tenant.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
 #include "api/ingest/batch_id.h"
 
 #include "api/http/request.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <assert.h>
 #include <stdlib.h>

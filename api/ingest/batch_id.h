@@ -12,7 +12,7 @@
 #define API_INGEST_BATCH_ID_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/batch/batch_labels.h"
 #include "store/store.h"
 

@@ -10,7 +10,7 @@
 #define API_INGEST_INGEST_BODY_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,7 +16,7 @@
 
 #include "api/identity/tenant_limits.h"
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stddef.h>
 #include <stdint.h>

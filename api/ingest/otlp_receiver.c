@@ -5,8 +5,9 @@
 #include "api/ingest/ingest_body.h"
 #include "api/ingest/ingest_limits.h"
 #include "api/ingest/sources.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/pyroscope/connect.h"
 

@@ -6,6 +6,7 @@
 #include "api/ingest/profile_receiver.h"
 #include "api/ingest/sources.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"

@@ -4,6 +4,7 @@
 #include "api/http/problem.h"
 #include "api/http/request.h"
 #include "api/http/route.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"

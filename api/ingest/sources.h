@@ -15,7 +15,7 @@
 #define API_INGEST_SOURCES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

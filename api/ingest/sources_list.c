@@ -2,7 +2,7 @@
 #include "api/http/json_response.h"
 #include "api/http/route.h"
 #include "api/ingest/sources.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/io/pg.h"
 
 /* "name/1.2.3 (more)": the version of the sending program; NULL if there is none. */

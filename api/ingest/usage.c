@@ -3,6 +3,7 @@
 #include "api/core/server.h"
 #include "api/http/json_response.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/time_parse.h"
 #include "lib/io/pg.h"

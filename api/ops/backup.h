@@ -19,7 +19,7 @@
 #ifndef API_OPS_BACKUP_H
 #define API_OPS_BACKUP_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

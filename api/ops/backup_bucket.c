@@ -2,7 +2,8 @@
 
 #include "api/core/os_user.h"
 #include "api/ops/backup_files.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 

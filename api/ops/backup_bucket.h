@@ -9,7 +9,7 @@
 #ifndef API_OPS_BACKUP_BUCKET_H
 #define API_OPS_BACKUP_BUCKET_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -2,6 +2,7 @@
 
 #include "api/core/os_user.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 

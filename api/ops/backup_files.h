@@ -7,7 +7,7 @@
 #define API_OPS_BACKUP_FILES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

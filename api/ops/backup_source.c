@@ -2,7 +2,8 @@
 
 #include "api/core/object_store_setup.h"
 #include "api/core/settings.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 

@@ -7,7 +7,7 @@
 
 #include "api/ops/data_folder.h"
 #include "api/ops/postgres.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,7 @@
 #include "api/ops/backup_verify.h"
 
 #include "api/ops/backup.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 

@@ -1,6 +1,7 @@
 #include "api/ops/data_folder.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <dirent.h>

@@ -9,7 +9,7 @@
 #define API_OPS_DATA_FOLDER_H
 
 #include "api/core/os_user.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 #include "api/ops/migrate.h"
 
 #include "api/core/assets.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <stdbool.h>

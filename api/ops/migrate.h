@@ -10,7 +10,7 @@
 #ifndef API_OPS_MIGRATE_H
 #define API_OPS_MIGRATE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

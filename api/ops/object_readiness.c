@@ -2,6 +2,7 @@
 
 #include "api/core/object_store_setup.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"

@@ -10,7 +10,7 @@
 #ifndef API_OPS_OBJECT_READINESS_H
 #define API_OPS_OBJECT_READINESS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct object_readiness;
 struct object_store;

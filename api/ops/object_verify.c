@@ -1,5 +1,7 @@
 #include "api/ops/object_verify.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

@@ -11,7 +11,7 @@
 #define API_OPS_POSTGRES_H
 
 #include "api/core/os_user.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <limits.h>
 #include <sys/types.h>

@@ -3,8 +3,9 @@
 #include "api/core/object_store_setup.h"
 #include "api/core/settings.h"
 #include "api/ops/storage_identity_file.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@
 #ifndef API_OPS_STORAGE_IDENTITY_H
 #define API_OPS_STORAGE_IDENTITY_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct pg_connection;
 struct settings;

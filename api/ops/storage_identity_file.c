@@ -3,7 +3,8 @@
 #include "api/core/object_store_setup.h"
 #include "api/core/settings.h"
 #include "api/ops/storage_identity.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 

@@ -10,7 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #ifndef API_OPS_STORE_ADMIN_H
 #define API_OPS_STORE_ADMIN_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

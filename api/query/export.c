@@ -3,8 +3,9 @@
 #include "api/core/server.h"
 #include "api/core/settings.h"
 #include "api/query/query.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "store/store.h"
 

@@ -3,8 +3,9 @@
 #include "api/core/server.h"
 #include "api/query/query.h"
 #include "api/query/store_json.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 

@@ -10,9 +10,10 @@
 #include "api/report/report_write.h"
 #include "api/report/symbol_resolver.h"
 #include "api/report/symbolization_status.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "lib/base/time_parse.h"
 #include "lib/profile/profile.h"
@@ -412,12 +413,12 @@ static enum err_code read_report(struct request *request, const struct report_so
     return code;
 }
 
-static enum err_code respond_report(struct report_request *ask, struct response *response,
-                                    const struct store_query *query,
+static enum err_code respond_report(struct report_request *report_request,
+                                    struct response *response, const struct store_query *query,
                                     const struct store_result *result, int64_t begin_ns,
                                     struct err *err)
 {
-    enum err_code code = report_request_respond(ask, response, result, begin_ns, err);
+    enum err_code code = report_request_respond(report_request, response, result, begin_ns, err);
     return query_explain(query, code, err);
 }
 
@@ -489,19 +490,19 @@ static enum err_code get_query(struct request *request, struct response *respons
     struct report *report;
     struct store_query query;
     struct store_result result;
-    struct report_request *ask;
+    struct report_request *report_request;
     enum err_code code = read_report(request, &window_names, &report, err);
     if (code)
         return code;
     code = query_read(request, &query_names, NULL, &query, err);
     if (code)
         return code;
-    code = merge_report(request, report, &query, &ask, &result, err);
+    code = merge_report(request, report, &query, &report_request, &result, err);
     if (code)
         return code;
-    code = respond_report(ask, response, &query, &result, begin_ns, err);
+    code = respond_report(report_request, response, &query, &result, begin_ns, err);
     if (!code)
-        query_explain_labels(request, response, &query, report_request_statistics(ask));
+        query_explain_labels(request, response, &query, report_request_statistics(report_request));
     store_result_fini(&result);
     return code;
 }
@@ -515,7 +516,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct store_profile_id id;
     struct store_query query;
     struct store_result result;
-    struct report_request *ask;
+    struct report_request *report_request;
     enum err_code code = read_report(request, &profile_names, &report, err);
     if (code)
         return code;
@@ -529,11 +530,11 @@ static enum err_code get_profile(struct request *request, struct response *respo
     query.profile = &id;
     query.start_ns = id.time_ns;
     query.end_ns = id.time_ns + 1;
-    code = merge_report(request, report, &query, &ask, &result, err);
+    code = merge_report(request, report, &query, &report_request, &result, err);
     if (code)
         return code;
     if (result.is_known || result.statistics.profile_count)
-        code = respond_report(ask, response, &query, &result, begin_ns, err);
+        code = respond_report(report_request, response, &query, &result, begin_ns, err);
     else
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
     store_result_fini(&result);

@@ -1,7 +1,9 @@
 #include "api/query/query_title.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/share_text.h"
 #include "store/store.h"
 

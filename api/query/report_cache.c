@@ -3,8 +3,10 @@
 #include "api/core/server.h"
 #include "api/query/query.h"
 #include "api/report/symbolization_status.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 

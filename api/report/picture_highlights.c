@@ -1,5 +1,7 @@
 #include "api/report/picture_highlights.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "lib/profile/quantity.h"

@@ -5,8 +5,9 @@
 #include "api/http/concurrency_limit.h"
 #include "api/report/symbol_resolver.h"
 #include "api/report/viewer_url_state.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/parallel.h"
 #include "lib/profile/profile.h"
 

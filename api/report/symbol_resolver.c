@@ -2,7 +2,9 @@
 
 #include "api/core/server.h"
 #include "api/debuginfo/symbol_tables.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

@@ -11,7 +11,7 @@
 #define API_REPORT_SYMBOL_RESOLVER_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/symbols/symbol_name.h"
 
 #include <stdbool.h>

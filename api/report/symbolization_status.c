@@ -2,7 +2,8 @@
 
 #include "api/debuginfo/symbol_tables.h"
 #include "api/report/symbol_resolver.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/symbolize.h"
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
 #include "api/report/viewer_url_state.h"
 
 #include "api/http/request.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/report/label_filter.h"
 
 const char *const viewer_url_state_names[] = {"sv",   "v", "b", "st", "q",  "m",  "z",
@@ -210,10 +211,10 @@ static bool is_upright(const struct request *request)
     static const char *const panes[] = {"v", "b"};
     for (size_t i = 0; i < sizeof(panes) / sizeof(*panes); i++) {
         struct span view;
-        const bool is_said = request_query(request, panes[i], &view) && view.size;
-        if (is_said && span_equal_text(view, "flame"))
+        const bool is_given = request_query(request, panes[i], &view) && view.size;
+        if (is_given && span_equal_text(view, "flame"))
             return true;
-        if (!is_said || span_equal_text(view, "icicle"))
+        if (!is_given || span_equal_text(view, "icicle"))
             return false;
     }
     return false;

@@ -236,8 +236,8 @@ static void free_room_for_others(struct http_loop *loop, struct line *line)
 
 /* Asks the other loops to free memory. Free bytes are divided among the loops, so each has to free
  * as much. */
-static void ask_other_loops(struct http_loop *loop, const struct upload *upload,
-                            size_t lacking_bytes)
+static void reclaim_from_other_loops(struct http_loop *loop, const struct upload *upload,
+                                     size_t lacking_bytes)
 {
     atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
     atomic_store(&loop->wanted_bytes, lacking_bytes * (size_t)loop->http->options.loop_count);
@@ -273,7 +273,7 @@ static void share_room(struct http_loop *loop, size_t free_bytes)
         }
         free_bytes = needed < free_bytes ? free_bytes - needed : 0;
     }
-    ask_other_loops(loop, lacking, lacking_bytes);
+    reclaim_from_other_loops(loop, lacking, lacking_bytes);
     mem_free(line.uploads);
 }
 
@@ -312,7 +312,7 @@ void http_buffers_look(struct http_loop *loop)
     if (is_pressed) {
         share_room(loop, free_bytes);
     } else {
-        ask_other_loops(loop, NULL, 0);
+        reclaim_from_other_loops(loop, NULL, 0);
         resume_all(loop);
     }
 }

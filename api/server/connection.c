@@ -2,6 +2,7 @@
 
 #include "api/core/metrics.h"
 #include "api/server/tcp_info.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

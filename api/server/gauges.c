@@ -10,6 +10,7 @@
 #include "api/server/http_server.h"
 #include "api/share/profile_cache.h"
 #include "api/share/share_runtime.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
@@ -228,7 +229,7 @@ struct gauges *gauges_create(struct server *server)
     atomic_store(&gauges->last_round_ns, clock_monotonic_ns());
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"profiles\"", "Memory used by caches.",
                   profile_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory used by caches.",
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"results\"", "Memory used by caches.",
                   cached_response_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory used by caches.",
                   kept_query_bytes, gauges);
@@ -244,7 +245,7 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_query_memory_limit_bytes", "",
                   "Limit of the memory of all queries together (--max-query-memory).",
                   query_limit_bytes, gauges);
-    metrics_gauge(metrics, "perfolio_questions_waiting", "", "Queries that wait for memory.",
+    metrics_gauge(metrics, "perfolio_queries_waiting", "", "Queries that wait for memory.",
                   waiting_queries, gauges);
     metrics_gauge(metrics, "perfolio_reports_running", "",
                   "Reports, queries and uploads that workers compute.", running_reports, gauges);

@@ -8,7 +8,7 @@
 #ifndef API_SERVER_GAUGES_H
 #define API_SERVER_GAUGES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct gauges;
 struct server;

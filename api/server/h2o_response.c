@@ -1,4 +1,5 @@
 #include "api/server/http_internal.h"
+#include "lib/base/err.h"
 
 #include "api/core/integrity.h"
 #include "api/core/metrics.h"
@@ -8,9 +9,9 @@
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
 #include "api/server/routes.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -336,7 +337,7 @@ static void describe_error(const h2o_req_t *req, struct err *err)
             err, ERR_INVALID,
             "the request's length or its chunked body is malformed: send a correct Content-Length");
     else
-        err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
+        err_set(err, ERR_INTERNAL, "h2o responded with %d", req->res.status);
 }
 
 /* In the form of the route's protocol, if there is a route; the status is h2o's. */

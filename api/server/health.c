@@ -8,6 +8,7 @@
 #include "api/ops/object_readiness.h"
 #include "api/server/http_server.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"

@@ -12,6 +12,7 @@
 #include "api/http/request.h"
 #include "api/server/connection_table.h"
 #include "api/server/http_server.h"
+#include "lib/base/err.h"
 
 #include <h2o.h>
 

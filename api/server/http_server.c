@@ -1,4 +1,5 @@
 #include "api/server/http_internal.h"
+#include "lib/base/err.h"
 
 #include "api/core/metrics.h"
 #include "api/core/server.h"
@@ -269,7 +270,7 @@ static void register_metrics(struct http_server *http)
                   http);
     metrics_gauge(metrics, "perfolio_http_buffered_bytes", "",
                   "Request bytes received and not yet passed to a worker.", read_buffered, http);
-    metrics_gauge(metrics, "perfolio_http_answer_bytes", "",
+    metrics_gauge(metrics, "perfolio_http_response_bytes", "",
                   "Memory of large responses that their peers have not read yet.",
                   read_response_bytes, http);
     metrics_gauge(metrics, "perfolio_access_log_dropped_lines", "",

@@ -50,7 +50,7 @@
 #ifndef API_SERVER_HTTP_SERVER_H
 #define API_SERVER_HTTP_SERVER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

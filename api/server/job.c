@@ -14,6 +14,7 @@
  * concurrency_limit_leave has returned true.
  */
 #include "api/server/http_internal.h"
+#include "lib/base/err.h"
 
 #include "api/core/disk.h"
 #include "api/core/query_memory.h"
@@ -28,9 +29,9 @@
 #include "api/server/pages.h"
 #include "api/server/protocol_error.h"
 #include "api/server/server_run.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
 
 #include <stddef.h>
 #include <stdio.h>

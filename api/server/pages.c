@@ -8,7 +8,8 @@
 #include "api/report/viewer_url_state.h"
 #include "api/share/share.h"
 #include "api/share/viewer_path.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "api/http/route.h"
 #include "api/ingest/ingest_body.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp.h"
 #include "lib/profile/pyroscope/connect.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"

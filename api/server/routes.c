@@ -29,6 +29,7 @@
 #include "api/share/short_link.h"
 #include "api/share/source_links.h"
 #include "api/upload/upload.h"
+#include "lib/base/err.h"
 
 #include <string.h>
 

@@ -31,9 +31,10 @@
 #include "api/share/profile_cache.h"
 #include "api/share/share.h"
 #include "api/share/share_runtime.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/object_s3.h"
 #include "lib/io/pg.h"
@@ -246,7 +247,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .damaged = note_damage,
         .damaged_context = server->store_damage,
         .cache_bytes = (size_t)server->settings->block_cache_bytes,
-        .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
+        .result_cache_bytes = (size_t)server->settings->query_cache_bytes / 2,
         .resolver = symbol_resolver_resolver(server->symbol_resolver, symbol_resolver_mode_default),
     };
     return store_open(&options, &server->store, err);

@@ -5,7 +5,7 @@
 #ifndef API_SERVER_SERVER_RUN_H
 #define API_SERVER_SERVER_RUN_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -7,8 +7,9 @@
 #include "api/share/share_access.h"
 #include "api/share/share_report.h"
 #include "api/share/share_summary.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/picture/picture.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/report/flame.h"
@@ -42,9 +43,9 @@ static const char *value_text(struct arena *arena, const struct share_total *tot
     if (!total->is_known)
         return "total too large";
     quantity_format((double)total->value, total->unit, value);
-    bool is_said = total->type.size == 0 || span_equal(total->type, total->unit);
-    return arena_printf(arena, "%s%s%s", value, is_said ? "" : " ",
-                        is_said ? "" : type_name(arena, total->type));
+    bool is_type_redundant = total->type.size == 0 || span_equal(total->type, total->unit);
+    return arena_printf(arena, "%s%s%s", value, is_type_redundant ? "" : " ",
+                        is_type_redundant ? "" : type_name(arena, total->type));
 }
 
 static void append_text(struct buf *svg, const char *text, double left, double width)

@@ -7,7 +7,8 @@
 #include "api/share/share.h"
 #include "api/share/short_link.h"
 #include "api/share/viewer_path.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/picture/picture.h"
 
 struct embed {

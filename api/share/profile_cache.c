@@ -11,6 +11,8 @@
 #include "api/share/share.h"
 #include "api/share/share_runtime.h"
 #include "api/share/share_summary.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"

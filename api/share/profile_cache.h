@@ -8,7 +8,7 @@
 #ifndef API_SHARE_PROFILE_CACHE_H
 #define API_SHARE_PROFILE_CACHE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/symbols/symbol_name.h"
 
 #include <stddef.h>

@@ -7,9 +7,10 @@
 #include "api/share/share_row.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -5,8 +5,9 @@
 #include "api/identity/audit.h"
 #include "api/identity/password_attempt.h"
 #include "api/share/share.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,8 +9,9 @@
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "api/share/share_runtime.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/share_text.h"
 #include "lib/io/pg.h"
 

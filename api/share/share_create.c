@@ -6,6 +6,7 @@
  * with the decoding, then for the write-ahead log.
  */
 #include "api/share/share.h"
+#include "lib/base/err.h"
 
 #include "api/core/memory_gate.h"
 #include "api/core/metrics.h"
@@ -22,9 +23,9 @@
 #include "api/share/profile_cache.h"
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/low_priority.h"
-#include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 

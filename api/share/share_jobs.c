@@ -13,6 +13,7 @@
  * sweep_orphans once it is an hour old.
  */
 #include "api/share/share.h"
+#include "lib/base/err.h"
 
 #include "api/core/object_store_setup.h"
 #include "api/core/server.h"
@@ -20,8 +21,8 @@
 #include "api/identity/quota.h"
 #include "api/share/share_runtime.h"
 #include "api/share/view_counter.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 

@@ -3,8 +3,9 @@
 #include "api/core/server.h"
 #include "api/share/share_access.h"
 #include "api/share/share_row.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

@@ -10,9 +10,10 @@
 #include "api/share/share_settings.h"
 #include "api/share/share_summary.h"
 #include "api/upload/upload_slot.h"
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/low_priority.h"
-#include "lib/base/mem.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"
 

@@ -18,6 +18,7 @@
 #include "api/share/share_summary.h"
 #include "api/share/share_symbolization.h"
 #include "api/share/view_counter.h"
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
 #include "lib/base/digest.h"
 #include "lib/base/flight_cache.h"

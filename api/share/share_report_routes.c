@@ -3,7 +3,7 @@
 #include "api/share/share_merge.h"
 #include "api/share/share_report.h"
 #include "api/share/share_symbolization.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/report/call_graph.h"
 #include "lib/profile/report/flame.h"
 

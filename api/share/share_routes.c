@@ -2,6 +2,7 @@
  * The routes of shares themselves: create, show, list, edit, delete, download, unlock.
  */
 #include "api/share/share.h"
+#include "lib/base/err.h"
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
@@ -20,8 +21,8 @@
 #include "api/share/share_symbolization.h"
 #include "api/share/view_counter.h"
 #include "api/upload/upload_slot.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/pg.h"
 #include "lib/profile/formats/format.h"

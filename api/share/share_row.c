@@ -1,6 +1,7 @@
 #include "api/share/share_row.h"
 
 #include "api/share/share_settings.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 /* Columns of share_find(), in its order. */

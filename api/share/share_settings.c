@@ -4,7 +4,8 @@
 #include "api/core/settings.h"
 #include "api/http/request.h"
 #include "api/upload/upload.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,8 @@
 #include "api/share/share_summary.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/quantity.h"
 #include "lib/profile/symbolize.h"
@@ -304,10 +305,11 @@ const char *share_summary_describe(const char *summary, struct arena *arena)
         !total.is_known)
         return "";
     quantity_format((double)total.value, total.unit, value);
-    const bool is_said = span_equal(total.type, total.unit);
-    const char *text = arena_printf(arena, "%s%s%.*s in total.", value, is_said ? "" : " ",
-                                    is_said ? 0 : (int)total.type.size,
-                                    is_said ? "" : (const char *)total.type.data);
+    const bool is_type_redundant = span_equal(total.type, total.unit);
+    const char *text =
+        arena_printf(arena, "%s%s%.*s in total.", value, is_type_redundant ? "" : " ",
+                     is_type_redundant ? 0 : (int)total.type.size,
+                     is_type_redundant ? "" : (const char *)total.type.data);
     json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
     const json_t *top = json_object_get(root, "top_function");
     const char *name = json_string_value(json_object_get(top, "name"));

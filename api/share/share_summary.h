@@ -19,7 +19,7 @@
 #define API_SHARE_SHARE_SUMMARY_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,9 @@
 #include "api/share/share_access.h"
 #include "api/share/share_runtime.h"
 #include "api/share/share_summary.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/symbolize.h"
 
 #include <inttypes.h>

@@ -7,8 +7,9 @@
 #include "api/share/share_settings.h"
 #include "api/upload/upload_assemble.h"
 #include "api/upload/upload_slot.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <inttypes.h>

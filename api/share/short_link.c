@@ -9,7 +9,8 @@
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "api/share/viewer_path.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 
 #include <inttypes.h>

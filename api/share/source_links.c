@@ -10,8 +10,9 @@
 #include "api/share/share.h"
 #include "api/share/share_access.h"
 #include "api/share/share_symbolization.h"
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 #include "lib/profile/profile.h"
 

@@ -1,5 +1,6 @@
 #include "api/share/view_counter.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/map.h"

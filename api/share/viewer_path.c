@@ -1,6 +1,7 @@
 #include "api/share/viewer_path.h"
 
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 
 static enum err_code refuse_path(struct err *err)
 {

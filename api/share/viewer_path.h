@@ -11,7 +11,7 @@
 #define API_SHARE_VIEWER_PATH_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct viewer_path {
     struct span ids[2]; /* of a share; of a comparison the base comes first */

@@ -7,6 +7,7 @@
 #include "api/http/tls_files.h"
 #include "api/supervisor/supervisor_state.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -429,9 +430,9 @@ static void stop_server(struct supervisor *supervisor)
     /* The server closes its copies: new clients are refused instead of waiting in vain. */
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
-    int64_t patience_ns = after_ms(SAME_STOP_MS);
+    const int64_t same_stop_ns = after_ms(SAME_STOP_MS);
     while (child_process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT) {
-        if (clock_monotonic_ns() < patience_ns)
+        if (clock_monotonic_ns() < same_stop_ns)
             forget_stops();
         else if (clock_monotonic_ns() > deadline_ns || child_process_is_stop_wanted())
             kill(supervisor->server_pid, SIGKILL);

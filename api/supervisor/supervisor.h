@@ -18,7 +18,7 @@
 #ifndef API_SUPERVISOR_SUPERVISOR_H
 #define API_SUPERVISOR_SUPERVISOR_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct settings;
 

@@ -1,4 +1,5 @@
 #include "api/supervisor/supervisor.h"
+#include "lib/base/err.h"
 
 #include "api/core/settings.h"
 #include "api/http/listener.h"

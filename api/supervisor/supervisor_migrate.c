@@ -1,4 +1,5 @@
 #include "api/supervisor/supervisor_state.h"
+#include "lib/base/err.h"
 
 #include "api/core/child_process.h"
 #include "api/core/os_user.h"

@@ -1,4 +1,5 @@
 #include "api/supervisor/supervisor_state.h"
+#include "lib/base/err.h"
 
 #include "api/core/settings.h"
 #include "lib/base/log.h"

@@ -12,7 +12,7 @@
 #include "api/ops/postgres.h"
 #include "api/server/server_run.h"
 #include "lib/base/digest.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,9 @@
 
 #include "api/core/integrity.h"
 #include "api/core/server.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

@@ -4,7 +4,8 @@
 #include "api/http/concurrency_limit.h"
 #include "api/http/rate_limiter.h"
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <inttypes.h>
 

@@ -10,7 +10,7 @@
 #ifndef API_UPLOAD_UPLOAD_SLOT_H
 #define API_UPLOAD_UPLOAD_SLOT_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct request;
 

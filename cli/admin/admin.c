@@ -138,7 +138,7 @@ static const struct argp argp_with_help = {
     .children = help_children,
 };
 
-static bool asks_for_help(int argc, char **argv)
+static bool wants_help(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0 ||
@@ -152,7 +152,7 @@ static enum err_code run_admin(struct cli *cli, int argc, char **argv, struct er
 {
     struct admin admin = {.cli = cli};
     bool is_program = argc > 1 && admin_is_program(argv[1]);
-    if (is_program && asks_for_help(argc - 2, argv + 2)) {
+    if (is_program && wants_help(argc - 2, argv + 2)) {
         admin.noun = argv[1];
         return admin_help(&admin, err);
     }

@@ -3,7 +3,8 @@
 #include "cli/admin/admin_table.h"
 #include "cli/client.h"
 #include "cli/link.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 enum { MAX_PATH_BYTES = 4096, PAGE_SIZE = 100 };
 

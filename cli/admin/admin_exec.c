@@ -1,8 +1,9 @@
 #include "cli/admin/admin.h"
 #include "cli/admin/admin_table.h"
+#include "lib/base/err.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "cli/admin/admin.h"
 #include "cli/admin/admin_table.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <ctype.h>
 

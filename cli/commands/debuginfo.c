@@ -3,6 +3,7 @@
 #include "cli/commands/debuginfo_upstreams.h"
 #include "cli/save.h"
 #include "cli/symbols.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "cli/commands/debuginfo_stored.h"
 
 #include "cli/client.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 #include "cli/commands/debuginfo_upstreams.h"
 
 #include "cli/client.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 #include "cli/arguments.h"
 #include "cli/stored_share.h"
 #include "cli/target.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 struct delete
 {

@@ -10,8 +10,9 @@
 #include "cli/target.h"
 #include "cli/value.h"
 #include "cli/view_options.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/profile_builder.h"
 
@@ -415,7 +416,7 @@ static enum err_code choose_base(struct diff *diff, const struct side sides[2],
     return ERR_NONE;
 }
 
-/* Appends the view state in the form of the page (web/src/state.ts). */
+/* Appends the view state in the form of the page (web/src/url_state.ts). */
 static void append_view(struct buf *url, const struct diff *diff)
 {
     if (!diff->is_normalised && !diff->view.sample_type && !diff->view.group_by)

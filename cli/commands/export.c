@@ -2,7 +2,8 @@
 #include "cli/commands/query_text.h"
 #include "cli/save.h"
 #include "cli/target.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 enum { OPTION_START = 0x200, OPTION_END, OPTION_PARQUET, OPTION_LABEL, MAX_PATH_BYTES = 256 << 10 };
 #define MAX_RESPONSE_BYTES (UINT64_C(1) << 40)

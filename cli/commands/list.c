@@ -2,8 +2,9 @@
 #include "cli/client.h"
 #include "cli/stored_share.h"
 #include "cli/value.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/secret.h"
 
 #include <stdlib.h>
@@ -66,14 +67,14 @@ static enum err_code read_token(struct cli *cli, const char *file, const char **
                                      strcmp(file, "-") == 0 ? "standard input" : file, err);
 }
 
-static enum err_code ask_token(struct cli *cli, const char *url, const char **ret_token,
-                               struct err *err)
+static enum err_code prompt_token(struct cli *cli, const char *url, const char **ret_token,
+                                  struct err *err)
 {
     if (!isatty(STDIN_FILENO))
         return read_token(cli, "-", ret_token, err);
     buf_auto typed;
     buf_init(&typed, MAX_TOKEN_BYTES);
-    enum err_code code = terminal_ask_secret(
+    enum err_code code = terminal_prompt_secret(
         arena_printf(cli->arena, "Token for %s (a new one is made at %s/settings): ", url, url),
         &typed, err);
     if (code)
@@ -123,7 +124,7 @@ static enum err_code gather(struct login *login, struct account *account, struct
         account->token = cli->account.token; /* already validated */
         return ERR_NONE;
     }
-    return ask_token(cli, account->url, &account->token, err);
+    return prompt_token(cli, account->url, &account->token, err);
 }
 
 static void say_who(struct cli *cli, const struct account *account, const json_t *session)

@@ -5,8 +5,8 @@
 #include "cli/save.h"
 #include "cli/settings_options.h"
 #include "cli/source.h"
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"
 

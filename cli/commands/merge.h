@@ -4,7 +4,7 @@
 #ifndef CLI_COMMANDS_MERGE_H
 #define CLI_COMMANDS_MERGE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct cli;
 struct cli_texts;

@@ -2,7 +2,8 @@
 
 #include "cli/cli.h"
 #include "cli/link.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <errno.h>
 #include <spawn.h>

@@ -4,7 +4,7 @@
 #ifndef CLI_COMMANDS_OPEN_H
 #define CLI_COMMANDS_OPEN_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /* Starts xdg-open (or $BROWSER if that is not installed) and does not wait for the browser.
  * Handles: ERR_NOT_FOUND (neither exists), ERR_IO. */

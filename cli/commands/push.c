@@ -6,6 +6,7 @@
 #include "cli/input.h"
 #include "cli/link.h"
 #include "cli/settings_options.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/formats/format_list.h"
 #include "lib/profile/profile.h"

@@ -5,6 +5,7 @@
 #include "cli/share_print.h"
 #include "cli/target.h"
 #include "cli/view_options.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <stdio.h>
@@ -264,7 +265,7 @@ static enum err_code save_report(struct query_command_input *query, struct clien
     return code;
 }
 
-static enum err_code share_answer(struct query_command_input *query, struct client *client,
+static enum err_code share_result(struct query_command_input *query, struct client *client,
                                   struct err *err)
 {
     json_auto_t *share = NULL;
@@ -292,7 +293,7 @@ static enum err_code run_query(struct cli *cli, int argc, char **argv, struct er
     if (code)
         return code;
     if (query.is_share)
-        return share_answer(&query, client, err);
+        return share_result(&query, client, err);
     return query.report ? save_report(&query, client, err) : print_table(&query, client, err);
 }
 

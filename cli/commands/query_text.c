@@ -3,9 +3,10 @@
 #include "cli/client.h"
 #include "cli/source.h"
 #include "cli/target.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/suggest.h"
 #include "lib/base/time_parse.h"
 

@@ -9,7 +9,7 @@
 #ifndef CLI_COMMANDS_SERIES_H
 #define CLI_COMMANDS_SERIES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,6 +3,7 @@
 #include "cli/source.h"
 #include "cli/target.h"
 #include "cli/view_options.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 

@@ -1,7 +1,8 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/value.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 enum { OPTION_START = 0x200, OPTION_END, OPTION_JSON, MAX_PATH_BYTES = 4096 };
 

@@ -1,5 +1,6 @@
 #include "cli/record/child_process.h"
 
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ void child_process_close(struct child_process *launch)
     if (launch->process_id == 0 && launch->go_fd <= 0)
         return;
     if (launch->go_fd >= 0) {
-        /* A byte tells the child not to start the command. */
+        /* A byte makes the child exit without starting the command. */
         if (write(launch->go_fd, "", 1) == 1 && launch->process_id > 0)
             (void)waitpid(launch->process_id, NULL, 0);
         os_close(launch->go_fd);

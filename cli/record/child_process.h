@@ -5,7 +5,7 @@
 #ifndef CLI_RECORD_CHILD_PROCESS_H
 #define CLI_RECORD_CHILD_PROCESS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

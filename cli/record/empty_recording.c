@@ -1,5 +1,7 @@
 #include "cli/record/empty_recording.h"
 
+#include "lib/base/err.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

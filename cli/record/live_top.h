@@ -10,7 +10,7 @@
 #ifndef CLI_RECORD_LIVE_TOP_H
 #define CLI_RECORD_LIVE_TOP_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -13,7 +13,7 @@
 #ifndef CLI_RECORD_LOCAL_NAMES_H
 #define CLI_RECORD_LOCAL_NAMES_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

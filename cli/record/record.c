@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "lib/base/err.h"
 
 #include "agent/agent.h"
 #include "cli/client.h"
@@ -19,9 +20,9 @@
 #include "cli/share_print.h"
 #include "cli/upload.h"
 #include "cli/value.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
 #include "lib/base/share_text.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile.h"

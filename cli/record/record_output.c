@@ -2,8 +2,9 @@
 
 #include "cli/save.h"
 #include "cli/terminal.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

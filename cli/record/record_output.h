@@ -7,7 +7,7 @@
 #define CLI_RECORD_RECORD_OUTPUT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 
 #include "agent/agent.h"
 #include "cli/terminal.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/profile.h"
 
 enum { PROGRAMS_MAX = 5, NAME_MAX_BYTES = 256 };

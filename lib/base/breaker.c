@@ -1,6 +1,7 @@
 #include "lib/base/breaker.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <pthread.h>

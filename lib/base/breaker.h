@@ -25,7 +25,7 @@
 #ifndef LIB_BASE_BREAKER_H
 #define LIB_BASE_BREAKER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 #include "lib/base/buf.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #define LIB_BASE_COMPRESS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,8 @@
 #include "lib/base/config.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -10,7 +10,7 @@
 #ifndef LIB_BASE_CONFIG_H
 #define LIB_BASE_CONFIG_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

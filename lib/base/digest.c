@@ -1,5 +1,6 @@
 #include "lib/base/digest.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>

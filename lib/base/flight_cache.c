@@ -1,6 +1,7 @@
 #include "lib/base/flight_cache.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/wait_limit.h"
 

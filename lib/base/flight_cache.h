@@ -9,7 +9,7 @@
 #ifndef LIB_BASE_FLIGHT_CACHE_H
 #define LIB_BASE_FLIGHT_CACHE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,8 @@
 /*
- * mem: the heap and arenas; mem.c is the only file that calls malloc.
+ * mem: the heap. Only this module and chunk_pool call malloc.
  *
  * When memory runs out, the process ends with a message; limits on requests prevent that earlier.
- * All sizes are checked for overflow. An arena is a list of growing chunks that are freed together;
- * there is one per request, job or decoded profile. Threads: an arena belongs to one thread at a
- * time and may be handed over.
+ * All sizes are checked for overflow. Threads: any.
  */
 #ifndef LIB_BASE_MEM_H
 #define LIB_BASE_MEM_H
@@ -31,34 +29,5 @@ void mem_free_buffer(void *buffer, size_t bytes); /* NULL is a no-op */
 void mem_trim(void);
 
 #define mem_new(type, count) ((type *)mem_alloc((count), sizeof(type)))
-
-struct arena;
-
-struct arena *arena_create(void);
-void arena_destroy(struct arena *arena); /* arena_destroy(NULL) is a no-op */
-
-/* Never NULL, zeroed, aligned for any type; size 0 returns a valid pointer. */
-void *arena_alloc(struct arena *arena, size_t count, size_t size);
-/* As arena_alloc, but not zeroed: for large arrays that the caller fills at once. */
-void *arena_alloc_raw(struct arena *arena, size_t count, size_t size);
-char *arena_strdup(struct arena *arena, const char *text);
-/* A NUL-terminated copy of size bytes. */
-char *arena_strndup(struct arena *arena, const void *data, size_t size);
-char *arena_printf(struct arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Bytes that the arena holds from the heap, for budgets and cache limits. */
-size_t arena_bytes(const struct arena *arena);
-/* Runs clean(object) when the arena is destroyed; the function registered last runs first. */
-void arena_on_destroy(struct arena *arena, void (*clean)(void *object), void *object);
-
-#define arena_new(arena, type, count) ((type *)arena_alloc((arena), (count), sizeof(type)))
-#define arena_new_raw(arena, type, count) ((type *)arena_alloc_raw((arena), (count), sizeof(type)))
-
-static inline void arena_cleanup(struct arena **arena)
-{
-    arena_destroy(*arena);
-}
-/* arena_auto arena = arena_create();   destroyed at the end of the scope */
-#define arena_auto __attribute__((cleanup(arena_cleanup))) struct arena *
 
 #endif

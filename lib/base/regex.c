@@ -1,6 +1,7 @@
 #include "lib/base/regex.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

@@ -31,7 +31,7 @@
 #define LIB_BASE_REGEX_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum {
     REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */

@@ -1,5 +1,7 @@
 #include "lib/base/secret.h"
 
+#include "lib/base/err.h"
+
 #include <stdbool.h>
 
 static bool is_control(uint8_t byte)

@@ -9,7 +9,7 @@
 #define LIB_BASE_SECRET_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /* Checks a token for "Authorization: Bearer …": visible ASCII characters only. source is the
  * origin of the token for the message, such as "PERFOLIO_TOKEN". Handles: ERR_INVALID. */

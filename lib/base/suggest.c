@@ -1,6 +1,6 @@
 #include "lib/base/suggest.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <argp.h>
 #include <getopt.h>

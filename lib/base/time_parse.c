@@ -1,6 +1,7 @@
 #include "lib/base/time_parse.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 enum { FRACTION_DIGITS = 9, QUOTED_BYTES = 60 };
 

@@ -21,7 +21,7 @@
 #define LIB_BASE_TIME_PARSE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /* Blanks around text are ignored. Handles: ERR_INVALID (the message quotes the invalid part and
  * contains its position). */

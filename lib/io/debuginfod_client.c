@@ -1,7 +1,9 @@
 #include "lib/io/debuginfod_client.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/debuginfod_hosts.h"
@@ -38,7 +40,7 @@ struct flight {
     bool is_over;
     enum err_code code;
     struct err err;
-    struct debuginfod_response answer;
+    struct debuginfod_response response;
 };
 
 struct debuginfod_client {
@@ -228,11 +230,11 @@ static enum err_code visit_host(struct debuginfod_client *client, const char *ho
     return code;
 }
 
-static enum err_code ask_server(struct debuginfod_client *client,
-                                const struct debuginfod_request *request,
-                                const struct debuginfod_upstream *upstream, int fd,
-                                struct arena *arena, struct debuginfod_try *ret_try,
-                                struct err *err)
+static enum err_code query_server(struct debuginfod_client *client,
+                                  const struct debuginfod_request *request,
+                                  const struct debuginfod_upstream *upstream, int fd,
+                                  struct arena *arena, struct debuginfod_try *ret_try,
+                                  struct err *err)
 {
     struct http_url url;
     enum err_code code = http_url_read(arena, upstream->url, &url, err);
@@ -270,53 +272,53 @@ static int outcome_rank(enum debuginfod_outcome outcome)
     return outcome == DEBUGINFOD_UNREACHABLE ? 2 : outcome == DEBUGINFOD_REFUSED ? 1 : 0;
 }
 
-static void keep_best_outcome(struct debuginfod_response *answer, const struct debuginfod_try *did,
-                              size_t upstream)
+static void keep_best_outcome(struct debuginfod_response *response,
+                              const struct debuginfod_try *did, size_t upstream)
 {
-    bool is_first = answer->reason[0] == '\0';
-    if (did->retry_after_s > answer->retry_after_s)
-        answer->retry_after_s = did->retry_after_s;
+    bool is_first = response->reason[0] == '\0';
+    if (did->retry_after_s > response->retry_after_s)
+        response->retry_after_s = did->retry_after_s;
     if (did->outcome == DEBUGINFOD_FOUND || is_first ||
-        outcome_rank(did->outcome) > outcome_rank(answer->outcome)) {
-        answer->outcome = did->outcome;
-        answer->upstream = upstream;
-        snprintf(answer->reason, sizeof(answer->reason), "%s", did->reason ? did->reason : "");
+        outcome_rank(did->outcome) > outcome_rank(response->outcome)) {
+        response->outcome = did->outcome;
+        response->upstream = upstream;
+        snprintf(response->reason, sizeof(response->reason), "%s", did->reason ? did->reason : "");
     }
 }
 
-static void settle(struct debuginfod_response *answer, size_t upstream_count)
+static void settle(struct debuginfod_response *response, size_t upstream_count)
 {
-    if (answer->outcome != DEBUGINFOD_ABSENT)
+    if (response->outcome != DEBUGINFOD_ABSENT)
         return;
     if (upstream_count == 1)
-        snprintf(answer->reason, sizeof(answer->reason),
+        snprintf(response->reason, sizeof(response->reason),
                  "the debuginfod server does not have the file");
     else
-        snprintf(answer->reason, sizeof(answer->reason),
+        snprintf(response->reason, sizeof(response->reason),
                  "none of %zu debuginfod servers has the file", upstream_count);
 }
 
 static enum err_code fetch(struct debuginfod_client *client,
                            const struct debuginfod_request *request,
-                           struct debuginfod_response *answer, struct err *err)
+                           struct debuginfod_response *response, struct err *err)
 {
     arena_auto arena = arena_create();
     fd_auto fd = os_openat(AT_FDCWD, client->settings.folder, O_TMPFILE | O_RDWR, 0600);
     enum err_code code = ERR_NONE;
-    *answer = (struct debuginfod_response){.outcome = DEBUGINFOD_ABSENT, .fd = -1};
+    *response = (struct debuginfod_response){.outcome = DEBUGINFOD_ABSENT, .fd = -1};
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "making a temporary file in %s", client->settings.folder);
-    for (size_t i = 0; i < request->upstream_count && answer->outcome != DEBUGINFOD_FOUND; i++) {
+    for (size_t i = 0; i < request->upstream_count && response->outcome != DEBUGINFOD_FOUND; i++) {
         struct debuginfod_try did = {.outcome = DEBUGINFOD_ABSENT};
-        code = ask_server(client, request, &request->upstreams[i], fd, arena, &did, err);
+        code = query_server(client, request, &request->upstreams[i], fd, arena, &did, err);
         if (code)
             return code;
-        keep_best_outcome(answer, &did, i);
-        answer->bytes = did.bytes;
+        keep_best_outcome(response, &did, i);
+        response->bytes = did.bytes;
     }
-    settle(answer, request->upstream_count);
-    if (answer->outcome == DEBUGINFOD_FOUND) {
-        answer->fd = fd;
+    settle(response, request->upstream_count);
+    if (response->outcome == DEBUGINFOD_FOUND) {
+        response->fd = fd;
         fd = -1;
     }
     return code;
@@ -357,38 +359,38 @@ static void release_flight(struct flight *flight)
 {
     if (--flight->user_count > 0)
         return;
-    if (flight->answer.fd >= 0)
-        os_close(flight->answer.fd);
+    if (flight->response.fd >= 0)
+        os_close(flight->response.fd);
     mem_free(flight->key);
     mem_free(flight);
 }
 
-static enum err_code copy_answer(const struct flight *flight,
-                                 struct debuginfod_response *ret_answer, struct err *err)
+static enum err_code copy_response(const struct flight *flight,
+                                   struct debuginfod_response *ret_response, struct err *err)
 {
     *err = flight->err;
     if (flight->code)
         return flight->code;
-    struct debuginfod_response answer = flight->answer;
-    if (answer.fd >= 0)
-        answer.fd = fcntl(flight->answer.fd, F_DUPFD_CLOEXEC, 0);
-    if (flight->answer.fd >= 0 && answer.fd < 0)
+    struct debuginfod_response response = flight->response;
+    if (response.fd >= 0)
+        response.fd = fcntl(flight->response.fd, F_DUPFD_CLOEXEC, 0);
+    if (flight->response.fd >= 0 && response.fd < 0)
         return err_set_errno(err, ERR_IO, "sharing a fetched file");
-    *ret_answer = answer;
+    *ret_response = response;
     return ERR_NONE;
 }
 
 static void lead(struct debuginfod_client *client, struct flight *flight,
                  const struct debuginfod_request *request)
 {
-    struct debuginfod_response answer;
+    struct debuginfod_response response;
     struct err err = {0};
-    enum err_code code = fetch(client, request, &answer, &err);
+    enum err_code code = fetch(client, request, &response, &err);
     pthread_mutex_lock(&client->lock);
     take_out(client, flight); /* later callers start a new request */
     flight->code = code;
     flight->err = err;
-    flight->answer = answer;
+    flight->response = response;
     flight->is_over = true;
     pthread_cond_broadcast(&client->landed);
     pthread_mutex_unlock(&client->lock);
@@ -414,7 +416,7 @@ static bool wait_for(struct debuginfod_client *client, const struct flight *flig
 /* Joins an equal running request, or sends one. */
 static enum err_code fetch_shared(struct debuginfod_client *client, const char *key,
                                   const struct debuginfod_request *request, bool *ret_was_leader,
-                                  struct debuginfod_response *ret_answer, struct err *err)
+                                  struct debuginfod_response *ret_response, struct err *err)
 {
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&client->lock);
@@ -422,7 +424,8 @@ static enum err_code fetch_shared(struct debuginfod_client *client, const char *
     *ret_was_leader = !flight;
     if (!flight) {
         flight = mem_new(struct flight, 1);
-        *flight = (struct flight){.key = mem_strdup(key), .next = client->flights, .answer.fd = -1};
+        *flight =
+            (struct flight){.key = mem_strdup(key), .next = client->flights, .response.fd = -1};
         client->flights = flight;
     }
     flight->user_count++;
@@ -436,7 +439,7 @@ static enum err_code fetch_shared(struct debuginfod_client *client, const char *
         *ret_was_leader = true; /* also when it fails itself */
     }
     if (!code)
-        code = copy_answer(flight, ret_answer, err);
+        code = copy_response(flight, ret_response, err);
     release_flight(flight);
     pthread_mutex_unlock(&client->lock);
     return code;
@@ -444,7 +447,7 @@ static enum err_code fetch_shared(struct debuginfod_client *client, const char *
 
 enum err_code debuginfod_fetch(struct debuginfod_client *client,
                                const struct debuginfod_request *request,
-                               struct debuginfod_response *ret_answer, struct err *err)
+                               struct debuginfod_response *ret_response, struct err *err)
 {
     arena_auto arena = arena_create();
     bool was_leader = false;
@@ -452,18 +455,18 @@ enum err_code debuginfod_fetch(struct debuginfod_client *client,
     if (code)
         return code;
     if (request->build_id.size > DEBUGINFOD_MAX_ID_BYTES || request->upstream_count == 0) {
-        *ret_answer = (struct debuginfod_response){
+        *ret_response = (struct debuginfod_response){
             .outcome = DEBUGINFOD_ABSENT,
             .fd = -1,
             .reason = "debuginfod servers know only GNU build ids, and this is another kind of id"};
         if (request->upstream_count == 0)
-            snprintf(ret_answer->reason, sizeof(ret_answer->reason),
+            snprintf(ret_response->reason, sizeof(ret_response->reason),
                      "no debuginfod server is configured");
         return ERR_NONE;
     }
     const char *key = make_key(arena, request);
     do {
-        code = fetch_shared(client, key, request, &was_leader, ret_answer, err);
+        code = fetch_shared(client, key, request, &was_leader, ret_response, err);
         /* the thread that sent the request was cancelled, not this one */
     } while (code == ERR_CANCELLED && !was_leader);
     return code;

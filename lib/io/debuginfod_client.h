@@ -24,7 +24,7 @@
 #define LIB_IO_DEBUGINFOD_CLIENT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/io/debuginfod_manners.h"
 
 #include <stdbool.h>
@@ -98,6 +98,6 @@ struct debuginfod_response {
  */
 enum err_code debuginfod_fetch(struct debuginfod_client *client,
                                const struct debuginfod_request *request,
-                               struct debuginfod_response *ret_answer, struct err *err) MUST_USE;
+                               struct debuginfod_response *ret_response, struct err *err) MUST_USE;
 
 #endif

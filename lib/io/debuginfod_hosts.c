@@ -1,6 +1,7 @@
 #include "lib/io/debuginfod_hosts.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/debuginfod_manners.h"
 

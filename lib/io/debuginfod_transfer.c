@@ -1,7 +1,8 @@
 #include "lib/io/debuginfod_transfer.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/http_client.h"
 #include "lib/io/http_url.h"
 #include "lib/io/public_address.h"
@@ -24,7 +25,7 @@ struct step {
     bool is_allowed; /* at any address */
     enum stop stop;
     int64_t start_ns;
-    int64_t asked_ns; /* when may_go_on was last called */
+    int64_t checked_ns; /* when may_go_on was last called */
     int64_t window_ns;
     uint64_t window_received;
     uint64_t received;
@@ -92,7 +93,7 @@ static bool stop(struct step *step, enum stop why)
     return false;
 }
 
-static bool on_head(void *context, const struct http_client_response *answer,
+static bool on_head(void *context, const struct http_client_response *response,
                     uint64_t *max_response_bytes)
 {
     struct step *step = context;
@@ -100,10 +101,10 @@ static bool on_head(void *context, const struct http_client_response *answer,
     step->window_ns = clock_monotonic_ns();
     step->window_received = 0;
     *max_response_bytes =
-        answer->status == 200 ? step->transfer->request->max_bytes : MAX_PAGE_BYTES;
-    struct span size = http_client_response_field(answer, "X-DEBUGINFOD-SIZE");
+        response->status == 200 ? step->transfer->request->max_bytes : MAX_PAGE_BYTES;
+    struct span size = http_client_response_field(response, "X-DEBUGINFOD-SIZE");
     /* For a section, older servers announce the size of the file that contains it. */
-    if (answer->status != 200 || step->transfer->request->kind == DEBUGINFOD_SECTION ||
+    if (response->status != 200 || step->transfer->request->kind == DEBUGINFOD_SECTION ||
         !span_parse_u64(size, &step->announced))
         return true;
     step->has_announced = true;
@@ -133,8 +134,8 @@ static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint6
     int64_t now_ns = clock_monotonic_ns();
     (void)sent, (void)send_total, (void)receive_total;
     step->received = received;
-    if (request->may_go_on && now_ns - step->asked_ns > CLOCK_NS_PER_S / 2) {
-        step->asked_ns = now_ns;
+    if (request->may_go_on && now_ns - step->checked_ns > CLOCK_NS_PER_S / 2) {
+        step->checked_ns = now_ns;
         if (!request->may_go_on(request->context))
             return stop(step, STOP_CANCELLED);
     }
@@ -173,7 +174,7 @@ static enum err_code judge_stop(const struct step *step, struct debuginfod_try *
     case STOP_NO_HEADER:
         return set_unreachable(
             ret_try, true,
-            arena_printf(step->arena, "%s does not answer within %d s", host,
+            arena_printf(step->arena, "%s does not respond within %d s", host,
                          (settings->connect_ms + settings->first_byte_ms) / 1000));
     case STOP_SLOW:
         return set_unreachable(ret_try, false,
@@ -214,33 +215,35 @@ static bool is_elf(int fd)
     return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, "\177ELF", 4) == 0;
 }
 
-static enum err_code judge_file(const struct step *step, const struct http_client_response *answer,
+static enum err_code judge_file(const struct step *step,
+                                const struct http_client_response *response,
                                 struct debuginfod_try *ret_try)
 {
     const char *host = step->url->host;
-    if (step->has_announced && step->announced != answer->answer_bytes)
+    if (step->has_announced && step->announced != response->response_bytes)
         return set_unreachable(ret_try, true,
                                arena_printf(step->arena, "%s sent %" PRIu64 " of %" PRIu64 " bytes",
-                                            host, answer->answer_bytes, step->announced));
+                                            host, response->response_bytes, step->announced));
     if (step->transfer->request->kind != DEBUGINFOD_SECTION && !is_elf(step->transfer->fd))
         return set_refused(
             ret_try, arena_printf(step->arena, "%s sent a file that is not an ELF file", host));
-    *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_FOUND, .bytes = answer->answer_bytes};
+    *ret_try =
+        (struct debuginfod_try){.outcome = DEBUGINFOD_FOUND, .bytes = response->response_bytes};
     return ERR_NONE;
 }
 
 static enum err_code judge_status(const struct step *step,
-                                  const struct http_client_response *answer,
+                                  const struct http_client_response *response,
                                   struct debuginfod_try *ret_try)
 {
-    int status = answer->status;
+    int status = response->status;
     char *reason = arena_printf(step->arena, "%s responds with status %d", step->url->host, status);
     if (status == 200)
-        return judge_file(step, answer, ret_try);
+        return judge_file(step, response, ret_try);
     if (status == 429 || status == 408 || status >= 500) {
-        set_unreachable(ret_try, status != 429 && answer->retry_after_s == 0, reason);
+        set_unreachable(ret_try, status != 429 && response->retry_after_s == 0, reason);
         ret_try->is_failure = status != 429;
-        ret_try->retry_after_s = answer->retry_after_s;
+        ret_try->retry_after_s = response->retry_after_s;
         return ERR_NONE;
     }
     if (status == 401 || status == 403)
@@ -270,7 +273,7 @@ static size_t make_fields(const struct step *step, const struct http_url *first,
 }
 
 static enum err_code send_request(struct step *step, const struct http_url *first,
-                                  struct http_client_response *answer, struct err *err)
+                                  struct http_client_response *response, struct err *err)
 {
     const struct debuginfod_client_settings *settings = step->transfer->settings;
     const struct http_client_settings client_settings = {
@@ -296,7 +299,7 @@ static enum err_code send_request(struct step *step, const struct http_url *firs
     request.progress = on_progress;
     request.head_context = request.progress_context = step;
     enum err_code code = http_client_create(&client_settings, &client, err);
-    return code ? code : http_client_send(client, &request, answer, err);
+    return code ? code : http_client_send(client, &request, response, err);
 }
 
 static bool is_redirect(int status)
@@ -305,11 +308,11 @@ static bool is_redirect(int status)
 }
 
 /* Resolves a redirect; if it is not allowed, returns false and the outcome. */
-static bool resolve_redirect(const struct step *step, const struct http_client_response *answer,
+static bool resolve_redirect(const struct step *step, const struct http_client_response *response,
                              struct http_url *ret_next, struct debuginfod_try *ret_try)
 {
     struct err err;
-    struct span location = http_client_response_field(answer, "Location");
+    struct span location = http_client_response_field(response, "Location");
     const char *text = arena_strndup(step->arena, location.data, location.size);
     enum err_code code = http_url_follow(step->arena, step->url, text, ret_next, &err);
     if (!code && strcmp(step->url->scheme, "https") == 0 && strcmp(ret_next->scheme, "https") != 0)
@@ -332,26 +335,26 @@ static enum err_code take_step(const struct debuginfod_transfer *transfer, struc
                         .url = url,
                         .is_allowed = debuginfod_is_allowed(transfer->settings, url),
                         .start_ns = clock_monotonic_ns(),
-                        .asked_ns = clock_monotonic_ns()};
+                        .checked_ns = clock_monotonic_ns()};
     struct http_url next;
-    struct http_client_response answer;
-    http_client_response_init(&answer);
+    struct http_client_response response;
+    http_client_response_init(&response);
     *ret_is_done = true;
-    enum err_code code = send_request(&step, first, &answer, err);
-    if (code == ERR_TOO_LARGE && answer.status >= 400)
+    enum err_code code = send_request(&step, first, &response, err);
+    if (code == ERR_TOO_LARGE && response.status >= 400)
         code = ERR_NONE; /* the body of a redirect is not read */
     if (code)
         code = judge_failure(&step, code, err, ret_try);
-    else if (!is_redirect(answer.status))
-        code = judge_status(&step, &answer, ret_try);
+    else if (!is_redirect(response.status))
+        code = judge_status(&step, &response, ret_try);
     else if (!may_follow)
         set_refused(ret_try, arena_printf(arena, "%s redirects more than %d times", first->host,
                                           MAX_REDIRECTS));
-    else if (resolve_redirect(&step, &answer, &next, ret_try)) {
+    else if (resolve_redirect(&step, &response, &next, ret_try)) {
         *url = next;
         *ret_is_done = false;
     }
-    http_client_response_fini(&answer);
+    http_client_response_fini(&response);
     return code;
 }
 

@@ -1,6 +1,7 @@
 #include "lib/io/http_client.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <curl/curl.h>
@@ -19,7 +20,7 @@ enum {
     SLOW_AFTER_MS = 2000, /* see min_bytes_per_s */
     /* including those of interim and redirecting responses before it */
     MAX_HEADER_BYTES = 1 << 20,
-    DEFAULT_ANSWER_BYTES = 64 << 20,
+    DEFAULT_RESPONSE_BYTES = 64 << 20,
     MAX_CA_BYTES = 16 << 20, /* a system's bundle has 200 to 300 KB */
     CA_PIECE_BYTES = 64 << 10,
 };
@@ -42,7 +43,7 @@ struct transfer {
     CURL *curl;
     const struct http_client *client;
     const struct http_client_request *request;
-    struct http_client_response *answer;
+    struct http_client_response *response;
     uint64_t read_at; /* position in the request's body */
     uint64_t max_response_bytes;
     int file_errno; /* of reading the body or writing response_fd */
@@ -65,23 +66,24 @@ void http_client_request_init(struct http_client_request *request, const char *m
                                             .response_fd = HTTP_CLIENT_NO_FD};
 }
 
-void http_client_response_init(struct http_client_response *answer)
+void http_client_response_init(struct http_client_response *response)
 {
-    *answer = (struct http_client_response){0};
-    buf_init(&answer->body, DEFAULT_ANSWER_BYTES);
-    buf_init(&answer->fields, MAX_FIELD_BYTES);
+    *response = (struct http_client_response){0};
+    buf_init(&response->body, DEFAULT_RESPONSE_BYTES);
+    buf_init(&response->fields, MAX_FIELD_BYTES);
 }
 
-void http_client_response_fini(struct http_client_response *answer)
+void http_client_response_fini(struct http_client_response *response)
 {
-    buf_fini(&answer->body);
-    buf_fini(&answer->fields);
+    buf_fini(&response->body);
+    buf_fini(&response->fields);
 }
 
-struct span http_client_response_field(const struct http_client_response *answer, const char *name)
+struct span http_client_response_field(const struct http_client_response *response,
+                                       const char *name)
 {
     size_t name_size = strlen(name);
-    struct span rest = buf_span(&answer->fields), line;
+    struct span rest = buf_span(&response->fields), line;
     while (span_take_line(&rest, &line)) {
         if (line.size > name_size && line.data[name_size] == ':' &&
             strncasecmp((const char *)line.data, name, name_size) == 0)
@@ -90,10 +92,10 @@ struct span http_client_response_field(const struct http_client_response *answer
     return span_of(NULL, 0);
 }
 
-int64_t http_client_response_date(const struct http_client_response *answer)
+int64_t http_client_response_date(const struct http_client_response *response)
 {
     char text[64];
-    struct span field = http_client_response_field(answer, "Date");
+    struct span field = http_client_response_field(response, "Date");
     if (field.size == 0 || field.size >= sizeof(text))
         return 0;
     memcpy(text, field.data, field.size);
@@ -250,16 +252,16 @@ static size_t on_write(char *data, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     size_t bytes = size * count;
-    if (bytes > transfer->max_response_bytes - transfer->answer->answer_bytes) {
+    if (bytes > transfer->max_response_bytes - transfer->response->response_bytes) {
         transfer->is_too_large = true;
         return 0;
     }
-    transfer->answer->answer_bytes += bytes;
+    transfer->response->response_bytes += bytes;
     long status = 0;
     curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
     int fd = transfer->request->response_fd;
     if (fd == HTTP_CLIENT_NO_FD || status < 200 || status > 299) {
-        buf_append(&transfer->answer->body, data, bytes);
+        buf_append(&transfer->response->body, data, bytes);
         return bytes;
     }
     if (write_all(fd, data, bytes))
@@ -277,16 +279,16 @@ static bool call_head(struct transfer *transfer)
     if (!request->head || status < 200 || transfer->has_called_head)
         return true;
     transfer->has_called_head = true; /* trailers after a chunked body are not a header */
-    transfer->answer->status = (int)status;
+    transfer->response->status = (int)status;
     transfer->was_stopped =
-        !request->head(request->head_context, transfer->answer, &transfer->max_response_bytes);
+        !request->head(request->head_context, transfer->response, &transfer->max_response_bytes);
     return !transfer->was_stopped;
 }
 
 static size_t on_header(char *data, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
-    struct buf *fields = &transfer->answer->fields;
+    struct buf *fields = &transfer->response->fields;
     struct span line = span_of(data, size * count);
     if (span_starts_with(line, "HTTP/"))
         buf_clear(fields); /* an interim or redirecting response preceded */
@@ -301,7 +303,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
 
 /* For a request with a body, libcurl reports the time at which it sent the first byte as the time
  * of the first byte received. The response to such a request begins with its first line instead. */
-static bool has_answer_begun(const struct transfer *transfer, uint64_t received)
+static bool has_response_begun(const struct transfer *transfer, uint64_t received)
 {
     curl_off_t first_byte_us = 0;
     if (transfer->request->body_bytes == 0)
@@ -312,7 +314,7 @@ static bool has_answer_begun(const struct transfer *transfer, uint64_t received)
 static enum phase find_phase(const struct transfer *transfer, uint64_t sent, uint64_t received)
 {
     curl_off_t connected_us = 0;
-    if (has_answer_begun(transfer, received))
+    if (has_response_begun(transfer, received))
         return PHASE_RECEIVING;
     curl_easy_getinfo(transfer->curl, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
     return connected_us > 0 && sent < transfer->request->body_bytes ? PHASE_SENDING : PHASE_NONE;
@@ -341,8 +343,8 @@ static int on_progress(void *context, curl_off_t receive_total, curl_off_t recei
 {
     struct transfer *transfer = context;
     const struct http_client_request *request = transfer->request;
-    transfer->answer->was_too_slow = is_too_slow(transfer, (uint64_t)sent, (uint64_t)received);
-    if (transfer->answer->was_too_slow)
+    transfer->response->was_too_slow = is_too_slow(transfer, (uint64_t)sent, (uint64_t)received);
+    if (transfer->response->was_too_slow)
         return 1;
     if (!request->progress)
         return 0;
@@ -490,14 +492,14 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
     if (!detail[0])
         detail = curl_easy_strerror(result);
     if (transfer->is_too_large)
-        return err_set(err, ERR_TOO_LARGE, "the answer of %s is larger than %llu bytes", origin,
+        return err_set(err, ERR_TOO_LARGE, "the response of %s is larger than %llu bytes", origin,
                        (unsigned long long)transfer->max_response_bytes);
     if (transfer->has_long_header)
-        return err_set(err, ERR_TOO_LARGE, "the answer of %s has a header of more than %d bytes",
+        return err_set(err, ERR_TOO_LARGE, "the response of %s has a header of more than %d bytes",
                        origin, MAX_FIELD_BYTES);
     if (transfer->was_stopped)
         return err_set(err, ERR_CANCELLED, "the request to %s was cancelled", origin);
-    if (transfer->answer->was_too_slow)
+    if (transfer->response->was_too_slow)
         return err_set(err, ERR_TIMEOUT, "%s is too slow: less than %llu bytes per second", origin,
                        (unsigned long long)transfer->request->min_bytes_per_s);
     if (transfer->was_refused)
@@ -513,7 +515,7 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
     case CURLE_ABORTED_BY_CALLBACK:
         return err_set(err, ERR_CANCELLED, "the request to %s was cancelled", origin);
     case CURLE_OPERATION_TIMEDOUT:
-        return err_set(err, ERR_TIMEOUT, "%s does not answer: %s", origin, detail);
+        return err_set(err, ERR_TIMEOUT, "%s does not respond: %s", origin, detail);
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
         return err_set(err, ERR_INVALID, "not a usable http or https URL: %s", detail);
@@ -530,21 +532,23 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
 }
 
 /* Reads status, Retry-After and whether anything was sent from libcurl. */
-static void read_outcome(CURL *curl, struct http_client_response *answer)
+static void read_outcome(CURL *curl, struct http_client_response *response)
 {
     long status = 0, request_size = 0;
     curl_off_t retry_after = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &request_size);
     curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after);
-    answer->status = (int)status;
-    answer->was_sent = request_size > 0;
+    response->status = (int)status;
+    response->was_sent = request_size > 0;
     long connect_errno = 0; /* of the last connection that failed */
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &connect_errno);
-    answer->was_refused = !answer->status && !answer->was_sent && connect_errno == ECONNREFUSED;
+    response->was_refused =
+        !response->status && !response->was_sent && connect_errno == ECONNREFUSED;
     if (retry_after < 0)
         retry_after = 0;
-    answer->retry_after_s = retry_after > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : (int)retry_after;
+    response->retry_after_s =
+        retry_after > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : (int)retry_after;
 }
 
 /*
@@ -569,7 +573,7 @@ static CURLcode perform(const struct http_client *client)
 
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
-                               struct http_client_response *answer, struct err *err)
+                               struct http_client_response *response, struct err *err)
 {
     CURL *curl = client->curl;
     struct http_client_request sized = *request;
@@ -581,20 +585,20 @@ enum err_code http_client_send(struct http_client *client,
         .curl = curl,
         .client = client,
         .request = &sized,
-        .answer = answer,
+        .response = response,
         .max_response_bytes =
-            request->max_response_bytes ? request->max_response_bytes : DEFAULT_ANSWER_BYTES,
+            request->max_response_bytes ? request->max_response_bytes : DEFAULT_RESPONSE_BYTES,
     };
-    answer->status = 0;
-    answer->retry_after_s = 0;
-    answer->was_sent = false;
-    answer->was_refused = false;
-    answer->was_too_slow = false;
-    answer->was_too_large = false;
-    answer->answer_bytes = 0;
-    buf_clear(&answer->fields);
-    buf_clear(&answer->body);
-    answer->body.max_size = (size_t)transfer.max_response_bytes + 1; /* 1: the NUL after it */
+    response->status = 0;
+    response->retry_after_s = 0;
+    response->was_sent = false;
+    response->was_refused = false;
+    response->was_too_slow = false;
+    response->was_too_large = false;
+    response->response_bytes = 0;
+    buf_clear(&response->fields);
+    buf_clear(&response->body);
+    response->body.max_size = (size_t)transfer.max_response_bytes + 1; /* 1: the NUL after it */
 
     struct curl_slist *fields = NULL;
     enum err_code code = make_field_list(request, &fields, err);
@@ -621,10 +625,10 @@ enum err_code http_client_send(struct http_client *client,
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &transfer);
     const CURLcode result = perform(client);
     curl_slist_free_all(fields);
-    read_outcome(curl, answer);
-    answer->was_too_large = transfer.is_too_large || transfer.has_long_header;
-    buf_append_byte(&answer->body, 0);
-    if (!buf_failed(&answer->body))
-        answer->body.size--;
+    read_outcome(curl, response);
+    response->was_too_large = transfer.is_too_large || transfer.has_long_header;
+    buf_append_byte(&response->body, 0);
+    if (!buf_failed(&response->body))
+        response->body.size--;
     return result == CURLE_OK ? ERR_NONE : describe_failure(&transfer, result, detail, err);
 }

@@ -16,7 +16,7 @@
 #define LIB_IO_HTTP_CLIENT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ struct http_client_request {
     bool must_not_repeat;
     int64_t deadline_ms; /* for the whole request, then ERR_TIMEOUT; 0: none */
     /* The minimum average rate after the first two seconds, else ERR_TIMEOUT and
-     * answer->was_too_slow. It applies to the request body from its first byte, and to the
+     * response->was_too_slow. It applies to the request body from its first byte, and to the
      * response, including its header, from its first byte (from its status line if the request
      * has a body). The time before the response begins does not count. 0: no minimum. */
     uint64_t min_bytes_per_s;
@@ -89,7 +89,7 @@ struct http_client_request {
 
     /* Called once after the response's header, before its body, with status and fields; it may
      * lower *max_response_bytes. false cancels. NULL: not called. */
-    bool (*head)(void *context, const struct http_client_response *answer,
+    bool (*head)(void *context, const struct http_client_response *response,
                  uint64_t *max_response_bytes);
     void *head_context;
 
@@ -108,9 +108,9 @@ struct http_client_response {
     bool was_too_large; /* above request->max_response_bytes, or its header is too long */
     /* at least one byte of the request was sent: the peer may have acted on it */
     bool was_sent;
-    struct buf body;       /* followed by a NUL that is not counted, for printing */
-    struct buf fields;     /* header lines of the last response */
-    uint64_t answer_bytes; /* of the body, also if it was written to response_fd */
+    struct buf body;         /* followed by a NUL that is not counted, for printing */
+    struct buf fields;       /* header lines of the last response */
+    uint64_t response_bytes; /* of the body, also if it was written to response_fd */
 };
 
 /* Initialises a request without a body and without response_fd. */
@@ -124,7 +124,7 @@ enum err_code http_client_create(const struct http_client_settings *settings,
 void http_client_destroy(struct http_client *client); /* NULL is a no-op */
 
 /*
- * Sends request and reads the response into *answer, which the caller has initialised with
+ * Sends request and reads the response into *response, which the caller has initialised with
  * http_client_response_init and may reuse. After a failure it contains what is known (was_sent).
  * Handles: ERR_NETWORK (unknown name, no connection, connection lost), ERR_UNAUTHENTICATED (the
  * peer's certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (the
@@ -134,22 +134,23 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
-                               struct http_client_response *answer, struct err *err) MUST_USE;
+                               struct http_client_response *response, struct err *err) MUST_USE;
 
-void http_client_response_init(struct http_client_response *answer);
-void http_client_response_fini(struct http_client_response *answer);
+void http_client_response_init(struct http_client_response *response);
+void http_client_response_fini(struct http_client_response *response);
 /* A header field of the response, trimmed; empty if absent. name is case-insensitive. */
-struct span http_client_response_field(const struct http_client_response *answer, const char *name);
+struct span http_client_response_field(const struct http_client_response *response,
+                                       const char *name);
 /* The Date of the response in seconds since 1970; 0 if absent. */
-int64_t http_client_response_date(const struct http_client_response *answer);
+int64_t http_client_response_date(const struct http_client_response *response);
 
 static inline void http_client_cleanup(struct http_client **client)
 {
     http_client_destroy(*client);
 }
-static inline void http_client_response_cleanup(struct http_client_response *answer)
+static inline void http_client_response_cleanup(struct http_client_response *response)
 {
-    http_client_response_fini(answer);
+    http_client_response_fini(response);
 }
 #define http_client_auto __attribute__((cleanup(http_client_cleanup))) struct http_client *
 #define http_client_response_auto                                                                  \

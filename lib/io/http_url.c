@@ -1,6 +1,7 @@
 #include "lib/io/http_url.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <ctype.h>
 #include <curl/curl.h>

@@ -5,7 +5,7 @@
 #ifndef LIB_IO_HTTP_URL_H
 #define LIB_IO_HTTP_URL_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

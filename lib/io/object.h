@@ -23,7 +23,7 @@
 #define LIB_IO_OBJECT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

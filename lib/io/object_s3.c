@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object_s3_store.h"
@@ -77,17 +78,17 @@ static enum err_code read_outward(const struct s3_store *store, enum err_code co
     return code;
 }
 
-enum err_code s3_store_check_etag(void *context, const struct http_client_response *answer,
+enum err_code s3_store_check_etag(void *context, const struct http_client_response *response,
                                   struct err *err)
 {
     (void)context;
-    const struct span etag = http_client_response_field(answer, "ETag");
+    const struct span etag = http_client_response_field(response, "ETag");
     if (etag.size > 0 && etag.size <= S3_STORE_ETAG_MAX_BYTES)
         return ERR_NONE;
     return err_set(err, ERR_NETWORK,
                    "the response of status %d has no ETag: it is not of an S3 server; check the "
                    "endpoint and proxies",
-                   answer->status);
+                   response->status);
 }
 
 enum err_code s3_store_write_outward(struct s3_store *store, enum err_code code, struct err *err)
@@ -103,12 +104,12 @@ enum err_code s3_store_put(struct s3_store *store, const char *key, struct span 
                            struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     s3_request_init(&request, "put", "PUT", key);
     request.body = bytes;
     request.check = s3_store_check_etag;
-    return s3_client_send(store->client, &request, &answer, err);
+    return s3_client_send(store->client, &request, &response, err);
 }
 
 static enum err_code s3_put(struct object_store *base, const char *key, struct span bytes,
@@ -132,16 +133,16 @@ static enum err_code s3_put(struct object_store *base, const char *key, struct s
 
 /* Checks that the body has the length that the server announced: a response that ends with its
  * connection could be truncated. */
-static enum err_code check_length(void *context, const struct http_client_response *answer,
+static enum err_code check_length(void *context, const struct http_client_response *response,
                                   struct err *err)
 {
     uint64_t size;
-    const enum err_code code = s3_store_check_etag(context, answer, err);
+    const enum err_code code = s3_store_check_etag(context, response, err);
     if (code)
         return code;
-    if (answer->status == 200 &&
-        span_parse_u64(http_client_response_field(answer, "Content-Length"), &size) &&
-        size == answer->answer_bytes)
+    if (response->status == 200 &&
+        span_parse_u64(http_client_response_field(response, "Content-Length"), &size) &&
+        size == response->response_bytes)
         return ERR_NONE;
     return err_set(err, ERR_NETWORK, "the S3 server does not say how long an object is");
 }
@@ -152,9 +153,9 @@ static enum err_code s3_open(struct object_store *base, const char *key,
 {
     struct s3_store *store = s3_store_of(base);
     struct s3_request request;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     char path[512];
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     if (snprintf(path, sizeof(path), "%s/perfolio-object-XXXXXX", store->temporary_folder) >=
         (int)sizeof(path))
         return err_set(err, ERR_IO, "the temporary folder's name is too long");
@@ -167,13 +168,13 @@ static enum err_code s3_open(struct object_store *base, const char *key,
     request.response_fd = fd;
     request.check = check_length;
     request.wait_limit = wait_limit;
-    enum err_code code = s3_client_send(store->client, &request, &answer, err);
+    enum err_code code = s3_client_send(store->client, &request, &response, err);
     if (!code && lseek(fd, 0, SEEK_SET) != 0)
         code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
     if (code)
         return read_outward(store, code, err);
     *ret_fd = fd;
-    *ret_size = answer.answer_bytes;
+    *ret_size = response.response_bytes;
     fd = -1;
     return ERR_NONE;
 }
@@ -181,11 +182,11 @@ static enum err_code s3_open(struct object_store *base, const char *key,
 /* Whether the response is a whole object larger than the caller allows. A range has exactly the
  * requested bytes, so more of them are an error of the server. */
 static bool is_larger_object(const struct s3_request *request,
-                             const struct http_client_response *answer)
+                             const struct http_client_response *response)
 {
     struct err ignored;
-    return answer->was_too_large && !request->range_size && answer->status == 200 &&
-           !s3_store_check_etag(NULL, answer, &ignored);
+    return response->was_too_large && !request->range_size && response->status == 200 &&
+           !s3_store_check_etag(NULL, response, &ignored);
 }
 
 static enum err_code fail_larger_object(const char *key, struct err *err)
@@ -197,18 +198,18 @@ static enum err_code fail_larger_object(const char *key, struct err *err)
 static enum err_code read_into(struct s3_store *store, struct s3_request *request, struct buf *buf,
                                struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
-    enum err_code code = s3_client_send(store->client, request, &answer, err);
-    if (code && is_larger_object(request, &answer))
+    http_client_response_auto response;
+    http_client_response_init(&response);
+    enum err_code code = s3_client_send(store->client, request, &response, err);
+    if (code && is_larger_object(request, &response))
         code = fail_larger_object(request->key, err);
     if (code)
         return read_outward(store, code, err);
-    uint8_t *space = buf_reserve(buf, answer.body.size);
+    uint8_t *space = buf_reserve(buf, response.body.size);
     if (!space)
         return fail_larger_object(request->key, err);
-    memcpy(space, answer.body.data, answer.body.size);
-    buf_commit(buf, answer.body.size);
+    memcpy(space, response.body.data, response.body.size);
+    buf_commit(buf, response.body.size);
     return ERR_NONE;
 }
 
@@ -224,25 +225,25 @@ static enum err_code s3_read(struct object_store *base, const char *key, struct 
 
 /* Content-Range, "bytes 5-9/100", must be exactly the requested range; less means that the
  * object ends before. */
-static enum err_code check_range(void *context, const struct http_client_response *answer,
+static enum err_code check_range(void *context, const struct http_client_response *response,
                                  struct err *err)
 {
     const struct s3_request *request = context;
     uint64_t last = request->range_offset + request->range_size - 1;
     char expected[64];
     struct span range, total, first, rest;
-    const enum err_code code = s3_store_check_etag(NULL, answer, err);
+    const enum err_code code = s3_store_check_etag(NULL, response, err);
     if (code)
         return code;
-    span_split(http_client_response_field(answer, "Content-Range"), '/', &range, &total);
+    span_split(http_client_response_field(response, "Content-Range"), '/', &range, &total);
     snprintf(expected, sizeof(expected), "bytes %llu-%llu",
              (unsigned long long)request->range_offset, (unsigned long long)last);
-    if (answer->status == 206 && span_equal_text(range, expected) &&
-        answer->answer_bytes == request->range_size)
+    if (response->status == 206 && span_equal_text(range, expected) &&
+        response->response_bytes == request->range_size)
         return ERR_NONE;
     uint64_t got_last;
     bool is_range = span_split(range, '-', &first, &rest) && span_parse_u64(rest, &got_last);
-    if (answer->status == 206 && is_range && got_last < last)
+    if (response->status == 206 && is_range && got_last < last)
         return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it",
                        request->key);
     return err_set(err, ERR_NETWORK, "the S3 server gave other bytes of object %s than asked for",
@@ -287,11 +288,11 @@ static int64_t left_ms(int64_t deadline_ns)
 static enum err_code check_send(struct s3_store *store, struct s3_request *request,
                                 int64_t deadline_ns, struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     request->has_one_try = true;
     request->deadline_ms = left_ms(deadline_ns);
-    return s3_client_send(store->client, request, &answer, err);
+    return s3_client_send(store->client, request, &response, err);
 }
 
 /* Tests a write after one has failed, for example because the credentials are read-only. */

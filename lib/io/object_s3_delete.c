@@ -1,33 +1,34 @@
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/io/object_s3_store.h"
 #include "lib/io/s3_failure.h"
 #include "lib/io/s3_xml.h"
 
 #include <stdio.h>
 
-enum { BATCH_KEYS = 1000, BATCH_MAX_BYTES = 2 << 20, ANSWER_MAX_BYTES = 4 << 20 };
+enum { BATCH_KEYS = 1000, BATCH_MAX_BYTES = 2 << 20, RESPONSE_MAX_BYTES = 4 << 20 };
 
 /* The response to a deletion has no body; the page of a proxy has one. */
-static enum err_code check_deleted(void *context, const struct http_client_response *answer,
+static enum err_code check_deleted(void *context, const struct http_client_response *response,
                                    struct err *err)
 {
     (void)context;
-    if (answer->answer_bytes == 0)
+    if (response->response_bytes == 0)
         return ERR_NONE;
     return err_set(err, ERR_NETWORK,
                    "the response of status %d to a deletion is not of an S3 server; check the "
                    "endpoint and proxies",
-                   answer->status);
+                   response->status);
 }
 
 static enum err_code delete_one(struct s3_store *store, const char *key, struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     s3_request_init(&request, "delete", "DELETE", key);
     request.check = check_deleted;
-    enum err_code code = s3_client_send(store->client, &request, &answer, err);
+    enum err_code code = s3_client_send(store->client, &request, &response, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 
@@ -58,12 +59,12 @@ static enum err_code read_deletion(void *context, const char *path, struct span 
     return ERR_NONE;
 }
 
-static enum err_code check_deletion(void *context, const struct http_client_response *answer,
+static enum err_code check_deletion(void *context, const struct http_client_response *response,
                                     struct err *err)
 {
     (void)context;
     struct deletion deletion = {.worst = ERR_NONE};
-    if (s3_xml_read(buf_span(&answer->body), read_deletion, &deletion, err) || !deletion.is_whole)
+    if (s3_xml_read(buf_span(&response->body), read_deletion, &deletion, err) || !deletion.is_whole)
         return err_set(err, ERR_NETWORK, "the S3 server does not say what it deleted");
     if (deletion.worst)
         return err_set(err, deletion.worst, "the S3 server did not delete all objects: %s",
@@ -75,9 +76,9 @@ static enum err_code delete_batch(struct s3_store *store, const char *const *key
                                   struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto body;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&body, BATCH_MAX_BYTES);
     buf_append_text(&body, "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
                            "<Quiet>true</Quiet>");
@@ -95,9 +96,9 @@ static enum err_code delete_batch(struct s3_store *store, const char *const *key
     request.query = "delete=";
     request.body = buf_span(&body);
     request.content_md5 = md5;
-    request.max_response_bytes = ANSWER_MAX_BYTES;
+    request.max_response_bytes = RESPONSE_MAX_BYTES;
     request.check = check_deletion;
-    return s3_client_send(store->client, &request, &answer, err);
+    return s3_client_send(store->client, &request, &response, err);
 }
 
 enum err_code s3_store_delete_many(struct object_store *base, const char *const *keys, size_t count,

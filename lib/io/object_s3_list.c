@@ -1,4 +1,6 @@
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/object_s3_store.h"
 #include "lib/io/s3_xml.h"
@@ -93,7 +95,7 @@ static enum err_code read_element(void *context, const char *path, struct span t
 }
 
 /* Every attempt starts with an empty page: the previous one may have ended in the middle. */
-static enum err_code check_page(void *context, const struct http_client_response *answer,
+static enum err_code check_page(void *context, const struct http_client_response *response,
                                 struct err *err)
 {
     struct page *page = context;
@@ -103,7 +105,7 @@ static enum err_code check_page(void *context, const struct http_client_response
     page->count = 0;
     page->is_truncated = page->is_whole = false;
     page->current = (struct entry){0};
-    enum err_code code = s3_xml_read(buf_span(&answer->body), read_element, page, err);
+    enum err_code code = s3_xml_read(buf_span(&response->body), read_element, page, err);
     if (!code && page->is_whole &&
         (!page->is_truncated || strcmp(last_marker, page->marker) != 0 ||
          strcmp(last_id_marker, page->id_marker) != 0))
@@ -126,7 +128,7 @@ static void page_fini(struct page *page)
 }
 
 static enum err_code fetch_page(struct s3_store *store, const struct buf *query, struct page *page,
-                                struct http_client_response *answer, struct err *err)
+                                struct http_client_response *response, struct err *err)
 {
     struct s3_request request;
     s3_request_init(&request, "list", "GET", NULL);
@@ -136,16 +138,16 @@ static enum err_code fetch_page(struct s3_store *store, const struct buf *query,
     request.check_context = page;
     arena_destroy(page->arena);
     page->arena = arena_create();
-    enum err_code code = s3_client_send(store->client, &request, answer, err);
+    enum err_code code = s3_client_send(store->client, &request, response, err);
     return code == ERR_NOT_FOUND ? err_set(err, ERR_IO, "the S3 server cannot list") : code;
 }
 
 static enum err_code fetch_objects(struct s3_store *store, const char *prefix, struct page *page,
                                    struct err *err)
 {
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto query;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&query, 4 * MARKER_BYTES);
     if (page->marker[0]) {
         buf_append_text(&query, "continuation-token=");
@@ -156,7 +158,7 @@ static enum err_code fetch_objects(struct s3_store *store, const char *prefix, s
     buf_append_url(&query, span_text(s3_client_prefix(store->client)));
     buf_append_url(&query, span_text(prefix));
     buf_append_byte(&query, 0);
-    return fetch_page(store, &query, page, &answer, err);
+    return fetch_page(store, &query, page, &response, err);
 }
 
 enum err_code s3_store_list(struct object_store *base, const char *prefix, object_visit *visit,
@@ -197,9 +199,9 @@ static enum err_code sweep_page(struct s3_store *store, const struct page *page,
 static enum err_code fetch_uploads(struct s3_store *store, struct page *page, int64_t *ret_now_ns,
                                    struct err *err)
 {
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto query;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&query, 8 * MARKER_BYTES);
     if (page->marker[0]) {
         buf_append_text(&query, "key-marker=");
@@ -214,9 +216,9 @@ static enum err_code fetch_uploads(struct s3_store *store, struct page *page, in
     }
     buf_append_text(&query, "&uploads=");
     buf_append_byte(&query, 0);
-    enum err_code code = fetch_page(store, &query, page, &answer, err);
+    enum err_code code = fetch_page(store, &query, page, &response, err);
     if (!code) /* only the server's clock counts; without its time no upload is old */
-        *ret_now_ns = http_client_response_date(&answer) * CLOCK_NS_PER_S;
+        *ret_now_ns = http_client_response_date(&response) * CLOCK_NS_PER_S;
     return code;
 }
 

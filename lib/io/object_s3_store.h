@@ -42,7 +42,7 @@ enum err_code s3_store_write_outward(struct s3_store *store, enum err_code code,
  * response to a request for an object has. A server without ETags, such as a proxy that sends its
  * sign-in page with status 200, does not store objects.
  */
-enum err_code s3_store_check_etag(void *context, const struct http_client_response *answer,
+enum err_code s3_store_check_etag(void *context, const struct http_client_response *response,
                                   struct err *err) MUST_USE;
 enum { S3_STORE_ETAG_MAX_BYTES = 256 };
 

@@ -1,4 +1,5 @@
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/object_s3_store.h"
 #include "lib/io/s3_xml.h"
@@ -54,12 +55,12 @@ static enum err_code read_upload_id(void *context, const char *path, struct span
 
 /* Reads the id of the upload. A response without one is retried; a superfluous upload is swept
  * later. */
-static enum err_code check_started(void *context, const struct http_client_response *answer,
+static enum err_code check_started(void *context, const struct http_client_response *response,
                                    struct err *err)
 {
     char *upload_id = context;
     upload_id[0] = '\0';
-    enum err_code code = s3_xml_read(buf_span(&answer->body), read_upload_id, upload_id, err);
+    enum err_code code = s3_xml_read(buf_span(&response->body), read_upload_id, upload_id, err);
     if (code || !upload_id[0])
         return err_set(err, ERR_NETWORK, "the S3 server started an upload without an id");
     return ERR_NONE;
@@ -68,13 +69,13 @@ static enum err_code check_started(void *context, const struct http_client_respo
 static enum err_code start_upload(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     s3_request_init(&request, "put", "POST", writer->key);
     request.query = "uploads=";
     request.check = check_started;
     request.check_context = writer->upload_id;
-    return s3_client_send(s3_store_of(writer->base.store)->client, &request, &answer, err);
+    return s3_client_send(s3_store_of(writer->base.store)->client, &request, &response, err);
 }
 
 static void write_upload_query(struct buf *query, int part_number, const char *upload_id)
@@ -98,9 +99,9 @@ static enum err_code check_age(const struct s3_writer *writer, struct err *err)
 static enum err_code send_part(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto query;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     enum err_code code = check_age(writer, err);
     if (!code && writer->part_count == MAX_PARTS)
@@ -115,12 +116,12 @@ static enum err_code send_part(struct s3_writer *writer, struct err *err)
     request.query = (const char *)query.data;
     request.body = buf_span(&writer->part);
     request.check = s3_store_check_etag;
-    code = s3_client_send(s3_store_of(writer->base.store)->client, &request, &answer, err);
+    code = s3_client_send(s3_store_of(writer->base.store)->client, &request, &response, err);
     if (code)
         return code;
     writer->part_count++;
     buf_append_text(&writer->parts_xml, "<Part><ETag>");
-    buf_append_html(&writer->parts_xml, http_client_response_field(&answer, "ETag"));
+    buf_append_html(&writer->parts_xml, http_client_response_field(&response, "ETag"));
     buf_printf(&writer->parts_xml, "</ETag><PartNumber>%d</PartNumber></Part>", writer->part_count);
     buf_clear(&writer->part);
     return ERR_NONE;
@@ -166,26 +167,26 @@ struct completion {
     const struct s3_request *request;
 };
 
-static enum err_code check_completed(void *context, const struct http_client_response *answer,
+static enum err_code check_completed(void *context, const struct http_client_response *response,
                                      struct err *err)
 {
     const struct completion *completion = context;
     bool is_complete = false;
     struct err ignored;
-    if (!s3_xml_read(buf_span(&answer->body), read_completed, &is_complete, &ignored) &&
+    if (!s3_xml_read(buf_span(&response->body), read_completed, &is_complete, &ignored) &&
         is_complete)
         return ERR_NONE;
-    return s3_client_failure(completion->client, completion->request, answer, err);
+    return s3_client_failure(completion->client, completion->request, response, err);
 }
 
-static enum err_code check_size(void *context, const struct http_client_response *answer,
+static enum err_code check_size(void *context, const struct http_client_response *response,
                                 struct err *err)
 {
     uint64_t size;
-    const enum err_code code = s3_store_check_etag(NULL, answer, err);
+    const enum err_code code = s3_store_check_etag(NULL, response, err);
     if (code)
         return code;
-    if (span_parse_u64(http_client_response_field(answer, "Content-Length"), &size) &&
+    if (span_parse_u64(http_client_response_field(response, "Content-Length"), &size) &&
         size == *(const uint64_t *)context)
         return ERR_NONE;
     return err_set(err, ERR_IO, "a joined object has another size than its parts");
@@ -196,12 +197,12 @@ static enum err_code check_size(void *context, const struct http_client_response
 static enum err_code find_completed_object(struct s3_writer *writer, struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
+    http_client_response_auto response;
+    http_client_response_init(&response);
     s3_request_init(&request, "look at", "HEAD", writer->key);
     request.check = check_size;
     request.check_context = &writer->size;
-    return s3_client_send(s3_store_of(writer->base.store)->client, &request, &answer, err);
+    return s3_client_send(s3_store_of(writer->base.store)->client, &request, &response, err);
 }
 
 static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
@@ -209,9 +210,9 @@ static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
     struct s3_client *client = s3_store_of(writer->base.store)->client;
     struct s3_request request;
     struct completion completion = {.client = client, .request = &request};
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto query, body;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     buf_init(&body, PARTS_MAX_BYTES + 1024);
     write_upload_query(&query, 0, writer->upload_id);
@@ -227,7 +228,7 @@ static enum err_code complete_upload(struct s3_writer *writer, struct err *err)
     request.may_trickle = true;
     request.check = check_completed;
     request.check_context = &completion;
-    enum err_code code = s3_client_send(client, &request, &answer, err);
+    enum err_code code = s3_client_send(client, &request, &response, err);
     return code == ERR_GONE ? find_completed_object(writer, err) : code;
 }
 
@@ -254,14 +255,14 @@ enum err_code s3_writer_abort_upload(struct s3_store *store, const char *key, co
                                      struct err *err)
 {
     struct s3_request request;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     buf_auto query;
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     buf_init(&query, 4 * UPLOAD_ID_BYTES);
     write_upload_query(&query, 0, upload_id);
     s3_request_init(&request, "abort an upload of", "DELETE", key);
     request.query = (const char *)query.data;
-    enum err_code code = s3_client_send(store->client, &request, &answer, err);
+    enum err_code code = s3_client_send(store->client, &request, &response, err);
     return code == ERR_GONE || code == ERR_NOT_FOUND ? ERR_NONE : code;
 }
 

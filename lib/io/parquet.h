@@ -25,7 +25,7 @@
 #define LIB_IO_PARQUET_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum {
     PARQUET_GROUP_ROWS = 1 << 17,

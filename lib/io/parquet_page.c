@@ -1,8 +1,9 @@
 #include "lib/io/parquet_page.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 
 #include <limits.h>
 

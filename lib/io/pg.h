@@ -4,14 +4,14 @@
  * pg_query sends set_config('app.tenant', …, true) and the statement in one pipeline, which is one
  * round trip and one implicit transaction. So row-level security always sees the tenant, and the
  * setting does not leak to the next user of the connection. Statements are prepared once per
- * connection, by their text; sql must be a string literal or live as long as the process. Only pg.c
- * includes libpq. Threads: a pool may be shared; a connection belongs to the thread that took it.
+ * connection, by their text; sql must be a string literal or live as long as the process.
+ * Threads: a pool may be shared; a connection belongs to the thread that took it.
  */
 #ifndef LIB_IO_PG_H
 #define LIB_IO_PG_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

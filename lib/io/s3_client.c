@@ -3,6 +3,7 @@
 #include "lib/base/breaker.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/wait_limit.h"
@@ -218,9 +219,9 @@ static void prepare_attempt(struct try *try, const struct s3_client *client,
 }
 
 enum err_code s3_client_failure(const struct s3_client *client, const struct s3_request *request,
-                                const struct http_client_response *answer, struct err *err)
+                                const struct http_client_response *response, struct err *err)
 {
-    return s3_failure_describe(&client->settings, request, answer, err);
+    return s3_failure_describe(&client->settings, request, response, err);
 }
 
 /* The progress of one attempt. */
@@ -282,13 +283,13 @@ static enum err_code fail_slow(const struct s3_request *request, struct err *err
  * Refuses a response before its body if the body would be longer than allowed, or could be endless.
  * Objects have a length; responses without one are short and read into memory.
  */
-static bool is_of_bounded_length(void *context, const struct http_client_response *answer,
+static bool is_of_bounded_length(void *context, const struct http_client_response *response,
                                  uint64_t *max_response_bytes)
 {
     struct transfer_watch *watch = context;
     const struct s3_request *request = watch->request;
-    const bool is_success = answer->status >= 200 && answer->status <= 299;
-    const struct span length = http_client_response_field(answer, "Content-Length");
+    const bool is_success = response->status >= 200 && response->status <= 299;
+    const struct span length = http_client_response_field(response, "Content-Length");
     uint64_t size;
     if (!is_success)
         *max_response_bytes = ERROR_MAX_BYTES;
@@ -308,19 +309,19 @@ static enum err_code fail_without_length(struct err *err)
 
 /* Not retried: another attempt would give the same result. */
 static enum err_code fail_large(const struct s3_request *request,
-                                struct http_client_response *answer, struct err *err)
+                                struct http_client_response *response, struct err *err)
 {
-    answer->was_too_large = true;
+    response->was_too_large = true;
     err_set(err, ERR_BUSY,
             "%s %s: the response of the S3 server, of status %d, is larger than is allowed here",
-            request->action, request->key ? request->key : "the bucket", answer->status);
+            request->action, request->key ? request->key : "the bucket", response->status);
     err->retry_after_s = BUSY_RETRY_S;
     return ERR_BUSY;
 }
 
 static enum err_code send_prepared(struct s3_client *client, const struct try *try,
                                    const struct s3_request *request,
-                                   struct http_client_response *answer, struct err *err)
+                                   struct http_client_response *response, struct err *err)
 {
     struct http_client *connection;
     struct http_client_request http;
@@ -353,9 +354,9 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     if (code)
         return code;
     const int64_t begin_ns = clock_monotonic_ns();
-    code = http_client_send(connection, &http, answer, err);
+    code = http_client_send(connection, &http, response, err);
     give_connection(client, connection);
-    if (answer->status && code != ERR_TIMEOUT && !request->is_probe) {
+    if (response->status && code != ERR_TIMEOUT && !request->is_probe) {
         breaker_note_reply(client->breaker);
         if (!code)
             breaker_note_duration(client->breaker, clock_monotonic_ns() - begin_ns);
@@ -364,15 +365,15 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
         return fail_unresponsive(err);
     if (watch.lacks_length)
         return fail_without_length(err);
-    if (watch.is_too_large || answer->was_too_large)
-        return fail_large(request, answer, err);
+    if (watch.is_too_large || response->was_too_large)
+        return fail_large(request, response, err);
     if (code && watch.is_stalled)
         return err_set(err, ERR_TIMEOUT, "nothing moved for %d s", client->settings.read_timeout_s);
-    return answer->was_too_slow ? fail_slow(request, err) : code;
+    return response->was_too_slow ? fail_slow(request, err) : code;
 }
 
 static enum err_code try_once(struct s3_client *client, const struct s3_request *request,
-                              const char *payload_hash, struct http_client_response *answer,
+                              const char *payload_hash, struct http_client_response *response,
                               struct err *err)
 {
     struct try try = {0};
@@ -386,16 +387,16 @@ static enum err_code try_once(struct s3_client *client, const struct s3_request 
     enum err_code code =
         buf_failed(&try.url) || buf_failed(&try.authorization)
             ? err_set(err, ERR_NETWORK, "the S3 server gave a name too long to send back")
-            : send_prepared(client, &try, request, answer, err);
+            : send_prepared(client, &try, request, response, err);
     buf_fini(&try.url);
     buf_fini(&try.authorization);
     if (code)
         return code;
-    if (answer->status < 200 || answer->status > 299)
-        return s3_client_failure(client, request, answer, err);
-    if (answer->answer_bytes > request->max_response_bytes)
-        return fail_large(request, answer, err);
-    return request->check ? request->check(request->check_context, answer, err) : ERR_NONE;
+    if (response->status < 200 || response->status > 299)
+        return s3_client_failure(client, request, response, err);
+    if (response->response_bytes > request->max_response_bytes)
+        return fail_large(request, response, err);
+    return request->check ? request->check(request->check_context, response, err) : ERR_NONE;
 }
 
 static bool is_worth_another_try(enum err_code code)
@@ -405,7 +406,7 @@ static bool is_worth_another_try(enum err_code code)
 
 /* A random pause between half of the full one and all of it, so that the nodes of a store do not
  * retry in step. */
-static int64_t pause_ms(int tries, const struct http_client_response *answer)
+static int64_t pause_ms(int tries, const struct http_client_response *response)
 {
     int64_t full = FIRST_PAUSE_MS;
     for (int i = 1; i < tries && full < MAX_PAUSE_MS; i++)
@@ -415,8 +416,8 @@ static int64_t pause_ms(int tries, const struct http_client_response *answer)
     uint16_t random;
     digest_random(&random, sizeof(random));
     int64_t pause = full / 2 + full / 2 * random / UINT16_MAX;
-    int64_t asked = (int64_t)answer->retry_after_s * 1000;
-    return pause < asked ? asked : pause;
+    int64_t wanted_ms = (int64_t)response->retry_after_s * 1000;
+    return pause < wanted_ms ? wanted_ms : pause;
 }
 
 /*
@@ -439,7 +440,7 @@ static bool is_long_away(struct s3_client *client, bool has_failed)
 }
 
 enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
-                             struct http_client_response *answer, struct err *err)
+                             struct http_client_response *response, struct err *err)
 {
     uint8_t hash[DIGEST_BYTES];
     char payload_hash[DIGEST_HEX_BYTES];
@@ -451,16 +452,16 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
             return fail_unresponsive(err);
         enum err_code code = wait_limit_is_over(request->wait_limit)
                                  ? ERR_CANCELLED
-                                 : try_once(client, request, payload_hash, answer, err);
+                                 : try_once(client, request, payload_hash, response, err);
         if (code && wait_limit_is_over(request->wait_limit))
             return err_set(err, ERR_CANCELLED,
                            "cancelled: no request waits any more for the S3 server to %s %s",
                            request->action, request->key ? request->key : "the bucket");
         const bool is_away = is_long_away(client, is_worth_another_try(code));
-        if (!is_worth_another_try(code) || request->has_one_try || answer->was_too_slow ||
-            answer->was_too_large)
+        if (!is_worth_another_try(code) || request->has_one_try || response->was_too_slow ||
+            response->was_too_large)
             return code;
-        int64_t pause = pause_ms(tries, answer);
+        int64_t pause = pause_ms(tries, response);
         int64_t passed_ms = (clock_monotonic_ns() - start_ns) / CLOCK_NS_PER_MS;
         if (is_away || passed_ms + pause > client->retry_ms)
             return err_add(err, "after %d tries, %s %s", tries, request->action,
@@ -480,12 +481,12 @@ static bool send_probe(void *context, int index, int64_t deadline_ms)
 {
     struct s3_client *client = context;
     const struct wait_limit wait_limit = {.is_cancelled = &client->is_ending};
-    http_client_response_auto answer;
+    http_client_response_auto response;
     struct s3_request request;
     struct err err;
     uint8_t hash[DIGEST_BYTES];
     char payload_hash[DIGEST_HEX_BYTES];
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     s3_request_init(&request, "probe", "GET", "perfolio-watch");
     request.deadline_ms = deadline_ms;
     request.wait_limit = &wait_limit;
@@ -493,7 +494,7 @@ static bool send_probe(void *context, int index, int64_t deadline_ms)
     request.needs_fresh_connection = index > 0;
     digest_sha256(request.body, hash);
     digest_hex(span_of(hash, sizeof(hash)), payload_hash);
-    return try_once(client, &request, payload_hash, &answer, &err) != ERR_TIMEOUT;
+    return try_once(client, &request, payload_hash, &response, &err) != ERR_TIMEOUT;
 }
 
 static void report_change(void *context, bool is_open)

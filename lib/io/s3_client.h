@@ -28,7 +28,7 @@ struct s3_request {
     int response_fd;             /* receives a 2xx body, from its start; or HTTP_CLIENT_NO_FD */
     /* Checks a 2xx response. ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that a retry may
      * succeed. */
-    enum err_code (*check)(void *context, const struct http_client_response *answer,
+    enum err_code (*check)(void *context, const struct http_client_response *response,
                            struct err *err);
     void *check_context;
     int64_t deadline_ms; /* of one attempt; 0: computed from the number of bytes */
@@ -67,9 +67,9 @@ const char *s3_client_prefix(const struct s3_client *client);
 void s3_request_init(struct s3_request *request, const char *action, const char *method,
                      const char *key);
 /*
- * Sends a request, with retries, and fills *answer, which the caller has initialised. A request
+ * Sends a request, with retries, and fills *response, which the caller has initialised. A request
  * whose body or response has begun and then moves too slowly ends with ERR_BUSY. So does one whose
- * response is larger than allowed (answer->was_too_large), before its body is read if
+ * response is larger than allowed (response->was_too_large), before its body is read if
  * Content-Length states the size. Handles: ERR_NOT_FOUND (no object with that key), ERR_CORRUPT
  * (the range is not in the object), ERR_GONE (no such upload), ERR_UNSUPPORTED (the server responds
  * with 501: some lack multi-delete; object_s3_delete.c then deletes one by one), ERR_NETWORK,
@@ -77,11 +77,11 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
  * ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID (settings).
  */
 enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
-                             struct http_client_response *answer, struct err *err) MUST_USE;
+                             struct http_client_response *response, struct err *err) MUST_USE;
 
 /* The error in a response's body; ERR_NETWORK if it contains none. */
 enum err_code s3_client_failure(const struct s3_client *client, const struct s3_request *request,
-                                const struct http_client_response *answer,
+                                const struct http_client_response *response,
                                 struct err *err) MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 #include "lib/io/s3_failure.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/io/s3_xml.h"
 
 #include <stdio.h>
@@ -122,10 +123,10 @@ static enum err_code code_of_status(int status, bool is_head)
     }
 }
 
-static void append_clock_advice(struct buf *text, const struct http_client_response *answer)
+static void append_clock_advice(struct buf *text, const struct http_client_response *response)
 {
     char here[CLOCK_TEXT_BYTES], there[64];
-    copy_clean(there, sizeof(there), http_client_response_field(answer, "Date"));
+    copy_clean(there, sizeof(there), http_client_response_field(response, "Date"));
     buf_printf(text,
                "the clocks differ too much: here it is %s, at the server %s; set this machine's "
                "clock (NTP)",
@@ -134,10 +135,10 @@ static void append_clock_advice(struct buf *text, const struct http_client_respo
 
 static void append_region_advice(struct buf *text, const struct s3_settings *settings,
                                  const struct failure *failure,
-                                 const struct http_client_response *answer)
+                                 const struct http_client_response *response)
 {
     char region[64];
-    copy_clean(region, sizeof(region), http_client_response_field(answer, "x-amz-bucket-region"));
+    copy_clean(region, sizeof(region), http_client_response_field(response, "x-amz-bucket-region"));
     const char *right = region[0] ? region : failure->region;
     if (right[0] && strcmp(right, settings->region) != 0)
         buf_printf(text, "the bucket is in the region %s, not %s; set the region to %s", right,
@@ -151,7 +152,7 @@ static void append_region_advice(struct buf *text, const struct s3_settings *set
 
 static void append_advice(struct buf *text, enum advice advice, const struct s3_settings *settings,
                           const struct s3_request *request, const struct failure *failure,
-                          const struct http_client_response *answer)
+                          const struct http_client_response *response)
 {
     switch (advice) {
     case ADVICE_ACCESS_KEY:
@@ -165,7 +166,7 @@ static void append_advice(struct buf *text, enum advice advice, const struct s3_
         buf_append_text(text, "the session token has expired or is wrong; get new credentials");
         break;
     case ADVICE_CLOCK:
-        append_clock_advice(text, answer);
+        append_clock_advice(text, response);
         break;
     case ADVICE_RIGHTS:
         buf_printf(text,
@@ -178,11 +179,11 @@ static void append_advice(struct buf *text, enum advice advice, const struct s3_
         buf_append_text(text, "there is no such bucket; create it or correct its name");
         break;
     case ADVICE_REGION:
-        append_region_advice(text, settings, failure, answer);
+        append_region_advice(text, settings, failure, response);
         break;
     case ADVICE_NONE:
-        if (answer->status < 200 || answer->status > 299)
-            buf_printf(text, "HTTP %d ", answer->status);
+        if (response->status < 200 || response->status > 299)
+            buf_printf(text, "HTTP %d ", response->status);
         buf_printf(text, "%s%s%s", failure->code, failure->message[0] ? ": " : "",
                    failure->message);
         break;
@@ -191,31 +192,32 @@ static void append_advice(struct buf *text, enum advice advice, const struct s3_
 
 enum err_code s3_failure_describe(const struct s3_settings *settings,
                                   const struct s3_request *request,
-                                  const struct http_client_response *answer, struct err *err)
+                                  const struct http_client_response *response, struct err *err)
 {
     struct failure failure = {0};
     struct err ignored;
     bool is_head = strcmp(request->method, "HEAD") == 0;
-    if (s3_xml_read(buf_span(&answer->body), read_element, &failure, &ignored) || !failure.is_error)
+    if (s3_xml_read(buf_span(&response->body), read_element, &failure, &ignored) ||
+        !failure.is_error)
         failure.code[0] = failure.message[0] = '\0';
     const struct known *known = find_known(failure.code);
     enum err_code code = known->code;
-    bool is_success = answer->status >= 200 && answer->status <= 299;
+    bool is_success = response->status >= 200 && response->status <= 299;
     if (!failure.code[0])
-        code = is_success ? ERR_NETWORK : code_of_status(answer->status, is_head);
-    else if (code == ERR_IO && (answer->status >= 500 || answer->status == 429))
-        code = code_of_status(answer->status, is_head);
-    enum advice advice = !failure.code[0] && answer->status >= 300 && answer->status < 400
+        code = is_success ? ERR_NETWORK : code_of_status(response->status, is_head);
+    else if (code == ERR_IO && (response->status >= 500 || response->status == 429))
+        code = code_of_status(response->status, is_head);
+    enum advice advice = !failure.code[0] && response->status >= 300 && response->status < 400
                              ? ADVICE_REGION
                              : known->advice;
     buf_auto advice_text;
     buf_init(&advice_text, ERR_MESSAGE_BYTES);
-    append_advice(&advice_text, advice, settings, request, &failure, answer);
+    append_advice(&advice_text, advice, settings, request, &failure, response);
     err_set(err, code, "cannot %s %s%s%sbucket %s of %s: %.*s", request->action,
             request->key ? settings->prefix : "", request->key ? request->key : "",
             request->key ? " in " : "", settings->bucket, settings->host,
             SPAN_PRINT(buf_span(&advice_text)));
     if (code == ERR_BUSY)
-        err->retry_after_s = answer->retry_after_s;
+        err->retry_after_s = response->retry_after_s;
     return code;
 }

@@ -12,7 +12,7 @@
  * it could repeat there. */
 enum err_code s3_failure_describe(const struct s3_settings *settings,
                                   const struct s3_request *request,
-                                  const struct http_client_response *answer,
+                                  const struct http_client_response *response,
                                   struct err *err) MUST_USE;
 
 /* The code for an error name in a response's body, for one key among many. */

@@ -1,5 +1,6 @@
 #include "lib/io/s3_settings.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <ctype.h>
@@ -146,9 +147,12 @@ enum err_code s3_settings_init(struct s3_settings *settings,
     settings->region = mem_strdup(region);
     settings->ca_file = options->ca_file ? mem_strdup(options->ca_file) : NULL;
     enum err_code code = set_host(settings, options->endpoint, err);
-    if (!code)
-        code = set_prefix(settings, options->prefix, err);
-    return code ? code : set_credentials(settings, options, err);
+    if (code)
+        return code;
+    code = set_prefix(settings, options->prefix, err);
+    if (code)
+        return code;
+    return set_credentials(settings, options, err);
 }
 
 static void forget(char *secret)

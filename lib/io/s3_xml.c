@@ -1,6 +1,7 @@
 #include "lib/io/s3_xml.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 
 #include <expat.h>
 #include <limits.h>

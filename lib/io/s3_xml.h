@@ -9,7 +9,7 @@
 #define LIB_IO_S3_XML_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "lib/profile/long_string.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
 
 #include <assert.h>
 

@@ -1,5 +1,7 @@
 #include "lib/profile/merge.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

@@ -14,7 +14,7 @@
 #define LIB_PROFILE_PROFILE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

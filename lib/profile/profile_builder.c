@@ -1,5 +1,7 @@
 #include "lib/profile/profile_builder.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/long_string.h"

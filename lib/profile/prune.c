@@ -1,6 +1,7 @@
 #include "lib/profile/prune.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/regex.h"
 
 enum { MARK_WHOLE = 1, MARK_BENEATH = 2 };

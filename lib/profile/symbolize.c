@@ -1,7 +1,7 @@
 #include "lib/profile/symbolize.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/base/radix_sort.h"
 #include "lib/profile/raw_name.h"
 

@@ -2,6 +2,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/base/wait_limit.h"
 #include "lib/symbols/symbol_table_facts.h"

@@ -9,7 +9,7 @@
 #ifndef LIB_SYMBOLS_SYMBOL_BUILDER_H
 #define LIB_SYMBOLS_SYMBOL_BUILDER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 #include "lib/symbols/symbol_names.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_read.h"
 

@@ -9,7 +9,7 @@
 #define LIB_SYMBOLS_SYMBOL_NAMES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -2,6 +2,7 @@
 
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_names.h"

@@ -1,6 +1,7 @@
 #include "lib/symbols/symbol_strings_write.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/symbols/symbol_table_format.h"
 
 void symbol_strings_writer_init(struct symbol_strings_writer *writer,

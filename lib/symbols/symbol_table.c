@@ -1,6 +1,7 @@
 #include "lib/symbols/symbol_table.h"
 
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_read.h"
 

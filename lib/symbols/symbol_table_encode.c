@@ -7,6 +7,7 @@
  * uses them, callers before the functions inlined into them, so numbers ascend with addresses and
  * parents are near their children.
  */
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_format.h"
 #include "lib/symbols/symbol_table_writer.h"

@@ -1,5 +1,6 @@
 /* symbol_table_verify of symbol_table.h: checks every byte of a table. */
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table_read.h"
@@ -131,13 +132,16 @@ static enum err_code verify_records(const struct symbol_table *table, struct err
 enum err_code symbol_table_verify(const struct symbol_table *table, struct err *err)
 {
     enum err_code code = verify_sections(table, err);
-    if (!code)
-        code = verify_places(table, err);
-    if (!code)
-        code = verify_nodes(table, err);
-    if (!code)
-        code = verify_records(table, err);
-    if (!code)
-        code = symbol_names_verify(table, err);
-    return code;
+    if (code)
+        return code;
+    code = verify_places(table, err);
+    if (code)
+        return code;
+    code = verify_nodes(table, err);
+    if (code)
+        return code;
+    code = verify_records(table, err);
+    if (code)
+        return code;
+    return symbol_names_verify(table, err);
 }

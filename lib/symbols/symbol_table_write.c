@@ -2,6 +2,7 @@
 
 #include "lib/base/crc32c.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_format.h"
 #include "lib/symbols/symbol_table_writer.h"

@@ -29,7 +29,7 @@
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <stdbool.h>

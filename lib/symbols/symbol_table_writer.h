@@ -6,6 +6,7 @@
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 
+#include "lib/base/err.h"
 #include "lib/symbols/symbol_strings_write.h"
 #include "lib/symbols/symbol_sweep.h"
 #include "lib/symbols/symbol_table_format.h"

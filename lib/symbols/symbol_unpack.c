@@ -1,6 +1,7 @@
 /* symbol_unpack of symbol_pack.h: the reverse of symbol_pack.c. */
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_pack_format.h"
@@ -461,17 +462,24 @@ static enum err_code unpack_table(struct unpacker *unpacker, struct buf *output)
                                        .builder_version = header->builder_version};
     memcpy(facts.id, header->id, header->id_bytes);
     enum err_code code = unpack_segments(unpacker);
-    if (!code)
-        code = unpack_functions(unpacker);
-    if (!code)
-        code = unpack_nodes(unpacker);
-    if (!code)
-        code = unpack_records(unpacker);
-    if (!code)
-        code = unpack_function_names(unpacker);
-    if (!code)
-        code = unpack_file_names(unpacker);
-    return code ? code : symbol_encoder_write(&unpacker->encoder, &facts, output, unpacker->err);
+    if (code)
+        return code;
+    code = unpack_functions(unpacker);
+    if (code)
+        return code;
+    code = unpack_nodes(unpacker);
+    if (code)
+        return code;
+    code = unpack_records(unpacker);
+    if (code)
+        return code;
+    code = unpack_function_names(unpacker);
+    if (code)
+        return code;
+    code = unpack_file_names(unpacker);
+    if (code)
+        return code;
+    return symbol_encoder_write(&unpacker->encoder, &facts, output, unpacker->err);
 }
 
 enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err)

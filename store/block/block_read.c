@@ -1,7 +1,9 @@
 #include "store/block/block_read.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/block/bitpack.h"
 #include "store/block/column.h"

@@ -1,8 +1,10 @@
 #include "store/block/block_write.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/block/block_format.h"
 #include "store/block/column.h"

@@ -10,7 +10,7 @@
 #define STORE_BLOCK_BLOCK_WRITE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,7 @@
 #include "store/block/column.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "store/block/block_format.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 #include "store/block/dictionary.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch_labels.h"
 
 #include <stdlib.h>

@@ -25,7 +25,7 @@
 #define STORE_BLOCK_DICTIONARY_BYTES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "store/block/bitpack.h"
 #include "store/block/block_format.h"
 

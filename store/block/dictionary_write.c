@@ -1,6 +1,6 @@
 #include "store/block/dictionary_bytes.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/block/column.h"
 #include "store/block/dictionary.h"
 

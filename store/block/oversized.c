@@ -1,6 +1,6 @@
 #include "store/block/oversized.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/block/block_read.h"
 
 #include <inttypes.h>

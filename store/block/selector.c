@@ -1,8 +1,9 @@
 #include "store/block/selector.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "lib/profile/batch/batch_labels.h"
 #include "lib/profile/report/label_filter.h"

@@ -24,7 +24,7 @@
 #define STORE_BLOCK_SELECTOR_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/batch/batch.h"
 
 struct dictionary;

@@ -1,5 +1,6 @@
 #include "store/block/stack_hashes.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "store/block/dictionary.h"
 

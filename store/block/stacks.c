@@ -6,6 +6,7 @@
  */
 #include "store/block/stacks.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -24,7 +24,7 @@
 #ifndef STORE_BLOCK_STACKS_H
 #define STORE_BLOCK_STACKS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

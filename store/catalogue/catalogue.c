@@ -1,8 +1,9 @@
 #include "store/catalogue/catalogue.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 #include "store/store.h"
@@ -360,13 +361,16 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
     pg_auto connection = NULL;
     *ret_found = (struct catalogue_found){0};
     enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = find_places(connection, arena, tenant_id, window, ret_found, err);
-    if (!code)
-        code = catalogue_load_rules(connection, arena, tenant_id, tenant_id, retention_s,
-                                    &ret_found->rules, err);
-    return code ? code
-                : catalogue_load_deletions(connection, arena, tenant_id, ret_found->places,
-                                           ret_found->count, &ret_found->deletions,
-                                           &ret_found->deletion_count, err);
+    if (code)
+        return code;
+    code = find_places(connection, arena, tenant_id, window, ret_found, err);
+    if (code)
+        return code;
+    code = catalogue_load_rules(connection, arena, tenant_id, tenant_id, retention_s,
+                                &ret_found->rules, err);
+    if (code)
+        return code;
+    return catalogue_load_deletions(connection, arena, tenant_id, ret_found->places,
+                                    ret_found->count, &ret_found->deletions,
+                                    &ret_found->deletion_count, err);
 }

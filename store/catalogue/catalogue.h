@@ -12,7 +12,7 @@
 #ifndef STORE_CATALOGUE_CATALOGUE_H
 #define STORE_CATALOGUE_CATALOGUE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "store/catalogue/deletion_set.h"
 
 #include <stdbool.h>

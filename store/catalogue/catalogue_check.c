@@ -1,7 +1,7 @@
 #include "store/catalogue/catalogue_check.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
@@ -33,9 +33,9 @@ static void write_keys(const char *const *keys, uint32_t count, struct buf *list
     " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken, t.reach_ns"            \
     " FROM segment_tenant t JOIN segment s ON s.id = t.segment_id"
 
-static enum err_code ask_entries(struct pg_pool *database, struct arena *arena,
-                                 const char *const *keys, uint32_t key_count,
-                                 struct pg_result **ret_result, struct err *err)
+static enum err_code query_entries(struct pg_pool *database, struct arena *arena,
+                                   const char *const *keys, uint32_t key_count,
+                                   struct pg_result **ret_result, struct err *err)
 {
     if (!keys)
         return list_entries(database, arena,
@@ -63,7 +63,7 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
                                  struct err *err)
 {
     struct pg_result *result;
-    enum err_code code = ask_entries(database, arena, keys, key_count, &result, err);
+    enum err_code code = query_entries(database, arena, keys, key_count, &result, err);
     if (code)
         return code;
     const int rows = pg_row_count(result);

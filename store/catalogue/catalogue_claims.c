@@ -1,8 +1,8 @@
 #include "lib/base/err.h"
 #include "store/catalogue/catalogue.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
@@ -297,16 +297,21 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                                       PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id),
                                       PG_I64(CATALOGUE_LEASE_S)};
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET seen_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
-    if (!code)
-        code = catalogue_check_count(pg_affected(result), 1, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);
-    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE store_writer SET seen_at = now() "
+                           "WHERE id = $1 AND ended_at IS NULL",
+                           arena, &result, err, PG_I64(writer_id));
+    if (code)
+        return code;
+    code = catalogue_check_count(pg_affected(result), 1, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);
+    if (code)
+        return code;
+    return catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
 enum err_code catalogue_release(struct pg_pool *jobs, int64_t writer_id,

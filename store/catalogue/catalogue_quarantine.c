@@ -1,6 +1,6 @@
 #include "store/catalogue/catalogue_internal.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_check.h"
 
@@ -126,17 +126,22 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, i
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = pg_queue_values(
-            connection, PG_NO_TENANT,
-            claim->level ? "UPDATE block" MARK " WHERE id = $1 AND tenant_id = $2"
-                         : "UPDATE segment_tenant" MARK " WHERE segment_id = $1 AND tenant_id = $2",
-            arena, err, PG_I64(owner), PG_I64(claim->tenant_id), PG_TEXT(reason_texts[reason]));
-    if (!code)
-        code = release_claim(connection, arena, writer_id, claim, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = pg_queue_values(
+        connection, PG_NO_TENANT,
+        claim->level ? "UPDATE block" MARK " WHERE id = $1 AND tenant_id = $2"
+                     : "UPDATE segment_tenant" MARK " WHERE segment_id = $1 AND tenant_id = $2",
+        arena, err, PG_I64(owner), PG_I64(claim->tenant_id), PG_TEXT(reason_texts[reason]));
+    if (code)
+        return code;
+    code = release_claim(connection, arena, writer_id, claim, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
@@ -166,19 +171,24 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
-    if (!code)
-        code = pg_queue_values(
-            connection, PG_NO_TENANT,
-            claim->level ? "UPDATE block" UNMARK " WHERE id = $1 AND tenant_id = $2"
-                           " AND leased_by = $3 AND swapped_at IS NULL"
-                         : "UPDATE segment_tenant" UNMARK " WHERE segment_id = $1"
-                           " AND tenant_id = $2 AND leased_by = $3 AND NOT is_swapped",
-            arena, err, PG_I64(claim->ids[0]), PG_I64(claim->tenant_id), PG_I64(writer_id));
-    if (!code)
-        code = release_claim(connection, arena, writer_id, claim, err);
-    return code ? code : pg_commit(connection, err);
+    if (code)
+        return code;
+    code = pg_begin(connection, PG_NO_TENANT, err);
+    if (code)
+        return code;
+    code = pg_queue_values(
+        connection, PG_NO_TENANT,
+        claim->level ? "UPDATE block" UNMARK " WHERE id = $1 AND tenant_id = $2"
+                       " AND leased_by = $3 AND swapped_at IS NULL"
+                     : "UPDATE segment_tenant" UNMARK " WHERE segment_id = $1"
+                       " AND tenant_id = $2 AND leased_by = $3 AND NOT is_swapped",
+        arena, err, PG_I64(claim->ids[0]), PG_I64(claim->tenant_id), PG_I64(writer_id));
+    if (code)
+        return code;
+    code = release_claim(connection, arena, writer_id, claim, err);
+    if (code)
+        return code;
+    return pg_commit(connection, err);
 }
 
 enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,

@@ -1,6 +1,6 @@
 #include "store/catalogue/catalogue.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
@@ -63,15 +63,18 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "UPDATE block SET retention_key = $1, leased_by = NULL, leased_until = NULL,"
-            " retention_due_ns = nullif($2::bigint, 9223372036854775807)"
-            " WHERE id = $3 AND leased_by = $4 AND swapped_at IS NULL",
-            arena, &result, err, PG_I64(claim->retention_key), PG_I64(due_ns),
-            PG_I64(claim->ids[0]), PG_I64(writer_id));
-    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "UPDATE block SET retention_key = $1, leased_by = NULL, leased_until = NULL,"
+        " retention_due_ns = nullif($2::bigint, 9223372036854775807)"
+        " WHERE id = $3 AND leased_by = $4 AND swapped_at IS NULL",
+        arena, &result, err, PG_I64(claim->retention_key), PG_I64(due_ns), PG_I64(claim->ids[0]),
+        PG_I64(writer_id));
+    if (code)
+        return code;
+    return catalogue_check_count(pg_affected(result), 1, err);
 }
 
 #define KEPT                                                                                       \
@@ -87,21 +90,23 @@ enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               KEPT "due AS (SELECT b.id FROM block b JOIN kept k"
-                                    " ON k.id = b.tenant_id WHERE b.swapped_at IS NULL"
-                                    " AND b.end_ns < k.cutoff_ns FOR UPDATE OF b SKIP LOCKED) "
-                                    "UPDATE block b SET swapped_at = now() FROM due"
-                                    " WHERE b.id = due.id",
-                               arena, &result, err, PG_I64(retention_s));
-    return code ? code
-                : pg_query_values(
-                      connection, PG_NO_TENANT,
-                      KEPT "due AS (SELECT s.segment_id, s.tenant_id FROM segment_tenant s"
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           KEPT "due AS (SELECT b.id FROM block b JOIN kept k"
+                                " ON k.id = b.tenant_id WHERE b.swapped_at IS NULL"
+                                " AND b.end_ns < k.cutoff_ns FOR UPDATE OF b SKIP LOCKED) "
+                                "UPDATE block b SET swapped_at = now() FROM due"
+                                " WHERE b.id = due.id",
+                           arena, &result, err, PG_I64(retention_s));
+    if (code)
+        return code;
+    return pg_query_values(connection, PG_NO_TENANT,
+                           KEPT
+                           "due AS (SELECT s.segment_id, s.tenant_id FROM segment_tenant s"
                            " JOIN kept k ON k.id = s.tenant_id WHERE NOT s.is_swapped"
                            " AND s.end_ns < k.cutoff_ns FOR UPDATE OF s SKIP LOCKED) "
                            "UPDATE segment_tenant s SET is_swapped = true FROM due"
                            " WHERE s.segment_id = due.segment_id AND s.tenant_id = due.tenant_id",
-                      arena, &result, err, PG_I64(retention_s));
+                           arena, &result, err, PG_I64(retention_s));
 }

@@ -12,14 +12,18 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
         arena, &result, err, PG_I64(tenant_id));
-    if (!code)
-        code = catalogue_check_count(pg_row_count(result), 1, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET seen_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
-    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+    if (code)
+        return code;
+    code = catalogue_check_count(pg_row_count(result), 1, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE store_writer SET seen_at = now() "
+                           "WHERE id = $1 AND ended_at IS NULL",
+                           arena, &result, err, PG_I64(writer_id));
+    if (code)
+        return code;
+    return catalogue_check_count(pg_affected(result), 1, err);
 }
 
 /* Rows are locked in order of id, as deletions lock them, so that the two cannot deadlock. */
@@ -90,11 +94,14 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE block SET level = $1, leased_by = NULL, leased_until = NULL "
-                               "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
-                               arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
-                               PG_I64(writer_id));
-    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE block SET level = $1, leased_by = NULL, leased_until = NULL "
+                           "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
+                           arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
+                           PG_I64(writer_id));
+    if (code)
+        return code;
+    return catalogue_check_count(pg_affected(result), 1, err);
 }

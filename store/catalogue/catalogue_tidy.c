@@ -1,7 +1,7 @@
 #include "store/catalogue/catalogue.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue_internal.h"
 
@@ -20,46 +20,55 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t qu
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET seen_at = now() "
-                               "WHERE id = $1 AND ended_at IS NULL",
-                               arena, &result, err, PG_I64(writer_id));
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0,
-                        arena, &result, err);
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "
-                        "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
-                        "AND NOT t.is_swapped)",
-                        NULL, 0, arena, &result, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE store_writer SET seen_at = now() "
+                           "WHERE id = $1 AND ended_at IS NULL",
+                           arena, &result, err, PG_I64(writer_id));
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    CATALOGUE_END_WRITERS("seen_at < now() - interval '1 minute'"), NULL, 0, arena,
+                    &result, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "
+                    "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
+                    "AND NOT t.is_swapped)",
+                    NULL, 0, arena, &result, err);
     /* SKIP LOCKED: waiting here while holding other rows could deadlock; the next run deletes what
      * was skipped. */
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
-            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
-            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "DELETE FROM block WHERE id IN (SELECT id FROM block "
-            "WHERE swapped_at < now() - " GRACE_SQL " ORDER BY id FOR UPDATE SKIP LOCKED)",
-            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
-                        NULL, 0, arena, &result, err);
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "DELETE FROM segment WHERE id IN (SELECT id FROM segment "
+                           "WHERE swapped_at < now() - " GRACE_SQL
+                           " ORDER BY id FOR UPDATE SKIP LOCKED)",
+                           arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+    if (code)
+        return code;
+    code = pg_query_values(connection, PG_NO_TENANT,
+                           "DELETE FROM block WHERE id IN (SELECT id FROM block "
+                           "WHERE swapped_at < now() - " GRACE_SQL
+                           " ORDER BY id FOR UPDATE SKIP LOCKED)",
+                           arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'", NULL,
+                    0, arena, &result, err);
     /* Clocks of servers differ, so the previous day is kept too. */
-    if (!code)
-        code = pg_query(connection, PG_NO_TENANT,
-                        "DELETE FROM ingest_series "
-                        "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
-                        NULL, 0, arena, &result, err);
-    return code ? code : catalogue_finish_deletions(connection, arena, err);
+    if (code)
+        return code;
+    code = pg_query(connection, PG_NO_TENANT,
+                    "DELETE FROM ingest_series "
+                    "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
+                    NULL, 0, arena, &result, err);
+    if (code)
+        return code;
+    return catalogue_finish_deletions(connection, arena, err);
 }
 
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
@@ -95,12 +104,12 @@ enum err_code catalogue_mark_swept(struct pg_pool *jobs, struct arena *arena,
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE store_writer SET swept_at = now() "
-                               "WHERE id = ANY ($1::bigint[])",
-                               arena, &result, err, PG_TEXT(catalogue_end_list(arena, &list)));
-    return code;
+    if (code)
+        return code;
+    return pg_query_values(connection, PG_NO_TENANT,
+                           "UPDATE store_writer SET swept_at = now() "
+                           "WHERE id = ANY ($1::bigint[])",
+                           arena, &result, err, PG_TEXT(catalogue_end_list(arena, &list)));
 }
 
 enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
@@ -116,12 +125,12 @@ enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *aren
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, PG_NO_TENANT,
-            "INSERT INTO object_trash (object_key) SELECT k FROM unnest($1::text[]) AS k "
-            "WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k) "
-            "AND NOT EXISTS (SELECT FROM block WHERE object_key = k) ON CONFLICT DO NOTHING",
-            arena, &result, err, PG_TEXT((const char *)list.data));
-    return code;
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO object_trash (object_key) SELECT k FROM unnest($1::text[]) AS k "
+        "WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k) "
+        "AND NOT EXISTS (SELECT FROM block WHERE object_key = k) ON CONFLICT DO NOTHING",
+        arena, &result, err, PG_TEXT((const char *)list.data));
 }

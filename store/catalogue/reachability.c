@@ -1,6 +1,7 @@
 #include "store/catalogue/reachability.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "store/catalogue/catalogue.h"

@@ -11,7 +11,7 @@
 #ifndef STORE_CATALOGUE_REACHABILITY_H
 #define STORE_CATALOGUE_REACHABILITY_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

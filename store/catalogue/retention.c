@@ -1,7 +1,8 @@
 #include "store/catalogue/retention.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "store/block/selector.h"
 #include "store/catalogue/catalogue.h"
 

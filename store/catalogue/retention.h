@@ -12,7 +12,7 @@
 #ifndef STORE_CATALOGUE_RETENTION_H
 #define STORE_CATALOGUE_RETENTION_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stdint.h>

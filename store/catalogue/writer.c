@@ -1,5 +1,6 @@
 #include "store/catalogue/writer.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/catalogue/catalogue.h"
 

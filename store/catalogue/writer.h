@@ -7,7 +7,7 @@
 #ifndef STORE_CATALOGUE_WRITER_H
 #define STORE_CATALOGUE_WRITER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,7 @@
 #include "store/maintain/block_merge.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "store/block/aggregation.h"
 #include "store/block/dictionary_union.h"
 #include "store/maintain/totals.h"
@@ -125,12 +126,13 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         };
         whole_count += !is_cut && !(are_totals && granule->flags & BLOCK_HAS_LABEL_SETS);
     }
-    const bool is_told = options->losses || (options->deleted && options->deletions[input].count);
+    const bool must_count =
+        options->losses || (options->deleted && options->deletions[input].count);
     struct dictionary_use *use = &merging->uses[input];
     if (merging->source_count == before)
         use->what = DICTIONARY_NONE;
     else
-        use->what = whole_count == count && !is_told ? DICTIONARY_ALL : DICTIONARY_SOME;
+        use->what = whole_count == count && !must_count ? DICTIONARY_ALL : DICTIONARY_SOME;
     return code;
 }
 

@@ -9,6 +9,7 @@
 #ifndef STORE_MAINTAIN_BLOCK_MERGE_H
 #define STORE_MAINTAIN_BLOCK_MERGE_H
 
+#include "lib/base/err.h"
 #include "store/block/block_read.h"
 #include "store/catalogue/deletion_set.h"
 

@@ -1,8 +1,9 @@
 #include "store/maintain/compact.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "store/block/oversized.h"
 #include "store/catalogue/catalogue.h"
@@ -654,7 +655,7 @@ enum err_code compact_claim(const struct maintenance_options *options, int64_t w
     if (is_caused_by_claim(code)) {
         if (options->report)
             options->report(options->report_context, "compaction", err);
-        /* A part that was marked has no lease any more; its mark says when it is retried. */
+        /* A part that was marked has no lease any more; its mark has the time of the next retry. */
         return catalogue_defer(options->jobs_database, writer_id, claim, err);
     }
     if (code) { /* without the database the lease expires; a bucket gets time to recover */

@@ -15,7 +15,7 @@
 #define STORE_MAINTAIN_FLUSH_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "store/block/block_write.h"
 
 #include <stdbool.h>

@@ -1,7 +1,9 @@
 #include "store/maintain/maintenance.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"

@@ -10,7 +10,7 @@
 #ifndef STORE_MAINTAIN_MAINTENANCE_H
 #define STORE_MAINTAIN_MAINTENANCE_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "store/catalogue/reachability.h"
 
 #include <stdint.h>

@@ -1,8 +1,9 @@
 #include "store/maintain/repair.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/io/object.h"
 #include "store/catalogue/catalogue.h"
 #include "store/catalogue/reachability.h"

@@ -1,6 +1,6 @@
 #include "store/maintain/totals.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 struct columns {
     uint32_t *stacks;

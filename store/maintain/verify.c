@@ -1,6 +1,7 @@
 #include "store/maintain/verify.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "store/catalogue/catalogue_check.h"
 #include "store/query/block_cache.h"
 

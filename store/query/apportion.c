@@ -1,6 +1,6 @@
 #include "store/query/apportion.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/query/spread.h"
 
 #include <stdbool.h>

@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/base/parallel.h"

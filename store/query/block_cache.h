@@ -12,6 +12,7 @@
 #ifndef STORE_QUERY_BLOCK_CACHE_H
 #define STORE_QUERY_BLOCK_CACHE_H
 
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "store/block/block_read.h"
 #include "store/catalogue/catalogue.h"

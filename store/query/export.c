@@ -1,5 +1,6 @@
 #include "store/query/export.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
@@ -410,10 +411,12 @@ static enum err_code write_all(struct export *export)
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < scan->task_count && !code; i++)
         code = add_task(export, &scan->tasks[i]);
-    if (!code)
-        code = row_labels_check(export->labels, scan->err);
-    return code ? code
-                : parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), scan->err);
+    if (code)
+        return code;
+    code = row_labels_check(export->labels, scan->err);
+    if (code)
+        return code;
+    return parquet_finish(export->writer, notes, sizeof(notes) / sizeof(*notes), scan->err);
 }
 
 static void export_fini(struct export *export)

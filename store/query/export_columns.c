@@ -1,7 +1,8 @@
 #include "store/query/export_columns.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "store/query/scan.h"
 
 #include <ctype.h>

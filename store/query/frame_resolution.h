@@ -10,7 +10,7 @@
 #ifndef STORE_QUERY_FRAME_RESOLUTION_H
 #define STORE_QUERY_FRAME_RESOLUTION_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdint.h>
 

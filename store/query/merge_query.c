@@ -1,5 +1,7 @@
 #include "store/query/merge_query.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"

@@ -1,6 +1,6 @@
 #include "store/query/neighbours.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 void neighbours_init(struct neighbours *neighbours, struct scan *scan)
 {

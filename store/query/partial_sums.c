@@ -1,5 +1,7 @@
 #include "store/query/partial_sums.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
 #include "lib/base/vec.h"

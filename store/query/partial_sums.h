@@ -9,7 +9,7 @@
 #ifndef STORE_QUERY_PARTIAL_SUMS_H
 #define STORE_QUERY_PARTIAL_SUMS_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 #include "store/query/profile_list.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"
 #include "store/query/row_labels.h"
@@ -165,7 +166,7 @@ static void make_list(struct listing *listing)
     };
 }
 
-static enum err_code answer_list(struct scan *scan, void *context)
+static enum err_code list_profiles(struct scan *scan, void *context)
 {
     struct listing *listing = context;
     enum err_code code = ERR_NONE;
@@ -200,11 +201,12 @@ enum err_code profile_list_make(const struct scan_source *source, struct arena *
                                 struct store_profile_list *ret_list, struct err *err)
 {
     struct listing listing = {.query = query, .wanted = query->max_profiles + 1};
-    struct store_query walked = query->query;
-    walked.wants_single_profiles = true;
-    if (query->after && query->after->time_ns < walked.end_ns)
-        walked.end_ns = query->after->time_ns + 1;
-    enum err_code code = scan_run(source, &walked, SCAN_TASKS, arena, answer_list, &listing, err);
+    struct store_query listed_query = query->query;
+    listed_query.wants_single_profiles = true;
+    if (query->after && query->after->time_ns < listed_query.end_ns)
+        listed_query.end_ns = query->after->time_ns + 1;
+    enum err_code code =
+        scan_run(source, &listed_query, SCAN_TASKS, arena, list_profiles, &listing, err);
     if (!code)
         *ret_list = listing.list;
     return code;

@@ -1,6 +1,6 @@
 #include "store/query/range_result.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/query/apportion.h"
 
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 #include "store/query/result_cache.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/wait_limit.h"
@@ -45,7 +47,7 @@ size_t result_cache_bytes(struct result_cache *results)
     return flight_cache_bytes(results->cache);
 }
 
-/* ---- what an answer is known by ---- */
+/* ---- the key of a result ---- */
 
 static void append_word(struct buf *words, struct span word)
 {
@@ -118,7 +120,7 @@ void result_cache_identify(const struct scan *scan, char ret_identity[STORE_IDEN
     snprintf(ret_identity, STORE_IDENTITY_BYTES, "%" PRId64 " %s", scan->query->tenant_id, hex);
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
 struct making {
     struct scan *scan;

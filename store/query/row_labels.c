@@ -1,6 +1,8 @@
 #include "store/query/row_labels.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
@@ -34,8 +36,8 @@ struct row_labels {
     const struct span *names;
     size_t name_count;
     enum row_labels_kind kind;
-    struct span *asked; /* the filter's keys and the names */
-    size_t asked_count;
+    struct span *wanted_keys; /* the filter's keys and the names */
+    size_t wanted_key_count;
     enum err_code code; /* of the first row that could not be compared */
     struct err err;
     bool *is_seen;      /* per name */
@@ -113,11 +115,11 @@ static void list_asked(struct row_labels *labels)
 {
     struct span keys[LABEL_RULES_MAX];
     const size_t key_count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
-    labels->asked = arena_new(labels->arena, struct span, key_count + labels->name_count);
+    labels->wanted_keys = arena_new(labels->arena, struct span, key_count + labels->name_count);
     for (size_t i = 0; i < key_count + labels->name_count; i++) {
         const struct span key = i < key_count ? keys[i] : labels->names[i - key_count];
-        if (!has_key(labels->asked, labels->asked_count, key))
-            labels->asked[labels->asked_count++] = key;
+        if (!has_key(labels->wanted_keys, labels->wanted_key_count, key))
+            labels->wanted_keys[labels->wanted_key_count++] = key;
     }
 }
 
@@ -164,8 +166,8 @@ static bool is_id_name(struct span key)
 /* Only samples have ids of traces and spans. */
 static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
 {
-    const struct span *keys = labels->asked;
-    const size_t count = labels->asked_count;
+    const struct span *keys = labels->wanted_keys;
+    const size_t count = labels->wanted_key_count;
     for (size_t i = 0; i < count; i++) {
         if (is_id_name(keys[i]))
             return true;
@@ -322,8 +324,8 @@ static void add_of_series(struct row_labels *labels)
                  &(struct label_words){.key = strings[label->name], .text = strings[label->value]});
     }
     labels->named_count = labels->word_count;
-    for (size_t i = 0; i < labels->asked_count; i++) {
-        const struct span name = labels->asked[i];
+    for (size_t i = 0; i < labels->wanted_key_count; i++) {
+        const struct span name = labels->wanted_keys[i];
         const struct batch_label *label = dictionary_find_label(dictionary, labels->series, name);
         if (label && !span_equal(strings[label->name], name))
             add_word(labels, &(struct label_words){.key = name, .text = strings[label->value]});
@@ -494,7 +496,7 @@ uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set)
     return *group = find_group(labels, label_set);
 }
 
-/* ---- for answers ---- */
+/* ---- for results ---- */
 
 const struct label_words *row_labels_get(const struct row_labels *labels, uint32_t group,
                                          uint32_t *ret_count)

@@ -1,5 +1,7 @@
+#include "lib/base/err.h"
 #include "store/query/scan_internal.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/parallel.h"
@@ -510,7 +512,7 @@ static void scan_fini(struct scan *scan)
 
 static enum err_code scan_once(struct scan_state *state, const struct store_query *query,
                                struct arena *arena,
-                               enum err_code (*answer)(struct scan *scan, void *context),
+                               enum err_code (*use)(struct scan *scan, void *context),
                                void *context, struct err *err)
 {
     const struct frame_resolver *resolver =
@@ -531,7 +533,7 @@ static enum err_code scan_once(struct scan_state *state, const struct store_quer
     if (!code)
         code = find_tasks(&scan);
     if (!code && !state->needs_rerun)
-        code = answer(&scan, context);
+        code = use(&scan, context);
     scan_fini(&scan);
     return code;
 }
@@ -545,7 +547,7 @@ static enum err_code scan_once(struct scan_state *state, const struct store_quer
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct scan *scan, void *context), void *context,
+                       enum err_code (*use)(struct scan *scan, void *context), void *context,
                        struct err *err)
 {
     enum { TRIES = 3 };
@@ -558,7 +560,7 @@ enum err_code scan_run(const struct scan_source *source, const struct store_quer
                                         state.matches_known_labels || state.needs_rerun,
                                     .bytes_read = state.needs_rerun ? state.bytes_read : 0,
                                     .is_last_try = i == TRIES - 1};
-        code = scan_once(&state, query, arena, answer, context, err);
+        code = scan_once(&state, query, arena, use, context, err);
         if (!code && state.needs_rerun)
             code = ERR_NOT_FOUND; /* run again */
         else if (code == ERR_BUSY && state.needed_bytes) {

@@ -96,16 +96,16 @@ struct scan {
 };
 
 /*
- * Scans, then calls `answer` once. It starts again from the beginning, and may call `answer` again,
+ * Scans, then calls `use` once. It starts again from the beginning, and may call `use` again,
  * when an object is gone that was swapped after the catalogue was read, or when the memory of all
  * queries was used up. An object that is gone although the catalogue still names it is skipped as
  * damaged, and so is one that cannot be read while others can (store/catalogue/reachability.h).
  * Handles: ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the
- * query's memory and `answer` return.
+ * query's memory and `use` return.
  */
 enum err_code scan_run(const struct scan_source *source, const struct store_query *query,
                        enum scan_kind kind, struct arena *arena,
-                       enum err_code (*answer)(struct scan *scan, void *context), void *context,
+                       enum err_code (*use)(struct scan *scan, void *context), void *context,
                        struct err *err) MUST_USE;
 
 /* ERR_INVALID, naming the types, when more than one profile type matches. Types that were found

@@ -1,5 +1,6 @@
 #include "store/query/series_list.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "store/block/block_read.h"

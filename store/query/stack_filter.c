@@ -1,5 +1,6 @@
 #include "store/query/stack_filter.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"

@@ -13,7 +13,7 @@
 #ifndef STORE_QUERY_STACK_FILTER_H
 #define STORE_QUERY_STACK_FILTER_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 #include "store/query/stack_union.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

@@ -9,7 +9,7 @@
 #ifndef STORE_QUERY_STACK_UNION_H
 #define STORE_QUERY_STACK_UNION_H
 
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 #include <stddef.h>

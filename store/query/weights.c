@@ -1,5 +1,6 @@
 #include "store/query/weights.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "store/query/coverage.h"
 #include "store/query/neighbours.h"
@@ -80,9 +81,12 @@ static enum err_code read_series(struct weighing *weighing, uint32_t begin, uint
         if (!neighbours_is_unread(&tasks[i]))
             code = read_times(weighing, &tasks[i]);
     }
-    if (!code)
-        code = read_neighbours(weighing, begin, end, true);
-    return code ? code : read_neighbours(weighing, begin, end, false);
+    if (code)
+        return code;
+    code = read_neighbours(weighing, begin, end, true);
+    if (code)
+        return code;
+    return read_neighbours(weighing, begin, end, false);
 }
 
 /* Finds until when each snapshot holds, and adds the part in the window to the coverage. */

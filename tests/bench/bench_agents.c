@@ -17,6 +17,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "tests/bench/otlp_maker.h"
 
 #include <curl/curl.h>
@@ -55,7 +56,7 @@ struct query_text {
     const char *kind;
     const char *path; /* %s: a program */
 };
-static const struct query_text questions[] = {
+static const struct query_text queries[] = {
     {"flame of a service, 15 min",
      "query?start=now-15m&query=process_cpu%%3Acpu%%7Bservice_name%%3D%%22%s%%22%%7D"},
     {"values over time, 1 h", "query_range?start=now-1h&step=30s&query=process_cpu%%3Acpu%%"
@@ -77,8 +78,8 @@ static const struct query_text questions[] = {
      "query_range?start=now-5m&step=15s&focus=package7&query=process_cpu%%3Acpu%%7Bservice_name%%3D"
      "%%22%s%%22%%7D"},
 };
-enum { QUESTIONS = sizeof(questions) / sizeof(questions[0]), LATENCIES = QUESTIONS + 2 };
-enum { OF_ACKS = QUESTIONS, OF_QUERIES };
+enum { QUERIES = sizeof(queries) / sizeof(queries[0]), LATENCIES = QUERIES + 2 };
+enum { OF_ACKS = QUERIES, OF_QUERIES };
 
 struct latencies {
     double *ms;
@@ -100,7 +101,7 @@ struct client {
     uint64_t random;
     unsigned sequence;
     /* users */
-    unsigned question;
+    unsigned query;
 };
 
 struct bench {
@@ -114,10 +115,10 @@ struct bench {
     struct buf samples;
     struct latencies latencies[LATENCIES];
     char authorization[TEXT_MAX];
-    unsigned asked;
+    unsigned sent_queries;
     long busy;
     long batches, samples_sent, bytes_sent;
-    long acknowledged, resent, limited, refused, transport_errors, query_errors, late, not_asked;
+    long acknowledged, resent, limited, refused, transport_errors, query_errors, late, not_sent;
 };
 
 static void die(const char *message)
@@ -233,26 +234,26 @@ static void send_batch(struct bench *bench, struct client *agent)
     start(bench, agent);
 }
 
-static void ask(struct bench *bench)
+static void send_query(struct bench *bench)
 {
-    struct client *asker = NULL;
-    for (long i = bench->options.agent_count; i < bench->client_count && !asker; i++)
-        asker = bench->clients[i].is_busy ? NULL : &bench->clients[i];
-    const unsigned number = bench->asked++;
-    if (!asker) {
-        bench->not_asked++;
+    struct client *reader = NULL;
+    for (long i = bench->options.agent_count; i < bench->client_count && !reader; i++)
+        reader = bench->clients[i].is_busy ? NULL : &bench->clients[i];
+    const unsigned number = bench->sent_queries++;
+    if (!reader) {
+        bench->not_sent++;
         return;
     }
     char service[TEXT_MAX], path[2 * TEXT_MAX], url[4 * TEXT_MAX];
-    name_program(service, number / QUESTIONS % PROGRAMS);
-    asker->question = number % QUESTIONS;
+    name_program(service, number / QUERIES % PROGRAMS);
+    reader->query = number % QUERIES;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(path, sizeof(path), questions[asker->question].path, service);
+    snprintf(path, sizeof(path), queries[reader->query].path, service);
 #pragma GCC diagnostic pop
     snprintf(url, sizeof(url), "%s/api/v1/%s", bench->options.url, path);
-    curl_easy_setopt(asker->easy, CURLOPT_URL, url);
-    start(bench, asker);
+    curl_easy_setopt(reader->easy, CURLOPT_URL, url);
+    start(bench, reader);
 }
 
 static void keep_latency(struct latencies *latencies, double ms)
@@ -281,7 +282,7 @@ static void finish_batch(struct bench *bench, struct client *agent, CURLcode cod
     buf_clear(&agent->body);
     agent->due_ns += (1 + (clock_monotonic_ns() - agent->due_ns) / INTERVAL_NS) * INTERVAL_NS;
     if (status != 200 && bench->refused <= MESSAGES_MAX)
-        fprintf(stderr, "bench_agents: a batch was answered %ld\n", status);
+        fprintf(stderr, "bench_agents: a batch was responded to with %ld\n", status);
 }
 
 static void finish(struct bench *bench, struct client *client, CURLcode code)
@@ -301,10 +302,10 @@ static void finish(struct bench *bench, struct client *client, CURLcode code)
         return;
     }
     if (is_good)
-        keep_latency(&bench->latencies[client->question], (double)taken_us / 1e3);
+        keep_latency(&bench->latencies[client->query], (double)taken_us / 1e3);
     else if (bench->query_errors++ < MESSAGES_MAX)
-        fprintf(stderr, "bench_agents: \"%s\" was answered %ld (%s)\n",
-                questions[client->question].kind, status, curl_easy_strerror(code));
+        fprintf(stderr, "bench_agents: \"%s\" was responded to with %ld (%s)\n",
+                queries[client->query].kind, status, curl_easy_strerror(code));
 }
 
 /* ---- the loop ---- */
@@ -357,8 +358,8 @@ static void run(struct bench *bench)
             return;
         start_agents(bench, now_ns, is_over);
         const double due = (double)(now_ns - begin_ns) / 1e9 * bench->options.queries_per_s;
-        while (!is_over && bench->asked < (unsigned)due)
-            ask(bench);
+        while (!is_over && bench->sent_queries < (unsigned)due)
+            send_query(bench);
         int running;
         curl_multi_perform(bench->multi, &running);
         finish_done(bench);
@@ -368,7 +369,7 @@ static void run(struct bench *bench)
 
 /* ---- begin and end ---- */
 
-static size_t drop_answer(char *data, size_t size, size_t count, void *context)
+static size_t drop_response(char *data, size_t size, size_t count, void *context)
 {
     (void)data;
     (void)context;
@@ -390,7 +391,7 @@ static void open_client(struct bench *bench, long number)
     curl_easy_setopt(client->easy, CURLOPT_URL, url);
     curl_easy_setopt(client->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(client->easy, CURLOPT_CAINFO, bench->options.ca_file);
-    curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, drop_answer);
+    curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, drop_response);
     curl_easy_setopt(client->easy, CURLOPT_PRIVATE, client);
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, (long)DRAIN_S);
     if (client->is_agent) {
@@ -446,13 +447,13 @@ static void print_results(struct bench *bench)
                    {"refused", bench->refused},
                    {"transport errors", bench->transport_errors},
                    {"queries that failed", bench->query_errors},
-                   {"queries not asked", bench->not_asked},
+                   {"queries not asked", bench->not_sent},
                    {"batches made late", bench->late}};
     printf("kind,count,p50_ms,p99_ms,max_ms\n");
     print_latencies("ack", &bench->latencies[OF_ACKS]);
     print_latencies("query", &bench->latencies[OF_QUERIES]);
-    for (unsigned i = 0; i < QUESTIONS; i++)
-        print_latencies(questions[i].kind, &bench->latencies[i]);
+    for (unsigned i = 0; i < QUERIES; i++)
+        print_latencies(queries[i].kind, &bench->latencies[i]);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         printf("%s,%ld\n", numbers[i].name, numbers[i].number);
 }

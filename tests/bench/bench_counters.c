@@ -5,8 +5,9 @@
  *
  *    build/release/tests/bench/bench_counters [SERIES]
  */
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch.h"
 #include "store/block/block_read.h"
 #include "store/block/block_write.h"

@@ -14,8 +14,10 @@
  * by number. Prints a header and a line of CSV at the end:
  * rows,requests,wire_bytes,seconds,generator_cpu_s,distinct; seconds are those of sending.
  */
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/parquet.h"
 #include "lib/profile/pprof/pprof.h"
@@ -54,7 +56,7 @@ struct options {
 
 struct connection {
     CURL *easy;
-    struct buf answer;
+    struct buf response;
     bool is_busy;
 };
 
@@ -412,7 +414,7 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
 
 /* ---- sending ---- */
 
-static size_t take_answer(char *data, size_t size, size_t count, void *context)
+static size_t take_response(char *data, size_t size, size_t count, void *context)
 {
     buf_append(context, data, size * count);
     return size * count;
@@ -432,13 +434,13 @@ static void open_connections(struct feed *feed)
     feed->multi = curl_multi_init();
     for (uint32_t i = 0; i < feed->options.connections; i++) {
         struct connection *connection = &feed->connections[i];
-        buf_init(&connection->answer, REQUEST_MAX);
+        buf_init(&connection->response, REQUEST_MAX);
         connection->easy = curl_easy_init();
         curl_easy_setopt(connection->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(connection->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(connection->easy, CURLOPT_CAINFO, feed->options.ca_file);
-        curl_easy_setopt(connection->easy, CURLOPT_WRITEFUNCTION, take_answer);
-        curl_easy_setopt(connection->easy, CURLOPT_WRITEDATA, &connection->answer);
+        curl_easy_setopt(connection->easy, CURLOPT_WRITEFUNCTION, take_response);
+        curl_easy_setopt(connection->easy, CURLOPT_WRITEDATA, &connection->response);
         curl_easy_setopt(connection->easy, CURLOPT_PRIVATE, connection);
         curl_easy_setopt(connection->easy, CURLOPT_POST, 1L);
     }
@@ -458,16 +460,16 @@ static void finish_requests(struct feed *feed)
         if (code == CURLE_OK && (status == 429 || status == 503)) { /* again */
             if (feed->refusal_count++ == 0)
                 fprintf(stderr, "bench_feed: the first refusal: %.*s\n",
-                        SPAN_PRINT(buf_span(&connection->answer)));
+                        SPAN_PRINT(buf_span(&connection->response)));
             if (feed->refusal_count > REFUSALS_MAX)
                 die("too many refusals");
-            buf_clear(&connection->answer);
+            buf_clear(&connection->response);
             curl_multi_add_handle(feed->multi, easy);
             continue;
         }
         if (code != CURLE_OK || status != 200) {
             fprintf(stderr, "bench_feed: %s, status %ld: %.*s\n", curl_easy_strerror(code), status,
-                    SPAN_PRINT(buf_span(&connection->answer)));
+                    SPAN_PRINT(buf_span(&connection->response)));
             feed->failure_count++;
         }
         connection->is_busy = false;
@@ -507,7 +509,7 @@ static void send_request(struct feed *feed, struct span body, uint32_t target)
         snprintf(url, sizeof(url),
                  "%s/api/v1/profiles?label=service_name%%3Dservice-%u&label=pod%%3Dpod-%u",
                  feed->options.url, target / PODS, target);
-    buf_clear(&connection->answer);
+    buf_clear(&connection->response);
     curl_easy_setopt(connection->easy, CURLOPT_URL, url);
     curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDS, body.data);
     curl_easy_setopt(connection->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);

@@ -6,9 +6,10 @@
  * mean depth 22, at most 120 deep, over 30,000 functions, with Pareto-distributed values. A second
  * profile has 2,000 stacks of depth 5,000.
  */
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/report/flame_binary.h"

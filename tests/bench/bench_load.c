@@ -33,7 +33,7 @@ struct options {
 
 struct client {
     CURL *easy;
-    struct buf answer;
+    struct buf response;
     size_t next_file;
     int64_t start_ns;
     int64_t not_before_ns; /* after a Retry-After */
@@ -84,7 +84,7 @@ static void read_file(const char *path, struct buf *buf)
     close(fd);
 }
 
-static size_t take_answer(char *data, size_t size, size_t count, void *context)
+static size_t take_response(char *data, size_t size, size_t count, void *context)
 {
     buf_append(context, data, size * count);
     return size * count;
@@ -111,15 +111,15 @@ static void open_client(struct client *client, const struct options *options,
 {
     char url[512];
     snprintf(url, sizeof(url), "%s/api/v1/shares", options->url);
-    buf_init(&client->answer, JSON_RESPONSE_MAX_BYTES);
+    buf_init(&client->response, JSON_RESPONSE_MAX_BYTES);
     client->easy = curl_easy_init();
     curl_easy_setopt(client->easy, CURLOPT_URL, url);
     curl_easy_setopt(client->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, headers);
     if (options->ca_file)
         curl_easy_setopt(client->easy, CURLOPT_CAINFO, options->ca_file);
-    curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, take_answer);
-    curl_easy_setopt(client->easy, CURLOPT_WRITEDATA, &client->answer);
+    curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, take_response);
+    curl_easy_setopt(client->easy, CURLOPT_WRITEDATA, &client->response);
     curl_easy_setopt(client->easy, CURLOPT_PRIVATE, client);
     curl_easy_setopt(client->easy, CURLOPT_POST, 1L);
     curl_easy_setopt(client->easy, CURLOPT_TIMEOUT, 120L);
@@ -128,7 +128,7 @@ static void open_client(struct client *client, const struct options *options,
 static void start_request(struct load *load, struct client *client, int64_t now_ns)
 {
     struct span body = buf_span(&load->files[client->next_file++ % load->file_count]);
-    buf_clear(&client->answer);
+    buf_clear(&client->response);
     curl_easy_setopt(client->easy, CURLOPT_POSTFIELDS, body.data);
     curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
     client->start_ns = now_ns;
@@ -149,8 +149,8 @@ static void keep_latency(struct load *load, double latency_ms)
 
 static void keep_id(const struct load *load, struct client *client)
 {
-    buf_append_byte(&client->answer, '\0');
-    const char *at = load->ids ? strstr((const char *)client->answer.data, "\"id\":") : NULL;
+    buf_append_byte(&client->response, '\0');
+    const char *at = load->ids ? strstr((const char *)client->response.data, "\"id\":") : NULL;
     const char *start = at ? strchr(at + 5, '"') : NULL;
     if (start)
         fprintf(load->ids, "%.22s\n", start + 1);
@@ -181,7 +181,7 @@ static void finish_request(struct load *load, struct client *client, CURLcode co
     } else {
         load->other_status++;
         fprintf(stderr, "bench_load: status %ld: %.*s\n", status,
-                SPAN_PRINT(buf_span(&client->answer)));
+                SPAN_PRINT(buf_span(&client->response)));
     }
 }
 

@@ -11,6 +11,7 @@
  * that size (1,900 with 650 samples, 8,200 with 12,000); in the second, hardly a leaf occurs twice.
  */
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp.h"
 #include "store/block/block_write.h"

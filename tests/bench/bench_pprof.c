@@ -9,6 +9,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/pprof/pprof.h"
 

@@ -6,6 +6,7 @@
  *    build/release/tests/bench/bench_store [MINUTES]
  */
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "store/maintain/block_merge.h"
 #include "tests/bench/fleet.h"

@@ -15,6 +15,7 @@
  * of inlined functions, without names.
  */
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/radix_sort.h"
 #include "lib/symbols/symbol_names.h"
@@ -229,15 +230,15 @@ static struct json_response resolve(const struct symbol_table *table, const uint
                                     uint32_t count, enum how how)
 {
     int64_t times[RUNS];
-    struct json_response answer = {0};
+    struct json_response response = {0};
     for (int run = 0; run < RUNS; run++) {
         const int64_t start = clock_thread_cpu_ns();
-        answer.frames = find_all(table, addresses, count, how);
+        response.frames = find_all(table, addresses, count, how);
         times[run] = clock_thread_cpu_ns() - start;
     }
     qsort(times, RUNS, sizeof(times[0]), compare_times);
-    answer.ns = times[RUNS / 2];
-    return answer;
+    response.ns = times[RUNS / 2];
+    return response;
 }
 
 static double millions_per_second(uint32_t count, int64_t ns)
@@ -248,16 +249,16 @@ static double millions_per_second(uint32_t count, int64_t ns)
 static void bench_lookups(const char *what, const struct symbol_table *table)
 {
     uint64_t *addresses = draw_addresses(table);
-    struct json_response answer = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
-    print_row(what, "frames of an address", (double)answer.frames / ADDRESSES, "");
-    print_goal(what, "random, one by one", millions_per_second(ADDRESSES, answer.ns), "M/s", 2,
+    struct json_response response = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
+    print_row(what, "frames of an address", (double)response.frames / ADDRESSES, "");
+    print_goal(what, "random, one by one", millions_per_second(ADDRESSES, response.ns), "M/s", 2,
                false);
-    answer = resolve(table, addresses, BATCH, ORDERED);
-    print_goal(what, "200000 random, put in order", millions_per_second(BATCH, answer.ns), "M/s", 2,
-               false);
+    response = resolve(table, addresses, BATCH, ORDERED);
+    print_goal(what, "200000 random, put in order", millions_per_second(BATCH, response.ns), "M/s",
+               2, false);
     qsort(addresses, BATCH, sizeof(addresses[0]), compare_addresses);
-    answer = resolve(table, addresses, BATCH, ORDERED);
-    print_goal(what, "200000 sorted", millions_per_second(BATCH, answer.ns), "M/s", 5, false);
+    response = resolve(table, addresses, BATCH, ORDERED);
+    print_goal(what, "200000 sorted", millions_per_second(BATCH, response.ns), "M/s", 5, false);
     mem_free(addresses);
 }
 

@@ -7,6 +7,7 @@
  * peak memory of the builder without the tables themselves.
  */
 #include "agent/unwind/unwind_table.h"
+#include "lib/base/err.h"
 
 #include <elf.h>
 #include <elfutils/libdw.h>
@@ -67,7 +68,7 @@ static double build_seconds(int fd, const char *path, struct unwind_table **ret_
     return best;
 }
 
-struct asker {
+struct evaluation {
     Dwarf_CFI *cfi;
     int fp;
     int ra;
@@ -81,22 +82,22 @@ static void ignore_row(void *context, uint64_t address, const struct cfi_rule *r
     (void)rule;
 }
 
-static void ask_function(void *context, uint64_t start, uint64_t end)
+static void evaluate_function(void *context, uint64_t start, uint64_t end)
 {
-    struct asker *asker = context;
+    struct evaluation *evaluation = context;
     for (uint64_t at = start; at < end;) {
         Dwarf_Frame *frame;
         Dwarf_Addr frame_start, frame_end;
         Dwarf_Op memory[3], *ops;
         size_t count;
-        if (dwarf_cfi_addrframe(asker->cfi, at, &frame) != 0)
+        if (dwarf_cfi_addrframe(evaluation->cfi, at, &frame) != 0)
             return;
         dwarf_frame_info(frame, &frame_start, &frame_end, NULL);
         dwarf_frame_cfa(frame, &ops, &count);
-        dwarf_frame_register(frame, asker->fp, memory, &ops, &count);
-        dwarf_frame_register(frame, asker->ra, memory, &ops, &count);
+        dwarf_frame_register(frame, evaluation->fp, memory, &ops, &count);
+        dwarf_frame_register(frame, evaluation->ra, memory, &ops, &count);
         free(frame);
-        asker->row_count++;
+        evaluation->row_count++;
         at = frame_end > at ? frame_end : end;
     }
 }
@@ -134,14 +135,15 @@ static double elfutils_seconds(int fd, const char *path, const struct unwind_tab
         return -1;
     double start = processor_seconds();
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    struct asker asker = {dwarf_getcfi_elf(elf), is_arm64 ? 29 : 6, is_arm64 ? 30 : 16, 0};
-    for (size_t i = 0; asker.cfi && i < functions.count; i++)
-        ask_function(&asker, functions.list[i][0], functions.list[i][1]);
-    dwarf_cfi_end(asker.cfi);
+    struct evaluation evaluation = {dwarf_getcfi_elf(elf), is_arm64 ? 29 : 6, is_arm64 ? 30 : 16,
+                                    0};
+    for (size_t i = 0; evaluation.cfi && i < functions.count; i++)
+        evaluate_function(&evaluation, functions.list[i][0], functions.list[i][1]);
+    dwarf_cfi_end(evaluation.cfi);
     elf_end(elf);
     double seconds = processor_seconds() - start;
     free(functions.list);
-    *ret_rows = asker.row_count;
+    *ret_rows = evaluation.row_count;
     return seconds;
 }
 

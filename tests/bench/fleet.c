@@ -1,6 +1,6 @@
 #include "tests/bench/fleet.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <math.h>
 

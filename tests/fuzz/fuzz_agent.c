@@ -1,4 +1,5 @@
 /* Data of other processes that the agent reads: the first byte selects the reader of the rest. */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/kernel/cpu_list.h"
@@ -9,7 +10,7 @@
 #include "agent/process/process_event.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/perf_map.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/base/os.h"
 
 #include <sys/mman.h>
@@ -94,9 +95,9 @@ static void read_cpus(struct span text)
 
 static void read_request(struct span head)
 {
-    const enum http_monitor_answer asked = http_monitor_read_request(head);
-    fuzz_check(asked != HTTP_MONITOR_ANSWER_METRICS || span_starts_with(head, "GET /metrics"));
-    fuzz_check(asked != HTTP_MONITOR_ANSWER_HEALTH || span_starts_with(head, "GET /healthz"));
+    const enum http_monitor_response kind = http_monitor_read_request(head);
+    fuzz_check(kind != HTTP_MONITOR_RESPONSE_METRICS || span_starts_with(head, "GET /metrics"));
+    fuzz_check(kind != HTTP_MONITOR_RESPONSE_HEALTH || span_starts_with(head, "GET /healthz"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,6 +6,7 @@
  *
  *    fuzz_block --seeds FOLDER      writes the seeds, small blocks of random batches
  */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/compress.h"

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/compress.h"

@@ -5,6 +5,7 @@
  */
 #include "agent/unwind/go_frames.h"
 #include "agent/unwind/unwind_table.h"
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <elf.h>

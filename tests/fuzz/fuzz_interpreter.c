@@ -1,5 +1,6 @@
 /* Data of interpreters and JIT compilers that the agent reads: the first byte selects the reader
  * of the rest. */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "agent/interpreter/cpython.h"

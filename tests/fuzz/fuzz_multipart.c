@@ -1,5 +1,6 @@
 /* Forms: the first line is the content type, the rest is the body. Parts are within the body, in
  * order, and contain no delimiter; encoded again they are decoded to the same parts. */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/profile/pyroscope/multipart.h"

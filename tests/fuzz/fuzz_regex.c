@@ -1,4 +1,5 @@
 /* First line: the pattern; the rest: the subject, also split in two. */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/regex.h"

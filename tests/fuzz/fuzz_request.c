@@ -3,6 +3,7 @@
  * a share, a JSON body. Lines: method, path, query, header fields "name: value", an empty line, a
  * body.
  */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "api/core/server.h"
@@ -11,7 +12,7 @@
 #include "api/http/request.h"
 #include "api/server/routes.h"
 #include "api/share/share_settings.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 enum { FIELDS_MAX = 16 };
 

@@ -1,11 +1,12 @@
 /* Selectors of queries (store/block/selector.h): an accepted one is matched with the series of a
  * small dictionary and with its types. */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "store/block/dictionary.h"
 #include "store/block/selector.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 enum { STRINGS = 12, LABELS = 4 };
 

@@ -6,6 +6,7 @@
  *
  *    fuzz_symbol_table --seeds FOLDER      writes the seeds, small tables of random functions
  */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/symbols/symbol_address.h"

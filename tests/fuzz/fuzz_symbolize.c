@@ -3,6 +3,7 @@
  * ELF, DWARF, packages, Go's table, symbols and xz, and the demangler. The reader must accept the
  * resulting table.
  */
+#include "lib/base/err.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "debuginfod/build.h"

@@ -106,8 +106,8 @@ PROGRAMS = (
 
 WRAPPERS = {
     "h2o": r"api/server/http_internal\.h",
-    "libpq": r"lib/io/pg\.c",
-    "postgresql/": r"lib/io/pg\.c",
+    "libpq": r"lib/io/pg_internal\.h",
+    "postgresql/": r"lib/io/pg_internal\.h",
     "curl/": r"lib/io/http_(client|url)\.c",
     "expat": r"lib/io/s3_xml\.c",
     "jansson": r"lib/profile/formats/json_tree\.h|api/[\w/]+\.c|cli/[\w/]+\.[ch]",

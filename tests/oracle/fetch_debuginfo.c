@@ -7,6 +7,7 @@
  */
 #include "lib/base/buf.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/io/debuginfod_client.h"
 
 #include <pthread.h>
@@ -35,28 +36,28 @@ static uint64_t sum_file(int fd)
     return sum;
 }
 
-static void *ask(void *context)
+static void *fetch_one(void *context)
 {
     static const char *const outcomes[] = {"found", "absent", "unreachable", "refused"};
-    struct debuginfod_response answer;
+    struct debuginfod_response response;
     struct err err;
     struct buf line;
     (void)context;
     buf_init(&line, 1 << 20);
-    enum err_code code = debuginfod_fetch(client, &request, &answer, &err);
+    enum err_code code = debuginfod_fetch(client, &request, &response, &err);
     if (code) {
         buf_printf(&line, "{\"outcome\": \"%s\", \"reason\": ", err_code_name(code));
         buf_append_json(&line, span_text(err.message));
         buf_append_text(&line, "}\n");
     } else {
-        uint64_t sum = answer.outcome == DEBUGINFOD_FOUND ? sum_file(answer.fd) : 0;
+        uint64_t sum = response.outcome == DEBUGINFOD_FOUND ? sum_file(response.fd) : 0;
         buf_printf(&line,
                    "{\"outcome\": \"%s\", \"bytes\": %llu, \"sum\": %llu, \"upstream\": %zu, "
                    "\"retry_after_s\": %d, \"later_s\": %lld, \"reason\": ",
-                   outcomes[answer.outcome], (unsigned long long)answer.bytes,
-                   (unsigned long long)sum, answer.upstream, answer.retry_after_s,
-                   (long long)debuginfod_later_s(answer.outcome, 1, answer.retry_after_s));
-        buf_append_json(&line, span_text(answer.reason));
+                   outcomes[response.outcome], (unsigned long long)response.bytes,
+                   (unsigned long long)sum, response.upstream, response.retry_after_s,
+                   (long long)debuginfod_later_s(response.outcome, 1, response.retry_after_s));
+        buf_append_json(&line, span_text(response.reason));
         buf_append_text(&line, "}\n");
     }
     pthread_mutex_lock(&lock);
@@ -67,11 +68,11 @@ static void *ask(void *context)
     return NULL;
 }
 
-static void ask_at_once(int count)
+static void fetch_at_once(int count)
 {
     pthread_t threads[MAX_AT_ONCE];
     for (int i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, ask, NULL))
+        if (pthread_create(&threads[i], NULL, fetch_one, NULL))
             exit(1);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
@@ -119,7 +120,7 @@ int main(int argc, char **argv)
         return 1;
     char line[16];
     do {
-        ask_at_once(at_once);
+        fetch_at_once(at_once);
     } while (fgets(line, sizeof(line), stdin));
     debuginfod_client_destroy(client);
     return 0;

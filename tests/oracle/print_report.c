@@ -12,7 +12,8 @@
  * encoded again, raw, to stdout Options: sample_type, group_by, focus, ignore, hide, show, label,
  * mode, max_nodes.
  */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof/pprof.h"

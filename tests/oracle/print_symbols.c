@@ -3,9 +3,10 @@
  *
  * Without "starts" reads addresses in hexadecimal, one a line, and prints of each the address, then
  * one line per frame, leaf first: full name, linkage name, file and line, between tabs; an empty
- * line ends it. With "starts" prints the address of every place where the answer may change, and of
+ * line ends it. With "starts" prints the address of every place where the result may change, and of
  * the byte before it, as far as they have frames: found by asking for every address of the table.
  */
+#include "lib/base/err.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"

@@ -10,6 +10,7 @@
  */
 #include "agent/unwind/unwind_maps.h"
 #include "agent/unwind/unwind_names.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 #include <asm/perf_regs.h>

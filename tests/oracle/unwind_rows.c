@@ -11,6 +11,7 @@
  */
 #include "agent/unwind/unwind_names.h"
 #include "agent/unwind/unwind_table.h"
+#include "lib/base/err.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -204,7 +205,7 @@ static void report(struct comparison *comparison, uint64_t address, const char *
            expected, text);
 }
 
-static bool ask(struct comparison *comparison, uint64_t address)
+static bool compare_address(struct comparison *comparison, uint64_t address)
 {
     if (comparison->frame && address >= comparison->frame_start && address < comparison->frame_end)
         return true;
@@ -223,7 +224,7 @@ static void compare_at(struct comparison *comparison, uint64_t address)
 {
     const struct cfi_rule *rule = unwind_table_find(comparison->table, address);
     comparison->row_count++;
-    if (!ask(comparison, address)) {
+    if (!compare_address(comparison, address)) {
         if (rule->rule.cfa != UNWIND_CFA_STOP || rule->rule.cfa_offset != UNWIND_STOP_CORRUPT)
             report(comparison, address, dwarf_errmsg(-1), rule);
         return;

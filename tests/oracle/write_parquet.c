@@ -6,6 +6,7 @@
  * Row i has number = i, texts = i % 7 times "text <i % 11>" and, in each 13th row, 100 more "long
  * <k>", and maybe = "maybe <i % 5>", null where i % 3 is 0.
  */
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/io/parquet.h"
 

@@ -5,6 +5,7 @@
  * Commands: put KEY FILE | write KEY FILE | get KEY FILE | fd KEY FILE | range KEY OFFSET SIZE FILE
  *           count [PREFIX] | delete KEY... | sweep; write uses an object_writer with chunks.
  */
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object_s3.h"
@@ -133,7 +134,7 @@ static enum err_code run(struct tool *tool)
     exit(2);
 }
 
-static void answer(const struct tool *tool, enum err_code code)
+static void response(const struct tool *tool, enum err_code code)
 {
     if (code)
         printf("error %s %s\n", err_code_name(code), tool->err.message);
@@ -167,14 +168,14 @@ int main(void)
         .upload_max_age_s = number_of("PERFOLIO_TEST_S3_UPLOAD_MAX_AGE_S"),
     };
     enum err_code code = object_s3_open(&options, &tool.store, &tool.err);
-    answer(&tool, code);
+    response(&tool, code);
     while (!code && fgets(line, sizeof(line), stdin)) {
         tool.word_count = 0;
         char *rest = NULL, *word = strtok_r(line, " \n", &rest);
         for (; word && tool.word_count < MAX_WORDS; word = strtok_r(NULL, " \n", &rest))
             tool.words[tool.word_count++] = word;
         if (tool.word_count)
-            answer(&tool, run(&tool));
+            response(&tool, run(&tool));
     }
     if (!code)
         object_store_close(tool.store);

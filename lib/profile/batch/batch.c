@@ -1,6 +1,6 @@
 #include "lib/profile/batch/batch.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 void batch_destroy(struct batch *batch)
 {

@@ -1,6 +1,8 @@
 #include "lib/profile/batch/batch_from_profile.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

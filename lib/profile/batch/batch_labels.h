@@ -17,7 +17,7 @@
 #define LIB_PROFILE_BATCH_BATCH_LABELS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct arena;
 

@@ -1,6 +1,8 @@
 #include "lib/profile/batch/batch_sample_labels.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

@@ -1,6 +1,6 @@
 #include "lib/profile/batch/batch_subset.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "lib/profile/batch/batch_type.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 /* A rule's text must be equal to a type, a part of it, or its start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };

@@ -1,6 +1,7 @@
 #include "lib/profile/formats/format.h"
 
 #include "lib/base/compress.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/cpuprofile.h"
 #include "lib/profile/formats/folded.h"
 #include "lib/profile/formats/foreign_file.h"

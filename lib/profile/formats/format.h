@@ -11,7 +11,7 @@
 #define LIB_PROFILE_FORMATS_FORMAT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 #include "lib/profile/formats/format_list.h"
 
 struct profile;

@@ -1,5 +1,6 @@
 #include "lib/profile/formats/json_scan.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 
 /* Heap memory of jansson 2.14 on a 64-bit machine, including malloc's overhead: an object with a

@@ -1,5 +1,6 @@
 #include "lib/profile/formats/json_tree.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/formats/json_scan.h"
 #include "lib/profile/profile.h"
 

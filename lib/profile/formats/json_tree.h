@@ -8,7 +8,7 @@
 #define LIB_PROFILE_FORMATS_JSON_TREE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <jansson.h>
 

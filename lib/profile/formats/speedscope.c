@@ -1,5 +1,6 @@
 #include "lib/profile/formats/speedscope.h"
 
+#include "lib/base/err.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"

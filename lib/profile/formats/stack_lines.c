@@ -1,5 +1,6 @@
 #include "lib/profile/formats/stack_lines.h"
 
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
 

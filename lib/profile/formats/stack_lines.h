@@ -7,7 +7,7 @@
 #define LIB_PROFILE_FORMATS_STACK_LINES_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct profile;
 struct profile_limits;

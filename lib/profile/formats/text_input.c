@@ -1,5 +1,7 @@
 #include "lib/profile/formats/text_input.h"
 
+#include "lib/base/err.h"
+
 enum { SNIFF_BYTES = 4096, REPLACEMENT = 0xfffd };
 
 static void append_utf8(struct buf *buf, uint32_t code_point)

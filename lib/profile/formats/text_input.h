@@ -6,7 +6,7 @@
 #define LIB_PROFILE_FORMATS_TEXT_INPUT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 /*
  * *ret_text is bytes without a byte order mark or, for UTF-16 with a mark, the text converted into

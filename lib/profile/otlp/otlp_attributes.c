@@ -1,6 +1,6 @@
 /* Reads attributes: values of any kind, lists of numbers, and the dictionary's table of
  * attributes. */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* The first pass: counts, positions, and the layout. */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
 /* ---- profiles ---- */

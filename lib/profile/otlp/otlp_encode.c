@@ -1,7 +1,8 @@
 #include "lib/profile/otlp/otlp_encode.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/profile/otlp/otlp_wire.h"
 
 enum { PIECE_MAX_BYTES = 1 << 30, SCOPE_NAME = 1 };

@@ -2,7 +2,8 @@
  * The attributes and the link of samples. A request has few different combinations of them, so each
  * is resolved to a label set once and then found by its bytes in a hash table.
  */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The second pass over profiles and their samples. */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Derives series: labels of resource, scope and samples, and types. */
+#include "lib/base/arena.h"
 #include "lib/base/digest.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/batch/batch_type.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 

@@ -3,7 +3,7 @@
  * kept (is_raw_kept). Strings that are made during decoding, names and values of labels, follow
  * them. A hash table over all of them gives equal strings one index.
  */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/long_string.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 

@@ -3,7 +3,7 @@
  * means none. An entry that is malformed, or refers to an entry that does not exist, is marked as
  * wrong, and so is every entry that refers to it. Only profiles that use a wrong entry are dropped.
  */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/otlp/otlp_decoder.h"
 #include "lib/profile/otlp/otlp_indexes.h"
 

@@ -15,7 +15,7 @@
 #define LIB_PROFILE_PICTURE_PICTURE_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 #include <stdbool.h>
 

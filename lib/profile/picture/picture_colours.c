@@ -1,5 +1,6 @@
 #include "lib/profile/picture/picture_colours.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/picture/frame_package.h"

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof_decoder.h"
 
 static bool count_sample(struct span bytes, struct counts *counts)

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof.h"
 
 #include "lib/profile/pprof/pprof_wire.h"

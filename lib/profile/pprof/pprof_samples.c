@@ -1,4 +1,5 @@
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/pprof/pprof_decoder.h"
 
 static enum err_code fill_label(struct decoder *decoder, struct span bytes, uint64_t sample)

@@ -1,4 +1,5 @@
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/long_string.h"
 #include "lib/profile/pprof/pprof_decoder.h"
 

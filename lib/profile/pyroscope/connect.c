@@ -5,7 +5,7 @@
 static const struct {
     const char *code;
     int status;
-} answers[ERR_CODE_COUNT] = {
+} errors[ERR_CODE_COUNT] = {
     [ERR_INVALID] = {"invalid_argument", 400},
     [ERR_UNSUPPORTED] = {"invalid_argument", 400},
     [ERR_TOO_LARGE] = {"invalid_argument", 400},
@@ -58,14 +58,14 @@ const char *connect_content_type(enum connect_encoding encoding)
 
 int connect_status(enum err_code code)
 {
-    bool is_known = (unsigned)code < ERR_CODE_COUNT && answers[code].code;
-    return is_known ? answers[code].status : 500;
+    bool is_known = (unsigned)code < ERR_CODE_COUNT && errors[code].code;
+    return is_known ? errors[code].status : 500;
 }
 
 const char *connect_code(enum err_code code)
 {
-    bool is_known = (unsigned)code < ERR_CODE_COUNT && answers[code].code;
-    return is_known ? answers[code].code : "internal";
+    bool is_known = (unsigned)code < ERR_CODE_COUNT && errors[code].code;
+    return is_known ? errors[code].code : "internal";
 }
 
 void connect_write_empty(enum connect_encoding encoding, struct buf *body)

@@ -18,7 +18,7 @@
 #define LIB_PROFILE_PYROSCOPE_CONNECT_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum connect_encoding { CONNECT_PROTOBUF, CONNECT_JSON };
 

@@ -1,5 +1,7 @@
 #include "lib/profile/pyroscope/multipart.h"
 
+#include "lib/base/err.h"
+
 #include <strings.h>
 
 static bool equals_ignoring_case(struct span span, const char *text)

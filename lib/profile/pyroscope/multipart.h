@@ -10,7 +10,7 @@
 #define LIB_PROFILE_PYROSCOPE_MULTIPART_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 enum {
     MULTIPART_BOUNDARY_MAX = 70, /* RFC 2046, 5.1.1 */

@@ -1,8 +1,9 @@
 #include "lib/profile/pyroscope/pyroscope_ingest.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/formats/stack_lines.h"

@@ -1,7 +1,8 @@
 #include "lib/profile/pyroscope/pyroscope_push.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/base64.h"
-#include "lib/base/mem.h"
+#include "lib/base/err.h"
 #include "lib/profile/formats/json_tree.h"
 #include "lib/profile/wire.h"
 

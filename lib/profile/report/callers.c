@@ -1,6 +1,7 @@
 #include "lib/profile/report/callers.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 #include "lib/profile/report/diff.h"
 
 #include "lib/base/buf.h"
+#include "lib/base/err.h"
 #include "lib/profile/unit.h"
 
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode)

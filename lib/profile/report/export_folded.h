@@ -12,7 +12,7 @@
 #define LIB_PROFILE_REPORT_EXPORT_FOLDED_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct view;
 

@@ -1,5 +1,6 @@
 #include "lib/profile/report/export_labels.h"
 
+#include "lib/base/err.h"
 #include "lib/profile/report/label_filter.h"
 #include "lib/profile/report/labels.h"
 

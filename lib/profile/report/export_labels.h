@@ -10,7 +10,7 @@
 #define LIB_PROFILE_REPORT_EXPORT_LABELS_H
 
 #include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/err_code.h"
 
 struct labels;
 

@@ -1,6 +1,7 @@
 #include "lib/profile/report/filter.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/regex.h"
 #include "lib/profile/raw_name.h"
 #include "lib/profile/report/label_filter.h"

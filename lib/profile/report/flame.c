@@ -20,7 +20,8 @@
  */
 #include "lib/profile/report/flame.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/report/flame_order.h"
 #include "lib/profile/report/flame_root.h"
 #include "lib/profile/report/stack_sort.h"

@@ -1,7 +1,8 @@
 #include "lib/profile/report/flame_binary.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/profile/report/filter.h"
 #include "lib/profile/report/raw_path.h"
 

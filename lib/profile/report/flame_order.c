@@ -1,5 +1,6 @@
 #include "lib/profile/report/flame_order.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -1,6 +1,7 @@
 #include "lib/profile/report/flame_root.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/profile/report/path_hash.h"
 #include "lib/profile/report/raw_path.h"
 

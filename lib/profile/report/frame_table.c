@@ -1,5 +1,6 @@
 #include "lib/profile/report/frame_table.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
@@ -320,14 +321,14 @@ static struct span address_name(struct frame_table *table, const struct frame *f
                                   name.size < frame->name.size ? "\xe2\x80\xa6" : ""));
 }
 
-static bool is_told_by_name(const struct frame_table *table)
+static bool is_identified_by_name(const struct frame_table *table)
 {
     return table->group == VIEW_BY_FUNCTION || table->group == VIEW_BY_LABEL;
 }
 
 static uint32_t find_frame(const struct frame_table *table, const struct key *key)
 {
-    if (!is_told_by_name(table))
+    if (!is_identified_by_name(table))
         return map_bytes_find(&table->by_key, span_of(key, sizeof(*key)));
     const uint32_t frame = table->frame_of_text[key->name]; /* the root has no text */
     return frame ? frame : MAP_ABSENT;
@@ -335,7 +336,7 @@ static uint32_t find_frame(const struct frame_table *table, const struct key *ke
 
 static void keep_frame(struct frame_table *table, const struct key *key, uint32_t frame)
 {
-    if (is_told_by_name(table)) {
+    if (is_identified_by_name(table)) {
         table->frame_of_text[key->name] = frame;
         return;
     }

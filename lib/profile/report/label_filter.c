@@ -1,6 +1,7 @@
 #include "lib/profile/report/label_filter.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 
 struct label_rule {
     struct span key;

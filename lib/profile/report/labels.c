@@ -1,7 +1,8 @@
 #include "lib/profile/report/labels.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/map.h"
-#include "lib/base/mem.h"
 #include "lib/profile/report/label_filter.h"
 
 #include <assert.h>

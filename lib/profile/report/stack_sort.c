@@ -1,5 +1,7 @@
 #include "lib/profile/report/stack_sort.h"
 
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/vec.h"
 

@@ -1,6 +1,6 @@
 #include "lib/profile/report/top.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <stdlib.h>
 

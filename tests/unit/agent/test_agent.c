@@ -1,4 +1,5 @@
 #include "agent/agent.h"
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include <string.h>

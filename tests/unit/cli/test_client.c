@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "cli/client.h"
@@ -26,12 +27,12 @@ static void retry_after_is_obeyed(void **state)
 
 static enum err_code problem_of(int status, const char *body, struct err *err)
 {
-    http_client_response_auto answer;
-    http_client_response_init(&answer);
-    answer.status = status;
-    answer.retry_after_s = 3;
-    buf_append_text(&answer.body, body);
-    return client_problem(&answer, err);
+    http_client_response_auto response;
+    http_client_response_init(&response);
+    response.status = status;
+    response.retry_after_s = 3;
+    buf_append_text(&response.body, body);
+    return client_problem(&response, err);
 }
 
 static void problem_documents_become_errors(void **state)
@@ -54,7 +55,7 @@ static void problem_documents_become_errors(void **state)
     assert_string_equal(err.message, "d (request r7)");
 }
 
-static void answers_of_other_programs_become_errors_by_status(void **state)
+static void responses_of_other_programs_become_errors_by_status(void **state)
 {
     (void)state;
     static const struct {
@@ -84,7 +85,7 @@ int main(void)
         cmocka_unit_test(pauses_double_and_vary),
         cmocka_unit_test(retry_after_is_obeyed),
         cmocka_unit_test(problem_documents_become_errors),
-        cmocka_unit_test(answers_of_other_programs_become_errors_by_status),
+        cmocka_unit_test(responses_of_other_programs_become_errors_by_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
 #include "cli/link.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <string.h>
 

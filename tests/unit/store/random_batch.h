@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_STORE_RANDOM_BATCH_H
 #define TESTS_UNIT_STORE_RANDOM_BATCH_H
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch/batch.h"

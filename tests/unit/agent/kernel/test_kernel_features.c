@@ -1,4 +1,5 @@
 #include "agent/kernel/kernel_features.h"
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include <string.h>

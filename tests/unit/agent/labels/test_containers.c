@@ -1,10 +1,11 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/labels/containers.h"
 #include "agent/labels/label_set.h"
 #include "agent/labels/pods.h"
 #include "agent/labels/program_info.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/base/os.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/kernel/cpu_list.h"
@@ -5,7 +6,7 @@
 #include "agent/process/proc_text.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "agent/symbols/perf_map.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/labels/process_labels.h"
@@ -12,8 +13,8 @@
 #include "agent/symbols/jit_symbols.h"
 #include "agent/symbols/kernel_symbols.h"
 #include "bpf/shared.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/unwind/cfi_rules.h"
@@ -514,18 +515,18 @@ static void tables_beyond_the_budget_are_omitted(void **state)
     struct unwind_table *whole, *part;
     struct err err;
     Dl_info library;
-    uint32_t asked = 0;
+    uint32_t call_count = 0;
     struct read_budget budget = {.end_cpu_ns = INT64_MAX,
                                  .end_wall_ns = INT64_MAX,
                                  .is_over = end_at_once,
-                                 .context = &asked};
+                                 .context = &call_count};
     /* Of libc itself, since the sanitizers intercept the usual functions. */
     assert_true(dladdr(__extension__(void *) gnu_get_libc_version, &library));
     const int fd = open(library.dli_fname, O_RDONLY | O_CLOEXEC);
     assert_int_equal(unwind_table_build(fd, "test", NULL, &whole, &err), ERR_NONE);
     assert_int_equal(unwind_table_build(fd, "test", &budget, &part, &err), ERR_NONE);
     assert_true(budget.is_spent);
-    assert_int_equal(asked, 1);
+    assert_int_equal(call_count, 1);
     assert_int_equal(part->facts.frames.problems[EH_FRAME_TOO_MUCH], 1);
     assert_in_range(part->facts.frames.function_count, 1, whole->facts.frames.function_count - 1);
     unwind_table_destroy(part);

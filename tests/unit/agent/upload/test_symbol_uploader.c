@@ -1,5 +1,6 @@
-/* Uploads to a server in a thread that accepts one connection at a time and answers from a script.
+/* Uploads to a server in a thread that accepts one connection at a time and responds from a script.
  * */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "agent/upload/symbol_uploader.h"
@@ -23,31 +24,31 @@ struct script {
     int listener;
     int port;
     pthread_t thread;
-    const char *const *answers; /* one per request; the last one before NULL is repeated */
+    const char *const *responses; /* one per request; the last one before NULL is repeated */
     atomic_uint request_count;
 };
 
 static void *serve(void *context)
 {
     struct script *script = context;
-    const char *const *answer = script->answers;
+    const char *const *response = script->responses;
     char seen[4096];
     int fd;
     while ((fd = accept(script->listener, NULL, NULL)) >= 0) {
         if (recv(fd, seen, sizeof(seen), 0) > 0)
-            (void)send(fd, *answer, strlen(*answer), MSG_NOSIGNAL);
+            (void)send(fd, *response, strlen(*response), MSG_NOSIGNAL);
         close(fd);
-        answer += answer[1] != NULL;
+        response += response[1] != NULL;
         atomic_fetch_add(&script->request_count, 1);
     }
     return NULL;
 }
 
-static void begin(struct script *script, const char *const *answers)
+static void begin(struct script *script, const char *const *responses)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
-    *script = (struct script){.answers = answers};
+    *script = (struct script){.responses = responses};
     script->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(script->listener, 8), 0);
@@ -73,14 +74,14 @@ static void give(struct symbol_uploader *uploader, const char *build_id)
 
 /* Offers a binary, a second one after the first response, and each again when it is due, until the
  * server knows both. */
-static void expect_that_both_are_known(const char *const *answers)
+static void expect_that_both_are_known(const char *const *responses)
 {
     struct script script;
     struct symbol_uploader *uploader;
     struct symbol_uploader_counts counts = {0};
     struct err err;
     char url[64];
-    begin(&script, answers);
+    begin(&script, responses);
     snprintf(url, sizeof(url), "http://127.0.0.1:%d", script.port);
     const struct server_config access = {.server = url, .proxy = ""};
     const struct symbol_uploader_options options = {.access = &access,
@@ -94,7 +95,7 @@ static void expect_that_both_are_known(const char *const *answers)
         clock_sleep_ms(1);
     give(uploader, "bb");
     while (counts.known < 2 && clock_monotonic_ns() < end_ns) {
-        if (symbol_uploader_has_forgotten(uploader) || !counts.asked)
+        if (symbol_uploader_has_forgotten(uploader) || !counts.queried)
             give(uploader, "bb");
         clock_sleep_ms(1);
         symbol_uploader_count(uploader, &counts);
@@ -108,19 +109,19 @@ static void expect_that_both_are_known(const char *const *answers)
 static void a_server_without_symbol_tables_is_asked_again(void **state)
 {
     (void)state;
-    const char *const answers[] = {
+    const char *const responses[] = {
         "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\n<html>", READY, NULL};
-    expect_that_both_are_known(answers);
+    expect_that_both_are_known(responses);
 }
 
 static void an_invalid_response_is_retried(void **state)
 {
     (void)state;
-    const char *const answers[] = {
+    const char *const responses[] = {
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "220 mail.example.com ESMTP\r\n", READY, NULL};
-    expect_that_both_are_known(answers);
+    expect_that_both_are_known(responses);
 }
 
 static int count_open_files(void)

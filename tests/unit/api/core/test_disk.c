@@ -1,5 +1,6 @@
 /* The check of free space of the data folder's disk, which fills up and fails through lib/base/os.
  * */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/core/disk.h"

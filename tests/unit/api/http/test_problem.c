@@ -1,7 +1,8 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/problem.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/http/request.h"
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 static int set_up(void **state)
 {
@@ -131,7 +132,7 @@ static void respects_refused_codings(void **state)
     assert_false(request_accepts_encoding(&none, "gzip"));
 }
 
-static void answers_304_when_a_tag_matches(void **state)
+static void responds_304_when_a_tag_matches(void **state)
 {
     static const struct {
         const char *wanted;
@@ -188,7 +189,7 @@ int main(void)
         TEST(accepts_unknown_parameters_if_allowed),
         TEST(finds_cookies_by_whole_name),
         TEST(respects_refused_codings),
-        TEST(answers_304_when_a_tag_matches),
+        TEST(responds_304_when_a_tag_matches),
         TEST(keeps_many_response_fields),
         TEST(refuses_a_response_that_did_not_fit),
     };

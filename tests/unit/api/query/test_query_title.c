@@ -1,3 +1,5 @@
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "api/query/query_title.h"

@@ -1,8 +1,8 @@
 #include "tests/unit/test.h"
 
 #include "api/share/view_counter.h"
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
 #include "api/share/viewer_path.h"
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include <stdio.h>

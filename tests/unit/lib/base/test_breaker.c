@@ -1,4 +1,5 @@
 /* The circuit breaker and its probes. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/breaker.h"

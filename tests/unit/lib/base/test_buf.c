@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
-#include "lib/base/mem.h"
 
 static void assert_span(struct span span, const char *text)
 {

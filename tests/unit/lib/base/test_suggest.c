@@ -2,7 +2,7 @@
 
 #include "lib/base/suggest.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 
 #include <argp.h>
 #include <string.h>

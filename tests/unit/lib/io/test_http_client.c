@@ -1,5 +1,6 @@
-/* Requests to a server in a thread that accepts one connection at a time and answers from a
+/* Requests to a server in a thread that accepts one connection at a time and responds from a
  * script. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"
@@ -19,7 +20,7 @@ struct script {
     int listener;
     int port;
     pthread_t thread;
-    const char *const *answers; /* one per request, NULL-terminated; "" closes */
+    const char *const *responses; /* one per request, NULL-terminated; "" closes */
     int connection_count;
     char seen[MAX_SEEN_BYTES]; /* all requests */
     size_t seen_size;
@@ -49,14 +50,14 @@ static bool read_request(struct script *script, int fd)
 static void *serve(void *context)
 {
     struct script *script = context;
-    const char *const *answer = script->answers;
-    while (*answer) {
+    const char *const *response = script->responses;
+    while (*response) {
         int fd = accept(script->listener, NULL, NULL);
         if (fd < 0)
             break;
         script->connection_count++;
-        while (*answer && read_request(script, fd)) {
-            const char *text = *answer++;
+        while (*response && read_request(script, fd)) {
+            const char *text = *response++;
             if (!text[0] || send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
                 break;
         }
@@ -65,11 +66,11 @@ static void *serve(void *context)
     return NULL;
 }
 
-static void start(struct script *script, const char *const *answers)
+static void start(struct script *script, const char *const *responses)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
-    script->answers = answers;
+    script->responses = responses;
     script->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(script->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(script->listener, 8), 0);
@@ -90,34 +91,34 @@ struct fixture {
     struct script *script;
     struct http_client *client;
     struct http_client_request request;
-    struct http_client_response answer;
+    struct http_client_response response;
     struct err err;
     char url[64];
 };
 
-static void begin(struct fixture *fixture, const char *method, const char *const *answers,
+static void begin(struct fixture *fixture, const char *method, const char *const *responses,
                   const struct http_client_settings *settings)
 {
     const struct http_client_settings usual = {.stall_timeout_s = 2};
     fixture->script = mem_new(struct script, 1);
-    start(fixture->script, answers);
+    start(fixture->script, responses);
     snprintf(fixture->url, sizeof(fixture->url), "http://127.0.0.1:%d/path", fixture->script->port);
     assert_int_equal(
         http_client_create(settings ? settings : &usual, &fixture->client, &fixture->err),
         ERR_NONE);
     http_client_request_init(&fixture->request, method, fixture->url);
-    http_client_response_init(&fixture->answer);
+    http_client_response_init(&fixture->response);
 }
 
 static enum err_code send_it(struct fixture *fixture)
 {
-    return http_client_send(fixture->client, &fixture->request, &fixture->answer, &fixture->err);
+    return http_client_send(fixture->client, &fixture->request, &fixture->response, &fixture->err);
 }
 
 static void end(struct fixture *fixture)
 {
     http_client_destroy(fixture->client);
-    http_client_response_fini(&fixture->answer);
+    http_client_response_fini(&fixture->response);
     stop(fixture->script);
 }
 
@@ -126,18 +127,19 @@ static void end(struct fixture *fixture)
 static void keeps_the_connection(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, OK_ABC, NULL};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(send_it(&fixture), ERR_NONE);
-        assert_int_equal(fixture.answer.status, 200);
-        assert_string_equal((char *)fixture.answer.body.data, "abc");
-        assert_int_equal(fixture.answer.body.size, 3);
-        assert_true(fixture.answer.was_sent);
+        assert_int_equal(fixture.response.status, 200);
+        assert_string_equal((char *)fixture.response.body.data, "abc");
+        assert_int_equal(fixture.response.body.size, 3);
+        assert_true(fixture.response.was_sent);
     }
-    assert_true(span_equal_text(http_client_response_field(&fixture.answer, "x-thing"), "a value"));
-    assert_int_equal(http_client_response_field(&fixture.answer, "x-thin").size, 0);
+    assert_true(
+        span_equal_text(http_client_response_field(&fixture.response, "x-thing"), "a value"));
+    assert_int_equal(http_client_response_field(&fixture.response, "x-thin").size, 0);
     assert_int_equal(fixture.script->connection_count, 1);
     end(&fixture);
 }
@@ -145,12 +147,12 @@ static void keeps_the_connection(void **state)
 static void sends_bodies_from_memory_and_from_a_part_of_a_file(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, OK_ABC, OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, OK_ABC, OK_ABC, NULL};
     struct fixture fixture;
     FILE *file = tmpfile();
     fputs("0123456789", file);
     fflush(file);
-    begin(&fixture, "POST", answers, NULL);
+    begin(&fixture, "POST", responses, NULL);
     const struct http_client_field fields[] = {{"Content-Type", "text/x"}, {"X-Empty", ""}};
     fixture.request.fields = fields;
     fixture.request.field_count = 2;
@@ -180,12 +182,12 @@ static void sends_bodies_from_memory_and_from_a_part_of_a_file(void **state)
 static void a_file_that_became_shorter_fails(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, NULL};
     struct fixture fixture;
     FILE *file = tmpfile();
     fputs("short", file);
     fflush(file);
-    begin(&fixture, "PUT", answers, NULL);
+    begin(&fixture, "PUT", responses, NULL);
     fixture.request.body_kind = HTTP_CLIENT_BODY_FILE;
     fixture.request.body_fd = fileno(file);
     fixture.request.body_bytes = 10;
@@ -197,35 +199,35 @@ static void a_file_that_became_shorter_fails(void **state)
 static void responses_have_a_maximum_size(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, OK_ABC, NULL};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     fixture.request.max_response_bytes = 3;
     assert_int_equal(send_it(&fixture), ERR_NONE);
-    assert_string_equal((char *)fixture.answer.body.data, "abc");
+    assert_string_equal((char *)fixture.response.body.data, "abc");
     fixture.request.max_response_bytes = 2;
     assert_int_equal(send_it(&fixture), ERR_TOO_LARGE);
-    assert_true(fixture.answer.was_too_large);
+    assert_true(fixture.response.was_too_large);
     end(&fixture);
 }
 
 static void successful_responses_are_written_to_the_file(void **state)
 {
     (void)state;
-    static const char *const answers[] = {
+    static const char *const responses[] = {
         "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\nRetry-After: 7\r\n\r\nbusy", OK_ABC, NULL};
     struct fixture fixture;
     FILE *file = tmpfile();
     char text[8] = "";
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     fixture.request.response_fd = fileno(file);
     assert_int_equal(send_it(&fixture), ERR_NONE);
-    assert_int_equal(fixture.answer.status, 503);
-    assert_int_equal(fixture.answer.retry_after_s, 7);
-    assert_string_equal((char *)fixture.answer.body.data, "busy");
+    assert_int_equal(fixture.response.status, 503);
+    assert_int_equal(fixture.response.retry_after_s, 7);
+    assert_string_equal((char *)fixture.response.body.data, "busy");
     assert_int_equal(send_it(&fixture), ERR_NONE);
-    assert_int_equal(fixture.answer.retry_after_s, 0);
-    assert_int_equal(fixture.answer.body.size, 0);
+    assert_int_equal(fixture.response.retry_after_s, 0);
+    assert_int_equal(fixture.response.body.size, 0);
     assert_int_equal(pread(fileno(file), text, sizeof(text), 0), 3);
     assert_string_equal(text, "abc");
     end(&fixture);
@@ -235,15 +237,15 @@ static void successful_responses_are_written_to_the_file(void **state)
 static void errors_say_whether_the_request_was_sent(void **state)
 {
     (void)state;
-    static const char *const answers[] = {"", NULL};
+    static const char *const responses[] = {"", NULL};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     assert_int_equal(send_it(&fixture), ERR_NETWORK);
-    assert_int_equal(fixture.answer.status, 0);
-    assert_true(fixture.answer.was_sent);
+    assert_int_equal(fixture.response.status, 0);
+    assert_true(fixture.response.was_sent);
     fixture.request.url = "http://127.0.0.1:1/"; /* no server listens on port 1 */
     assert_int_equal(send_it(&fixture), ERR_NETWORK);
-    assert_false(fixture.answer.was_sent);
+    assert_false(fixture.response.was_sent);
     assert_non_null(strstr(fixture.err.message, "http://127.0.0.1:1"));
     end(&fixture);
 }
@@ -252,24 +254,24 @@ static void a_silent_peer_causes_a_timeout(void **state)
 {
     (void)state;
     /* The second response blocks the script's thread, which waits on the open connection. */
-    static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
-                                          NULL};
+    static const char *const responses[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
+                                            NULL};
     const struct http_client_settings settings = {.stall_timeout_s = 1};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, &settings);
+    begin(&fixture, "GET", responses, &settings);
     assert_int_equal(send_it(&fixture), ERR_TIMEOUT);
-    assert_true(fixture.answer.was_sent);
+    assert_true(fixture.response.was_sent);
     end(&fixture);
 }
 
 static void a_request_may_have_a_deadline(void **state)
 {
     (void)state;
-    static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
-                                          NULL};
+    static const char *const responses[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
+                                            NULL};
     const struct http_client_settings settings = {.stall_timeout_s = 600};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, &settings);
+    begin(&fixture, "GET", responses, &settings);
     fixture.request.deadline_ms = 200;
     assert_int_equal(send_it(&fixture), ERR_TIMEOUT);
     end(&fixture);
@@ -278,18 +280,18 @@ static void a_request_may_have_a_deadline(void **state)
 static void leaves_out_a_field_and_reads_the_date(void **state)
 {
     (void)state;
-    static const char *const answers[] = {
+    static const char *const responses[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: Fri, 24 May 2013 00:00:00 GMT\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: never\r\n\r\n", OK_ABC, NULL};
     const struct http_client_field fields[] = {{"Accept", NULL}};
     static const int64_t expected[] = {1369353600, 0, 0};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     fixture.request.fields = fields;
     fixture.request.field_count = 1;
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(send_it(&fixture), ERR_NONE);
-        assert_int_equal(http_client_response_date(&fixture.answer), expected[i]);
+        assert_int_equal(http_client_response_date(&fixture.response), expected[i]);
     }
     assert_null(strcasestr(fixture.script->seen, "\r\nAccept:"));
     end(&fixture);
@@ -304,15 +306,15 @@ static bool refuse(void *context, const struct sockaddr *address)
 static void addresses_can_be_refused(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, NULL};
     int family = 0;
     const struct http_client_settings settings = {.may_connect = refuse,
                                                   .may_connect_context = &family};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, &settings);
+    begin(&fixture, "GET", responses, &settings);
     assert_int_equal(send_it(&fixture), ERR_FORBIDDEN);
     assert_int_equal(family, AF_INET);
-    assert_false(fixture.answer.was_sent);
+    assert_false(fixture.response.was_sent);
     end(&fixture);
 }
 
@@ -326,10 +328,10 @@ static bool cancel(void *context, uint64_t sent, uint64_t send_total, uint64_t r
 static void invalid_requests_differ_from_canceled_ones(void **state)
 {
     (void)state;
-    static const char *const answers[] = {OK_ABC, NULL};
+    static const char *const responses[] = {OK_ABC, NULL};
     const struct http_client_field field = {"X-Name", "a\r\nX-Injected: b"};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     fixture.request.fields = &field;
     fixture.request.field_count = 1;
     assert_int_equal(send_it(&fixture), ERR_INVALID);
@@ -347,19 +349,19 @@ static void invalid_requests_differ_from_canceled_ones(void **state)
 static void redirects_are_followed_only_when_allowed(void **state)
 {
     (void)state;
-    static const char *const answers[] = {
+    static const char *const responses[] = {
         "HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n", OK_ABC, NULL};
     struct fixture fixture;
-    begin(&fixture, "GET", answers, NULL);
+    begin(&fixture, "GET", responses, NULL);
     assert_int_equal(send_it(&fixture), ERR_NONE);
-    assert_int_equal(fixture.answer.status, 302);
+    assert_int_equal(fixture.response.status, 302);
     end(&fixture);
     const struct http_client_settings settings = {.max_redirects = 2};
-    begin(&fixture, "GET", answers, &settings);
+    begin(&fixture, "GET", responses, &settings);
     assert_int_equal(send_it(&fixture), ERR_NONE);
-    assert_int_equal(fixture.answer.status, 200);
+    assert_int_equal(fixture.response.status, 200);
     assert_non_null(strstr(fixture.script->seen, "GET /other HTTP/1.1\r\n"));
-    assert_true(span_equal_text(http_client_response_field(&fixture.answer, "location"), ""));
+    assert_true(span_equal_text(http_client_response_field(&fixture.response, "location"), ""));
     end(&fixture);
 }
 

@@ -2,6 +2,7 @@
  * The object store with injected faults: acknowledged objects survive a power cut, and failed ones
  * leave nothing behind.
  */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/mem.h"

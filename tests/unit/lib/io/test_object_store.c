@@ -3,6 +3,7 @@
  * and PERFOLIO_TEST_S3_BUCKET, _ACCESS_KEY, _SECRET_KEY, _STYLE set, with an S3 server (make
  * test-s3).
  */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/base/digest.h"

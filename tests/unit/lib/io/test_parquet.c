@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/io/parquet.h"

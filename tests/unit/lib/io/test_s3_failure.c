@@ -1,4 +1,5 @@
 /* Errors of S3 servers, and the messages with advice that they become. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/io/s3_failure.h"
@@ -17,16 +18,16 @@ static void assert_described(const char *method, struct example example)
 {
     struct err err;
     struct s3_request request;
-    http_client_response_auto answer;
+    http_client_response_auto response;
     char bucket[] = "profiles", host[] = "s3.example.org", prefix[] = "p/", region[] = "us-east-1";
     const struct s3_settings settings = {
         .bucket = bucket, .host = host, .prefix = prefix, .region = region};
-    http_client_response_init(&answer);
+    http_client_response_init(&response);
     s3_request_init(&request, "read", method, "share/a");
-    answer.status = example.status;
-    buf_append_text(&answer.fields, example.fields);
-    buf_append_text(&answer.body, example.body);
-    enum err_code code = s3_failure_describe(&settings, &request, &answer, &err);
+    response.status = example.status;
+    buf_append_text(&response.fields, example.fields);
+    buf_append_text(&response.body, example.body);
+    enum err_code code = s3_failure_describe(&settings, &request, &response, &err);
     if (code != example.code || err.code != code || !strstr(err.message, example.words) ||
         !strstr(err.message, "cannot read p/share/a in bucket profiles of s3.example.org"))
         fail_msg("%d %s: %s: %s", example.status, example.body, err_code_name(code), err.message);

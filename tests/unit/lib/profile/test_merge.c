@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/maker.h"
 #include "tests/unit/lib/profile/reports.h"
 

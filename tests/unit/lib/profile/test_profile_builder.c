@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/stacks.h"
 
 #include "lib/profile/profile_builder.h"

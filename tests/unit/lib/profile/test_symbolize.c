@@ -1,7 +1,8 @@
 /* Symbolization of a profile: which addresses are queried, what stays and what is replaced. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/symbolize.h"
 
@@ -70,22 +71,23 @@ static enum err_code prepare(void *context, const struct symbolize_binary *binar
     return ERR_NONE;
 }
 
-static enum err_code answer(void *context, const struct symbolize_query *question,
-                            struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve(void *context, const struct symbolize_query *query,
+                             struct arena *arena, struct symbolize_frames *ret_frames,
+                             struct err *err)
 {
     struct asked *asked = context;
     (void)err;
-    asked->address_count += question->address_count;
-    if (!span_equal_text(question->build_id, "abc1"))
+    asked->address_count += query->address_count;
+    if (!span_equal_text(query->build_id, "abc1"))
         return ERR_NONE;
-    for (uint32_t i = 0; i < question->address_count; i++) {
-        assert_true(question->addresses[i] >= 0x1010 && question->addresses[i] <= 0x1030);
+    for (uint32_t i = 0; i < query->address_count; i++) {
+        assert_true(query->addresses[i] >= 0x1010 && query->addresses[i] <= 0x1030);
         struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 2);
         frames[0] = (struct symbolize_frame){
             .function = SPAN_LITERAL("inner"), .file = SPAN_LITERAL("app.c"), .line = asked->line};
         frames[1] = (struct symbolize_frame){.function = SPAN_LITERAL("outer"),
                                              .system_name = SPAN_LITERAL("_Z5outer")};
-        answers[i] = (struct symbolize_frames){.frames = frames, .count = 2};
+        ret_frames[i] = (struct symbolize_frames){.frames = frames, .count = 2};
     }
     return ERR_NONE;
 }
@@ -102,7 +104,7 @@ static struct profile name_it(const struct profile *profile, enum symbolize_scop
 {
     struct asked asked = {.line = line};
     const struct symbolize_resolver resolver = {
-        .context = &asked, .prepare = prepare, .resolve = answer};
+        .context = &asked, .prepare = prepare, .resolve = resolve};
     struct profile named;
     struct err err;
     *counts = (struct symbolize_counts){0};

@@ -6,6 +6,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_pack_format.h"

@@ -3,8 +3,10 @@
 #ifndef TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 #define TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 
+#include "lib/base/arena.h"
 #include "lib/base/buf.h"
 #include "lib/base/crc32c.h"
+#include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"

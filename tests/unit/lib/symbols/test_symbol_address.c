@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "lib/symbols/symbol_address.h"
@@ -16,15 +17,15 @@ static void write_table(const struct symbol_segment *segments, size_t count, str
     symbol_table_writer_destroy(writer);
 }
 
-struct question {
+struct lookup {
     struct symbol_mapping mapping;
     uint64_t address;
     enum symbol_address_result result;
     uint64_t expected;
 };
 
-static void assert_answers(const struct symbol_segment *segments, size_t segment_count,
-                           const struct question *questions, size_t count)
+static void assert_found(const struct symbol_segment *segments, size_t segment_count,
+                         const struct lookup *lookups, size_t count)
 {
     buf_auto bytes;
     buf_init(&bytes, TABLE_MAX_BYTES);
@@ -36,15 +37,15 @@ static void assert_answers(const struct symbol_segment *segments, size_t segment
     for (size_t i = 0; i < count; i++) {
         uint64_t found = 0;
         assert_int_equal(
-            symbol_address_find(table, &questions[i].mapping, questions[i].address, &found),
-            questions[i].result);
-        assert_int_equal(found, questions[i].expected);
+            symbol_address_find(table, &lookups[i].mapping, lookups[i].address, &found),
+            lookups[i].result);
+        assert_int_equal(found, lookups[i].expected);
     }
     symbol_table_close(table);
 }
-#define ASSERT_ANSWERS(segments, questions)                                                        \
-    assert_answers(segments, sizeof(segments) / sizeof(segments[0]), questions,                    \
-                   sizeof(questions) / sizeof(questions[0]))
+#define ASSERT_FOUND(segments, lookups)                                                            \
+    assert_found(segments, sizeof(segments) / sizeof(segments[0]), lookups,                        \
+                 sizeof(lookups) / sizeof(lookups[0]))
 
 /* Program headers of Debian 12's libc; a process maps its code at 0x7f0000026000. */
 static void program_headers_convert_offsets_to_addresses(void **state)
@@ -57,14 +58,14 @@ static void program_headers_convert_offsets_to_addresses(void **state)
         {0x1cf8d0, 0x1cf8d0, 0x004f98, 0x012680, 0x1000, READ | WRITE}};
     static const struct symbol_mapping code = {0x7f0000026000, 0x7f000017c000, 0x26000};
     static const struct symbol_mapping data = {0x7f000017c000, 0x7f00001cf000, 0x17c000};
-    const struct question questions[] = {
+    const struct lookup lookups[] = {
         {code, 0x7f0000026123, SYMBOL_ADDRESS_EXACT, 0x26123},
         {code, 0x7f000017b0fb, SYMBOL_ADDRESS_EXACT, 0x17b0fb},
         {code, 0x7f000017b0fc, SYMBOL_ADDRESS_NONE, 0}, /* after the last function */
         {code, 0x7f0000025fff, SYMBOL_ADDRESS_NONE, 0},
         {code, 0x7f000017c000, SYMBOL_ADDRESS_NONE, 0},
         {data, 0x7f000017c123, SYMBOL_ADDRESS_NONE, 0}};
-    ASSERT_ANSWERS(libc, questions);
+    ASSERT_FOUND(libc, lookups);
 }
 
 /* In LLD's layout, addresses of code differ from its offsets; a process may map a part of it. */
@@ -76,10 +77,9 @@ static void code_may_have_another_offset_than_address(void **state)
         {0x5f0, 0x2015f0, 0x3000, 0x3000, 0x1000, READ | EXECUTE}};
     static const struct symbol_mapping whole = {0x2015f0 - 0x5f0, 0x205000, 0};
     static const struct symbol_mapping second_page = {0x555500001000, 0x555500002000, 0x1000};
-    const struct question questions[] = {
-        {whole, 0x2015f0, SYMBOL_ADDRESS_EXACT, 0x2015f0},
-        {second_page, 0x555500001010, SYMBOL_ADDRESS_EXACT, 0x202010}};
-    ASSERT_ANSWERS(segments, questions);
+    const struct lookup lookups[] = {{whole, 0x2015f0, SYMBOL_ADDRESS_EXACT, 0x2015f0},
+                                     {second_page, 0x555500001010, SYMBOL_ADDRESS_EXACT, 0x202010}};
+    ASSERT_FOUND(segments, lookups);
 }
 
 /* Headers after objcopy --only-keep-debug: code has no bytes, and its offset has no meaning. */
@@ -92,19 +92,19 @@ static void moved_headers_are_matched_by_length_and_layout(void **state)
         {0, 0x17c000, 0, 0x52c31, 0x1000, READ}};
     static const struct symbol_mapping code = {0x7f0000026000, 0x7f000017c000, 0x26000};
     static const struct symbol_mapping part = {0x7f0000027000, 0x7f0000028000, 0x27000};
-    const struct question questions[] = {{code, 0x7f0000026123, SYMBOL_ADDRESS_GUESSED, 0x26123},
-                                         {part, 0x7f0000027123, SYMBOL_ADDRESS_GUESSED, 0x27123}};
-    ASSERT_ANSWERS(position_independent, questions);
+    const struct lookup lookups[] = {{code, 0x7f0000026123, SYMBOL_ADDRESS_GUESSED, 0x26123},
+                                     {part, 0x7f0000027123, SYMBOL_ADDRESS_GUESSED, 0x27123}};
+    ASSERT_FOUND(position_independent, lookups);
 
     static const struct symbol_segment fixed[] = {{0, 0x400000, 0x39c, 0x4e8, 0x1000, READ},
                                                   {0, 0x401000, 0, 0x5151, 0x1000, READ | EXECUTE}};
     static const struct symbol_mapping fixed_part = {0x402000, 0x403000, 0x2000};
     static const struct symbol_mapping lld = {0x555500001000, 0x555500007000, 0x400};
-    const struct question fixed_questions[] = {
+    const struct lookup fixed_questions[] = {
         {fixed_part, 0x402010, SYMBOL_ADDRESS_GUESSED, 0x402010},
         {lld, 0x555500001010, SYMBOL_ADDRESS_GUESSED, 0x401010},
         {lld, 0x555500006800, SYMBOL_ADDRESS_NONE, 0}};
-    ASSERT_ANSWERS(fixed, fixed_questions);
+    ASSERT_FOUND(fixed, fixed_questions);
 }
 
 static void a_kernel_is_where_it_was_linked_or_moved_as_a_whole(void **state)
@@ -117,19 +117,19 @@ static void a_kernel_is_where_it_was_linked_or_moved_as_a_whole(void **state)
                                                  0xffffffff81000000};
     static const struct symbol_mapping moved = {0xffffffffa3000000, 0xffffffffa4000000,
                                                 0xffffffffa3000000};
-    const struct question questions[] = {
+    const struct lookup lookups[] = {
         {linked, 0xffffffff81000123, SYMBOL_ADDRESS_EXACT, 0xffffffff81000123},
         {linked, 0xffffffff82a00123, SYMBOL_ADDRESS_EXACT, 0xffffffff82a00123},
         {moved, 0xffffffffa3000123, SYMBOL_ADDRESS_GUESSED, 0xffffffff81000123},
         {moved, 0xffffffffa3f00000, SYMBOL_ADDRESS_NONE, 0}};
-    ASSERT_ANSWERS(kernel, questions);
+    ASSERT_FOUND(kernel, lookups);
 }
 
 static void without_headers_nothing_is_known(void **state)
 {
     (void)state;
-    const struct question questions[] = {{{0x1000, 0x2000, 0}, 0x1010, SYMBOL_ADDRESS_NONE, 0}};
-    assert_answers(NULL, 0, questions, 1);
+    const struct lookup lookups[] = {{{0x1000, 0x2000, 0}, 0x1010, SYMBOL_ADDRESS_NONE, 0}};
+    assert_found(NULL, 0, lookups, 1);
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
 #include "tests/unit/lib/symbols/flat_pack.h"
@@ -52,7 +53,7 @@ static void small_pack(struct buf *packed)
     pack(buf_span(&bytes), packed);
 }
 
-static void assert_same_answers(const struct symbol_table *one, const struct symbol_table *other)
+static void assert_equal_tables(const struct symbol_table *one, const struct symbol_table *other)
 {
     const struct symbol_table_sizes sizes = symbol_table_sizes(one);
     struct symbol_cursor one_cursor, other_cursor;
@@ -96,7 +97,7 @@ static void an_unpacked_table_has_the_same_results(void **state)
             assert_int_equal(old.end_address, new.end_address);
             assert_memory_equal(symbol_table_facts(before), symbol_table_facts(after),
                                 sizeof(struct symbol_table_facts));
-            assert_same_answers(before, after);
+            assert_equal_tables(before, after);
             symbol_table_close(before);
             symbol_table_close(after);
         }
@@ -225,7 +226,7 @@ static void invalid_columns_with_valid_checksums_do_no_harm(void **state)
         }
         unpacked++;
         struct symbol_table *opened = open_sound(buf_span(&table));
-        assert_same_answers(opened, opened);
+        assert_equal_tables(opened, opened);
         symbol_table_close(opened);
     }
     mem_free(copy);

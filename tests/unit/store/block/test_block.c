@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 

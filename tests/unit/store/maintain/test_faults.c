@@ -6,8 +6,10 @@
  * string of a superuser, for a database with the store's tables; without it all tests are skipped.
  * tests/integration/test_store_faults.py sets it.
  */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -552,7 +554,7 @@ static enum err_code ask_for_all(struct fixture *fixture, uint32_t *ret_profiles
     return ERR_NONE;
 }
 
-static void assert_answer(struct fixture *fixture, uint32_t profiles_wanted, uint32_t broken_wanted)
+static void assert_query(struct fixture *fixture, uint32_t profiles_wanted, uint32_t broken_wanted)
 {
     uint32_t profiles, broken;
     if (ask_for_all(fixture, &profiles, &broken))
@@ -593,7 +595,7 @@ static void an_unreadable_object_blocks_no_other(void **state)
     for (int i = 0; i < 3; i++)
         send(fixture, 60);
     os_fault_unreadable(path_of_newest(fixture, arena));
-    assert_answer(fixture, 2, 1);
+    assert_query(fixture, 2, 1);
     assert_int_equal(count_unreadable(fixture), 1);
     make_due(fixture);
     assert_int_equal(work(fixture, &did), ERR_NONE);
@@ -605,7 +607,7 @@ static void an_unreadable_object_blocks_no_other(void **state)
     ask(fixture, "UPDATE segment_tenant SET retry_at = now() WHERE is_broken");
     work_all(fixture);
     assert_int_equal(count_marks(fixture), 1);
-    assert_answer(fixture, 2, 1);
+    assert_query(fixture, 2, 1);
     os_fault_reset(); /* the disk works again */
     check(fixture);
     assert_int_equal(count_unreadable(fixture), 0); /* which removes the mark */
@@ -666,7 +668,7 @@ static void an_absent_disk_marks_no_object(void **state)
         assert_int_equal(count_marks(fixture), 1);
         os_fault_reset();
         ask(fixture, "UPDATE segment_tenant SET leased_until = now() - interval '1 second'");
-        assert_answer(fixture, fixture->count - 1 - (uint32_t)i, 1);
+        assert_query(fixture, fixture->count - 1 - (uint32_t)i, 1);
         fixture->has_failed = false;
         work_all(fixture);
         fixture->is_there[fixture->count - 3] = false; /* given up, on a working disk */

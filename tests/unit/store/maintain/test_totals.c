@@ -3,7 +3,7 @@
 #include "tests/unit/store/random_batch.h"
 #include "tests/unit/test.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/maintain/totals.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "store/query/apportion.h"
 #include "store/query/spread.h"
 

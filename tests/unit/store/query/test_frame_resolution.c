@@ -1,6 +1,8 @@
 /* Names from a resolver, in blocks and merged profiles: what filters match and reports show. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/wait_limit.h"
@@ -34,18 +36,18 @@ struct knowing {
     bool fails;
 };
 
-static enum err_code resolve(void *context, const struct frame_query *question, struct arena *arena,
-                             struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve(void *context, const struct frame_query *query, struct arena *arena,
+                             struct symbolize_frames *ret_frames, struct err *err)
 {
     struct knowing *knowing = context;
     knowing->questions++;
-    assert_int_equal(question->tenant_id, TENANT);
-    assert_true(span_equal_text(question->build_id, "abc1"));
-    assert_true(span_equal_text(question->file, "/usr/bin/app"));
+    assert_int_equal(query->tenant_id, TENANT);
+    assert_true(span_equal_text(query->build_id, "abc1"));
+    assert_true(span_equal_text(query->file, "/usr/bin/app"));
     if (knowing->fails)
         return err_set(err, ERR_IO, "the symbols cannot be read");
-    for (uint32_t i = 0; i < question->address_count; i++) {
-        assert_true(i == 0 || question->addresses[i] > question->addresses[i - 1]);
+    for (uint32_t i = 0; i < query->address_count; i++) {
+        assert_true(i == 0 || query->addresses[i] > query->addresses[i - 1]);
         for (size_t j = 0; j < knowing->count; j++) {
             const struct place *place = &knowing->places[j];
             struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 3);
@@ -55,8 +57,8 @@ static enum err_code resolve(void *context, const struct frame_query *question, 
                     (struct symbolize_frame){.function = span_text(place->functions[count]),
                                              .file = SPAN_LITERAL("app.c"),
                                              .line = 10 + count};
-            if (place->address == question->addresses[i])
-                answers[i] = (struct symbolize_frames){.frames = frames, .count = count};
+            if (place->address == query->addresses[i])
+                ret_frames[i] = (struct symbolize_frames){.frames = frames, .count = count};
         }
     }
     return ERR_NONE;
@@ -322,7 +324,7 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
 struct pair {
     struct stack_filters *filters;
     const struct block *block;
-    struct stack_filter_query question;
+    struct stack_filter_query query;
     struct wait_limit wait_limit; /* of the other query */
     enum err_code code;           /* its result */
 };
@@ -330,23 +332,23 @@ struct pair {
 static void *ask_meanwhile(void *context)
 {
     struct pair *pair = context;
-    struct stack_filter_query question = pair->question;
+    struct stack_filter_query query = pair->query;
     struct store_symbolization names = {0};
     struct flight_entry *entry = NULL;
     const bool *keeps;
     struct err err;
-    question.wait_limit = &pair->wait_limit;
+    query.wait_limit = &pair->wait_limit;
     pair->code =
-        stack_filters_ref(pair->filters, &question, pair->block, &names, &entry, &keeps, &err);
+        stack_filters_ref(pair->filters, &query, pair->block, &names, &entry, &keeps, &err);
     flight_cache_unref(pair->code ? NULL : entry);
     return NULL;
 }
 
-static enum err_code resolve_after_another(void *context, const struct frame_query *question,
-                                           struct arena *arena, struct symbolize_frames *answers,
+static enum err_code resolve_after_another(void *context, const struct frame_query *query,
+                                           struct arena *arena, struct symbolize_frames *ret_frames,
                                            struct err *err)
 {
-    (void)question, (void)arena, (void)answers, (void)err;
+    (void)query, (void)arena, (void)ret_frames, (void)err;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_meanwhile, context), 0);
     pthread_join(thread, NULL);
@@ -371,11 +373,11 @@ static void waiting_for_a_filter_ends_with_the_query(void **state)
         struct flight_entry *entry;
         const bool *keeps;
         struct err err;
-        pair.question = (struct stack_filter_query){.resolver = &resolver, .tenant_id = TENANT};
-        assert_int_equal(filter_create(arena, &rule, 1, &pair.question.filter, &err), ERR_NONE);
-        pair.question.rules = stack_filter_key(arena, pair.question.filter);
-        assert_int_equal(stack_filters_ref(pair.filters, &pair.question, stored.block, &names,
-                                           &entry, &keeps, &err),
+        pair.query = (struct stack_filter_query){.resolver = &resolver, .tenant_id = TENANT};
+        assert_int_equal(filter_create(arena, &rule, 1, &pair.query.filter, &err), ERR_NONE);
+        pair.query.rules = stack_filter_key(arena, pair.query.filter);
+        assert_int_equal(stack_filters_ref(pair.filters, &pair.query, stored.block, &names, &entry,
+                                           &keeps, &err),
                          ERR_NONE);
         assert_int_equal(pair.code, ERR_CANCELLED);
         flight_cache_unref(entry);

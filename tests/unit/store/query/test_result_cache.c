@@ -1,9 +1,10 @@
 /* Concurrent queries for one result: what waiting queries do when the one that computes the result
  * fails. */
+#include "lib/base/err.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 #include "store/query/result_cache.h"
 #include "store/query/scan.h"
@@ -17,7 +18,7 @@ static atomic_int made_count, at_once_count, most_at_once;
 static atomic_bool first_fails;
 static atomic_bool is_held; /* computing blocks, however slow the other threads are */
 
-static enum err_code make(struct scan *scan, struct store_result *ret_answer)
+static enum err_code make(struct scan *scan, struct store_result *ret_result)
 {
     const bool is_first = made_count++ == 0;
     const int at_once = ++at_once_count;
@@ -32,12 +33,12 @@ static enum err_code make(struct scan *scan, struct store_result *ret_answer)
     struct arena *arena = arena_create();
     struct profile *profile = arena_new(arena, struct profile, 1);
     profile->arena = arena;
-    *ret_answer = (struct store_result){.profile = profile, .own_profile = profile, .type = "a"};
+    *ret_result = (struct store_result){.profile = profile, .own_profile = profile, .type = "a"};
     return ERR_NONE;
 }
 
-struct asker {
-    struct result_cache *answers;
+struct reader {
+    struct result_cache *cache;
     const struct wait_limit *wait_limit;
     pthread_t thread;
     enum err_code code;
@@ -45,21 +46,21 @@ struct asker {
 
 static void *ask(void *context)
 {
-    struct asker *asker = context;
+    struct reader *reader = context;
     struct err err;
     struct store_query query = {.tenant_id = 1};
-    if (asker->wait_limit)
-        query.wait_limit = *asker->wait_limit;
+    if (reader->wait_limit)
+        query.wait_limit = *reader->wait_limit;
     struct scan scan = {.query = &query, .err = &err};
-    struct store_result answer = {0};
-    asker->code = result_cache_ref(asker->answers, &scan, "1 x", make, &answer);
-    store_result_fini(&answer);
+    struct store_result result = {0};
+    reader->code = result_cache_ref(reader->cache, &scan, "1 x", make, &result);
+    store_result_fini(&result);
     return NULL;
 }
 
-static void begin(struct asker *asker)
+static void begin(struct reader *reader)
 {
-    assert_int_equal(pthread_create(&asker->thread, NULL, ask, asker), 0);
+    assert_int_equal(pthread_create(&reader->thread, NULL, ask, reader), 0);
 }
 
 static int start(void **state)
@@ -76,17 +77,17 @@ static int stop(void **state)
     return 0;
 }
 
-static int count_failed(struct result_cache *answers)
+static int count_failed(struct result_cache *cache)
 {
-    struct asker askers[ASKERS];
+    struct reader readers[ASKERS];
     int failed_count = 0;
     for (int i = 0; i < ASKERS; i++) {
-        askers[i] = (struct asker){.answers = answers};
-        begin(&askers[i]);
+        readers[i] = (struct reader){.cache = cache};
+        begin(&readers[i]);
     }
     for (int i = 0; i < ASKERS; i++) {
-        pthread_join(askers[i].thread, NULL);
-        failed_count += askers[i].code != ERR_NONE;
+        pthread_join(readers[i].thread, NULL);
+        failed_count += readers[i].code != ERR_NONE;
     }
     return failed_count;
 }
@@ -110,9 +111,9 @@ static void an_expired_query_neither_waits_nor_computes(void **state)
 {
     const atomic_bool is_cancelled = true;
     const struct wait_limit gone = {.is_cancelled = &is_cancelled}, late = {.deadline_ns = 1};
-    struct asker maker = {.answers = *state};
-    struct asker impatient[] = {{.answers = *state, .wait_limit = &gone},
-                                {.answers = *state, .wait_limit = &late}};
+    struct reader maker = {.cache = *state};
+    struct reader impatient[] = {{.cache = *state, .wait_limit = &gone},
+                                 {.cache = *state, .wait_limit = &late}};
     is_held = true;
     begin(&maker);
     while (!made_count)

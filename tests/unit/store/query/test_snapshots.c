@@ -1,6 +1,7 @@
 /* Profiles of a series with equal times are one snapshot, whatever their parts, order and blocks.
  * */
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
 #include "store/block/block_read.h"
 #include "store/query/counter_increase.h"
 #include "store/query/stack_union.h"

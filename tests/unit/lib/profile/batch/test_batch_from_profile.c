@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 
 #include "lib/base/compress.h"

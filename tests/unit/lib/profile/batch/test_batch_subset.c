@@ -1,6 +1,6 @@
 #include "tests/unit/test.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/batch/batch_subset.h"
 
 /* Three profiles of series 2, 0 and 1 with one, two and one samples, which have timestamps. */

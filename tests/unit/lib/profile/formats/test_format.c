@@ -1,3 +1,6 @@
+#include "lib/base/arena.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
 #include "tests/unit/lib/profile/stacks.h"
 
 #include "lib/base/compress.h"

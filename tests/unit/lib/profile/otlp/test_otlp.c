@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/wire.h"
 

@@ -1,3 +1,5 @@
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
 #include "tests/unit/lib/profile/maker.h"
 #include "tests/unit/lib/profile/stacks.h"
 

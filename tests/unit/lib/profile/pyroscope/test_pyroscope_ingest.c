@@ -1,10 +1,11 @@
 /* Requests as agents and scripts post them to /ingest, and the resulting profiles. */
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/maker.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
 #include "lib/profile/pprof/pprof.h"
 #include "lib/profile/pyroscope/pyroscope_ingest.h"
 

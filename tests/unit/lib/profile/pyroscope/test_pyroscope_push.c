@@ -1,9 +1,10 @@
 /* Requests as Pyroscope's clients send them, built by hand, and the resulting profiles. */
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/batches.h"
 #include "tests/unit/lib/profile/maker.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/compress.h"
-#include "lib/base/mem.h"
 #include "lib/profile/batch/batch_from_profile.h"
 #include "lib/profile/formats/format.h"
 #include "lib/profile/pprof/pprof.h"

@@ -1,3 +1,4 @@
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 
 #include "lib/base/clock.h"

@@ -1,8 +1,9 @@
 /* The meaning of links that were made before a symbol table was uploaded. */
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"
 
-#include "lib/base/mem.h"
+#include "lib/base/arena.h"
 #include "lib/profile/profile_builder.h"
 #include "lib/profile/report/path_hash.h"
 #include "lib/profile/report/raw_path.h"
@@ -54,19 +55,20 @@ static struct profile *make(void)
 }
 
 /* Returns "f20" and, inlined into it, "i20"; 0x30 is only "f30". */
-static enum err_code resolve(void *context, const struct symbolize_query *question,
-                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+static enum err_code resolve(void *context, const struct symbolize_query *query,
+                             struct arena *arena, struct symbolize_frames *ret_frames,
+                             struct err *err)
 {
     (void)context;
     (void)err;
-    for (uint32_t i = 0; i < question->address_count; i++) {
-        const unsigned long long at = question->addresses[i];
+    for (uint32_t i = 0; i < query->address_count; i++) {
+        const unsigned long long at = query->addresses[i];
         const uint32_t count = at == 0x30 ? 1 : 2;
         struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 2);
         frames[0].function = span_text(arena_printf(arena, "i%llx", at));
         frames[count - 1].function = span_text(arena_printf(arena, "f%llx", at));
         frames[0].line = frames[count - 1].line = 3;
-        answers[i] = (struct symbolize_frames){.frames = frames, .count = count};
+        ret_frames[i] = (struct symbolize_frames){.frames = frames, .count = count};
     }
     return ERR_NONE;
 }

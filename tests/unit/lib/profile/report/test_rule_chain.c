@@ -1,9 +1,10 @@
 /* The stacks of a view that a page's rules leave. */
+#include "lib/base/err.h"
 #include "tests/unit/lib/profile/reports.h"
 #include "tests/unit/test.h"
 
+#include "lib/base/arena.h"
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/profile/report/rule_chain.h"
 
 static const char stacks[] =

@@ -1,0 +1,268 @@
+#include "lib/io/pg_internal.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <time.h>
+
+enum {
+    TAKE_TIMEOUT_S = 5,
+    OUTAGE_S = 10, /* a longer outage is not waited for */
+    RETRY_EVERY_MS = 50,
+    STATEMENT_MS = 60000,      /* of pools that set none */
+    WATCHED_SILENCE_MS = 1400, /* so that a request ends within 2 s if the database hangs */
+};
+
+struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections)
+{
+    assert(max_connections > 0);
+    struct pg_pool *pool = mem_new(struct pg_pool, 1);
+    pool->conninfo = mem_strdup(conninfo);
+    pool->role = role ? mem_strdup(role) : NULL;
+    pool->max_connections = max_connections;
+    pg_set_connect_limits(pool, 0);
+    pool->statement_ms = STATEMENT_MS;
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->given, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return pool;
+}
+
+void pg_pool_destroy(struct pg_pool *pool)
+{
+    if (!pool)
+        return;
+    for (struct pg_connection *connection = pool->idle, *next; connection; connection = next) {
+        next = connection->next_idle;
+        pg_connection_destroy(connection);
+        pool->open_count--;
+    }
+    assert(pool->open_count == 0);
+    pthread_cond_destroy(&pool->given);
+    pthread_mutex_destroy(&pool->mutex);
+    mem_free(pool->conninfo);
+    mem_free(pool->role);
+    mem_free(pool);
+}
+
+void pg_pool_set_connect_wait(struct pg_pool *pool, int max_wait_ms)
+{
+    pool->connect_wait_ms = max_wait_ms;
+}
+
+void pg_pool_set_deadlines(struct pg_pool *pool, int statement_ms, struct pg_watch *watch)
+{
+    assert(statement_ms > 0);
+    pool->statement_ms = statement_ms;
+    pg_set_connect_limits(pool, watch ? WATCHED_SILENCE_MS : 0);
+    pool->watch = watch;
+}
+
+/* Removes connections that the database has closed from the idle ones. The caller holds the
+ * mutex. */
+static struct pg_connection *take_dead(struct pg_pool *pool)
+{
+    struct pg_connection *dead = NULL;
+    for (struct pg_connection **place = &pool->idle, *connection; (connection = *place);) {
+        if (pg_connection_is_alive(connection)) {
+            place = &connection->next_idle;
+            continue;
+        }
+        *place = connection->next_idle;
+        connection->next_idle = dead;
+        dead = connection;
+        pool->open_count--;
+        pg_count_failure(pool);
+        pthread_cond_signal(&pool->given);
+    }
+    return dead;
+}
+
+uint64_t pg_pool_failure_count(struct pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct pg_connection *dead = take_dead(pool);
+    pthread_mutex_unlock(&pool->mutex);
+    for (struct pg_connection *next; dead; dead = next) {
+        next = dead->next_idle;
+        pg_connection_destroy(dead);
+    }
+    const uint64_t open_count = pool->watch ? breaker_open_count(pool->watch->breaker) : 0;
+    return atomic_load(&pool->failure_count) + open_count;
+}
+
+struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct pg_pool_counts counts = {.open = pool->open_count};
+    for (const struct pg_connection *at = pool->idle; at; at = at->next_idle)
+        counts.idle++;
+    pthread_mutex_unlock(&pool->mutex);
+    return counts;
+}
+
+static enum err_code fail_overloaded(struct err *err)
+{
+    err_set(err, ERR_BUSY, "The server is overloaded; try again in a few seconds");
+    err->retry_after_s = TAKE_TIMEOUT_S;
+    return ERR_BUSY;
+}
+
+/* Waits a short time for a connection to be returned. The caller holds the mutex. */
+static void wait_for_given(struct pg_pool *pool)
+{
+    const int64_t until_ns = clock_monotonic_ns() + PG_CHECK_MS * CLOCK_NS_PER_MS;
+    const struct timespec until = {.tv_sec = until_ns / CLOCK_NS_PER_S,
+                                   .tv_nsec = until_ns % CLOCK_NS_PER_S};
+    pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
+}
+
+/* Waits for an idle connection, or for permission to open one (*ret_connection is NULL). */
+static enum err_code wait_for_slot(struct pg_pool *pool, int max_wait_s,
+                                   struct pg_connection **ret_connection, struct err *err)
+{
+    const int64_t deadline_ns = clock_monotonic_ns() + max_wait_s * CLOCK_NS_PER_S;
+    enum err_code code = ERR_NONE;
+    pthread_mutex_lock(&pool->mutex);
+    while (!code && !pool->idle && pool->open_count >= pool->max_connections) {
+        if (pg_is_given_up(pool))
+            code = pg_fail_given_up(err);
+        else if (clock_monotonic_ns() >= deadline_ns)
+            code = fail_overloaded(err);
+        else
+            wait_for_given(pool);
+    }
+    if (!code) {
+        *ret_connection = pool->idle;
+        if (pool->idle)
+            pool->idle = pool->idle->next_idle;
+        else
+            pool->open_count++;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return code;
+}
+
+static void give_place(struct pg_pool *pool, struct pg_connection *connection)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (connection) {
+        connection->next_idle = pool->idle;
+        pool->idle = connection;
+    } else {
+        pool->open_count--;
+    }
+    pthread_cond_signal(&pool->given);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Returns true if the database has been unreachable for a long time. */
+static bool note_attempt(struct pg_pool *pool, bool has_failed)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    if (has_failed)
+        pg_count_failure(pool);
+    pthread_mutex_lock(&pool->mutex);
+    if (!has_failed)
+        pool->failing_since_ns = 0;
+    else if (pool->failing_since_ns == 0 ||
+             now_ns - pool->failed_last_ns > OUTAGE_S * CLOCK_NS_PER_S)
+        pool->failing_since_ns = now_ns; /* an old failure belongs to another outage */
+    if (has_failed)
+        pool->failed_last_ns = now_ns;
+    bool is_long = has_failed && now_ns - pool->failing_since_ns > OUTAGE_S * CLOCK_NS_PER_S;
+    pthread_mutex_unlock(&pool->mutex);
+    return is_long;
+}
+
+/*
+ * While attempts to connect get no reply, one thread at a time finds out whether they do again; the
+ * others would only wait. Connections that are open may work all the same. An attempt that was
+ * given up before the breaker closed proves nothing about a server that responds again.
+ */
+static bool may_connect(struct pg_pool *pool)
+{
+    if (!pool->watch || !atomic_load(&pool->cannot_connect))
+        return true;
+    const int64_t now_ns = clock_monotonic_ns();
+    pthread_mutex_lock(&pool->mutex);
+    const bool has_recovered = atomic_load(&pool->watch->recovered_ns) > pool->silent_ns;
+    const bool may_try = has_recovered || now_ns >= pool->may_connect_ns;
+    if (may_try && !has_recovered)
+        pool->may_connect_ns = now_ns + pool->connect_silence_ms * CLOCK_NS_PER_MS;
+    pthread_mutex_unlock(&pool->mutex);
+    return may_try;
+}
+
+static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
+                                 struct pg_connection **ret_connection, struct err *err)
+{
+    struct pg_wait wait =
+        pg_wait_begin(max_wait_ms > pool->connect_ms ? max_wait_ms : pool->connect_ms);
+    const int64_t patient_until_ns = wait.begin_ns + max_wait_ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        enum err_code code = may_connect(pool)
+                                 ? pg_connection_open(pool, &wait, ret_connection, err)
+                                 : pg_fail_given_up(err);
+        bool is_long_away = note_attempt(pool, code != ERR_NONE);
+        if (!code || is_long_away || pg_is_given_up(pool) ||
+            clock_monotonic_ns() >= patient_until_ns || atomic_load(&pool->cannot_connect))
+            return code;
+        clock_sleep_ms(RETRY_EVERY_MS);
+    }
+}
+
+static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max_wait_ms,
+                                 struct pg_connection **ret_connection, struct err *err)
+{
+    struct pg_connection *connection;
+    if (pg_is_given_up(pool))
+        return pg_fail_given_up(err);
+    enum err_code code = wait_for_slot(pool, place_wait_s, &connection, err);
+    if (code)
+        return code;
+    if (connection && pg_connection_is_alive(connection)) {
+        *ret_connection = connection;
+        return ERR_NONE;
+    }
+    if (connection)
+        pg_count_failure(pool);
+    pg_connection_destroy(connection);
+    code = open_within(pool, max_wait_ms, ret_connection, err);
+    if (code)
+        give_place(pool, NULL);
+    return code;
+}
+
+enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
+{
+    return take_within(pool, TAKE_TIMEOUT_S, pool->connect_wait_ms, ret_connection, err);
+}
+
+enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
+                              struct err *err)
+{
+    return take_within(pool, 0, 0, ret_connection, err);
+}
+
+void pg_give(struct pg_connection *connection)
+{
+    if (!connection)
+        return;
+    pg_rollback(connection);
+    struct pg_pool *pool = connection->pool;
+    connection->statement_ms = pool->statement_ms;
+    connection->deadline_ns = 0;
+    if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
+        PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
+        give_place(pool, connection);
+        return;
+    }
+    pg_connection_destroy(connection);
+    give_place(pool, NULL);
+}

@@ -1,0 +1,109 @@
+/*
+ * range_internal: the state of one query for values over time, which range_query.c, range_series.c
+ * and range_read.c share. No other file includes it.
+ *
+ * range_query.c plans the passes over the series, range_series.c adds up one series, range_read.c
+ * reads one task of the scan. Threads: one.
+ */
+#ifndef STORE_QUERY_RANGE_INTERNAL_H
+#define STORE_QUERY_RANGE_INTERNAL_H
+
+#include "lib/base/map.h"
+#include "store/query/counter_increase.h"
+#include "store/query/neighbours.h"
+#include "store/query/range_groups.h"
+#include "store/query/range_query.h"
+#include "store/query/row_labels.h"
+#include "store/query/scan.h"
+#include "store/query/spread.h"
+#include "store/query/stack_filter.h"
+
+/* Groups of a series: RANGE_NO_GROUP yet, one group's number, or RANGE_SEVERAL_GROUPS. */
+#define RANGE_NO_GROUP UINT32_MAX
+#define RANGE_SEVERAL_GROUPS (UINT32_MAX - 1)
+
+/* The value of one profile in one group. */
+struct row_sum {
+    int64_t value;
+    uint32_t group;
+    uint32_t ordinal;
+};
+
+/* The sum of an hour with totals only in one group; of gauges. */
+struct hour_sum {
+    int64_t sum;
+    int32_t hour;
+    uint32_t group;
+};
+
+struct range {
+    struct scan *scan;
+    const struct store_range_query *query;
+    enum store_aggregation aggregation;
+    struct spread_steps steps;
+    uint32_t step_count;
+    struct stack_filters *filters;
+    struct stack_filter_query stack_query;
+    const bool **kept_stacks; /* per block in use: per stack; NULL: not yet known */
+    struct flight_entry **kept_entries;
+    uint32_t kept_count; /* blocks in use */
+    size_t kept_bytes;
+    struct row_labels *labels;
+    struct range_groups *groups; /* by the number of the labels' group */
+    uint32_t *groups_of_series;  /* a group's number, NO_GROUP or SEVERAL_GROUPS */
+    bool is_second_pass;
+    bool lacks_neighbours;  /* the query has to run again, with neighbours */
+    uint64_t unknown_count; /* spread.unknown_count after the first pass */
+    int64_t *intervals_ns;  /* of series with a known interval; see note_series_interval */
+    uint32_t interval_count;
+    uint64_t checked_at; /* spread.add_count at the last check of the limits */
+    struct neighbours neighbours;
+    /* The current series: */
+    struct spread spread;
+    bool has_left_out;  /* a task was skipped: none of its rows is wanted, or it has none */
+    bool has_lost_rows; /* rows of deltas or gauges were read whose labels are not wanted */
+    struct counter_increase increase;
+    struct map_u64 cut_hours; /* hours with totals only that extend over several steps */
+    struct map_u64 gained;    /* indexes of values, by time of the snapshot */
+    struct hour_sum *hour_sums;
+    uint32_t hour_sum_count;
+    uint32_t hour_sum_capacity;
+    /* The current granule: */
+    int64_t *values; /* per profile, of one group */
+    uint32_t value_capacity;
+    struct map_u64 row_numbers; /* of the other groups, by group and ordinal */
+    struct row_sum *row_sums;
+    uint32_t row_sum_count;
+    uint32_t row_sum_capacity;
+    uint32_t *keys; /* per row */
+    uint32_t key_capacity;
+    struct store_range result;
+};
+
+/* ---- range_read.c ---- */
+
+enum err_code range_check_limits(const struct range *range) MUST_USE;
+/* Adds the values and the covered time of a task to range->spread. */
+enum err_code range_read_task(struct range *range, struct scan_task *task) MUST_USE;
+/* Only the time that the profiles cover counts: there are no rows, or their labels are not wanted.
+ */
+enum err_code range_read_times(struct range *range, struct scan_task *task) MUST_USE;
+/* Deltas and gauges of a granule without rows have no labels of samples: they are time in which
+ * each group of the series is 0. Such profiles may share a granule with others or have one of their
+ * own, which compaction changes. */
+bool range_is_idle(const struct range *range, const struct scan_task *task);
+/* An hour with totals only cannot be divided between steps. */
+bool range_is_cut(const struct range *range, const struct scan_task *task);
+/* Divides the sums of hours of which only totals are kept; to be called once all tasks of the
+ * series are read. */
+void range_share_hour_sums(struct range *range);
+/* The number of the hour since 1970. */
+int32_t range_hour_of(int64_t time_ns);
+
+/* ---- range_series.c ---- */
+
+/* Reads the tasks of one series, begin <= task < end, and adds it to range->groups. */
+enum err_code range_read_series(struct range *range, struct scan_task *tasks, uint32_t begin,
+                                uint32_t end) MUST_USE;
+
+#endif

@@ -1,0 +1,182 @@
+#include "store/query/range_internal.h"
+
+#include "lib/base/vec.h"
+
+/* Snapshots of an hour that is left out are still the base of later gains. */
+static bool is_in_cut_hour(const struct range *range, int64_t time_ns)
+{
+    return map_u64_find(&range->cut_hours, (uint32_t)range_hour_of(time_ns)) != MAP_ABSENT;
+}
+
+static void cover_gains(void *context, int64_t since_ns, int64_t time_ns)
+{
+    struct range *range = context;
+    if (!is_in_cut_hour(range, time_ns))
+        spread_cover(&range->spread, since_ns, time_ns - since_ns);
+}
+
+/* The sum of the gains that other groups had until a snapshot. */
+static int64_t *find_gained(struct range *range, int64_t time_ns)
+{
+    const uint32_t count = range->gained.count;
+    const uint32_t number = map_u64_add(&range->gained, (uint64_t)time_ns, count);
+    vec_reserve(range->values, range->value_capacity, number + 1);
+    if (number == count)
+        range->values[number] = 0;
+    return &range->values[number];
+}
+
+static void add_gain(void *context, const struct counter_gain *gained)
+{
+    struct range *range = context;
+    if (is_in_cut_hour(range, gained->time_ns))
+        return;
+    const int64_t value = gained->key % 2 ? gained->value : 0;
+    int64_t *before = find_gained(range, gained->time_ns);
+    spread_add_part(&range->spread, gained->key / 2, gained->since_ns,
+                    gained->time_ns - gained->since_ns, *before, value);
+    *before += value;
+}
+
+/* A group is covered wherever its series are, whether its labels occur there or not. */
+static void add_to_groups(struct range *range, uint32_t series)
+{
+    uint32_t *groups = &range->groups_of_series[series];
+    for (uint32_t i = 0; i < range->spread.sum_count; i++) {
+        const struct spread_sum *sum = &range->spread.sums[i];
+        range_groups_add(range->groups, sum->group, sum->step, sum->sum);
+        range_groups_cover(range->groups, sum->group, series, &range->spread.covered);
+        *groups =
+            *groups == RANGE_NO_GROUP || *groups == sum->group ? sum->group : RANGE_SEVERAL_GROUPS;
+    }
+}
+
+static void begin_series(struct range *range)
+{
+    spread_begin_series(&range->spread);
+    map_u64_fini(&range->cut_hours);
+    range->cut_hours = (struct map_u64){0};
+    map_u64_fini(&range->gained);
+    range->gained = (struct map_u64){0};
+    range->has_left_out = range->has_lost_rows = false;
+    neighbours_begin_series(&range->neighbours);
+    range->hour_sum_count = 0;
+}
+
+/* True when no row of the granule is wanted, or it has none. */
+static bool is_left_out(struct range *range, const struct scan_task *task)
+{
+    if (neighbours_is_unread(task) || range_is_cut(range, task))
+        return false;
+    if (range_is_idle(range, task))
+        return true;
+    row_labels_begin(range->labels, task->block, task->granule);
+    return (task->are_totals || !row_labels_wants_rows(range->labels, task->granule)) &&
+           !row_labels_stays(row_labels_group(range->labels, 0));
+}
+
+/* Where some rows of the series are wanted, its other granules are time in which the value was 0. A
+ * series without any row in the window is in the group of its own labels. */
+static enum err_code read_left_out(struct range *range, struct scan_task *tasks, uint32_t begin,
+                                   uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    const bool is_there = range->spread.sum_count || range->spread.unknown_sums;
+    for (uint32_t i = begin; i < end && !code && range->has_left_out; i++) {
+        struct scan_task *task = &tasks[i];
+        if (is_left_out(range, task) && (is_there || range_is_idle(range, task)))
+            code = range_read_times(range, task);
+    }
+    return code;
+}
+
+/* The series has no rows in the window: its first covered span adds a 0 to its own group. */
+static void add_idle_series(struct range *range, const struct scan_task *task)
+{
+    const struct coverage *covered = &range->spread.covered;
+    if (range->aggregation == STORE_DIFFERENCE || range->spread.sum_count || range->has_lost_rows ||
+        !covered->count)
+        return;
+    row_labels_begin(range->labels, task->block, task->granule);
+    const uint32_t group = row_labels_group(range->labels, 0);
+    const struct coverage_span *first = &covered->spans[0];
+    if (row_labels_stays(group))
+        spread_add(&range->spread, group, first->begin_ns, first->end_ns - first->begin_ns, 0);
+}
+
+/* A series of deltas that all have a duration has interval 0: nothing is unknown within a step. A
+ * single profile without a duration has no interval. */
+static void note_series_interval(struct range *range)
+{
+    const struct spread *spread = &range->spread;
+    const bool is_known = spread->interval_ns || !spread->time_count;
+    if (range->aggregation == STORE_SUM && !range->is_second_pass && is_known && spread->sum_count)
+        range->intervals_ns[range->interval_count++] = spread->interval_ns;
+}
+
+static enum err_code read_neighbours(struct range *range, struct scan_task *tasks, uint32_t begin,
+                                     uint32_t end, bool is_before)
+{
+    struct scan_task *task;
+    enum err_code code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
+    while (!code && task) {
+        if (task->first < task->end)
+            code = range_read_task(range, task);
+        if (!code)
+            code = range_check_limits(range);
+        if (!code)
+            code = neighbours_next(&range->neighbours, tasks, begin, end, is_before, &task);
+    }
+    return code;
+}
+
+static void end_series(struct range *range, const struct scan_task *task)
+{
+    uint32_t count = 0;
+    const int64_t *times_ns = counter_increase_times(&range->increase, &count);
+    range_share_hour_sums(range);
+    spread_end_series(&range->spread);
+    add_idle_series(range, task);
+    if (range->aggregation == STORE_DIFFERENCE)
+        neighbours_end_series(&range->neighbours, times_ns, count);
+    else
+        neighbours_end_series(&range->neighbours, range->spread.times_ns, range->spread.time_count);
+    counter_increase_fini(&range->increase);
+    note_series_interval(range);
+}
+
+static enum err_code read_tasks(struct range *range, struct scan_task *tasks, uint32_t begin,
+                                uint32_t end)
+{
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = begin; i < end && !code; i++) {
+        if (neighbours_is_unread(&tasks[i]))
+            continue;
+        if (range->query->filter)
+            scan_read_ahead(range->scan, i);
+        code = range_read_task(range, &tasks[i]);
+        if (!code)
+            code = range_check_limits(range);
+    }
+    if (code)
+        return code;
+    code = read_neighbours(range, tasks, begin, end, true);
+    if (code)
+        return code;
+    return read_neighbours(range, tasks, begin, end, false);
+}
+
+enum err_code range_read_series(struct range *range, struct scan_task *tasks, uint32_t begin,
+                                uint32_t end)
+{
+    begin_series(range);
+    enum err_code code = read_tasks(range, tasks, begin, end);
+    if (!code && range->aggregation == STORE_DIFFERENCE)
+        counter_increase_compute(&range->increase, cover_gains, add_gain, range);
+    else if (!code)
+        code = read_left_out(range, tasks, begin, end);
+    end_series(range, &tasks[begin]);
+    if (!code)
+        add_to_groups(range, tasks[begin].series);
+    return code;
+}
