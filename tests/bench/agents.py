@@ -145,14 +145,16 @@ def stored_profiles(api, begin_s):
     found, after = collections.defaultdict(list), None
     while True:
         query = {"query": QUERY, "start": begin_s, "end": "now+1h", "limit": 10000}
-        answer = api.get("/api/v1/profiles", query={**query, **({"after": after} if after else {})})
-        assert answer.status == 200, answer
-        for profile in answer.json()["data"]:
+        response = api.get(
+            "/api/v1/profiles", query={**query, **({"after": after} if after else {})}
+        )
+        assert response.status == 200, response
+        for profile in response.json()["data"]:
             labels = profile["labels"]
             found[labels["host_name"], labels["service_name"], int(profile["time_ns"])].append(
                 profile["total"]
             )
-        after = answer.json()["next"]
+        after = response.json()["next"]
         if not after:
             return found
 
@@ -212,8 +214,8 @@ def report(run, seconds, latencies, numbers):
         run.row(f"agents: {name}", numbers[name], "")
     failed = numbers["refused"] + numbers["queries that failed"]
     run.row("agents: requests that failed", failed, "", "0", failed == 0)
-    run.row("agents: batch to answer, p50", ack[1], "ms")
-    run.row("agents: batch to answer, p99", ack[2], "ms", "<= 500", ack[2] <= 500)
+    run.row("agents: batch to response, p50", ack[1], "ms")
+    run.row("agents: batch to response, p99", ack[2], "ms", "<= 500", ack[2] <= 500)
     run.row("agents: query, p50", query[1], "ms")
     run.row("agents: query, p99", query[2], "ms", "<= 1000", query[2] <= 1000)
     for kind, (count, p50, p99, _) in latencies.items():

@@ -100,8 +100,8 @@ class Running:
             "uploads_per_minute": 1000000,
             "max_upload_bytes": 1 << 32,
         }
-        answer = self.server.api().patch("/api/v1/admin/tenants/2", json=quotas)
-        assert answer.status == 200, answer
+        response = self.server.api().patch("/api/v1/admin/tenants/2", json=quotas)
+        assert response.status == 200, response
         return self.server
 
     def __exit__(self, *_):
@@ -217,16 +217,16 @@ def part_upload():
             figures = load(server, 1, [profile_file(name, size)], count=count)
             is_small = name == "100kb"
             row(
-                f"upload to answer, {name}, p50",
+                f"upload to response, {name}, p50",
                 figures["p50_ms"],
                 "ms",
                 f"<= {5 * sync_ms:.1f} (5 syncs)" if is_small else None,
                 figures["p50_ms"] <= 5 * sync_ms if is_small else None,
             )
-            row(f"upload to answer, {name}, p99", figures["p99_ms"], "ms")
+            row(f"upload to response, {name}, p99", figures["p99_ms"], "ms")
         times = sorted(upload_parts(server, profile_file("10mb", 10_000_000)) for _ in range(15))
-        row("upload to answer, 10mb in parts, p50", statistics.median(times) * 1e3, "ms")
-        row("upload to answer, 10mb in parts, worst of 15", times[-1] * 1e3, "ms")
+        row("upload to response, 10mb in parts, p50", statistics.median(times) * 1e3, "ms")
+        row("upload to response, 10mb in parts, worst of 15", times[-1] * 1e3, "ms")
 
 
 # An ordinary cloud disk needs 2 ms per sync; the disk of this machine may not wait for its medium.
@@ -258,13 +258,13 @@ def part_slow_disk():
         row("slower disk: fdatasync of 4 KiB, p50", sync_ms, "ms")
         figures = load(server, 1, [profile_file("100kb", 100_000)], count=300)
         row(
-            "slower disk: upload to answer, 100kb, p50",
+            "slower disk: upload to response, 100kb, p50",
             figures["p50_ms"],
             "ms",
             f"<= {5 * sync_ms:.1f} (5 syncs)",
             figures["p50_ms"] <= 5 * sync_ms,
         )
-        row("slower disk: upload to answer, 100kb, p99", figures["p99_ms"], "ms")
+        row("slower disk: upload to response, 100kb, p99", figures["p99_ms"], "ms")
 
 
 def upload_parts(server, path):
@@ -275,12 +275,12 @@ def upload_parts(server, path):
     begun = api.post("/api/v1/uploads", json={"size": len(data), "filename": path.name}).json()
     step = begun["part_bytes"]
     for n in range(begun["part_count"]):
-        answer = api.put(
+        response = api.put(
             f"/api/v1/uploads/{begun['id']}/parts/{n}", data[n * step : (n + 1) * step]
         )
-        assert answer.status == 204, answer
-    answer = api.post(f"/api/v1/uploads/{begun['id']}/complete")
-    assert answer.status == 201, answer
+        assert response.status == 204, response
+    response = api.post(f"/api/v1/uploads/{begun['id']}/complete")
+    assert response.status == 201, response
     taken = time.perf_counter() - start
     api.close()
     return taken
@@ -314,8 +314,8 @@ def count_readable(server, ids):
     def is_readable(share):
         if not hasattr(local, "api"):
             local.api = server.api()
-        answer = local.api.get(f"/api/v1/shares/{share}/raw")
-        return answer.status == 200 and len(answer.body) > 0
+        response = local.api.get(f"/api/v1/shares/{share}/raw")
+        return response.status == 200 and len(response.body) > 0
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         return sum(pool.map(is_readable, ids))
@@ -330,8 +330,8 @@ def part_load():
             rates[clients] = figures["accepted_per_s"]
             peak = status_kib(server.child_pid(), "VmHWM") / 1024
             row(f"{clients} clients: accepted", figures["accepted_per_s"], "/s")
-            row(f"{clients} clients: upload to answer, p50", figures["p50_ms"], "ms")
-            row(f"{clients} clients: upload to answer, p99", figures["p99_ms"], "ms")
+            row(f"{clients} clients: upload to response, p50", figures["p50_ms"], "ms")
+            row(f"{clients} clients: upload to response, p99", figures["p99_ms"], "ms")
             row(
                 f"{clients} clients: refused (429, 503 with Retry-After)",
                 figures["limited"],

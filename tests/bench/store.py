@@ -75,7 +75,7 @@ def start(*flags):
     return Running(flags=[*FLAGS, *flags])
 
 
-NO_ANSWERS = (
+NO_RESPONSES = (
     "--query-cache-bytes",
     "0",
 )  # computes every query again, as DuckDB does
@@ -185,9 +185,9 @@ class Data:
 
     def get(self, client=None, path="/api/v1/query", **query):
         query = {"query": TYPE, "start": self.start, "end": self.end, **query}
-        answer = (client or self.client).get(path, query=query)
-        assert answer.status == 200, answer
-        return answer
+        response = (client or self.client).get(path, query=query)
+        assert response.status == 200, response
+        return response
 
     def folded(self, **query):
         rows = {}
@@ -370,7 +370,7 @@ def compare(name, data, beside):
 
 
 def part_ingest():
-    with start(*NO_ANSWERS) as server:
+    with start(*NO_RESPONSES) as server:
         data = Data(server, "a", "otlp", MINUTES)
         ingest("A, OTLP", data, 1.5)
         row(
@@ -393,7 +393,7 @@ def part_ingest():
         else:
             sides("A", data, beside)
     if HOURS:
-        with start(*NO_ANSWERS) as server:
+        with start(*NO_RESPONSES) as server:
             data = Data(server, "b", "otlp", 60 * HOURS)
             size("B", data, 1.0)
             beside = Beside(data, "b")
@@ -414,11 +414,11 @@ def part_tail():
 # ---- queries ----
 
 
-def statistics_of(answer):
+def statistics_of(response):
     return {
         key: int(value)
         for key, value in (
-            part.split("=") for part in answer.headers["perfolio-statistics"].split(", ")
+            part.split("=") for part in response.headers["perfolio-statistics"].split(", ")
         )
     }
 
@@ -442,14 +442,14 @@ def sides(name, data, beside):
     ):
         data.get(report="top", limit=1, **query)
         cpu = Cpu(data.server)
-        answers = [data.get(report="top", limit=1, **query) for _ in range(5)]
-        ours = cpu.spent()[0] / len(answers)
+        responses = [data.get(report="top", limit=1, **query) for _ in range(5)]
+        ours = cpu.spent()[0] / len(responses)
         theirs = beside.cost(table, where)["cpu_ms"] / 1e3
         row(f"{name}, {what}: server's processor time with response", ours * 1e3, "ms")
         row(f"{name}, {what}: DuckDB's, sums alone", theirs * 1e3, "ms")
-        rows = statistics_of(answers[0])["rows"]
+        rows = statistics_of(responses[0])["rows"]
         row(
-            f"{name}, {what}: rows of the answer per s and core",
+            f"{name}, {what}: rows of the response per s and core",
             rows / max(ours, 1e-3) / 1e6,
             "M rows/s",
         )
@@ -509,10 +509,10 @@ def small_profile(time_s, value=1):
 
 
 def post(client, time_s, pod):
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles", body=small_profile(time_s), query={"label": f"pod={pod}"}
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
 
 
 def part_other():
@@ -576,10 +576,10 @@ def download(data, path):
         f"/api/v1/export?query={TYPE}&start={data.start}&end={data.end}",
         headers={"Authorization": "Bearer " + data.client.token},
     )
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
+    response = connection.getresponse()
+    assert response.status == 200, response.read()
     with open(path, "wb") as file:
-        shutil.copyfileobj(answer, file, 1 << 20)
+        shutil.copyfileobj(response, file, 1 << 20)
     connection.close()
 
 
@@ -621,7 +621,7 @@ def part_fresh():
 
         def round_trip(i):
             post(client, BEGIN_S + i, f"p{i}")
-            answer = client.get(
+            response = client.get(
                 "/api/v1/query",
                 query={
                     "query": SMALL + f'{{pod="p{i}"}}',
@@ -630,7 +630,7 @@ def part_fresh():
                     "report": "folded",
                 },
             )
-            assert answer.status == 200 and answer.text == "main;work 1\n", answer
+            assert response.status == 200 and response.text == "main;work 1\n", response
 
         for i in range(max(100, ROUNDS)):
             times.append(timed(lambda i=i: round_trip(i)))
@@ -651,15 +651,15 @@ def part_waiting():
         server.start()
         ready = time.perf_counter() - begin
         client.close()
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={"query": SMALL, "start": BEGIN_S, "end": BEGIN_S + DAY_S, "report": "folded"},
         )
         taken = time.perf_counter() - begin
-        assert answer.text == "main;work 1000\n", answer
+        assert response.text == "main;work 1000\n", response
         row(f"start with {segments} segments waiting, to ready (PostgreSQL too)", ready, "s")
         row(
-            f"start with {segments} segments waiting, to the first answer",
+            f"start with {segments} segments waiting, to the first response",
             taken,
             "s",
             "<= 3",

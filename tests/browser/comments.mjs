@@ -148,15 +148,15 @@ async function testWriting(runner, browser, server, context, share) {
         await soon(async () => assert.equal(await page.textContent(".toolbar .count"), "1"));
 
         // The button shows the count before the comments are opened, without a request.
-        const asked = [];
+        const requests = [];
         page.on(
           "request",
-          (request) => request.url().endsWith("/comments") && asked.push(request.url()),
+          (request) => request.url().endsWith("/comments") && requests.push(request.url()),
         );
         await page.goto(path);
         await viewReady(page);
         await soon(async () => assert.equal(await page.textContent(".toolbar .count"), "1"));
-        assert.deepEqual(asked, []);
+        assert.deepEqual(requests, []);
       }),
   );
 
@@ -226,14 +226,14 @@ async function testReading(runner, browser, server, context) {
         { context },
       );
       await withPage(browser, server, async (page) => {
-        const asked = [];
+        const requests = [];
         page.on(
           "request",
-          (request) => /\/comments\b/.test(request.url()) && asked.push(request.url()),
+          (request) => /\/comments\b/.test(request.url()) && requests.push(request.url()),
         );
         await page.goto(path);
         await viewReady(page);
-        assert.deepEqual(asked, [], "nothing of comments before they are opened");
+        assert.deepEqual(requests, [], "nothing of comments before they are opened");
         await page.keyboard.press("9");
         await countIs(page, 1);
         assert.equal(query(page).get("v"), "comments");
@@ -264,7 +264,7 @@ async function testReading(runner, browser, server, context) {
     },
   );
 
-  await runner.test("comments: more than a page of them is shown when asked", () =>
+  await runner.test("comments: more than a page of them is shown when requested", () =>
     withPage(browser, server, async (page) => {
       const comment = (n) => ({
         n,

@@ -30,11 +30,11 @@ const same = (left, right) =>
 async function send(server, begin) {
   const sent = [];
   const push = async (path, body) => {
-    const answer = await server.call("POST", path, {
+    const response = await server.call("POST", path, {
       body,
       token: server.token,
     });
-    assert.equal(answer.status, 200, `${answer.bytes}`);
+    assert.equal(response.status, 200, `${response.bytes}`);
   };
   for (let i = 0; i < profileCount; i++)
     for (const [k, pod] of pods.entries()) {
@@ -59,8 +59,8 @@ async function sendMemory(server, ms, pod, sampleType = "inuse_space") {
   const path =
     `/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3D${pod}&time=` +
     (ms / 1000).toFixed(3);
-  const answer = await server.call("POST", path, { body, token: server.token });
-  assert.equal(answer.status, 200, `${answer.bytes}`);
+  const response = await server.call("POST", path, { body, token: server.token });
+  assert.equal(response.status, 200, `${response.bytes}`);
 }
 
 const samplesOf = (sent, keeps = () => true) =>
@@ -195,7 +195,7 @@ export async function testExplore(runner, browser, server) {
             });
           }),
         );
-        for (const answer of pushed) assert.equal(answer.status, 200, `${answer.bytes}`);
+        for (const response of pushed) assert.equal(response.status, 200, `${response.bytes}`);
         await open(
           page,
           address({

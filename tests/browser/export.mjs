@@ -535,7 +535,7 @@ export async function testExport(runner, browser, server) {
           page.evaluate(
             (url) =>
               fetch(url).then(
-                async (answer) => (await answer.arrayBuffer()).byteLength,
+                async (response) => (await response.arrayBuffer()).byteLength,
                 () => "refused",
               ),
             server.url + path,

@@ -82,7 +82,7 @@ export async function testFilter(runner, browser, server) {
     await runner.test(`a rule's numbers are the server's: ${action}`, () =>
       withPage(browser, server, async (page) => {
         for (const text of ["runtime", "^main\\.", "json|Query", "store\\.go", "nothing at all"]) {
-          const answer = await server.call(
+          const response = await server.call(
             "GET",
             `/api/v1/shares/${shared.id}/top?` +
               new URLSearchParams({
@@ -100,14 +100,14 @@ export async function testFilter(runner, browser, server) {
               sv: 2,
             }),
           );
-          if (answer.json.functions.length === 0) {
+          if (response.json.functions.length === 0) {
             await page.waitForSelector("text=No stack matches the rules");
             continue;
           }
           await viewReady(page);
           await assertRows(
             page,
-            answer.json.functions.map((row) => [row.name, row]),
+            response.json.functions.map((row) => [row.name, row]),
           );
         }
       }),
@@ -199,7 +199,7 @@ export async function testFilter(runner, browser, server) {
           ["hide", "frostdb|^sort\\."],
           ["show", "github\\.com"],
         ]) {
-          const answer = await server.call(
+          const response = await server.call(
             "GET",
             `/api/v1/shares/${id}/top?` +
               new URLSearchParams({
@@ -219,7 +219,7 @@ export async function testFilter(runner, browser, server) {
               }),
           );
           await viewReady(page);
-          const expected = new Map(answer.json.functions.map((row) => [row.name, row]));
+          const expected = new Map(response.json.functions.map((row) => [row.name, row]));
           const rows = await tableRows(page);
           assert.ok(rows.length >= Math.min(100, expected.size));
           for (const [flat, cum, name] of rows)
@@ -244,11 +244,12 @@ export async function testFilter(runner, browser, server) {
         ]),
       );
       await withPage(browser, server, async (page, watch) => {
-        const asked = [];
+        const requests = [];
         page.on(
           "request",
           (request) =>
-            /\/flame\?.*(focus|ignore|hide|show)=/.test(request.url()) && asked.push(request.url()),
+            /\/flame\?.*(focus|ignore|hide|show)=/.test(request.url()) &&
+            requests.push(request.url()),
         );
         const chains = [
           ["focus", "app1"],
@@ -261,7 +262,7 @@ export async function testFilter(runner, browser, server) {
         ];
         for (const group of ["function", "line", "address"])
           for (const [action, text] of chains) {
-            const answer = await server.call(
+            const response = await server.call(
               "GET",
               `/api/v1/shares/${id}/top?` +
                 new URLSearchParams({
@@ -283,16 +284,16 @@ export async function testFilter(runner, browser, server) {
             await viewReady(page);
             await assertRows(
               page,
-              answer.json.functions.map((row) => [row.name, row]),
+              response.json.functions.map((row) => [row.name, row]),
             );
           }
         assert.equal(
-          asked.filter((url) => !/group_by=(line|address)/.test(url)).length,
+          requests.filter((url) => !/group_by=(line|address)/.test(url)).length,
           chains.length,
         );
 
         // The page applies rules on names alone, without a request.
-        asked.length = 0;
+        requests.length = 0;
         await page.goto(
           `${server.url}/p/${id}?` +
             new URLSearchParams({
@@ -304,7 +305,7 @@ export async function testFilter(runner, browser, server) {
         );
         await viewReady(page);
         await assertRows(page, [["work2", { flat: 1, cum: 1 }]]);
-        assert.deepEqual(asked, []);
+        assert.deepEqual(requests, []);
 
         // Numbers that the server did not return are not guessed.
         watch.allowed.add(503);

@@ -8,7 +8,7 @@ import { cpuProfile } from "./profiles.mjs";
 export async function testFocus(runner, browser, server) {
   if (!runner.wants("focus")) return;
   const context = await signedIn(browser, server);
-  const ask = async (method, path, body) =>
+  const call = async (method, path, body) =>
     (
       await server.call(method, `/api/v1/${path}`, {
         body,
@@ -201,13 +201,13 @@ export async function testFocus(runner, browser, server) {
       ".talk *",
     ],
   ];
-  for (const name of ["first", "second"]) await ask("POST", "tokens", { name, scopes: ["read"] });
-  for (const query of ["one", "two"]) await ask("POST", "retention", { query, keep: "30d" });
-  await ask("POST", "invitations", {
+  for (const name of ["first", "second"]) await call("POST", "tokens", { name, scopes: ["read"] });
+  for (const query of ["one", "two"]) await call("POST", "retention", { query, keep: "30d" });
+  await call("POST", "invitations", {
     email: "focus@example.org",
     role: "viewer",
   });
-  await ask("POST", `admin/tenants/${(await ask("GET", "tenant")).id}/users`, {
+  await call("POST", `admin/tenants/${(await call("GET", "tenant")).id}/users`, {
     email: "leaving@example.org",
     role: "member",
     password: "a long enough one",
@@ -235,7 +235,7 @@ export async function testFocus(runner, browser, server) {
         { context },
       ),
     );
-  for (const { id } of (await ask("GET", "retention")).rules)
-    await ask("DELETE", `retention/${id}`);
+  for (const { id } of (await call("GET", "retention")).rules)
+    await call("DELETE", `retention/${id}`);
   await context.close();
 }

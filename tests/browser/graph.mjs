@@ -58,10 +58,10 @@ export async function testGraph(runner, browser, server) {
       const heaviest = [...topOf(samples, 1)].sort((a, b) => b[1].cum - a[1].cum).slice(0, 4);
       for (const [fn, { flat, cum }] of heaviest) {
         await open(page, `/p/${shared.id}?v=peek&m=${encodeURIComponent(fn)}&sv=2`, ".peek-sums");
-        const answer = await callersOf(fn);
+        const response = await callersOf(fn);
         for (const [label, edges, step] of [
-          ["caller", answer.callers, -1],
-          ["callee", answer.callees, 1],
+          ["caller", response.callers, -1],
+          ["callee", response.callees, 1],
         ]) {
           const expected = edgesOf(samples, 1, fn, step);
           assert.deepEqual(
@@ -75,7 +75,7 @@ export async function testGraph(runner, browser, server) {
           const own = step > 0 ? [["itself", flat]] : [["stacks start here", begins]];
           assert.deepEqual(rows, [...(own[0][1] ? own : []), ...expected]);
         }
-        assert.deepEqual([answer.flat, answer.cum], [flat, cum]);
+        assert.deepEqual([response.flat, response.cum], [flat, cum]);
       }
     }),
   );

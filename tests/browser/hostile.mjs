@@ -66,11 +66,11 @@ async function send(server, begin) {
       samples,
       durationNs: 60e9,
     });
-    const answer = await server.call("POST", `/api/v1/profiles?${query}`, {
+    const response = await server.call("POST", `/api/v1/profiles?${query}`, {
       body,
       token: server.token,
     });
-    assert.equal(answer.status, 200, `${kind}: ${answer.bytes}`);
+    assert.equal(response.status, 200, `${kind}: ${response.bytes}`);
   }
   return all.length;
 }

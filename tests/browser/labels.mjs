@@ -50,9 +50,9 @@ const shownValue = ({ value, unit }) =>
   typeof value === "number"
     ? value.toLocaleString("en-US") + (unit && unit !== "count" ? ` ${unit}` : "")
     : value.split("\n")[0];
-const rowsOf = (answer) =>
+const rowsOf = (response) =>
   Object.fromEntries(
-    answer.labels.map(({ key, values }) => [
+    response.labels.map(({ key, values }) => [
       key,
       values.map((value) => [shownValue(value), value.total, value.samples]),
     ]),
@@ -89,7 +89,7 @@ export async function testLabels(runner, browser, server) {
   const path = `/api/v1/shares/${shared.id}`;
   const at = (parameters = {}) =>
     `${server.url}/p/${shared.id}?${new URLSearchParams({ v: "labels", sv: 2, ...parameters })}`;
-  const ask = async (query = "") =>
+  const call = async (query = "") =>
     (await server.call("GET", `${path}/labels?limit=0${query}`)).json;
   const has =
     (key, value) =>
@@ -105,10 +105,10 @@ export async function testLabels(runner, browser, server) {
         await page.goto(at({ st: name }));
         await labelsReady(page);
         const shown = await sections(page);
-        assert.deepEqual(shown, rowsOf(await ask(`&sample_type=${name}`)));
+        assert.deepEqual(shown, rowsOf(await call(`&sample_type=${name}`)));
         assert.deepEqual(sorted(shown), countOf(samples, type));
       }
-      const bars = (await ask()).labels.find(({ key }) => key === "bytes").histogram;
+      const bars = (await call()).labels.find(({ key }) => key === "bytes").histogram;
       assert.equal(await page.locator(".label-columns button").count(), bars.length);
     }),
   );
@@ -315,14 +315,14 @@ export async function testLabels(runner, browser, server) {
       `labels of a preview are counted in the browser: ${name}`,
       async () => {
         const { id } = await server.share(content, { filename: name });
-        const answer = (await server.call("GET", `/api/v1/shares/${id}/labels?limit=0`)).json;
+        const response = (await server.call("GET", `/api/v1/shares/${id}/labels?limit=0`)).json;
         await withPage(browser, server, async (page) => {
           await page.goto(`${server.url}/?v=labels&sv=2`);
           await page.waitForSelector(".drop");
           await dropFiles(page, [{ name, bytes: content }]);
           await labelsReady(page);
-          assert.deepEqual(await sections(page), rowsOf(answer));
-          const value = answer.labels[0].values[0];
+          assert.deepEqual(await sections(page), rowsOf(response));
+          const value = response.labels[0].values[0];
           await page.click(".label-section .label-value");
           await labelsReady(page);
           assert.deepEqual(rulesOf(page), [value.filter]);
@@ -335,7 +335,7 @@ export async function testLabels(runner, browser, server) {
           ).json;
           const shown = await sections(page);
           for (const label of kept.labels.slice(1))
-            if (label.key !== answer.labels[0].key)
+            if (label.key !== response.labels[0].key)
               assert.deepEqual(shown[label.key], rowsOf(kept)[label.key]);
         });
       },

@@ -13,7 +13,7 @@ const push = (server, service, bytes, agent, status = 200) =>
       token: server.token,
       headers: { "User-Agent": agent },
     })
-    .then((answer) => assert.equal(answer.status, status, `${answer.bytes}`));
+    .then((response) => assert.equal(response.status, status, `${response.bytes}`));
 
 export async function testSenders(runner, browser, server) {
   if (!runner.wants("senders")) return;

@@ -122,7 +122,7 @@ export class Server {
         },
       );
       sent.on("error", reject);
-      sent.setTimeout(120_000, () => sent.destroy(new Error("no answer")));
+      sent.setTimeout(120_000, () => sent.destroy(new Error("no response")));
       sent.end(bytes);
     });
   }
@@ -130,23 +130,24 @@ export class Server {
   /** Shares bytes; settings are query parameters. As the admin by default. */
   async share(bytes, settings = {}, { isAnonymous = false, headers = {} } = {}) {
     const path = "/api/v1/shares?" + new URLSearchParams(settings);
-    const answer = await this.call("POST", path, {
+    const response = await this.call("POST", path, {
       body: bytes,
       token: isAnonymous ? undefined : this.token,
       headers,
     });
-    if (answer.status !== 201) throw new Error(`share: ${answer.status} ${answer.bytes}`);
-    return answer.json;
+    if (response.status !== 201) throw new Error(`share: ${response.status} ${response.bytes}`);
+    return response.json;
   }
 
   /** A one-time sign-in link for the admin. */
   async signInLink() {
-    const answer = await this.call("POST", "/api/v1/admin/login-codes", {
+    const response = await this.call("POST", "/api/v1/admin/login-codes", {
       body: {},
       token: this.token,
     });
-    if (answer.status !== 201) throw new Error(`login code: ${answer.status} ${answer.bytes}`);
-    return answer.json.url;
+    if (response.status !== 201)
+      throw new Error(`login code: ${response.status} ${response.bytes}`);
+    return response.json.url;
   }
 
   async stop() {

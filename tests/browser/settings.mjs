@@ -8,7 +8,7 @@ import { signedIn } from "./account.mjs";
 export async function testSettings(runner, browser, server) {
   if (!runner.wants("settings")) return;
   const context = await signedIn(browser, server);
-  const ask = async (method, path, body) =>
+  const call = async (method, path, body) =>
     (
       await server.call(method, `/api/v1/${path}`, {
         body,
@@ -16,7 +16,7 @@ export async function testSettings(runner, browser, server) {
       })
     ).json;
   const rules = async () =>
-    (await ask("GET", "retention")).rules.map(({ query, keep_s }) => [query, keep_s]);
+    (await call("GET", "retention")).rules.map(({ query, keep_s }) => [query, keep_s]);
   const newRule = "#retention form[aria-label='New rule']";
   const add = async (page, query, keep) => {
     await page.fill(`${newRule} label:has-text('Selector') + input`, query);
@@ -32,8 +32,8 @@ export async function testSettings(runner, browser, server) {
     await page.waitForSelector("#people .rows-list li");
   };
   const clean = async () => {
-    for (const { id } of (await ask("GET", "retention")).rules)
-      await ask("DELETE", `retention/${id}`);
+    for (const { id } of (await call("GET", "retention")).rules)
+      await call("DELETE", `retention/${id}`);
   };
   const inSettings = (use) =>
     withPage(browser, server, async (page, watch) => (await open(page, watch), use(page, watch)), {
@@ -69,36 +69,36 @@ export async function testSettings(runner, browser, server) {
       what: "the team's name",
       place: "#team",
       prepare: (page) => page.fill("#team input", "Typed here"),
-      other: async () => void (await ask("PATCH", "tenant", { name: "Their name" })),
+      other: async () => void (await call("PATCH", "tenant", { name: "Their name" })),
       press: (page) => page.click("#team button:has-text('Rename')"),
       told: /The team’s name: Their name \(was: default\)/,
       holds: async (page) => {
-        assert.equal((await ask("GET", "tenant")).name, "Their name");
+        assert.equal((await call("GET", "tenant")).name, "Their name");
         assert.equal(await page.inputValue("#team input"), "Typed here");
         await page.click("#team button:has-text('Rename')");
-        await soon(async () => assert.equal((await ask("GET", "tenant")).name, "Typed here"));
-        await ask("PATCH", "tenant", { name: "default" });
+        await soon(async () => assert.equal((await call("GET", "tenant")).name, "Typed here"));
+        await call("PATCH", "tenant", { name: "default" });
       },
     },
     {
       what: "labels that make series",
       place: "#series",
       prepare: (page) => page.fill("#series input", "mine"),
-      other: async () => void (await ask("PATCH", "tenant", { sample_labels: "theirs,too" })),
+      other: async () => void (await call("PATCH", "tenant", { sample_labels: "theirs,too" })),
       press: (page) => page.click("#series button:has-text('Save labels')"),
       told: /Series labels: theirs, too \(was: none\)/,
       holds: async (page) => {
-        assert.equal((await ask("GET", "tenant")).sample_labels, "theirs,too");
+        assert.equal((await call("GET", "tenant")).sample_labels, "theirs,too");
         await page.waitForSelector("#series code:has-text('theirs, too')");
         assert.equal(await page.inputValue("#series input"), "mine");
-        await ask("PATCH", "tenant", { sample_labels: null });
+        await call("PATCH", "tenant", { sample_labels: null });
       },
     },
     {
       what: "a rule's time",
       place: "#retention",
       before: async () =>
-        void (await ask("POST", "retention", {
+        void (await call("POST", "retention", {
           query: '{env="x"}',
           keep: "30d",
         })),
@@ -107,7 +107,7 @@ export async function testSettings(runner, browser, server) {
         await page.fill(`form[aria-label='Change the rule for {env="x"}'] input`, "3d");
       },
       other: async () =>
-        void (await ask("POST", "retention", {
+        void (await call("POST", "retention", {
           query: '{env="x"}',
           keep: "60d",
         })),
@@ -128,7 +128,7 @@ export async function testSettings(runner, browser, server) {
       what: "a rule that is gone",
       place: "#retention",
       before: async () =>
-        void (await ask("POST", "retention", {
+        void (await call("POST", "retention", {
           query: '{env="x"}',
           keep: "30d",
         })),
@@ -161,18 +161,18 @@ export async function testSettings(runner, browser, server) {
       what: "a rule that goes",
       place: "#retention",
       before: async () =>
-        void (await ask("POST", "retention", {
+        void (await call("POST", "retention", {
           query: '{env="x"}',
           keep: "30d",
         })),
       prepare: (page) => page.click(`#retention [aria-label='Remove: {env="x"}']`),
       other: async () => {
-        await ask("POST", "retention", {
+        await call("POST", "retention", {
           query: '{env="y"}',
           keep: "60d",
           position: 1,
         });
-        await ask("POST", "retention", { query: '{env="x"}', keep: "forever" });
+        await call("POST", "retention", { query: '{env="x"}', keep: "forever" });
       },
       press: (page) => page.click("#retention button:has-text('Remove rule')"),
       told: /Rule \{env="y"\}: kept 60 days \(new\).*Rule \{env="x"\}: kept forever \(was: kept 30 days\)/,
@@ -188,11 +188,12 @@ export async function testSettings(runner, browser, server) {
       what: "the order of rules",
       place: "#retention",
       before: async () => {
-        for (const query of ["a", "b", "c"]) await ask("POST", "retention", { query, keep: "30d" });
+        for (const query of ["a", "b", "c"])
+          await call("POST", "retention", { query, keep: "30d" });
       },
       prepare: () => undefined,
       other: async () =>
-        void (await ask("POST", "retention", {
+        void (await call("POST", "retention", {
           query: "c",
           keep: "30d",
           position: 1,
@@ -218,7 +219,7 @@ export async function testSettings(runner, browser, server) {
       what: "a new rule",
       place: "#retention",
       prepare: () => undefined,
-      other: async () => void (await ask("POST", "retention", { query: "theirs", keep: "30d" })),
+      other: async () => void (await call("POST", "retention", { query: "theirs", keep: "30d" })),
       press: (page) => add(page, "mine", "3d"),
       told: /Rule theirs: kept 30 days \(new\)/,
       holds: async () => {
@@ -234,18 +235,18 @@ export async function testSettings(runner, browser, server) {
       place: "#people",
       prepare: (page) => page.fill("#people input[type=email]", "both@example.org"),
       other: async () =>
-        void (await ask("POST", "invitations", {
+        void (await call("POST", "invitations", {
           email: "both@example.org",
           role: "viewer",
         })),
       press: (page) => page.click("text=Create invitation link"),
       told: /Invitation of both@example.org: viewer \(new\)/,
       holds: async () => {
-        const [{ id, role }] = (await ask("GET", "invitations")).invitations.filter(
+        const [{ id, role }] = (await call("GET", "invitations")).invitations.filter(
           ({ email }) => email === "both@example.org",
         );
         assert.equal(role, "viewer");
-        await ask("DELETE", `invitations/${id}`);
+        await call("DELETE", `invitations/${id}`);
       },
     },
   ];
@@ -269,7 +270,7 @@ export async function testSettings(runner, browser, server) {
     "settings: presses while a change is under way wait for their turn",
     async () => {
       for (const query of ["a", "b", "c", "d"])
-        await ask("POST", "retention", { query, keep: "30d" });
+        await call("POST", "retention", { query, keep: "30d" });
       await inSettings(async (page) => {
         // Holds back the requests until all presses are done.
         let held, goOn;
@@ -290,7 +291,7 @@ export async function testSettings(runner, browser, server) {
         await focusIs(page, () => document.activeElement.getAttribute("aria-label"), "Move d down");
 
         // After a refusal, changes requested before it was seen are discarded.
-        await ask("POST", "retention", {
+        await call("POST", "retention", {
           query: "d",
           keep: "30d",
           position: 4,
@@ -341,14 +342,14 @@ export async function testSettings(runner, browser, server) {
   await runner.test(
     "settings: people: a tab that is behind undoes nothing and tells what changed",
     async () => {
-      const tenant = (await ask("GET", "tenant")).id;
-      const person = await ask("POST", `admin/tenants/${tenant}/users`, {
+      const tenant = (await call("GET", "tenant")).id;
+      const person = await call("POST", `admin/tenants/${tenant}/users`, {
         email: "changing@example.org",
         role: "member",
         password: "a long enough one",
       });
       await inSettings(async (page) => {
-        const set = (role) => ask("PATCH", `users/${person.id}`, { role });
+        const set = (role) => call("PATCH", `users/${person.id}`, { role });
         await set("viewer");
         await page.selectOption("[aria-label='Role of changing@example.org']", "owner");
         await page.waitForSelector(
@@ -365,9 +366,9 @@ export async function testSettings(runner, browser, server) {
           "#people .changes:has-text('changing@example.org: owner (was: viewer)')",
         );
         assert.ok(
-          (await ask("GET", "users")).users.some(({ email }) => email === "changing@example.org"),
+          (await call("GET", "users")).users.some(({ email }) => email === "changing@example.org"),
         );
-        await ask("DELETE", `users/${person.id}`);
+        await call("DELETE", `users/${person.id}`);
         await page.click("[aria-label='Remove: changing@example.org']");
         await page.click("[aria-label='Remove from the team: changing@example.org']");
         await page.waitForSelector("#people .changes:has-text('changing@example.org (removed)')");
@@ -376,13 +377,13 @@ export async function testSettings(runner, browser, server) {
   );
 
   await runner.test("settings: a token that is gone already goes from the list", async () => {
-    const made = await ask("POST", "tokens", {
+    const made = await call("POST", "tokens", {
       name: "short-lived",
       scopes: ["read"],
     });
     await inSettings(async (page) => {
       await page.click("[aria-label='Revoke: short-lived']");
-      await ask("DELETE", `tokens/${made.id}`);
+      await call("DELETE", `tokens/${made.id}`);
       await page.click("[aria-label='Revoke forever: short-lived']");
       await page.waitForSelector("#tokens .changes:has-text('Token “short-lived” (removed)')");
       assert.equal(await page.locator("#tokens .rows-list li:has-text('short-lived')").count(), 0);
@@ -398,7 +399,7 @@ export async function testSettings(runner, browser, server) {
         server,
         async (page, watch) => {
           await open(page, watch);
-          await ask("POST", "retention", {
+          await call("POST", "retention", {
             query: '{env="theirs",service_name="a-service-with-a-long-name"}',
             keep: "30d",
           });

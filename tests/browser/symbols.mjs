@@ -172,11 +172,11 @@ export async function testSymbols(runner, browser, server) {
   if (!existsSync(folder)) return runner.test("symbols", () => undefined, `${folder} is not there`);
   const { token } = server;
   const sendTable = async ({ id, bytes }) => {
-    const answer = await server.call("POST", `/api/v1/debuginfo/${id}/table`, {
+    const response = await server.call("POST", `/api/v1/debuginfo/${id}/table`, {
       body: bytes,
       token,
     });
-    assert.ok(answer.status < 300, JSON.stringify(answer.json));
+    assert.ok(response.status < 300, JSON.stringify(response.json));
   };
   const shareOf = async (kind) => {
     const share = await server.share(profileOf(kind), { title: kind });
@@ -247,7 +247,7 @@ export async function testSymbols(runner, browser, server) {
                 await new Promise((resolve) => setTimeout(resolve, 400));
                 await route.continue();
               });
-              const answered = page.waitForResponse(/\/symbolization/);
+              const responded = page.waitForResponse(/\/symbolization/);
               await page.goto(server.url + path);
               await page.waitForSelector(".ghost");
               await settled(page);
@@ -263,7 +263,7 @@ export async function testSymbols(runner, browser, server) {
                   `${look}: from ${drawnAt} to ${await topOfTools()}`,
                 );
               await page.waitForSelector(".missing-names summary");
-              await answered;
+              await responded;
               assert.deepEqual(await shiftsOf(page), [], `${look} ${path}`);
               const top = () =>
                 page.$eval(".viewer", (viewer) => viewer.getBoundingClientRect().top);
@@ -520,7 +520,7 @@ export async function testSymbols(runner, browser, server) {
   );
 
   await runner.test(
-    "symbols: of more binaries than an answer lists the page does not say that all have names",
+    "symbols: of more binaries than a response lists the page does not say that all have names",
     () =>
       withPage(browser, server, async (page) => {
         const body = encodeBinaries(
@@ -815,9 +815,9 @@ export async function testSymbols(runner, browser, server) {
           afrom: window.from,
           auntil: window.to,
         });
-        const answered = page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
+        const responded = page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
         await openAt(one);
-        await answered;
+        await responded;
         const shifts = (await shiftsOf(page)).filter((one) =>
           /viewer|views|pane|made|names/.test(one),
         );

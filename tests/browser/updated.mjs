@@ -37,10 +37,10 @@ export async function testUpdated(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await open(page, "?st=cpu&sv=2");
       await page.route("**/flame?*", async (route) => {
-        const answer = await route.fetch();
-        const body = await answer.body();
+        const response = await route.fetch();
+        const body = await response.body();
         body.write("PFLAME99");
-        await route.fulfill({ response: answer, body });
+        await route.fulfill({ response, body });
       });
       await setInPlace(page, `${address}?st=samples&sv=2`);
       await saysUpdated(page, ".viewer");

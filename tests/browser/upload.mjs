@@ -181,11 +181,11 @@ export async function testUpload(runner, browser, server) {
   const withSecondFailing = (meet, use) =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(503);
-      const asked = [];
+      const requests = [];
       page.on("request", (request) => {
         const { pathname, searchParams } = new URL(request.url());
         if (pathname.startsWith("/api/v1/shares") && request.method() !== "GET")
-          asked.push([request.method(), searchParams.get("filename") ?? pathname.slice(15)]);
+          requests.push([request.method(), searchParams.get("filename") ?? pathname.slice(15)]);
       });
       let isFirst = true;
       await page.route(/filename=after/, (route) =>
@@ -197,7 +197,7 @@ export async function testUpload(runner, browser, server) {
         { name: "after.pb.gz", bytes: cpuProfile(3) },
       ]);
       await page.click("text=Compare profiles");
-      await use(page, asked);
+      await use(page, requests);
     });
   const refuse = (route) =>
     route.fulfill({
@@ -219,13 +219,13 @@ export async function testUpload(runner, browser, server) {
     );
 
   await runner.test("of two files the second fails: trying again sends it alone", () =>
-    withSecondFailing(refuse, async (page, asked) => {
+    withSecondFailing(refuse, async (page, requests) => {
       await page.waitForSelector(".error-line:has-text('after.pb.gz: The server is busy.')");
       await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
       await focusIs(page, () => document.activeElement.textContent, "Compare profiles");
       await page.click("text=Compare profiles");
       await page.waitForSelector(".done");
-      assert.deepEqual(asked, [
+      assert.deepEqual(requests, [
         ["POST", "before.pb.gz"],
         ["POST", "after.pb.gz"],
         ["POST", "after.pb.gz"],
@@ -240,7 +240,7 @@ export async function testUpload(runner, browser, server) {
   await runner.test(
     "of two files the second fails: with other settings both are sent, giving up deletes what was",
     () =>
-      withSecondFailing(refuse, async (page, asked) => {
+      withSecondFailing(refuse, async (page, requests) => {
         await page.waitForSelector(".ready >> text=before.pb.gz is already on the server");
         const [{ id }] = await remembered(page);
         await page.selectOption("label:has-text('Expires') ~ .select select", "1d");
@@ -265,7 +265,7 @@ export async function testUpload(runner, browser, server) {
             assert.equal((await server.call("GET", `/api/v1/shares/${gone}`)).status, 410),
           );
         assert.deepEqual(
-          asked.filter(([method]) => method === "DELETE").map(([, path]) => path),
+          requests.filter(([method]) => method === "DELETE").map(([, path]) => path),
           [id, second.id],
         );
       }),
@@ -276,7 +276,7 @@ export async function testUpload(runner, browser, server) {
     () =>
       withSecondFailing(
         () => undefined,
-        async (page, asked) => {
+        async (page, requests) => {
           await page.waitForSelector(".progress >> text=2 of 2: after.pb.gz");
           const [{ id }] = await remembered(page);
           await focusIs(page, () => document.activeElement.textContent, "Cancel");
@@ -287,7 +287,7 @@ export async function testUpload(runner, browser, server) {
           assert.equal(await page.locator(".files li").count(), 2);
           await page.click("text=Compare profiles");
           await page.waitForSelector(".done");
-          assert.equal(asked.filter(([method]) => method === "POST").length, 4);
+          assert.equal(requests.filter(([method]) => method === "POST").length, 4);
         },
       ),
   );
@@ -296,7 +296,7 @@ export async function testUpload(runner, browser, server) {
    * Cancels while the response to `path` is held back until the server has created the share; the
    * result is reported.
    */
-  const cancelAnswered = (path, choose) =>
+  const cancelAfterResponse = (path, choose) =>
     withPage(browser, server, async (page) => {
       let release;
       const released = new Promise((resolve) => (release = resolve));
@@ -345,14 +345,14 @@ export async function testUpload(runner, browser, server) {
     });
 
   await runner.test("cancelled when all of a file has been sent, its share is deleted", () =>
-    cancelAnswered(/\/api\/v1\/shares\?/, async (page) => {
+    cancelAfterResponse(/\/api\/v1\/shares\?/, async (page) => {
       await dropFiles(page, [{ name: "late.pb.gz", bytes }]);
       await page.click("text=Create link");
     }),
   );
 
   await runner.test("cancelled while parts are being completed, the share is deleted", () =>
-    cancelAnswered(/\/complete\?/, async (page) => {
+    cancelAfterResponse(/\/complete\?/, async (page) => {
       await page.setInputFiles("#file", {
         name: "late.folded",
         mimeType: "text/plain",
@@ -363,7 +363,7 @@ export async function testUpload(runner, browser, server) {
   );
 
   await runner.test("cancelled while files are being merged, nothing of them stays", () =>
-    cancelAnswered(/\/api\/v1\/merge/, async (page) => {
+    cancelAfterResponse(/\/api\/v1\/merge/, async (page) => {
       await dropFiles(page, [
         { name: "before.pb.gz", bytes: cpuProfile(2) },
         { name: "after.pb.gz", bytes: cpuProfile(3) },
@@ -381,11 +381,11 @@ export async function testUpload(runner, browser, server) {
           await dropFiles(page, [{ name: `soon${wait}.pb.gz`, bytes }]);
           await page.waitForSelector("text=Create link");
           const id = await page.evaluate(async (ms) => {
-            const answers = [];
+            const responses = [];
             const { open } = XMLHttpRequest.prototype;
             XMLHttpRequest.prototype.open = function (...all) {
-              this.addEventListener("load", () => answers.push(JSON.parse(this.responseText).id));
-              this.addEventListener("abort", () => answers.push(""));
+              this.addEventListener("load", () => responses.push(JSON.parse(this.responseText).id));
+              this.addEventListener("abort", () => responses.push(""));
               open.apply(this, all);
             };
             const sent = new Promise((resolve) => {
@@ -399,11 +399,11 @@ export async function testUpload(runner, browser, server) {
             await sent;
             await new Promise((resolve) => setTimeout(resolve, ms));
             document.querySelector(".progress button")?.click();
-            while (!answers.length) await new Promise((resolve) => setTimeout(resolve, 10));
+            while (!responses.length) await new Promise((resolve) => setTimeout(resolve, 10));
             XMLHttpRequest.prototype.open = open;
-            return answers[0];
+            return responses[0];
           }, wait);
-          assert.notEqual(id, "", `${wait} ms: it was answered, so that its token is known`);
+          assert.notEqual(id, "", `${wait} ms: it got a response, so that its token is known`);
           if (await page.locator(".done").count()) continue; // it was done before
           await told(page, "Cancelled. The uploaded files were deleted.");
           assert.equal(
@@ -694,10 +694,10 @@ export async function testUpload(runner, browser, server) {
   await runner.test("with a certificate that all trust, the lines are short", () =>
     withPage(browser, server, async (page) => {
       await page.route("**/api/v1/session", async (route) => {
-        const answer = await route.fetch();
+        const response = await route.fetch();
         await route.fulfill({
-          response: answer,
-          json: { ...(await answer.json()), has_local_ca: false },
+          response,
+          json: { ...(await response.json()), has_local_ca: false },
         });
       });
       await openLanding(page, server);
@@ -718,10 +718,10 @@ export async function testUpload(runner, browser, server) {
     async () => {
       const sessionIs = (page, changes) =>
         page.route("**/api/v1/session", async (route) => {
-          const answer = await route.fetch();
+          const response = await route.fetch();
           await route.fulfill({
-            response: answer,
-            json: { ...(await answer.json()), ...changes },
+            response,
+            json: { ...(await response.json()), ...changes },
           });
         });
       const curlOf = async (page) => {
@@ -879,7 +879,9 @@ export async function testUpload(runner, browser, server) {
             );
           await page.waitForSelector(".drop");
           await page.setInputFiles("#file", file);
-          const given = page.waitForResponse((answer) => answer.request().method() === "DELETE");
+          const given = page.waitForResponse(
+            (response) => response.request().method() === "DELETE",
+          );
           await page.click(".continued button:has-text('Start over')");
           assert.equal((await given).status(), 204);
           assert.equal(

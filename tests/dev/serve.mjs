@@ -257,7 +257,7 @@ const lists = {
   }),
 };
 
-function answer(request, response, body) {
+function respond(request, response, body) {
   const url = new URL(request.url, "http://localhost");
   const json = (value, status = 200) => {
     response.writeHead(status, {
@@ -331,7 +331,7 @@ function answer(request, response, body) {
 createServer((request, response) => {
   const parts = [];
   request.on("data", (part) => parts.push(part));
-  request.on("end", () => answer(request, response, Buffer.concat(parts)));
+  request.on("end", () => respond(request, response, Buffer.concat(parts)));
 }).listen(port, "localhost", () =>
   console.log(`http://localhost:${port}/p/ABCDEFGHIJKLMNOPQRSTU0`),
 );

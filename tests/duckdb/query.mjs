@@ -1,4 +1,4 @@
-// Runs SQL in DuckDB and prints each answer as a line of JSON: rows of arrays, whole numbers as
+// Runs SQL in DuckDB and prints each response as a line of JSON: rows of arrays, whole numbers as
 // texts. Statements are the arguments.
 import { DuckDBInstance } from "@duckdb/node-api";
 

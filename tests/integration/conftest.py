@@ -1,7 +1,7 @@
 """Fixtures for tests against a real perfoliod with its own real PostgreSQL.
 
     def test_something(server):            one server for the whole session, default settings
-        answer = server.api().get("/api/v1/session")
+        response = server.api().get("/api/v1/session")
     def test_other(shared_server):         one for the tests of a file that name the same flags
         server = shared_server("--jobs-interval", "1s")
     def test_third(start_server):          one of its own, stopped at the end of the test
@@ -77,8 +77,8 @@ def rest_long(values, count=1):
     ]
 
 
-class Answer:
-    """One HTTP answer: status, headers (lower-case names), body."""
+class Response:
+    """One HTTP response: status, headers (lower-case names), body."""
 
     def __init__(self, status, fields, body):
         self.status = status
@@ -134,8 +134,8 @@ class Api:
                 self.connection = self.server.connect(self.timeout)
             try:
                 self.connection.request(method, path, body=body, headers=fields)
-                response = self.connection.getresponse()
-                answer = Answer(response.status, response.getheaders(), response.read())
+                raw = self.connection.getresponse()
+                response = Response(raw.status, raw.getheaders(), raw.read())
                 break
             except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
                 # A kept connection may have been closed meanwhile; a fresh one may not.
@@ -144,13 +144,13 @@ class Api:
                 if is_retry or not was_kept:
                     raise
         self.connection.was_used = True
-        if answer.headers.get("connection", "").lower() == "close":
+        if response.headers.get("connection", "").lower() == "close":
             self.close()
-        self.take_cookies(answer)
-        return answer
+        self.take_cookies(response)
+        return response
 
-    def take_cookies(self, answer):
-        for name, value in answer.fields:
+    def take_cookies(self, response):
+        for name, value in response.fields:
             if name.lower() == "set-cookie":
                 pair, _, attributes = value.partition(";")
                 key, _, text = pair.partition("=")
@@ -429,11 +429,11 @@ class Server:
 def until_refused(ask, most):
     """What ask says, time after time, until it is refused for its rate: on a slow machine there is
     room for more."""
-    answers = [ask(0)]
-    while answers[-1].status != 429 and len(answers) < most:
-        answers.append(ask(len(answers)))
-    assert answers[-1].status == 429, [answer.status for answer in answers]
-    return answers
+    responses = [ask(0)]
+    while responses[-1].status != 429 and len(responses) < most:
+        responses.append(ask(len(responses)))
+    assert responses[-1].status == 429, [response.status for response in responses]
+    return responses
 
 
 def let_it_run(process, seconds, pid=None):

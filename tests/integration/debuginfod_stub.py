@@ -33,11 +33,11 @@ def bomb():
 class Handler(socketserver.StreamRequestHandler):
     def handle(self):
         try:
-            self.answer()
+            self.response()
         except (OSError, ssl.SSLError):
             pass  # the client had enough
 
-    def answer(self):
+    def response(self):
         line = self.rfile.readline().decode().split()
         fields = {}
         while field := self.rfile.readline().decode().strip():

@@ -40,10 +40,10 @@ class Browser(Api):
         return super().request(method, path, headers=headers, **options)
 
     def sign_in(self, **credentials):
-        answer = self.post("/api/v1/session", json=credentials)
-        if answer.status in (200, 201):
-            self.csrf_token = answer.json()["csrf_token"]
-        return answer
+        response = self.post("/api/v1/session", json=credentials)
+        if response.status in (200, 201):
+            self.csrf_token = response.json()["csrf_token"]
+        return response
 
 
 class Tenant:
@@ -52,39 +52,39 @@ class Tenant:
     def __init__(self, server, **quotas):
         self.server = server
         self.operator = server.api()
-        answer = self.operator.post(
+        response = self.operator.post(
             "/api/v1/admin/tenants", json={"name": unique("team"), **quotas}
         )
-        assert answer.status == 201, answer
-        self.id = answer.json()["id"]
-        self.name = answer.json()["name"]
+        assert response.status == 201, response
+        self.id = response.json()["id"]
+        self.name = response.json()["name"]
 
     def add_user(self, role, **fields):
-        """The answer for a new user with PASSWORD."""
+        """The response for a new user with PASSWORD."""
         wish = {
             "email": unique(role) + "@example.com",
             "role": role,
             "password": PASSWORD,
             **fields,
         }
-        answer = self.operator.post(f"/api/v1/admin/tenants/{self.id}/users", json=wish)
-        assert answer.status == 201, answer
-        return answer.json()
+        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/users", json=wish)
+        assert response.status == 201, response
+        return response.json()
 
     def user(self, role):
         """A signed-in browser of a new user, who has no password; .user is the account."""
         account = self.add_user(role, password=None)
         browser = Browser(self.server)
-        answer = browser.sign_in(code=account["login_url"].partition("#code=")[2])
-        assert answer.status == 200, answer
+        response = browser.sign_in(code=account["login_url"].partition("#code=")[2])
+        assert response.status == 200, response
         browser.user = account
         return browser
 
     def make_token(self, *scopes, **fields):
         wish = {"name": unique("token"), "scopes": list(scopes), **fields}
-        answer = self.operator.post(f"/api/v1/admin/tenants/{self.id}/tokens", json=wish)
-        assert answer.status == 201, answer
-        return answer.json()
+        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/tokens", json=wish)
+        assert response.status == 201, response
+        return response.json()
 
     def api(self, *scopes):
         """A client with a token of these scopes."""

@@ -114,10 +114,10 @@ class Bucket:
             body=data or None,
             headers=self.sign(method, host, path, query, data),
         )
-        answer = connection.getresponse()
-        body = answer.read()
+        response = connection.getresponse()
+        body = response.read()
         connection.close()
-        return answer.status, body
+        return response.status, body
 
     def entries(self, prefix=""):
         """{key: when it was modified}"""

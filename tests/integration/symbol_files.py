@@ -94,7 +94,7 @@ def refuse(file, *options):
 
 
 def places(table):
-    """Every address where the answer changes, and the byte before it."""
+    """Every address where the response changes, and the byte before it."""
     return run(PRINT, table, "starts").stdout.split()
 
 
@@ -117,13 +117,13 @@ def llvm(file, addresses):
         "--no-demangle",
         input="".join(f"{address}\n" for address in addresses),
     )
-    answers = []
+    responses = []
     for block in done.stdout.split("\n\n")[: len(addresses)]:
         lines = block.strip("\n").split("\n")
-        answers.append(
+        responses.append(
             [(name, place.rsplit(":", 1)[0]) for name, place in zip(lines[0::2], lines[1::2])]
         )
-    return answers
+    return responses
 
 
 def names_and_places(frames):

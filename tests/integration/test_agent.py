@@ -167,7 +167,7 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
             "PERFOLIO_TOKEN": tenant.make_token("debuginfo", "read")["token"],
         },
     )
-    answer, rows = folded(client, selector, begin, now() + HOUR)
+    response, rows = folded(client, selector, begin, now() + HOUR)
     total = sum(rows.values())
     assert is_about(total, spun)
     by_thread = client.get(
@@ -709,13 +709,15 @@ int main(void)
 
 
 def covered(client, selector, begin, end, **more):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query_range",
         query={"query": CPU + selector, "start": begin, "end": end, "rate": "auto", **more},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     return (
-        answer.json()["series"][0] if answer.json()["series"] else {"covered_ms": 0, "points": []}
+        response.json()["series"][0]
+        if response.json()["series"]
+        else {"covered_ms": 0, "points": []}
     )
 
 
@@ -800,13 +802,13 @@ def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path
 
 
 @contextlib.contextmanager
-def answering(answer):
+def responding(response):
     """A server without TLS; answer(path) is (status, content type or None, body)."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content_type, body = answer(self.path)
+            status, content_type, body = response(self.path)
             self.send_response(status)
             if content_type:
                 self.send_header("Content-Type", content_type)
@@ -847,18 +849,18 @@ class Elsewhere:
 def test_a_login_page_in_place_of_the_server_takes_no_batch(
     start_agent, tmp_path, content_type, body
 ):
-    answers = {"is_portal": True}
+    responses = {"is_portal": True}
 
-    def answer(path):
-        is_batch = path == "/v1development/profiles" and not answers["is_portal"]
+    def response(path):
+        is_batch = path == "/v1development/profiles" and not responses["is_portal"]
         return (200, "application/x-protobuf", b"") if is_batch else (200, content_type, body)
 
-    with answering(answer) as url:
+    with responding(response) as url:
         agent = start_agent("--symbols=off", at=Elsewhere(url))
         agent.wait_for("lead to a login page")
         kept = set(agent.waiting())
         assert kept and f'\\"{content_type or ""}\\"' in agent.log(), agent.log()
-        answers["is_portal"] = False
+        responses["is_portal"] = False
         deadline = time.monotonic() + 60
         while kept & set(agent.waiting()):
             assert time.monotonic() < deadline, agent.log()
@@ -869,14 +871,14 @@ def test_a_login_page_in_place_of_the_server_takes_no_batch(
 @pytest.mark.parametrize(
     "content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None]
 )
-def test_an_empty_answer_takes_the_batch_whatever_its_type(start_agent, content_type):
+def test_an_empty_response_takes_the_batch_whatever_its_type(start_agent, content_type):
     asked = []
 
-    def answer(path):
+    def response(path):
         asked.append(path)
         return 200, content_type, b""
 
-    with answering(answer) as url:
+    with responding(response) as url:
         agent = start_agent("--symbols=off", at=Elsewhere(url))
         deadline = time.monotonic() + 60
         while len(asked) < 4:  # the one before was answered and counted
@@ -1017,16 +1019,16 @@ def ask(address, request, patience=10):
         connection.settimeout(patience)
         connection.connect(address)
         connection.sendall(request)
-        answer = b""
+        response = b""
         while part := connection.recv(65536):
-            answer += part
-    head, _, body = answer.partition(b"\r\n\r\n")
+            response += part
+    head, _, body = response.partition(b"\r\n\r\n")
     assert f"Content-Length: {len(body)}\r\n".encode() in head
     return int(head.split()[1]), body.decode()
 
 
 @pytest.mark.parametrize("is_port", [True, False], ids=["port", "socket"])
-def test_metrics_and_health_are_answered_to_this_machine(start_agent, program, tmp_path, is_port):
+def test_metrics_and_health_are_served_to_this_host(start_agent, program, tmp_path, is_port):
     path = tmp_path / "metrics.sock"
     if not is_port:  # as a killed agent leaves it
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as old:

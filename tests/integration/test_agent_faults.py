@@ -92,8 +92,10 @@ class Agent:
             time.sleep(0.1)
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
-            return answer.read().decode()
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self.port}/metrics", timeout=30
+        ) as response:
+            return response.read().decode()
 
     def counts(self):
         return {

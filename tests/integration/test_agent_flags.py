@@ -103,11 +103,11 @@ class Tunnel:
 
 
 def has_series(client, begin, match, metric=CPU):
-    answer = client.get(
+    response = client.get(
         "/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": metric + match}
     )
-    assert answer.status == 200, answer
-    return bool(answer.json()["data"])
+    assert response.status == 200, response
+    return bool(response.json()["data"])
 
 
 def test_a_proxy_leads_to_the_server(start_agent, server, tenant, program):  # noqa: F811
@@ -191,7 +191,7 @@ def napping(tmp_path):
 def waited(client, begin, name):
     """Nanoseconds; that the type is there says nothing: a process without waits has none in the
     time that it was seen."""
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={
             "query": f'off_cpu{{process_executable_name="{name}"}}',
@@ -200,8 +200,8 @@ def waited(client, begin, name):
             "end": now() + HOUR,
         },
     )
-    assert answer.status in (200, 404), answer
-    return answer.json()["total"] if answer.status == 200 else 0
+    assert response.status in (200, 404), response
+    return response.json()["total"] if response.status == 200 else 0
 
 
 def test_waits_are_sampled_and_shorter_ones_left_out(

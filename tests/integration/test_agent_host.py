@@ -97,13 +97,13 @@ def end_all(processes):
 
 def places(client, selector, begin, function):
     """{(file, line) of the function: samples}, as the server answers."""
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={"query": selector, "start": begin, "end": now() + HOUR, "report": "pprof"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     profile = pprof_reader.Profile(
-        gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body
+        gzip.decompress(response.body) if response.body[:2] == b"\x1f\x8b" else response.body
     )
     found = {}
     for sample in profile.samples:
@@ -178,11 +178,11 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
         )
         assert 0.8 * used[name] - 0.1e9 < total < 1.2 * used[name] + 0.1e9, (name, total, used)
         assert named > 0.7 * total, (name, named, total)
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={"query": selector, "start": begin, "end": now() + HOUR, "report": "svg"},
         )
-        assert answer.status == 200 and function in answer.text, (name, answer)
+        assert response.status == 200 and function in response.text, (name, response)
         if file:
             found = places(client, selector, begin, function)
             known = sum(

@@ -26,8 +26,8 @@ def test_requests_of_one_tenant_leave_threads_to_others(start_server):
     def send(client):
         while not should_stop.is_set():
             query = {"label": "service_name=a"}
-            answer = client.post("/api/v1/profiles", query=query, body=body)
-            finished.append(answer.status)
+            response = client.post("/api/v1/profiles", query=query, body=body)
+            finished.append(response.status)
 
     clients = [a.api("ingest") for _ in range(CONNECTIONS)]
     threads = [threading.Thread(target=send, args=(client,)) for client in clients]
@@ -40,8 +40,8 @@ def test_requests_of_one_tenant_leave_threads_to_others(start_server):
         for _ in range(5):
             before = len(finished)
             query = {"label": "service_name=b"}
-            answer = b.post("/api/v1/profiles", query=query, body=b"main;work 1\n")
-            assert answer.status == 200, answer
+            response = b.post("/api/v1/profiles", query=query, body=b"main;work 1\n")
+            assert response.status == 200, response
             between.append(len(finished) - before)
     finally:
         should_stop.set()

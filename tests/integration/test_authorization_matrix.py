@@ -73,7 +73,7 @@ class World:
         return self.home.api(*SCOPES.get(who, [who.partition(":")[2]]))
 
     def client(self, who, is_fresh):
-        """A copy, so that cookies which an answer sets change nothing for later questions.
+        """A copy, so that cookies which a response sets change nothing for later questions.
 
         Each comes from an address of its own, since what is limited is limited per address."""
         original = self.make_client(who) if is_fresh else self.clients[who]
@@ -87,14 +87,14 @@ class World:
 
     def new_share(self, visibility):
         headers = {"X-Perfolio-Password": SHARE_PASSWORD} if visibility == "password" else {}
-        answer = self.maker.post(
+        response = self.maker.post(
             "/api/v1/shares",
             body=PROFILE,
             headers=headers,
             query={"visibility": visibility, "title": MARK},
         )
-        assert answer.status == 201, answer
-        return answer.json()["id"]
+        assert response.status == 201, response
+        return response.json()["id"]
 
     def share(self, visibility, n=0):
         key = (visibility, n)
@@ -103,9 +103,11 @@ class World:
         return self.cached[key]
 
     def link(self, visibility):
-        answer = self.maker.post("/api/v1/links", json={"path": f"/p/{self.share(visibility)}?q=x"})
-        assert answer.status == 201, answer
-        return answer.json()["id"]
+        response = self.maker.post(
+            "/api/v1/links", json={"path": f"/p/{self.share(visibility)}?q=x"}
+        )
+        assert response.status == 201, response
+        return response.json()["id"]
 
     def new_comment(self):
         """The path of a comment that home's member wrote on a public share."""
@@ -125,37 +127,37 @@ class World:
         return f"/api/v1/shares/{share}/comments/{n}"
 
     def new_rule(self):
-        answer = self.home.api("admin").post("/api/v1/retention", json=RULE)
-        assert answer.status == 200, answer
-        return answer.json()["id"]
+        response = self.home.api("admin").post("/api/v1/retention", json=RULE)
+        assert response.status == 200, response
+        return response.json()["id"]
 
     def new_source_link(self):
-        answer = self.home.api("admin").post("/api/v1/source-links", json=SOURCE_LINK)
-        assert answer.status == 200, answer
+        response = self.home.api("admin").post("/api/v1/source-links", json=SOURCE_LINK)
+        assert response.status == 200, response
         self.home.api("admin").delete(
-            f"/api/v1/source-links/{answer.json()['id'] - 20}"
+            f"/api/v1/source-links/{response.json()['id'] - 20}"
         )  # a team has a hundred
-        return answer.json()["id"]
+        return response.json()["id"]
 
     def store_profile(self):
         """What only home's queries find."""
-        answer = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
-        assert answer.status == 200, answer
+        response = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
+        assert response.status == 200, response
 
     def new_upload(self, with_part=False):
-        answer = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
-        assert answer.status == 201, answer
-        upload = answer.json()["id"]
+        response = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
+        assert response.status == 201, response
+        upload = response.json()["id"]
         if with_part:
             assert self.maker.put(f"/api/v1/uploads/{upload}/parts/0", body=PROFILE).status == 204
         return upload
 
     def new_debug_upload(self, with_part=False):
-        answer = self.maker.post(
+        response = self.maker.post(
             "/api/v1/debuginfo/uploads", json={"size": len(PROFILE), "filename": MARK}
         )
-        assert answer.status == 201, answer
-        upload = answer.json()["id"]
+        assert response.status == 201, response
+        upload = response.json()["id"]
         if with_part:
             assert (
                 self.maker.put(f"/api/v1/debuginfo/uploads/{upload}/parts/0", body=PROFILE).status
@@ -180,20 +182,20 @@ class World:
             self.cached["table"] = table.read_bytes()
             self.cached["program"] = program.read_bytes()
             shutil.rmtree(folder)
-        answer = self.maker.post(
+        response = self.maker.post(
             "/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK}
         )
-        assert answer.status in (200, 201), answer
+        assert response.status in (200, 201), response
         return self.cached["table"]
 
     def debug_files(self):
         """Home's files of the build id aa5a, built."""
         self.symbol_table()
         for kind in ("debuginfo", "executable"):
-            answer = self.maker.post(
+            response = self.maker.post(
                 f"/api/v1/debuginfo/aa5a/{kind}", body=self.cached["program"], query={"file": MARK}
             )
-            assert answer.status in (200, 202), answer
+            assert response.status in (200, 202), response
         deadline = time.monotonic() + 60
         while "waiting" in self.maker.get("/api/v1/debuginfo/aa5a").text:
             assert time.monotonic() < deadline
@@ -206,11 +208,11 @@ class World:
         return self.home.make_token("read")["id"]
 
     def new_invitation(self, key="id"):
-        answer = self.maker.post(
+        response = self.maker.post(
             "/api/v1/invitations", json={"email": unique(MARK) + "@example.com", "role": "viewer"}
         )
-        assert answer.status == 201, answer
-        return answer.json()[key]
+        assert response.status == 201, response
+        return response.json()[key]
 
     def new_tenant(self):
         return Tenant(self.server).id
@@ -231,10 +233,10 @@ class World:
     def stored_profile(self):
         """Its id; a label of its own makes it home's alone."""
         if "stored" not in self.cached:
-            answer = self.maker.post(
+            response = self.maker.post(
                 "/api/v1/profiles", body=PROFILE, query={"label": "pod=stored"}
             )
-            assert answer.status == 200, answer
+            assert response.status == 200, response
             listed = self.maker.get("/api/v1/profiles", query={"query": '{pod="stored"}'})
             self.cached["stored"] = listed.json()["data"][0]["id"]
         return self.cached["stored"]
@@ -1062,9 +1064,9 @@ def test_every_route_has_a_row():
     assert rows - routes == set(), "there are no such routes"
 
 
-def text_of(answer):
-    body = answer.body
-    if answer.headers.get("content-encoding") == "gzip" or body[:2] == b"\x1f\x8b":
+def text_of(response):
+    body = response.body
+    if response.headers.get("content-encoding") == "gzip" or body[:2] == b"\x1f\x8b":
         body = gzip.decompress(body)
     return body.decode("utf-8", "replace")
 
@@ -1077,14 +1079,16 @@ def test_who_may(world, row):
             continue
         client = world.client(who, row.is_fresh)
         path, options = row.ask(world)
-        answer = client.request(row.method, path, **options)
+        response = client.request(row.method, path, **options)
         client.close()
-        if answer.status not in row.expected(who):
-            wrong.append(f"{who}: {answer.status}, not {row.expected(who)}: {answer.body[:200]!r}")
-        if row.is_theirs and who not in HOME and MARK in text_of(answer):
-            wrong.append(f"{who} sees what is home's: {text_of(answer)[:500]}")
-        if answer.status >= 400 and MARK in text_of(answer):
-            wrong.append(f"{who} was refused with a name of home: {text_of(answer)[:500]}")
+        if response.status not in row.expected(who):
+            wrong.append(
+                f"{who}: {response.status}, not {row.expected(who)}: {response.body[:200]!r}"
+            )
+        if row.is_theirs and who not in HOME and MARK in text_of(response):
+            wrong.append(f"{who} sees what is home's: {text_of(response)[:500]}")
+        if response.status >= 400 and MARK in text_of(response):
+            wrong.append(f"{who} was refused with a name of home: {text_of(response)[:500]}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -1112,9 +1116,9 @@ def test_a_session_without_its_csrf_token_changes_nothing(world):
         client = world.client("owner", False)
         client.csrf_token = None
         path, options = row.ask(world)
-        answer = client.request(row.method, path, **options)
+        response = client.request(row.method, path, **options)
         client.close()
-        assert answer.status == 403, (row, answer)
+        assert response.status == 403, (row, response)
 
 
 def test_no_anonymous_sharing_means_signing_in(start_server):

@@ -82,10 +82,10 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
     admin = server.api()
     tenant, token = new_tenant(admin, "short-lived")
     upload = begin(admin.with_token(token), PART)
-    answers = []
+    responses = []
     with Held(server, "SELECT 1 FROM tenant_usage WHERE tenant_id = %s FOR UPDATE", tenant) as held:
         deleting = threading.Thread(
-            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+            target=lambda: responses.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
         )
         deleting.start()
         wait_for(lambda: waiting(server, "%tenant%"))
@@ -99,7 +99,7 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
         wait_for(lambda: rounds.have_been(2) or waiting(server, "%", "perfolio_jobs"))
         held.release()
     deleting.join(60)
-    assert answers[0].status == 204, (answers, server.log()[-2000:])
+    assert responses[0].status == 204, (responses, server.log()[-2000:])
     assert query_one(server, "SELECT count(*) FROM upload WHERE id = %s", upload["id"])[0] == 0
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
@@ -142,10 +142,10 @@ def test_a_backup_whose_lock_was_lost_is_none(start_server):
 
 def meets_deletion(server, tenant, hold, request, waits_for):
     """The tenant is deleted while request waits for what hold has locked; both must end well."""
-    answers = {}
+    responses = {}
 
     def do(name, call):
-        answers[name] = call()
+        responses[name] = call()
 
     deletion = threading.Thread(
         target=do, args=("deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
@@ -159,8 +159,8 @@ def meets_deletion(server, tenant, hold, request, waits_for):
         held.release()
     for thread in (other, deletion):
         thread.join(60)
-    statuses = {name: answer.status for name, answer in answers.items()}
-    assert statuses["deletion"] == 204, (answers, server.log()[-2000:])
+    statuses = {name: response.status for name, response in responses.items()}
+    assert statuses["deletion"] == 204, (responses, server.log()[-2000:])
     return statuses["request"]
 
 
@@ -246,9 +246,9 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
         for share in shares:
             assert client.get(f"/api/v1/shares/{share}/top").status == 200
         wait_for(lambda: waiting(server, "%UPDATE share s SET views%"))
-        answers = []
+        responses = []
         deletion = threading.Thread(
-            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+            target=lambda: responses.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
         )
         deletion.start()
         wait_for(lambda: waiting(server, "DELETE FROM tenant%"))
@@ -261,7 +261,7 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
         assert blockers[0] == 1  # it waits at the tenant's row, before it has locked a share
         held.release()
     deletion.join(60)
-    assert answers[0].status == 204, (answers, server.log()[-2000:])
+    assert responses[0].status == 204, (responses, server.log()[-2000:])
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
 

@@ -32,9 +32,9 @@ def run(*arguments, check=True):
 
 
 def push(api, text):
-    answer = api.post("/api/v1/shares", text, query={"title": "for the backup"})
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = api.post("/api/v1/shares", text, query={"title": "for the backup"})
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
     try:
         restored = again.api(token)  # tokens come back with the database
         for share, text in before.items():
-            answer = restored.get(f"/api/v1/shares/{share}/raw")
-            assert answer.status == 200 and answer.body == text.encode(), answer
+            response = restored.get(f"/api/v1/shares/{share}/raw")
+            assert response.status == 200 and response.body == text.encode(), response
             assert restored.get(f"/api/v1/shares/{share}").json()["title"] == "for the backup"
         assert restored.get(f"/api/v1/shares/{deleted}").status == 410
         assert restored.get(f"/s/{link}").headers["location"] == path

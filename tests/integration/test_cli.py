@@ -294,10 +294,10 @@ def test_settings_arrive(cli, before, admin):
     assert wrong.returncode == 7 and "expires" in wrong.log and wrong.out == ""
 
 
-def test_json_holds_the_whole_answer(cli, before):
-    answer = json.loads(cli("push", "--json", before).out)
+def test_json_contains_the_whole_result(cli, before):
+    response = json.loads(cli("push", "--json", before).out)
     assert {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at", "markdown"} <= set(
-        answer
+        response
     )
     markdown = cli("push", "--markdown", "--title", "a *b*", before).out
     head, _, table = markdown.partition("\n\n")
@@ -395,7 +395,7 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
     file.write_bytes(pprof_of_types((b"", b"bytes"), (b"cpu", b"nanoseconds"), (b"", b"")))
     result = cli("push", file)
     assert "samples (type 0 (bytes), cpu, type 2)" in result.log, result.log
-    link, answers = result.out.strip(), {}
+    link, responses = result.out.strip(), {}
     share = admin.get("/api/v1/shares/" + link[-22:]).json()
     assert [kind["type"] for kind in share["sample_types"]] == ["", "cpu", ""]
     for source in (file, link):
@@ -404,8 +404,8 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
         assert cli("top", source, "--sample-type", "cpu").out.startswith("cpu: 4 ns\n")
         numbers = json.loads(cli("top", "--json", "--sample-type", "0", source).out)
         assert (numbers["sample_type"], numbers["sample_type_index"]) == ("", 0)
-        answers[source] = numbers
-    assert answers[file] == answers[link]
+        responses[source] = numbers
+    assert responses[file] == responses[link]
     identity = link[-22:]
     for path in (
         f"/api/v1/shares/{identity}/top?sample_type=0",
@@ -413,8 +413,8 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
         f"/api/v1/shares/{identity}/callers?fn=main&sample_type=0",
         f"/api/v1/diff/top?a={identity}&b={identity}&sample_type=0",
     ):
-        answer = admin.get(path).json()
-        assert (answer["sample_type"], answer["sample_type_index"]) == ("", 0), path
+        response = admin.get(path).json()
+        assert (response["sample_type"], response["sample_type_index"]) == ("", 0), path
     refused = cli("diff", "--local", before, file)
     assert "the second type 0 (bytes), cpu/nanoseconds, type 2" in refused.log, refused.log
     unknown = cli("top", "--sample-type", "wall", file)
@@ -688,18 +688,18 @@ def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
 
 
 def test_a_delete_token_that_is_given_counts_alone(cli, before, admin):
-    answer = json.loads(cli("push", "--json", before).out)
+    response = json.loads(cli("push", "--json", before).out)
     other = json.loads(cli("push", "--json", before).out)
     for wrong in (
-        ["--token", "x" * 43, answer["url"]],
-        ["--token", other["delete_token"], answer["url"]],
-        [answer["url"] + "/delete#" + "x" * 43],
+        ["--token", "x" * 43, response["url"]],
+        ["--token", other["delete_token"], response["url"]],
+        [response["url"] + "/delete#" + "x" * 43],
     ):
         result = cli("delete", *wrong)
         assert result.returncode in (4, 5), result.log
-        assert admin.get("/api/v1/shares/" + answer["id"]).status == 200
-    assert cli("delete", "--token", answer["delete_token"], answer["url"]).returncode == 0
-    assert admin.get("/api/v1/shares/" + answer["id"]).status == 410
+        assert admin.get("/api/v1/shares/" + response["id"]).status == 200
+    assert cli("delete", "--token", response["delete_token"], response["url"]).returncode == 0
+    assert admin.get("/api/v1/shares/" + response["id"]).status == 410
     assert cli("delete", other["delete_url"]).returncode == 0
 
 
@@ -800,7 +800,7 @@ def test_login(cli, server, before):
 
 def test_admin_lists_go_through_all_pages(cli, admin):
     made = [admin.post("/api/v1/admin/tenants", json={"name": f"page {i}"}) for i in range(205)]
-    assert all(answer.status == 201 for answer in made)
+    assert all(response.status == 201 for response in made)
     listed = cli("admin", "tenant", "list")
     for number in range(205):
         assert re.search(rf"^\d+ +page {number} ", listed.out, re.MULTILINE), number
@@ -810,8 +810,8 @@ def test_admin_lists_go_through_all_pages(cli, admin):
     assert len(ids) == len(set(ids)) >= 205 and rows["next_cursor"] is None
     entries = json.loads(cli("admin", "audit", "--json").out)["entries"]
     assert len({entry["id"] for entry in entries}) == len(entries) > 200
-    for answer in made:
-        admin.delete(f"/api/v1/admin/tenants/{answer.json()['id']}")
+    for response in made:
+        admin.delete(f"/api/v1/admin/tenants/{response.json()['id']}")
 
 
 def test_admin(cli, server, before):

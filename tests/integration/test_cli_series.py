@@ -74,8 +74,8 @@ def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
         "process_cpu:samples:count:::delta",
     ], types
     for type_name, rows in zip(types, (["main;rest 3", "main;work 15.625"], ["main;work 7"])):
-        answer = client.get("/api/v1/query", query={"query": type_name, "report": "folded"})
-        assert sorted(answer.text.splitlines()) == rows, answer
+        response = client.get("/api/v1/query", query={"query": type_name, "report": "folded"})
+        assert sorted(response.text.splitlines()) == rows, response
     window = {f"{side}_query": type_name for side, type_name in zip("ab", types)}
     numbers = client.get("/api/v1/diff/top", query=window).json()
     assert (numbers["total_a"], numbers["total_b"]) == (18_625_000, 7_000_000), numbers

@@ -36,9 +36,9 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.requests = []  # (method, path)
         self.fields = []  # header fields of each
         self.failures = []  # (status, header fields) for the next requests
-        self.cut_after_request = 0  # connections to close without an answer, after reading all
-        self.lose_answers_of = []  # patterns: such requests are carried out, but not answered
-        self.conflicts = []  # detail and fields of answers to /complete
+        self.cut_after_request = 0  # connections to close without a response, after reading all
+        self.lose_responses_of = []  # patterns: such requests are carried out, but not answered
+        self.conflicts = []  # detail and fields of responses to /complete
         self.shares = {}  # id -> body
         self.keys = {}  # Idempotency-Key -> id
         self.uploads = {}  # id -> {"size", "parts"}
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def reply(self, status, document=None, fields=(), content_type="application/json"):
         body = b"" if document is None else json.dumps(document).encode()
-        lost = self.server.lose_answers_of
+        lost = self.server.lose_responses_of
         if lost and re.search(lost[0], self.path):
             lost.pop(0)
             self.close_connection = True
@@ -336,8 +336,8 @@ def test_quiet_says_nothing(run, stacks):
 
 
 def test_json_and_markdown(run, stacks):
-    answer = json.loads(run("push", "--json", stacks).out)
-    assert answer["url"].endswith(answer["id"]) and answer["delete_token"]
+    response = json.loads(run("push", "--json", stacks).out)
+    assert response["url"].endswith(response["id"]) and response["delete_token"]
     assert run("push", "--markdown", stacks).out.startswith("[profile](http")
 
 
@@ -660,8 +660,8 @@ def test_gives_up_when_retry_after_is_far_away(run, fake, stacks):
     assert "3600 s" in result.log
 
 
-def test_a_push_whose_answer_is_lost_is_repeated_under_its_key(run, fake, stacks):
-    fake.lose_answers_of = ["filename=stacks", "filename=second"]
+def test_a_push_whose_response_is_lost_is_repeated_under_its_key(run, fake, stacks):
+    fake.lose_responses_of = ["filename=stacks", "filename=second"]
     second = stacks.with_name("second")
     second.write_bytes(FOLDED)
     result = run("push", stacks, second)
@@ -803,9 +803,9 @@ def test_an_upload_that_the_server_forgot_starts_anew(run, fake, tmp_path):
     assert list(fake.shares.values()) == [large.read_bytes()]
 
 
-def test_a_lost_answer_of_complete_does_not_make_two_shares(run, fake, tmp_path):
+def test_a_lost_response_of_complete_does_not_make_two_shares(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
-    fake.lose_answers_of = ["/complete", "/complete"]
+    fake.lose_responses_of = ["/complete", "/complete"]
     assert run("push", large).returncode == 0
     assert len(fake.shares) == 1 and fake.count("POST", "complete") == 3
 
@@ -822,9 +822,9 @@ def test_completing_waits_for_another_request_and_not_for_missing_parts(run, fak
     assert fake.count("POST", "complete") == 3 and "to go on" in result.log
 
 
-def test_a_push_after_a_lost_answer_finds_the_share(run, fake, tmp_path):
+def test_a_push_after_a_lost_response_finds_the_share(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
-    fake.lose_answers_of = ["/complete", "/complete"]  # libcurl repeats once by itself
+    fake.lose_responses_of = ["/complete", "/complete"]  # libcurl repeats once by itself
     assert run("push", large, environment={"PERFOLIO_RETRIES": "0"}).returncode == 3
     puts = fake.count("PUT", "parts")
     result = run("push", large)
@@ -1078,7 +1078,7 @@ def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
 
 
 def hostile(document):
-    """All texts of an answer, and a name, with what would steer a terminal."""
+    """All texts of a response, and a name, with what would steer a terminal."""
     if isinstance(document, dict):
         changed = {name: hostile(value) for name, value in document.items()}
         return {**changed, "\x1b[2Jname": "x"} if "quotas" in document else changed
@@ -1087,7 +1087,7 @@ def hostile(document):
     return "\x1b[31m\x9b2J\n\u202e" + document if isinstance(document, str) else document
 
 
-def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
+def test_no_response_steers_the_terminal(run, fake, monkeypatch, tmp_path):
     share = {
         "id": "A" * 22,
         "url": fake.url + "/p/" + "A" * 22,
@@ -1099,7 +1099,7 @@ def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
         "markdown": "m",
         "delete_token": "t",
     }
-    answers = {
+    responses = {
         "list": {"shares": [share]},
         "admin tenant list": {
             "tenants": [
@@ -1118,8 +1118,8 @@ def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
             "functions": [{"name": "n", "file": "f", "flat": 1, "cum": 1}],
         },
     }
-    for command, answer in answers.items():
-        monkeypatch.setattr(Handler, "do_any", lambda self: self.reply(200, hostile(answer)))
+    for command, response in responses.items():
+        monkeypatch.setattr(Handler, "do_any", lambda self: self.reply(200, hostile(response)))
         for name in ("GET", "POST"):
             monkeypatch.setattr(Handler, f"do_{name}", Handler.do_any)
         result = run(*command.split(), token=TOKEN)
@@ -1130,14 +1130,14 @@ def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
 
 
 def test_numbers_that_no_profile_has_are_bounded(run, fake, monkeypatch):
-    answer = {
+    response = {
         "sample_type": "s",
         "unit": "",
         "total": 1e300,
         "function_count": -5,
         "functions": [{"name": "n", "file": "f", "flat": -1e300, "cum": 2.5}],
     }
-    monkeypatch.setattr(Handler, "do_GET", lambda self: self.reply(200, answer))
+    monkeypatch.setattr(Handler, "do_GET", lambda self: self.reply(200, response))
     result = run("top", "--json", "A" * 22)
     numbers = json.loads(result.out)
     assert numbers["total"] == 2**63 - 1 and numbers["function_count"] == 1
@@ -1216,7 +1216,7 @@ def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
 def test_the_token_is_asked_for_without_echo(home, fake):
     import pty
 
-    def answer(typed):
+    def response(typed):
         pid, terminal = pty.fork()
         if pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in a shell's background jobs
@@ -1239,10 +1239,10 @@ def test_the_token_is_asked_for_without_echo(home, fake):
         os.close(terminal)
         return status, seen
 
-    status, seen = answer(TOKEN.encode() + b"\n")
+    status, seen = response(TOKEN.encode() + b"\n")
     assert os.waitstatus_to_exitcode(status) == 0 and TOKEN.encode() not in seen, seen
     assert TOKEN in (home / ".config/perfolio/config.ini").read_text()
-    status, _ = answer(b"\x03")
+    status, _ = response(b"\x03")
     assert os.waitstatus_to_exitcode(status) == -2
 
 

@@ -17,9 +17,9 @@ def team(server):
 
 
 def share(api, **query):
-    answer = api.post("/api/v1/shares", folded(20), query=query)
-    assert answer.status == 201, answer
-    return answer.json()
+    response = api.post("/api/v1/shares", folded(20), query=query)
+    assert response.status == 201, response
+    return response.json()
 
 
 def path_of(made, n=None):
@@ -46,12 +46,12 @@ def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
     made = share(team.api("share"))
     member, other = team.user("member"), team.user("member")
     text = 'Why is **this** so wide?\n\n<script>"&'
-    answer = say(
+    response = say(
         member, made, text, pin_hash=HASH, pin_function="main.work", view="sv=2&x=focus%3Amain"
     )
-    assert answer.status == 201, answer
-    assert answer.headers["location"] == path_of(made, 1)
-    comment = answer.json()
+    assert response.status == 201, response
+    assert response.headers["location"] == path_of(made, 1)
+    comment = response.json()
     assert comment["n"] == 1 and comment["text"] == text and comment["edited_at"] is None
     assert (
         comment["pin"] == {"hash": HASH, "function": "main.work"}
@@ -153,8 +153,8 @@ def test_whoever_has_the_delete_token_clears_an_anonymous_share(server, team, an
 def test_what_is_no_comment_is_refused(server, team, body):
     made = share(team.api("share"))
     member = team.user("member")
-    answer = member.post(path_of(made), json=body)
-    assert answer.status == 400, answer
+    response = member.post(path_of(made), json=body)
+    assert response.status == 400, response
     assert say(member, made).status == 201
     if "pin_hash" not in body and "view" not in body:
         assert member.patch(path_of(made, 1), json=body).status == 400
@@ -163,7 +163,7 @@ def test_what_is_no_comment_is_refused(server, team, body):
 
 def test_sizes_at_their_limits_are_taken(team):
     made = share(team.api("share"))
-    answer = say(
+    response = say(
         team.user("member"),
         made,
         "é" * 4096,
@@ -171,7 +171,7 @@ def test_sizes_at_their_limits_are_taken(team):
         pin_function="f" * 4096,
         view="q=" + "x" * 4094,
     )
-    assert answer.status == 201, answer
+    assert response.status == 201, response
 
 
 @pytest.mark.parametrize("n", ["0", "-1", "x", "1.5", "99999999999999999999", "7"])
@@ -219,9 +219,9 @@ def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
         )
     texts, cursor = [], "0"
     while cursor is not None:
-        answer = anonymous.get(path_of(made), query={"cursor": cursor}).json()
-        texts += [comment["text"] for comment in answer["comments"]]
-        cursor = answer["next_cursor"]
+        response = anonymous.get(path_of(made), query={"cursor": cursor}).json()
+        texts += [comment["text"] for comment in response["comments"]]
+        cursor = response["next_cursor"]
     assert texts == [f"comment {n}" for n in range(1, 251)]
     assert len(anonymous.get(path_of(made), query={"limit": 3}).json()["comments"]) == 3
     for query in ({"limit": 0}, {"limit": 101}, {"cursor": "x"}, {"cursor": -1}, {"x": 1}):
@@ -243,8 +243,8 @@ def test_a_share_and_a_user_have_their_limits(server, team):
     assert member.delete(path_of(made, 1)).status == 204
     assert say(member, made).json()["n"] == 2, "what was refused used no number"
     other = share(team.api("share"))
-    answers = until_refused(lambda _: say(member, other), 400)
-    assert {answer.status for answer in answers[:-1]} == {201}
+    responses = until_refused(lambda _: say(member, other), 400)
+    assert {response.status for response in responses[:-1]} == {201}
 
 
 def test_comments_that_come_together_are_numbered_without_a_gap(server, team):

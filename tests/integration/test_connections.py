@@ -43,10 +43,10 @@ def log_lines(server, limit):
 def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_server):
     server = start_server()
     with Wire(server, source="127.0.0.2") as first:
-        assert first.send(get()).answer()[0] == 200
+        assert first.send(get()).response()[0] == 200
         idle = open_idle(server, "127.0.0.2", 2048)
         with Wire(server, source="127.0.0.3") as other:
-            assert other.send(get()).answer()[0] == 200
+            assert other.send(get()).response()[0] == 200
         assert metric(server, CUT % "address") >= 2048 - 204
         assert (
             metric(
@@ -58,7 +58,7 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
         # one first.
         assert first.is_closed()
         with Wire(server, source="127.0.0.2") as fresh:
-            assert fresh.send(get()).answer()[0] == 200
+            assert fresh.send(get()).response()[0] == 200
     lines = log_lines(server, "max-connections-per-address")
     assert 1 <= len(lines) <= 3 and "value=204 address=127.0.0.2" in lines[0]
     for each in idle:
@@ -71,11 +71,11 @@ def test_an_address_may_have_as_many_as_the_setting_says(start_server):
         server, source="127.0.0.2"
     ) as c:
         for wire in (b, c, a):
-            assert wire.send(get()).answer()[0] == 200
+            assert wire.send(get()).response()[0] == 200
         with Wire(server, source="127.0.0.2") as d:
-            assert d.send(get()).answer()[0] == 200
+            assert d.send(get()).response()[0] == 200
             assert b.is_closed(), "it was idle for longest"
-            assert a.send(get()).answer()[0] == c.send(get()).answer()[0] == 200
+            assert a.send(get()).response()[0] == c.send(get()).response()[0] == 200
 
 
 def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connection(start_server):
@@ -88,13 +88,13 @@ def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connectio
     ).encode()
     with Wire(server, source="127.0.0.2") as member, Wire(server, source="127.0.0.2") as upload:
         for wire in (member, upload):
-            assert wire.send(get("/api/v1/session", authorization)).answer()[0] == 200
+            assert wire.send(get("/api/v1/session", authorization)).response()[0] == 200
         for at in range(0, len(head + body), 32 << 10):
             upload.send((head + body)[at : at + (32 << 10)])
             for each in open_idle(server, "127.0.0.2", 20):
                 each.close()
-        assert upload.answer()[0] == 201
-        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+        assert upload.response()[0] == 201
+        assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
     assert metric(server, CUT % "address") > 0
 
 
@@ -102,14 +102,14 @@ def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_sta
     server = start_server("--max-connections", "60")
     with Wire(server, source="127.0.0.3") as member:
         authorization = f"Authorization: Bearer {server.token}\r\n"
-        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+        assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
         idle = [
             each for number in range(1, 21) for each in open_idle(server, f"127.0.1.{number}", 10)
         ]
         for number in range(4, 10):
             with Wire(server, source=f"127.0.0.{number}") as other:
-                assert other.send(get()).answer()[0] == 200
-        assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+                assert other.send(get()).response()[0] == 200
+        assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
     assert metric(server, CUT % "evicted") >= 200 - 60
     lines = log_lines(server, "max-connections")
     assert 1 <= len(lines) <= 3 and "value=60" in lines[0]
@@ -135,23 +135,23 @@ def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_s
         assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") >= 36)
         for _ in range(5):  # few, since the server waits ten seconds at most for the lock
             with Wire(server, source="127.0.0.3") as stranger:
-                status, headers, body = stranger.send(request).answer()
+                status, headers, body = stranger.send(request).response()
                 assert status == 503 and int(headers["retry-after"]) > 0
                 assert b"max-connections" in body
                 assert stranger.is_closed()
             for path in ("/healthz", "/readyz"):
                 with Wire(server, source="127.0.0.3") as probe:
-                    assert probe.send(get(path)).answer()[0] == 200
+                    assert probe.send(get(path)).response()[0] == 200
         with Wire(server, source="127.0.0.4") as member:
             for _ in range(3):
-                assert member.send(get("/api/v1/session", authorization)).answer()[0] == 200
+                assert member.send(get("/api/v1/session", authorization)).response()[0] == 200
         assert len(log_lines(server, "reserved-connections")) in (1, 2)
     for wire in busy:
-        assert wire.answer()[0] == 404
+        assert wire.response()[0] == 404
         wire.socket.close()
     with Wire(server, source="127.0.0.3") as stranger:
-        assert stranger.send(request).answer()[0] == 404
-        assert stranger.send(request).answer()[0] == 404
+        assert stranger.send(request).response()[0] == 404
+        assert stranger.send(request).response()[0] == 404
 
 
 def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_server):
@@ -177,7 +177,7 @@ def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_ser
             for at in range(64 << 10, len(body), 64 << 10):
                 upload.send(body[at : at + (64 << 10)])
                 upload.socket.settimeout(60)
-            assert upload.answer()[0] == 201
+            assert upload.response()[0] == 201
         finally:
             stop.append(True)
         [each.result() for each in floods]

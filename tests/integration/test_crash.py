@@ -1,4 +1,4 @@
-"""kill -9 between upload and answer: what was acknowledged is there afterwards, whole.
+"""kill -9 between upload and response: what was acknowledged is there afterwards, whole.
 
 PERFOLIO_CRASH_ROUNDS=100 for the long run; each round kills one of the three kinds of process, or
 all at once, while four clients upload.
@@ -60,11 +60,11 @@ class Uploader(threading.Thread):
     def upload(self, api):
         number = next(self.numbers)
         self.sent.add(number)
-        answer = api.post("/api/v1/shares", content(number))
-        if answer.status == 201:
-            self.acknowledged[answer.json()["id"]] = number
-        elif answer.status not in (500, 503):
-            self.problems.append(answer)
+        response = api.post("/api/v1/shares", content(number))
+        if response.status == 201:
+            self.acknowledged[response.json()["id"]] = number
+        elif response.status not in (500, 503):
+            self.problems.append(response)
 
 
 def kill(pid):
@@ -137,11 +137,11 @@ def check(server, acknowledged):
     """The server has said that it is ready: no 503 is excused any more."""
     api = server.api()
     for share, number in acknowledged.items():
-        answer = api.get(f"/api/v1/shares/{share}/raw")
-        assert answer.status == 200 and answer.body == content(number), (
+        response = api.get(f"/api/v1/shares/{share}/raw")
+        assert response.status == 200 and response.body == content(number), (
             share,
             number,
-            answer,
+            response,
             server.log()[-3000:],
         )
     api.close()

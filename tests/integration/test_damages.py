@@ -87,7 +87,7 @@ class Content:
         }
 
     def rows_served(self):
-        answer = self.client.get(
+        response = self.client.get(
             "/api/v1/query_range",
             query={
                 "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
@@ -96,9 +96,9 @@ class Content:
                 "step": "24h",
             },
         )
-        assert answer.status == 200, answer
-        assert answer.json()["series"]
-        return answer.json()["series"]
+        assert response.status == 200, response
+        assert response.json()["series"]
+        return response.json()["series"]
 
     def check_is_served(self):
         for one, body in self.shares.items():
@@ -157,14 +157,14 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
     for key, (_, how) in done.items():
         damage(server, how, key)
 
-    answer = json.loads(
+    response = json.loads(
         run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout
     )
-    found = {one["object"]: (one["kind"], one["problem"]) for one in answer["problems"]}
+    found = {one["object"]: (one["kind"], one["problem"]) for one in response["problems"]}
     assert found == {
         key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()
     }
-    assert all(one["tenant_id"] == content.tenant.id for one in answer["problems"])
+    assert all(one["tenant_id"] == content.tenant.id for one in response["problems"])
 
     target = server.data_dir.parent / "refused"
     for arguments in (

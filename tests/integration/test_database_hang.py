@@ -18,7 +18,7 @@ from test_shares import wait_for
 
 # The promise is 2 s. The rest is for a busy machine: without deadlines a request waits until the
 # other side goes on, which it does only when all requests have ended, and this makes it one without
-# an answer.
+# a response.
 MOST_SECONDS = 45
 # 120 requests for locked tables took 198 s when each waited for those before it; 40 s now.
 LOCKED_SECONDS = 120
@@ -48,20 +48,20 @@ def stopped(pids):
 
 
 class Asking(threading.Thread):
-    """One request on a connection of its own; seconds and the answer, or None when none came."""
+    """One request on a connection of its own; seconds and the response, or None when none came."""
 
     def __init__(self, name, client, method, path, timeout=MOST_SECONDS, **options):
         super().__init__(daemon=True)
         client.timeout = timeout
         self.request = (client, method, path, options)
-        self.kind, self.answer, self.seconds = name, None, None
+        self.kind, self.response, self.seconds = name, None, None
         self.start()
 
     def run(self):
         client, method, path, options = self.request
         begun = time.monotonic()
         with contextlib.suppress(OSError):
-            self.answer = client.request(method, path, **options)
+            self.response = client.request(method, path, **options)
         self.seconds = time.monotonic() - begun
         client.close()
 
@@ -101,17 +101,19 @@ def print_seconds(requests):
             of_kind = [request for request in requests if request.kind == kind]
             print(
                 f"{kind:24} {max(request.seconds for request in of_kind):6.2f} s ",
-                [request.answer.status if request.answer else None for request in of_kind],
+                [request.response.status if request.response else None for request in of_kind],
             )
 
 
 def assert_refused(request):
-    assert request.answer is not None, (request.kind, "no answer", request.seconds)
-    assert request.answer.status == 503, (request.kind, request.answer)
-    assert int(request.answer.headers["retry-after"]) > 0, (request.kind, request.answer)
+    assert request.response is not None, (request.kind, "no response", request.seconds)
+    assert request.response.status == 503, (request.kind, request.response)
+    assert int(request.response.headers["retry-after"]) > 0, (request.kind, request.response)
 
 
-def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_restart(start_server):
+def test_while_the_database_hangs_requests_get_503_soon_and_it_is_used_again_without_a_restart(
+    start_server,
+):
     server = start_server()
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     user = Tenant(server).add_user("member")
@@ -129,7 +131,7 @@ def test_a_database_that_hangs_is_answered_503_soon_and_used_again_without_a_res
         for request in requests:
             assert_refused(request)
         for other in others:
-            assert other.answer and other.answer.status == 200, (other.kind, other.answer)
+            assert other.response and other.response.status == 200, (other.kind, other.response)
         ready = server.anonymous().get("/readyz")
         assert ready.status == 503 and "database does not respond" in ready.json()["detail"], ready
         assert "\nperfolio_database_responding 0\n" in server.anonymous().get("/metrics").text
@@ -164,17 +166,17 @@ def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(st
 
     Held(server, COMMITS_WAIT).commit()
     with Held(server, "SELECT pg_advisory_lock(4711)") as held:
-        answers = []
-        sending = threading.Thread(target=lambda: answers.append(send()), daemon=True)
+        responses = []
+        sending = threading.Thread(target=lambda: responses.append(send()), daemon=True)
         sending.start()
         wait_for(lambda: waiting(server, "COMMIT", "perfolio_jobs"))
         with stopped(postgres_pids(server)):
             sending.join(MOST_SECONDS)
-            assert answers and answers[0].status == 503, answers
+            assert responses and responses[0].status == 503, responses
         held.release()
     wait_for(lambda: ask(server, "SELECT count(*) FROM segment")[0] == 1)
-    wait_for(lambda: answers.append(send()) or answers[-1].status == 200)
-    assert answers[-1].json()["duplicate"] is True, answers
+    wait_for(lambda: responses.append(send()) or responses[-1].status == 200)
+    assert responses[-1].json()["duplicate"] is True, responses
     assert ask(server, "SELECT count(*) FROM segment")[0] == 1
 
 
@@ -189,16 +191,22 @@ def test_a_statement_that_waits_for_a_lock_is_not_taken_for_a_database_that_hang
         assert server.anonymous().get("/readyz").status == 200
         held.release()
     request.join(60)
-    assert request.answer and request.answer.status == 201, request.answer
+    assert request.response and request.response.status == 201, request.response
     assert "does not respond" not in server.log()
 
 
 def assert_busy(request):
     """What to do, and when; what PostgreSQL said of it is in the log."""
-    answer = request.answer
-    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (request.kind, answer)
-    assert "again" in answer.text, (request.kind, answer)
-    assert not re.search("canceling|statement|lock timeout", answer.text), (request.kind, answer)
+    response = request.response
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, (
+        request.kind,
+        response,
+    )
+    assert "again" in response.text, (request.kind, response)
+    assert not re.search("canceling|statement|lock timeout", response.text), (
+        request.kind,
+        response,
+    )
 
 
 def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server):
@@ -219,12 +227,12 @@ def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server
         for request in [*requests, ready]:
             request.join()
         print_seconds([*requests, ready])
-        assert ready.answer and ready.answer.status == 200, ready.answer
-        assert all(request.answer for request in requests), [
-            (r.kind, r.seconds) for r in requests if not r.answer
+        assert ready.response and ready.response.status == 200, ready.response
+        assert all(request.response for request in requests), [
+            (r.kind, r.seconds) for r in requests if not r.response
         ]
         for request in requests:
-            if request.answer.status >= 400:
+            if request.response.status >= 400:
                 assert_busy(request)
             if request.kind.startswith("ingest"):
                 assert request.seconds < INGEST_SECONDS, (request.kind, request.seconds)

@@ -65,8 +65,8 @@ def test_readyz_does_not_repeat_what_a_failure_has_refuted(start_server):
     assert api.get("/readyz").status == 200
     with Outage(server):
         for _ in range(3):
-            answer = api.get("/readyz")
-            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+            response = api.get("/readyz")
+            assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
     assert api.get("/readyz").status == 200
     assert api.get("/api/v1/shares").status == 200
 
@@ -86,14 +86,14 @@ def test_requests_wait_for_a_database_that_comes_back(start_server):
     assert read.status == 200 and written.status == 201, (read, written)
 
 
-def test_a_long_outage_is_answered_503_without_waiting(start_server):
+def test_during_a_long_outage_requests_get_503_without_waiting(start_server):
     server = start_server()
     api = server.api()
 
     def seconds_until_refused():
         begun = time.monotonic()
-        answer = api.get("/api/v1/shares")
-        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        response = api.get("/api/v1/shares")
+        assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
         return time.monotonic() - begun
 
     with Outage(server):
@@ -107,12 +107,12 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
     server = start_server()
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
-    answers = []
+    responses = []
     lock, other = server.database("perfolio_cluster"), server.database("perfolio_cluster")
     lock.autocommit = False
     lock.cursor().execute("LOCK TABLE share IN ACCESS EXCLUSIVE MODE")
     reader = threading.Thread(
-        target=lambda: answers.append(server.api().get(f"/api/v1/shares/{share}"))
+        target=lambda: responses.append(server.api().get(f"/api/v1/shares/{share}"))
     )
     reader.start()
     with other.cursor() as cursor:
@@ -127,7 +127,7 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
         assert waiting and terminate(cursor)
     lock.rollback()
     reader.join(60)
-    assert answers[0].status == 200, (answers, server.log()[-2000:])
+    assert responses[0].status == 200, (responses, server.log()[-2000:])
     lock.close()
     other.close()
 
@@ -154,9 +154,9 @@ def test_a_statement_that_fails_by_itself_is_not_asked_again(start_server):
 
 
 def read_metrics(server):
-    answer = server.api().get("/metrics")
-    assert answer.status == 200, answer
-    return answer.text
+    response = server.api().get("/metrics")
+    assert response.status == 200, response
+    return response.text
 
 
 def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
@@ -193,5 +193,7 @@ def test_public_metrics_ask_for_no_token_and_refuse_none(start_server):
             server.anonymous(),
             server.anonymous().with_token("pf_" + "x" * 43),
         ):
-            answer = client.get("/metrics")
-            assert answer.status == 200 and "\nperfolio_database_up 0\n" in answer.text, answer
+            response = client.get("/metrics")
+            assert (
+                response.status == 200 and "\nperfolio_database_up 0\n" in response.text
+            ), response

@@ -145,10 +145,10 @@ def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa01")
     table, packed = table_of(binary), packed_of(binary)
-    answer = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
-    assert answer.status == 201, answer.text
-    assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(
-        answer.json()["quality"]
+    response = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
+    assert response.status == 201, response.text
+    assert response.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(
+        response.json()["quality"]
     )
     listed = client.get("/api/v1/debuginfo").json()["binaries"]
     assert [
@@ -164,9 +164,9 @@ def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     status = client.get(path("aa01")).json()
     assert (
         status["state"] == "ready"
-        and status["table"]["functions"] == answer.json()["functions"] > 0
+        and status["table"]["functions"] == response.json()["functions"] > 0
     )
-    assert answer.json()["bytes"] == stored_bytes(server, tenant) == len(packed) < len(table)
+    assert response.json()["bytes"] == stored_bytes(server, tenant) == len(packed) < len(table)
     again = client.post(path("aa01", "table"), body=packed)
     assert again.status == 200 and not again.json()["is_stored"]
     assert stored_bytes(server, tenant) == len(packed)
@@ -249,10 +249,10 @@ def test_a_large_file_has_names_before_its_debug_information_is_read(start_serve
                 data[offset + 4 : offset + 6] = b"\x63\x00"
             binary.write_bytes(data)
         upload = in_parts(client, binary.read_bytes(), binary.name)
-        answer = client.post(
+        response = client.post(
             path(build_id, "debuginfo"), query={"upload": upload, "file": binary.name}
         )
-        assert answer.status == 202, answer.text
+        assert response.status == 202, response.text
         status = wait_built(client, build_id)
         assert ("dwarf" in status["table"]["quality"]) == (build_id == "aa05")
         assert "symtab" in status["table"]["quality"]
@@ -266,10 +266,10 @@ def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path
         damaged = bytearray(table)
         damaged[len(table) // 2] ^= 0xFF
         for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
-            answer = client.post(path("aa02", "table"), body=body)
+            response = client.post(path("aa02", "table"), body=body)
             assert (
-                answer.status == 400 and "not a valid symbol table" in answer.json()["detail"]
-            ), answer.text
+                response.status == 400 and "not a valid symbol table" in response.json()["detail"]
+            ), response.text
     other = client.post(path("aa03", "table"), body=table)
     assert other.status == 400 and "its build id is aa02" in other.json()["detail"]
     assert client.get("/api/v1/debuginfo").json()["binaries"] == []
@@ -438,7 +438,7 @@ def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
     wait_built(owner, "aa0a")
 
     def seen(build_id):
-        answers = [
+        responses = [
             other.get(path(build_id)),
             other.delete(path(build_id)),
             other.get(f"/buildid/{build_id}/debuginfo"),
@@ -447,10 +447,12 @@ def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
         ]
         return [
             (
-                answer.status,
-                re.sub(r'"(request_id|instance)":"[^"]*"', "", answer.text).replace(build_id, "ID"),
+                response.status,
+                re.sub(r'"(request_id|instance)":"[^"]*"', "", response.text).replace(
+                    build_id, "ID"
+                ),
             )
-            for answer in answers
+            for response in responses
         ]
 
     assert seen("aa0a") == seen("aa0b")
@@ -466,9 +468,9 @@ def test_debuggers_fetch_what_was_sent(server, tenant, tmp_path):
     assert client.post(path(build_id, "executable"), body=binary.read_bytes()).status == 202
     assert client.post(path(build_id, "debuginfo"), body=debug.read_bytes()).status == 202
     wait_built(client, build_id)
-    answer = client.get(f"/buildid/{build_id}/debuginfo")
-    assert answer.status == 200 and answer.body == debug.read_bytes()
-    assert answer.headers["x-debuginfod-size"] == str(debug.stat().st_size)
+    response = client.get(f"/buildid/{build_id}/debuginfo")
+    assert response.status == 200 and response.body == debug.read_bytes()
+    assert response.headers["x-debuginfod-size"] == str(debug.stat().st_size)
     if not shutil.which("debuginfod-find"):
         pytest.skip("no debuginfod-find")
     headers = tmp_path / "headers"
@@ -491,10 +493,10 @@ def test_an_executable_with_debug_information_is_served_as_a_debug_file(tenant, 
     send("executable", stripped)
     assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
     send("executable", binary)
-    answer = client.get(f"/buildid/{build_id}/debuginfo")
-    assert answer.status == 200 and answer.body == binary.read_bytes()
-    etag = answer.headers["etag"]
-    assert etag == f'"{hashlib.sha256(answer.body).hexdigest()}"'
+    response = client.get(f"/buildid/{build_id}/debuginfo")
+    assert response.status == 200 and response.body == binary.read_bytes()
+    etag = response.headers["etag"]
+    assert etag == f'"{hashlib.sha256(response.body).hexdigest()}"'
     assert (
         client.get(f"/buildid/{build_id}/debuginfo", headers={"if-none-match": etag}).status == 304
     )
@@ -502,8 +504,8 @@ def test_an_executable_with_debug_information_is_served_as_a_debug_file(tenant, 
     assert head.status == 200 and head.headers["etag"] == etag and head.body == b""
     assert head.headers["x-debuginfod-size"] == str(binary.stat().st_size)
     send("debuginfo", debug)  # a debug file comes before any executable
-    answer = client.get(f"/buildid/{build_id}/debuginfo")
-    assert answer.body == debug.read_bytes() and answer.headers["etag"] != etag
+    response = client.get(f"/buildid/{build_id}/debuginfo")
+    assert response.body == debug.read_bytes() and response.headers["etag"] != etag
 
 
 def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
@@ -591,15 +593,15 @@ def test_gdb_reads_lines_of_what_was_sent(server, tenant, tmp_path):
 
 class Forward(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        answer = Api(self.server.target).get(
+        response = Api(self.server.target).get(
             self.path, headers={"Authorization": self.headers["Authorization"]}
         )
-        self.send_response(answer.status)
+        self.send_response(response.status)
         for name in ("content-length", "x-debuginfod-size"):
-            if name in answer.headers:
-                self.send_header(name, answer.headers[name])
+            if name in response.headers:
+                self.send_header(name, response.headers[name])
         self.end_headers()
-        self.wfile.write(answer.body)
+        self.wfile.write(response.body)
 
     def log_message(self, *_):
         pass
@@ -674,8 +676,8 @@ def test_a_full_storage_says_so(server, tmp_path):
     client = tenant.api("debuginfo")
     table = table_of(compile_with_id(tmp_path, "aa0e"))
     assert len(table) > 1000
-    answer = client.post(path("aa0e", "table"), body=table)
-    assert answer.status in (413, 429), answer.text
+    response = client.post(path("aa0e", "table"), body=table)
+    assert response.status in (413, 429), response.text
     assert stored_bytes(server, tenant) == 0
 
 
@@ -833,7 +835,7 @@ def test_asking_for_the_state_of_many_binaries_forgets_nothing(start_server):
     before = generations_read(server)
     for number in range(count):
         assert client.get(path(f"{number:040x}")).json()["state"] == "missing"
-    # Each answer reads it once, in passing, and no more.
+    # Each response reads it once, in passing, and no more.
     assert count <= generations_read(server) - before < 1.5 * count
 
 

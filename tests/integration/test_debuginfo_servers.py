@@ -78,7 +78,7 @@ def built(server):
     return counted(server, "perfolio_symbol_builds_total")
 
 
-def test_a_question_to_upstreams_is_asked_by_one_and_answered_by_both(pair, tmp_path):
+def test_one_server_queries_the_upstreams_for_both(pair, tmp_path):
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     with Stub() as stub:
         one, two = pair(

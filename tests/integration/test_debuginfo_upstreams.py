@@ -117,9 +117,9 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
         {"url": "https://debuginfod.example.com/", "auth": SECRET},
         {"url": "http://127.0.0.1:8002"},
     ]
-    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": wanted})
-    assert answer.status == 200, answer
-    assert answer.json() == {
+    response = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": wanted})
+    assert response.status == 200, response
+    assert response.json() == {
         **public,
         "mode": "custom",
         "upstreams": [
@@ -127,9 +127,9 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
             {"url": "http://127.0.0.1:8002", "has_auth": False},
         ],
     }
-    assert owner.get(UPSTREAMS).json() == answer.json() and "kept-for" not in answer.text
+    assert owner.get(UPSTREAMS).json() == response.json() and "kept-for" not in response.text
     # Named again without a header it keeps it, null removes it, a server that is not named goes.
-    answer = owner.put(
+    response = owner.put(
         UPSTREAMS,
         json={
             "mode": "custom",
@@ -139,20 +139,20 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
             ],
         },
     )
-    assert [row["has_auth"] for row in answer.json()["upstreams"]] == [False, True]
+    assert [row["has_auth"] for row in response.json()["upstreams"]] == [False, True]
     with server.cursor() as cursor:
         cursor.execute(
             "SELECT auth FROM debuginfo_upstream WHERE tenant_id = %s AND position = 1", [tenant.id]
         )
         assert cursor.fetchone() == (SECRET,)
-    answer = owner.put(
+    response = owner.put(
         UPSTREAMS,
         json={
             "mode": "custom",
             "upstreams": [{"url": "https://debuginfod.example.com/", "auth": None}],
         },
     )
-    assert answer.json()["upstreams"] == [
+    assert response.json()["upstreams"] == [
         {"url": "https://debuginfod.example.com/", "has_auth": False}
     ]
     assert owner.put(UPSTREAMS, json={"mode": "off"}).json() == {**public, "mode": "off"}
@@ -218,8 +218,8 @@ def test_the_invitation_says_who_learns_build_ids(server):
     ],
 )
 def test_wrong_choices_are_refused(admin_owner, wish, word):
-    answer = admin_owner.put(UPSTREAMS, json=wish)
-    assert answer.status == 400 and word in answer.json()["detail"], answer
+    response = admin_owner.put(UPSTREAMS, json=wish)
+    assert response.status == 400 and word in response.json()["detail"], response
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def relay(debuginfod):
 
 
 def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debuginfod):
-    """Nobody has it, and the page's answer says so; the file appears, and who asks again has
+    """Nobody has it, and the page's response says so; the file appears, and who asks again has
     names."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     mine, theirs = Tenant(server), Tenant(server)
@@ -363,8 +363,8 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     assert tries == 1 and 500 < later_s < 601 and status()["missing"][0]["next_retry"]
     debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
-    answer = client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id})
-    assert (answer.status, answer.json()) == (202, {"count": 1})
+    response = client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id})
+    assert (response.status, response.json()) == (202, {"count": 1})
     wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
     # The team's own server: the team's own table.
@@ -655,10 +655,10 @@ def test_nobody_is_asked_where_the_operator_says_so(start_server):
         "upstreams": [],
         "public": [],
     }
-    answer = owner.put(
+    response = owner.put(
         UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": "https://a.example/"}]}
     )
-    assert answer.status == 409 and "operator" in answer.json()["detail"]
+    assert response.status == 409 and "operator" in response.json()["detail"]
     assert pathlib.Path(server.data_dir).is_dir()
 
 

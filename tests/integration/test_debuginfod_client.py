@@ -62,35 +62,35 @@ def fetch(
         timeout=60,
         env={**os.environ, **(environment or {})},
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == at_once * rounds
+    responses = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(responses) == at_once * rounds
     assert not list(pathlib.Path(folder).iterdir()), "temporary files have no names"
-    return answers
+    return responses
 
 
 def outcome(tmp_path, *urls, **options):
     folder = tmp_path / "fetched"
     folder.mkdir(exist_ok=True)
-    (answer,) = fetch(folder, *urls, **options)
-    return answer["outcome"], answer["reason"]
+    (response,) = fetch(folder, *urls, **options)
+    return response["outcome"], response["reason"]
 
 
 def test_a_file_comes_whole_also_compressed_and_after_redirects(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     for behaviour in ("good", "squeezed", "once", "twice", "thrice"):
-        (answer,) = fetch(folder, stub.url(behaviour))
-        assert answer["outcome"] == "found", (behaviour, answer)
-        assert (answer["bytes"], answer["sum"]) == (len(ELF), sum(ELF))
+        (response,) = fetch(folder, stub.url(behaviour))
+        assert response["outcome"] == "found", (behaviour, response)
+        assert (response["bytes"], response["sum"]) == (len(ELF), sum(ELF))
     first, fields = stub.seen[0]
     assert first == f"/good/buildid/{ID}/debuginfo"
     assert fields["user-agent"] == "perfolio/test" and "authorization" not in fields
     assert all("cookie" not in fields for _, fields in stub.seen)
-    (answer,) = fetch(folder, stub.url("good") + "/", kind="executable")
-    assert answer["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/executable"
-    (answer,) = fetch(folder, stub.url("good"), kind=".symtab")
+    (response,) = fetch(folder, stub.url("good") + "/", kind="executable")
+    assert response["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/executable"
+    (response,) = fetch(folder, stub.url("good"), kind=".symtab")
     assert (
-        answer["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/section/.symtab"
+        response["outcome"] == "found" and stub.paths()[-1] == f"/good/buildid/{ID}/section/.symtab"
     )
 
 
@@ -100,8 +100,8 @@ HOSTILE = [
     ("lying_bomb", "refused", "more than the 1000 bytes that it announced"),
     ("twice_squeezed", "unreachable", "encoding"),
     ("drip", "unreachable", "sends less than 1000 bytes in 1 s"),
-    ("drip_header", "unreachable", "does not answer within 2 s"),
-    ("silent", "unreachable", "does not answer within 2 s"),
+    ("drip_header", "unreachable", "does not respond within 2 s"),
+    ("silent", "unreachable", "does not respond within 2 s"),
     ("endless_header", "refused", "a header of more than"),
     ("one_endless_line", "unreachable", "cannot talk to"),
     ("endless_interim", "unreachable", "Too large response headers"),
@@ -284,17 +284,19 @@ def test_the_header_goes_to_its_own_host_only(tmp_path, stub):
 def test_what_several_want_at_once_is_asked_for_once(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
-    answers = fetch(folder, stub.url("slow_good"), at_once=20)
-    assert all(answer["outcome"] == "found" and answer["sum"] == sum(ELF) for answer in answers)
+    responses = fetch(folder, stub.url("slow_good"), at_once=20)
+    assert all(
+        response["outcome"] == "found" and response["sum"] == sum(ELF) for response in responses
+    )
     assert len(stub.paths()) == 1
 
 
 def test_a_host_that_fails_is_left_alone(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
-    answers = fetch(folder, stub.url("failing"), rounds=4)
+    responses = fetch(folder, stub.url("failing"), rounds=4)
     assert len(stub.paths()) == 5, "five failures in a row, then none"
-    assert "not tried again" in answers[-1]["reason"] and answers[-1]["later_s"] == 60
+    assert "not tried again" in responses[-1]["reason"] and responses[-1]["later_s"] == 60
 
 
 def test_ids_that_no_server_knows_are_not_asked_for(tmp_path, stub):
@@ -307,8 +309,8 @@ def test_ids_that_no_server_knows_are_not_asked_for(tmp_path, stub):
 
 def is_scanned(url):
     try:
-        with urllib.request.urlopen(url + "/metrics", timeout=5) as answer:
-            metrics = answer.read().decode()
+        with urllib.request.urlopen(url + "/metrics", timeout=5) as response:
+            metrics = response.read().decode()
     except OSError:
         return False
     return (
@@ -371,9 +373,11 @@ def test_the_distributions_server(tmp_path, debuginfod):
     fetched.mkdir()
     content = program.read_bytes()
     for kind in ("debuginfo", "executable"):
-        (answer,) = fetch(fetched, url, build_id=build_id_of(program), kind=kind, max_bytes=1 << 30)
-        assert answer["outcome"] == "found", answer
-        assert (answer["bytes"], answer["sum"]) == (len(content), sum(content))
+        (response,) = fetch(
+            fetched, url, build_id=build_id_of(program), kind=kind, max_bytes=1 << 30
+        )
+        assert response["outcome"] == "found", response
+        assert (response["bytes"], response["sum"]) == (len(content), sum(content))
     headers = subprocess.run(
         ["readelf", "-SW", program], capture_output=True, text=True, check=True
     ).stdout
@@ -382,10 +386,10 @@ def test_the_distributions_server(tmp_path, debuginfod):
         for line in headers.splitlines()
         if " .symtab " in line
     )
-    (answer,) = fetch(
+    (response,) = fetch(
         fetched, url, build_id=build_id_of(program), kind=".symtab", max_bytes=1 << 30
     )
-    assert answer["outcome"] == "found" and answer["bytes"] == size
+    assert response["outcome"] == "found" and response["bytes"] == size
     assert fetch(fetched, url)[0]["outcome"] == "absent"
     assert (
         fetch(fetched, url, build_id=build_id_of(program), kind=".none")[0]["outcome"] == "absent"

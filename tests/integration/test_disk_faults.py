@@ -77,9 +77,9 @@ class Sharing:
     def send(self):
         return self.api.post("/api/v1/shares", self.body)
 
-    def check(self, answer):
+    def check(self, response):
         """What was acknowledged is there."""
-        assert self.api.get(f"/p/{answer.json()['id']}/raw").body == self.body
+        assert self.api.get(f"/p/{response.json()['id']}/raw").body == self.body
 
 
 class Part(Sharing):
@@ -94,7 +94,7 @@ class Part(Sharing):
     def send(self):
         return self.api.put(f"/api/v1/uploads/{self.upload}/parts/0", self.body)
 
-    def check(self, answer):
+    def check(self, response):
         done = self.api.post(f"/api/v1/uploads/{self.upload}/complete")
         assert done.status == 201, done
         super().check(done)
@@ -116,8 +116,8 @@ class Completion(Part):
     def send(self):
         return self.api.post(f"/api/v1/uploads/{self.upload}/complete")
 
-    def check(self, answer):
-        Sharing.check(self, answer)
+    def check(self, response):
+        Sharing.check(self, response)
 
 
 class DebugFile(Sharing):
@@ -134,8 +134,8 @@ class DebugFile(Sharing):
     def send(self):
         return self.api.post("/api/v1/debuginfo/ab01/debuginfo", self.body)
 
-    def check(self, answer):
-        assert answer.json()["bytes"] == len(self.body)
+    def check(self, response):
+        assert response.json()["bytes"] == len(self.body)
 
 
 class Table(Sharing):
@@ -158,7 +158,7 @@ class Table(Sharing):
     def send(self):
         return self.api.post(f"/api/v1/debuginfo/{self.id}/table", self.body)
 
-    def check(self, answer):
+    def check(self, response):
         assert self.api.get(f"/api/v1/debuginfo/{self.id}").json()["table"]["functions"] > 0
 
 
@@ -168,7 +168,7 @@ class Ingest(Sharing):
     def send(self):
         return self.api.post("/ingest", self.body, query={"name": f"app{self.number}"})
 
-    def check(self, answer):
+    def check(self, response):
         query = {"query": f'{{service_name="app{self.number}"}}', "report": "top"}
         found = self.api.get("/api/v1/query", query=query)
         assert found.status == 200 and found.json()["total"] == 10**7, found  # at 100 Hz
@@ -200,10 +200,10 @@ def stored_keys(server):
     }
 
 
-def assert_failed(answer, what):
-    assert answer.status in (500, 503), (what, answer)
-    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (what, answer)
-    assert "errno" not in answer.text and str(ROOT) not in answer.text, (what, answer)
+def assert_failed(response, what):
+    assert response.status in (500, 503), (what, response)
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, (what, response)
+    assert "errno" not in response.text and str(ROOT) not in response.text, (what, response)
 
 
 def fail_each_call(kind, faults):
@@ -219,17 +219,17 @@ def fail_each_call(kind, faults):
                 wait_for(server_is_ready)  # the watch over the disk may have met the fault before
                 kind.prepare()
                 faults.plan(call, nth, error)
-                answer = kind.send()
+                response = kind.send()
                 count = faults.count(call)
                 faults.reset()
                 what = (type(kind).__name__, call, nth, errno.errorcode[error])
-                if answer.status >= 300:
+                if response.status >= 300:
                     failed += 1
-                    assert_failed(answer, what)
+                    assert_failed(response, what)
                     wait_for(server_is_ready)
-                    answer = kind.send()  # the same again, on a disk that works
-                assert answer.status < 300, (what, answer)
-                kind.check(answer)
+                    response = kind.send()  # the same again, on a disk that works
+                assert response.status < 300, (what, response)
+                kind.check(response)
                 if count < nth:
                     break
             else:

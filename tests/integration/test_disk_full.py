@@ -87,9 +87,9 @@ def storing_requests(server, upload):
 
 def assert_refuses(server, upload, words):
     for name, send in storing_requests(server, upload).items():
-        answer = send()
-        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (name, answer)
-        assert words in answer.text, (name, answer)
+        response = send()
+        assert response.status == 503 and int(response.headers["retry-after"]) > 0, (name, response)
+        assert words in response.text, (name, response)
     ready = server.anonymous().get("/readyz")
     assert ready.status == 503 and words in ready.json()["detail"], ready
 
@@ -143,11 +143,11 @@ def test_uploads_fill_a_disk_up_to_the_reserve_and_no_further(server, disk):
     made = []
     while True:
         body = b"main;" + os.urandom(3 << 20).hex().encode() + b" 1\n"
-        answer = api.post("/api/v1/shares", body)
-        if answer.status != 201:
+        response = api.post("/api/v1/shares", body)
+        if response.status != 201:
             break
-        made.append(answer.json()["id"])
-    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        made.append(response.json()["id"])
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
     assert made and free_mib(disk) > 20, (len(made), free_mib(disk))
     for share in made:
         assert api.delete(f"/api/v1/shares/{share}").status == 204

@@ -18,9 +18,9 @@ STATE = "sv=2&st=samples&x=focus%3Awork"
 
 
 def share(api, body="main;work 12\nmain;idle 5\n", headers=None, **query):
-    answer = api.post("/api/v1/shares", body, query=query, headers=headers)
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = api.post("/api/v1/shares", body, query=query, headers=headers)
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def oembed(api, url, **query):
     return api.get("/oembed", query={"url": url, **query})
 
 
-def frame_ancestors(answer):
-    return re.search(r"frame-ancestors ([^;]*)", answer.headers["content-security-policy"])[1]
+def frame_ancestors(response):
+    return re.search(r"frame-ancestors ([^;]*)", response.headers["content-security-policy"])[1]
 
 
 def test_only_the_page_for_frames_may_be_framed(anonymous, made):
@@ -86,8 +86,8 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
             f"/d/{made}..{made}.png",
         )
     }
-    assert all(answer.body[:4] == b"\x89PNG" for answer in pictures.values())
-    assert len({answer.body for answer in pictures.values()}) == 4
+    assert all(response.body[:4] == b"\x89PNG" for response in pictures.values())
+    assert len({response.body for response in pictures.values()}) == 4
     drawn = ElementTree.fromstring(anonymous.get(f"/d/{pair}.svg").text)
     titles = [title.text for title in drawn.iter(SVG + "title")]
     assert "work (12, 70.59 % → 30, 85.71 %)" in titles and titles[0].startswith(
@@ -117,9 +117,9 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
         assert meta(anonymous.get(f"/d/{hidden}"), "og:image") is None
         assert anonymous.get(f"/embed/{hidden}").status == 403
         assert oembed(anonymous, f"{server.url}/d/{hidden}").status == 401
-        answer = admin.get(f"/d/{hidden}.svg")
-        assert answer.status == 200 and answer.headers["cache-control"].startswith("private")
-        assert answer.headers["x-robots-tag"] == "noindex"
+        response = admin.get(f"/d/{hidden}.svg")
+        assert response.status == 200 and response.headers["cache-control"].startswith("private")
+        assert response.headers["x-robots-tag"] == "noindex"
 
 
 def test_a_picture_marks_what_the_page_does(anonymous, made):
@@ -202,20 +202,20 @@ def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
     )
     for client in (anonymous, admin):
         for one in (team, secret):
-            answer = client.get(f"/embed/{one}")
+            response = client.get(f"/embed/{one}")
             assert (
-                answer.status == 403
-                and "secret" not in answer.text
-                and "<script" not in answer.text
+                response.status == 403
+                and "secret" not in response.text
+                and "<script" not in response.text
             )
-            assert answer.headers["content-type"] == "text/html; charset=utf-8"
-            assert frame_ancestors(answer) == "'none'"
-    answer = anonymous.get("/embed/" + "0" * 22)
-    assert answer.status == 404 and frame_ancestors(answer) == "'none'"
+            assert response.headers["content-type"] == "text/html; charset=utf-8"
+            assert frame_ancestors(response) == "'none'"
+    response = anonymous.get("/embed/" + "0" * 22)
+    assert response.status == 404 and frame_ancestors(response) == "'none'"
     gone = share(admin)
     assert admin.delete(f"/api/v1/shares/{gone}").status == 204
-    answer = anonymous.get(f"/embed/{gone}")
-    assert answer.status == 410 and frame_ancestors(answer) == "'none'"
+    response = anonymous.get(f"/embed/{gone}")
+    assert response.status == 410 and frame_ancestors(response) == "'none'"
 
 
 def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, made):
@@ -227,18 +227,18 @@ def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, 
     assert address.startswith(f"{server.url}/oembed?")
     parameters = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
     assert parameters == {"format": "json", "url": f"{server.url}/p/{made}?{STATE}"}
-    answer = anonymous.get(address.removeprefix(server.url))
-    assert answer.status == 200, answer
-    frame = ElementTree.fromstring(answer.json()["html"].replace(" allowfullscreen", ""))
+    response = anonymous.get(address.removeprefix(server.url))
+    assert response.status == 200, response
+    frame = ElementTree.fromstring(response.json()["html"].replace(" allowfullscreen", ""))
     assert frame.tag == "iframe" and frame.get("src") == f"{server.url}/embed/{made}?{STATE}"
     assert anonymous.get(frame.get("src").removeprefix(server.url)).status == 200
 
 
-def test_the_answer_is_what_the_specification_asks_for(server, anonymous, made):
-    answer = oembed(anonymous, f"{server.url}/p/{made}")
-    found = answer.json()
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["access-control-allow-origin"] == "*"
+def test_the_response_is_what_the_specification_demands(server, anonymous, made):
+    response = oembed(anonymous, f"{server.url}/p/{made}")
+    found = response.json()
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["access-control-allow-origin"] == "*"
     assert (
         found["version"] == "1.0"
         and found["type"] == "rich"
@@ -306,8 +306,8 @@ def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made)
     ],
 )
 def test_other_addresses_are_not_found(server, anonymous, made, url):
-    answer = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
-    assert answer.status == 404, answer
+    response = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
+    assert response.status == 404, response
 
 
 def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, anonymous, made):
@@ -317,8 +317,8 @@ def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, ano
     gone = share(admin)
     admin.delete(f"/api/v1/shares/{gone}")
     assert oembed(anonymous, f"{server.url}/p/{gone}").status == 404
-    answer = oembed(anonymous, f"{server.url}/p/{made}", format="xml")
-    assert answer.status == 501 and answer.json()["status"] == 501
+    response = oembed(anonymous, f"{server.url}/p/{made}", format="xml")
+    assert response.status == 501 and response.json()["status"] == 501
     assert oembed(anonymous, f"{server.url}/p/{made}", format="").status == 501
     assert anonymous.get("/oembed").status == 400
 
@@ -331,13 +331,13 @@ def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, ano
     ],
 )
 def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
-    answer = anonymous.get(f"/p/{share(anonymous, body)}/badge.svg")
-    assert answer.status == 200 and answer.headers["content-type"] == "image/svg+xml"
-    root = ElementTree.fromstring(answer.text)
+    response = anonymous.get(f"/p/{share(anonymous, body)}/badge.svg")
+    assert response.status == 200 and response.headers["content-type"] == "image/svg+xml"
+    root = ElementTree.fromstring(response.text)
     assert root.get("role") == "img" and root.get("aria-label") == f"profile: {wanted}"
     assert root.find(SVG + "title").text == f"profile: {wanted}"
     assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
-    assert "script" not in answer.text and "http" not in answer.text.replace(
+    assert "script" not in response.text and "http" not in response.text.replace(
         "http://www.w3.org/2000/svg", ""
     )
 
@@ -397,9 +397,9 @@ def test_texts_of_a_badge_have_their_widths(anonymous):
 
 def test_a_badge_is_asked_for_again_only_in_name(anonymous):
     path = f"/p/{share(anonymous)}/badge.svg"
-    answer = anonymous.get(path)
-    assert answer.headers["cache-control"] == "public, no-cache"
-    again = anonymous.get(path, headers={"If-None-Match": answer.headers["etag"]})
+    response = anonymous.get(path)
+    assert response.headers["cache-control"] == "public, no-cache"
+    again = anonymous.get(path, headers={"If-None-Match": response.headers["etag"]})
     assert again.status == 304 and again.body == b""
     assert anonymous.get(path + "?typo=1").status == 400
     assert anonymous.get(path + "?st=wall").status == 400
@@ -424,8 +424,8 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
         "v=table&w=0.2-0.5&sv=2",
         "of_a_later_version=1&sv=99",
     ):
-        answer = anonymous.get(f"{path}?{query}")
-        assert (answer.status, answer.text) == (200, plain.text), query
+        response = anonymous.get(f"{path}?{query}")
+        assert (response.status, response.text) == (200, plain.text), query
         assert anonymous.get(f"/p/{made}.folded?{query}").status == 200, query
     for ending in (
         "badge.svg",
@@ -460,20 +460,20 @@ def test_a_badge_says_what_its_view_shows(anonymous, query, wanted):
         "main;serve;parse;alloc 10\nmain;serve;parse 5\nmain;serve;render;alloc 30\nmain;idle 40\n"
         "runtime.gc;runtime.alloc 15\n",
     )
-    answer = anonymous.get(f"/p/{made}/badge.svg", query=query | ({"sv": 2} if wanted else {}))
+    response = anonymous.get(f"/p/{made}/badge.svg", query=query | ({"sv": 2} if wanted else {}))
     if wanted is None:  # a parameter of the API, not of a page
-        assert answer.status == 400
+        assert response.status == 400
         return
-    root = ElementTree.fromstring(answer.text)
+    root = ElementTree.fromstring(response.text)
     assert (
         root.get("aria-label") == f"profile: {wanted}"
-        and answer.headers["content-type"] == "image/svg+xml"
+        and response.headers["content-type"] == "image/svg+xml"
     )
     assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
     again = anonymous.get(
         f"/p/{made}/badge.svg",
         query=query | {"sv": 2},
-        headers={"If-None-Match": answer.headers["etag"]},
+        headers={"If-None-Match": response.headers["etag"]},
     )
     assert again.status == 304
 

@@ -1,5 +1,5 @@
 """Exports as Parquet, read back by DuckDB: what it adds up equals what a query says, whatever the
-names; errors are answers, not files cut short. `make interop` fetches DuckDB; without it these
+names; errors are responses, not files cut short. `make interop` fetches DuckDB; without it these
 tests are skipped."""
 
 import gzip
@@ -61,18 +61,18 @@ class Table:
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        return answers[0] if len(answers) == 1 else answers
+        responses = [json.loads(line) for line in done.stdout.splitlines()]
+        return responses[0] if len(responses) == 1 else responses
 
 
 @pytest.fixture
 def export(tmp_path):
     def call(client, **query):
-        answer = client.get("/api/v1/export", query={"format": "parquet", **WINDOW, **query})
-        assert answer.status == 200, answer
-        assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+        response = client.get("/api/v1/export", query={"format": "parquet", **WINDOW, **query})
+        assert response.status == 200, response
+        assert response.headers["content-type"] == "application/vnd.apache.parquet"
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
-        path.write_bytes(answer.body)
+        path.write_bytes(response.body)
         return Table(path)
 
     return call
@@ -179,8 +179,8 @@ def test_hostile_names(server, export):
         "time": "6",
         "a_b_2": "7",
     }
-    answer = client.post("/api/v1/profiles", body=body, query=parameters(labels))
-    assert answer.status == 200, answer
+    response = client.post("/api/v1/profiles", body=body, query=parameters(labels))
+    assert response.status == 200, response
     table = export(client, query=CPU_NAMES[0])
     names, columns = table.ask(
         "SELECT stack[1], value FROM FILE ORDER BY value",
@@ -204,12 +204,12 @@ def test_labels_links_moments_and_frames(server, export):
         (("main", "b"), link, [2, 20]),
         (("main", "a"), [], [4, 40]),
     ]
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles",
         query={"label": "pod=x"},
         body=make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10),
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     table = export(client, query=CPU_NAMES[0])
     rows = table.ask(
         "SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, "
@@ -245,12 +245,12 @@ def test_labels_links_moments_and_frames(server, export):
             )
         ]
     )
-    answer = client.post(
+    response = client.post(
         "/v1development/profiles",
         body=request.protobuf("1.10"),
         headers={"Content-Type": "application/x-protobuf"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     seen = export(client, query='{service_name="shop"}').ask(
         "SELECT list_transform(seen_at, x -> epoch_ns(x)), value FROM FILE"
     )
@@ -266,10 +266,10 @@ def test_labels_links_moments_and_frames(server, export):
         [1, 1],
     )
     maker.scalars(time=BEGIN, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles", query={"label": "pod=native"}, body=gzip.compress(maker.bytes())
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     ((stack, frames),) = export(client, query=CPU_NAMES[0] + '{pod="native"}').ask(
         "SELECT stack, frames FROM FILE"
     )
@@ -302,8 +302,8 @@ def test_nothing_and_errors(server, export):
         ({"query": ALL, "report": "top"}, 400, "report"),
         ({"query": ALL, "label": "x"}, 400, "label"),
     ):
-        answer = client.get("/api/v1/export", query={**WINDOW, **query})
-        assert answer.status == status and text in answer.json()["detail"], answer
+        response = client.get("/api/v1/export", query={**WINDOW, **query})
+        assert response.status == status and text in response.json()["detail"], response
     head = client.request("HEAD", "/api/v1/export", query={"query": ALL, **WINDOW})
     assert head.status == 200 and not head.body
 
@@ -382,10 +382,10 @@ def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
         body = make_profile(
             CPU, BEGIN + i * HOUR, {("main", "work"): [1 + i, 10]}, ("cpu", "nanoseconds"), 10**10
         )
-        answer = tenant.api("ingest").post(
+        response = tenant.api("ingest").post(
             "/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     token = tenant.make_token("read")["token"]
     first = BEGIN // 10**9
     table = Table(tmp_path / "cpu.parquet")

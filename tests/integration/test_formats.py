@@ -29,10 +29,10 @@ def compare(print_report, path, reader):
     expected = reader(pathlib.Path(path).read_bytes())
     assert expected
     for sample_type, stacks in expected.items():
-        answer = print_report("top", path, f"sample_type={sample_type}")
-        assert answer["sample_type"] == sample_type
-        assert answer["total"] == sum(value for _, value in stacks)
-        rows = {row["name"]: (row["flat"], row["cum"]) for row in answer["functions"]}
+        response = print_report("top", path, f"sample_type={sample_type}")
+        assert response["sample_type"] == sample_type
+        assert response["total"] == sum(value for _, value in stacks)
+        rows = {row["name"]: (row["flat"], row["cum"]) for row in response["functions"]}
         assert rows == format_readers.top(stacks)
 
 

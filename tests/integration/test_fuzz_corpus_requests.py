@@ -1,4 +1,4 @@
-"""The fuzzers' inputs sent to a running server: it stays up and answers 2xx or 4xx only.
+"""The fuzzers' inputs sent to a running server: it stays up and responses 2xx or 4xx only.
 
 Profiles go to POST /api/v1/shares, and every report of what was taken is asked for; other corpora
 become queries, JSON bodies and raw request lines.
@@ -60,12 +60,12 @@ def tenant(server):
     operator.close()
 
 
-def check(answer, what):
-    assert answer.status in ALLOWED, f"{what}: {answer}"
-    if answer.status >= 400:
-        assert answer.headers["content-type"].startswith("application/problem+json"), what
-        assert answer.json()["detail"], what
-    return answer
+def check(response, what):
+    assert response.status in ALLOWED, f"{what}: {response}"
+    if response.status >= 400:
+        assert response.headers["content-type"].startswith("application/problem+json"), what
+        assert response.json()["detail"], what
+    return response
 
 
 def read_everything(client, share_id, body, what):
@@ -80,9 +80,9 @@ def read_everything(client, share_id, body, what):
         f"/p/{share_id}.svg",
         f"/p/{share_id}.png",
     ):
-        answer = client.get(path)
-        is_refused = answer.status == 413 and b"come to 2^63 - 1 or more" in answer.body
-        assert answer.status == 200 or is_refused, f"{what}: {path}: {answer}"
+        response = client.get(path)
+        is_refused = response.status == 413 and b"come to 2^63 - 1 or more" in response.body
+        assert response.status == 200 or is_refused, f"{what}: {path}: {response}"
         assert refused in (None, is_refused), f"{what}: {path}"
         refused = is_refused
 
@@ -91,11 +91,11 @@ def read_everything(client, share_id, body, what):
 def test_profiles(tenant, fuzzer):
     taken = 0
     for name, body in inputs(fuzzer):
-        answer = check(tenant.post("/api/v1/shares", body), f"{fuzzer}/{name}")
-        assert answer.status != 429, answer
-        if answer.status == 201:
+        response = check(tenant.post("/api/v1/shares", body), f"{fuzzer}/{name}")
+        assert response.status != 429, response
+        if response.status == 201:
             taken += 1
-            read_everything(tenant, answer.json()["id"], body, f"{fuzzer}/{name}")
+            read_everything(tenant, response.json()["id"], body, f"{fuzzer}/{name}")
     assert taken or fuzzer == "fuzz_compress"
 
 
@@ -126,20 +126,20 @@ def test_json_bodies(tenant):
                 "/api/v1/merge",
                 "/api/v1/invitations/accept",
             ):
-                answer = tenant.post(path, body, headers={"Content-Type": "application/json"})
-                check(answer, f"{path} {fuzzer}/{name}")
+                response = tenant.post(path, body, headers={"Content-Type": "application/json"})
+                check(response, f"{path} {fuzzer}/{name}")
 
 
-def check_agents(answer, what):
+def check_agents(response, what):
     """As the protocols of agents have errors."""
-    assert answer.status in ALLOWED, f"{what}: {answer}"
-    if answer.status < 400:
+    assert response.status in ALLOWED, f"{what}: {response}"
+    if response.status < 400:
         return True
-    if answer.headers["content-type"] == "application/json":
-        assert answer.json()["message"], what
+    if response.headers["content-type"] == "application/json":
+        assert response.json()["message"], what
     else:
         assert (
-            answer.headers["content-type"] == "application/x-protobuf" and len(answer.body) > 4
+            response.headers["content-type"] == "application/x-protobuf" and len(response.body) > 4
         ), what
     return False
 
@@ -192,7 +192,7 @@ def raw_requests():
 
 
 def send_raw(server, data):
-    """The first bytes of the answer; empty when the server closed the connection."""
+    """The first bytes of the response; empty when the server closed the connection."""
     context = ssl.create_default_context(cafile=str(server.ca_file))
     with socket.create_connection(("localhost", server.port), 20) as plain, context.wrap_socket(
         plain, server_hostname="localhost"
@@ -209,7 +209,9 @@ def send_raw(server, data):
 
 def test_raw_requests(server, tenant):
     for name, data in raw_requests():
-        answer = send_raw(server, data)
-        status = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
-        assert not answer or (status and int(status[1]) in ALLOWED_RAW), f"{name}: {answer[:200]}"
+        response = send_raw(server, data)
+        status = re.match(rb"HTTP/1\.[01] (\d{3})", response)
+        assert not response or (
+            status and int(status[1]) in ALLOWED_RAW
+        ), f"{name}: {response[:200]}"
         check(tenant.get("/healthz"), os.fspath(name))

@@ -34,9 +34,9 @@ def wide_profile(roots):
 
 
 def share(client, profile):
-    answer = client.post("/api/v1/shares", profile)
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = client.post("/api/v1/shares", profile)
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(server, anonymous):
@@ -44,9 +44,9 @@ def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(serv
     assert len(profile) < 4500
     made = share(anonymous, profile)
     for path in (f"/p/{made}.svg", f"/p/{made}.folded"):
-        answer = anonymous.get(path)
-        assert answer.status == 413 and len(answer.body) < 2000, path
-        detail = answer.json()["detail"]
+        response = anonymous.get(path)
+        assert response.status == 413 and len(response.body) < 2000, path
+        detail = response.json()["detail"]
         assert f"{64 * MIB} bytes" in detail and "anonymous-max-generated-bytes" in detail
     assert anonymous.get(f"/p/{made}.png").status == 200
 
@@ -79,14 +79,14 @@ def test_files_are_limited_by_role_also_when_they_are_kept(narrow, pattern):
     anonymous = narrow.anonymous()
     before = anonymous.get(path)
     assert before.status == 413 and "anonymous-max-generated-bytes" in before.json()["detail"]
-    answer = narrow.api().get(path)
-    assert answer.status == 200 and len(answer.body) > MIB
+    response = narrow.api().get(path)
+    assert response.status == 200 and len(response.body) > MIB
     assert anonymous.get(path).status == 413, "what is kept for the team is no way around it"
     assert Tenant(narrow).api("read").get(path).status == 200
     large = pattern.format(narrow.made[2], narrow.made[2])
-    answer = narrow.api().get(large)
-    assert answer.status == 413 and "(max-generated-bytes)" in answer.json()["detail"]
-    assert f"{4 * MIB} bytes" in answer.json()["detail"]
+    response = narrow.api().get(large)
+    assert response.status == 413 and "(max-generated-bytes)" in response.json()["detail"]
+    assert f"{4 * MIB} bytes" in response.json()["detail"]
 
 
 def test_what_an_anonymous_client_had_generated_is_kept_for_all(narrow):
@@ -116,9 +116,9 @@ def test_an_anonymous_address_generates_one_file_at_a_time_and_others_are_served
     other = server.anonymous()
     come_from(other, "127.0.8.2")
     assert other.get(f"/p/{made}.svg?limit=100").status == 200
-    answers = [wire.answer() for wire in wires]
-    refused = [(headers, body) for status, headers, body in answers if status != 200]
-    assert refused and {status for status, _, _ in answers} == {200, 503}
+    responses = [wire.response() for wire in wires]
+    refused = [(headers, body) for status, headers, body in responses if status != 200]
+    assert refused and {status for status, _, _ in responses} == {200, 503}
     for headers, body in refused:
         assert int(headers["retry-after"]) > 0 and b"an address can generate one" in body
     for wire in wires:

@@ -49,9 +49,9 @@ def push(api, data):
 
 
 def share(api, data):
-    answer = push(api, data)
-    assert answer.status == 201, answer
-    return answer.json()
+    response = push(api, data)
+    assert response.status == 201, response
+    return response.json()
 
 
 def peak_mib(server):
@@ -85,14 +85,14 @@ def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_serv
             f"/api/v1/shares/{ids[0]}/top?focus=function{number}",
             f"/p/{ids[0]}.svg?ignore=function{number}",
         ]
-        answer = server.api(None).get(paths[number % 3], headers={"Accept-Encoding": "zstd"})
-        return answer.status, answer.headers.get("retry-after")
+        response = server.api(None).get(paths[number % 3], headers={"Accept-Encoding": "zstd"})
+        return response.status, response.headers.get("retry-after")
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(ask, range(16)))
-    assert {status for status, _ in answers} <= {200, 503}
-    assert sum(status == 200 for status, _ in answers) >= 4
-    assert all(retry for status, retry in answers if status == 503)
+        responses = list(pool.map(ask, range(16)))
+    assert {status for status, _ in responses} <= {200, 503}
+    assert sum(status == 200 for status, _ in responses) >= 4
+    assert all(retry for status, retry in responses if status == 503)
     assert api.get("/healthz").status == 200
     assert peak_mib(server) < heavy_mib + BESIDES_MIB, peak_mib(server)
 
@@ -138,9 +138,9 @@ def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
     finished = []
 
     def ask(number):
-        answer = server.api().get(f"/api/v1/shares/{slow['id']}/top?focus=function{number}")
+        response = server.api().get(f"/api/v1/shares/{slow['id']}/top?focus=function{number}")
         finished.append(number)
-        return answer.status
+        return response.status
 
     with concurrent.futures.ThreadPoolExecutor(many) as pool:
         asked = [pool.submit(ask, number) for number in range(many)]

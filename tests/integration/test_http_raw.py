@@ -1,6 +1,6 @@
 """HTTP as it should not be: shapes, limits, timeouts, resets and stops, byte by byte over TLS.
 
-Ordinary clients hide what these tests are about, so requests are written by hand and answers read
+Ordinary clients hide what these tests are about, so requests are written by hand and responses read
 from the socket.
 """
 import gzip
@@ -54,8 +54,8 @@ class Wire:
         except (ssl.SSLEOFError, ConnectionError):
             return b""
 
-    def answer(self):
-        """(status, headers, body) of the next answer; None when there is none."""
+    def response(self):
+        """(status, headers, body) of the next response; None when there is none."""
         data = self.rest
         while b"\r\n\r\n" not in data:
             more = self.receive()
@@ -162,8 +162,8 @@ WRONG_SHAPES = {
 @pytest.mark.parametrize("name", WRONG_SHAPES)
 def test_a_wrong_shape_gets_400_and_nothing_behind_it_is_read(server, name):
     with Wire(server) as wire:
-        answer = wire.send(WRONG_SHAPES[name]).answer()
-        assert answer is not None and answer[0] == 400, answer
+        response = wire.send(WRONG_SHAPES[name]).response()
+        assert response is not None and response[0] == 400, response
         assert wire.is_closed(), "the connection must end: what follows may be anybody's"
         assert wire.rest == b""
 
@@ -174,7 +174,7 @@ WRONG_PATHS = ["/healthz%00", "/healthz%0a", "/p%2Fabc", "/p/%zz", "/p/%", "/p/%
 @pytest.mark.parametrize("path", WRONG_PATHS)
 def test_a_malformed_path_is_refused_by_name(server, path):
     with Wire(server) as wire:
-        status, headers, body = wire.send(get(path)).answer()
+        status, headers, body = wire.send(get(path)).response()
         assert status == 400
         assert headers["content-type"] == "application/problem+json"
         assert b"path" in body
@@ -183,12 +183,12 @@ def test_a_malformed_path_is_refused_by_name(server, path):
 @pytest.mark.parametrize("path", ["/..", "/p/../healthz", "//healthz", "/healthz/", "/./healthz"])
 def test_paths_are_not_rewritten(server, path):
     with Wire(server) as wire:
-        assert wire.send(get(path)).answer()[0] == 404
+        assert wire.send(get(path)).response()[0] == 404
 
 
 def test_a_query_may_hold_anything(server):
     with Wire(server) as wire:
-        assert wire.send(get("/healthz?a=%00%2f%zz&&=&b")).answer()[0] == 200
+        assert wire.send(get("/healthz?a=%00%2f%zz&&=&b")).response()[0] == 200
 
 
 def test_good_requests_in_rare_forms_work(server):
@@ -200,20 +200,20 @@ def test_good_requests_in_rare_forms_work(server):
     ]
     for form in forms:
         with Wire(server) as wire:
-            assert wire.send(form).answer()[0] == 200, form
+            assert wire.send(form).response()[0] == 200, form
 
 
-def test_pipelined_requests_are_answered_in_order(server):
+def test_pipelined_requests_get_their_responses_in_order(server):
     with Wire(server) as wire:
         wire.send(get("/healthz") + get("/nothing") + get("/readyz") + get("/robots.txt"))
-        assert [wire.answer()[0] for _ in range(4)] == [200, 404, 200, 200]
+        assert [wire.response()[0] for _ in range(4)] == [200, 404, 200, 200]
 
 
 def test_methods_and_head_and_options(server):
     with Wire(server) as wire:
-        status, headers, _ = wire.send(b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n").answer()
+        status, headers, _ = wire.send(b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n").response()
         assert status == 501
-        status, headers, _ = wire.send(get().replace(b"GET", b"DELETE")).answer()
+        status, headers, _ = wire.send(get().replace(b"GET", b"DELETE")).response()
         assert status == 405 and headers["allow"] == "GET, HEAD"
         wire.send(get("/robots.txt").replace(b"GET", b"HEAD") + get())
         head = b""
@@ -222,18 +222,18 @@ def test_methods_and_head_and_options(server):
         head, _, rest = head.partition(b"\r\n\r\n")
         assert b"200 OK" in head and int(re.search(rb"(?i)content-length: (\d+)", head)[1]) > 10
         wire.rest = rest
-        assert wire.answer()[0] == 200, "a HEAD answer has no body that would disturb the next"
+        assert wire.response()[0] == 200, "a HEAD response has no body that would disturb the next"
         status, headers, _ = wire.send(
             get("/api/openapi.yaml").replace(b"GET", b"OPTIONS")
-        ).answer()
+        ).response()
         assert status == 204
         assert headers["access-control-allow-origin"] == "*"
         assert headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
-        status, headers, _ = wire.send(get("/login").replace(b"GET", b"OPTIONS")).answer()
+        status, headers, _ = wire.send(get("/login").replace(b"GET", b"OPTIONS")).response()
         assert status == 204 and "access-control-allow-origin" not in headers
 
 
-def test_every_answer_carries_the_security_fields(server):
+def test_every_response_carries_the_security_fields(server):
     for path, is_html in (
         ("/", True),
         ("/nothing", False),
@@ -241,7 +241,7 @@ def test_every_answer_carries_the_security_fields(server):
         ("/robots.txt", False),
     ):
         with Wire(server) as wire:
-            _, headers, _ = wire.send(get(path)).answer()
+            _, headers, _ = wire.send(get(path)).response()
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -255,7 +255,7 @@ def test_request_ids_differ_and_stand_in_problems(server):
     ids = set()
     for _ in range(50):
         with Wire(server) as wire:
-            _, headers, body = wire.send(get("/nothing")).answer()
+            _, headers, body = wire.send(get("/nothing")).response()
         assert f'"request_id":"{headers["x-request-id"]}"'.encode() in body
         ids.add(headers["x-request-id"])
     assert len(ids) == 50
@@ -265,14 +265,16 @@ def test_request_ids_differ_and_stand_in_problems(server):
 
 def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
     with Wire(server) as wire:
-        status, headers, body = wire.send(post(LARGEST_BODY * 20)).answer()
+        status, headers, body = wire.send(post(LARGEST_BODY * 20)).response()
         assert status == 413
         assert headers["content-type"] == "application/problem+json"
         assert b"parts" in body, "the sentence says what to do"
         assert b'"instance":"/api/v1/shares"' in body
         assert f'request_id={headers["x-request-id"]} method=POST' in server.log()
     with Wire(server) as wire:
-        status, _, _ = wire.send(post(LARGEST_BODY * 20, more="Expect: 100-continue\r\n")).answer()
+        status, _, _ = wire.send(
+            post(LARGEST_BODY * 20, more="Expect: 100-continue\r\n")
+        ).response()
         assert status == 413
 
 
@@ -291,17 +293,17 @@ def test_a_client_that_sends_regardless_still_reads_the_413(server):
                 piece = b"10000\r\n" + piece + b"\r\n"
             for _ in range(LARGEST_BODY // 65536 + 8):
                 wire.send(piece)
-            answer = wire.answer()
-            assert answer is not None and answer[0] == 413, answer
+            response = wire.response()
+            assert response is not None and response[0] == 413, response
 
 
 def test_a_route_takes_no_more_than_it_says(server):
     with Wire(server) as wire:
         status, _, body = wire.send(
             get().replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\nabc")
-        ).answer()
+        ).response()
         assert status == 413 and b"takes no body" in body
-        status, _, body = wire.send(post(2 << 20, "/api/v1/session") + b" " * (2 << 20)).answer()
+        status, _, body = wire.send(post(2 << 20, "/api/v1/session") + b" " * (2 << 20)).response()
         assert status == 413 and b"at most" in body
 
 
@@ -320,7 +322,7 @@ def test_plain_text_on_the_tls_port_is_dropped(server):
         except ConnectionError:
             pass
     with Wire(server) as wire:
-        assert wire.send(get()).answer()[0] == 200
+        assert wire.send(get()).response()[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -357,7 +359,7 @@ def test_http2_is_off_unless_asked_for(server):
                     more="Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
                     "HTTP2-Settings: AAMAAABkAAQAAP__\r\n"
                 )
-            ).answer()[0]
+            ).response()[0]
             == 200
         )
 
@@ -398,7 +400,7 @@ def test_a_slow_upload_lives_while_bytes_flow(hasty):
         for at in range(0, len(profile), 100):
             wire.send(profile[at : at + 100])
             time.sleep(0.1)
-        status, _, body = wire.answer()
+        status, _, body = wire.response()
         assert time.monotonic() - start > 5, "longer than every timeout of this server"
         assert status == 201, body
 
@@ -419,7 +421,7 @@ def test_a_trickled_request_is_cut(hasty):
 
 def test_idle_connections_are_closed(hasty):
     with Wire(hasty) as fresh, Wire(hasty) as kept:
-        assert kept.send(get()).answer()[0] == 200
+        assert kept.send(get()).response()[0] == 200
         start = time.monotonic()
         assert fresh.is_closed() and kept.is_closed()
         assert 2 < time.monotonic() - start < 60
@@ -442,7 +444,7 @@ def test_idle_connections_past_the_cap_make_room_for_new_ones(hasty):
 def can_connect(server):
     try:
         with Wire(server) as wire:
-            return wire.send(get()).answer()[0] == 200
+            return wire.send(get()).response()[0] == 200
     except OSError:
         return False
 
@@ -453,7 +455,7 @@ def resident_mb(pid):
 
 
 def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server):
-    """40 uploads of 7 MiB at once through a cap of 32 MiB: a wait for some, an answer for each."""
+    """40 uploads of 7 MiB at once through a cap of 32 MiB: a wait for some, a response for each."""
     server = start_server("--max-buffered-bytes", "32MiB", "--anonymous-uploads-per-minute", "1000")
     count, body = 40, b"!" * (7 << 20)  # no profile: refused, but only once it is there
     statuses, lock = [], threading.Lock()
@@ -465,7 +467,7 @@ def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server
                 wire.send(post(len(body)))
                 for at in range(0, len(body), 1 << 18):
                     wire.send(body[at : at + (1 << 18)])
-                status = wire.answer()[0]
+                status = wire.response()[0]
         finally:
             with lock:
                 statuses.append(status)
@@ -500,7 +502,7 @@ def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
         wire.send(post(7 << 20))
         for _ in range(7 << 4):
             wire.send(b"!" * (1 << 16))
-        assert wire.answer() is not None
+        assert wire.response() is not None
     for wire in stalled:
         wire.socket.close()
 
@@ -548,7 +550,7 @@ def test_one_address_does_not_keep_the_buffers_from_another(start_server):
         for size in (1 << 20, 7 << 20):
             with Wire(server, source="127.0.6.2") as wire:
                 wire.send(post(size) + b"!" * size)
-                status, _, body = wire.answer()
+                status, _, body = wire.response()
                 assert status in (400, 415, 422), (status, body)
 
 
@@ -559,11 +561,11 @@ def test_an_upload_that_waits_for_long_gets_503(start_server):
         assert wait_until(lambda: metric(server, refusals) > 0)
         crowd.stop()
         assert wait_until(lambda: metric(server, "perfolio_http_connections") == 1)
-        answers = []
+        responses = []
         for wire in crowd.wires:
             wire.socket.settimeout(60)
-            answers.append(wire.answer())
-        refused = [answer for answer in answers if answer]
+            responses.append(wire.response())
+        refused = [response for response in responses if response]
         assert len(refused) == metric(server, refusals)
         for status, headers, body in refused:
             assert status == 503 and headers["connection"] == "close", body
@@ -588,7 +590,7 @@ def large_folded(count):
 
 
 def slow_taker(server, path):
-    """A connection that has asked for path and takes no more than the answer's begin."""
+    """A connection that has asked for path and takes no more than the response's begin."""
     wire = Wire(server)
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     wire.send(
@@ -598,7 +600,7 @@ def slow_taker(server, path):
     return wire, int(head.split(b" ")[1]), head
 
 
-def test_what_answers_hold_that_nobody_takes_is_bounded(start_server):
+def test_the_memory_of_responses_that_nobody_reads_is_bounded(start_server):
     """Each slow taker asks another question about one large share: none may add up for ever."""
     server = start_server("--max-buffered-bytes", "16MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))
@@ -612,17 +614,17 @@ def test_what_answers_hold_that_nobody_takes_is_bounded(start_server):
     refused = [head for _, status, head in takers if status == 503]
     assert all(status in (200, 503) for _, status, _ in takers)
     assert refused and all(b"retry-after:" in head.lower() for head in refused)
-    assert metric(server, "perfolio_http_answer_bytes") <= 16 << 20
+    assert metric(server, "perfolio_http_response_bytes") <= 16 << 20
     # Those that take nothing are cut, and whoever does take is served again.
-    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") <= 1 << 20, 20)
-    answer = server.api().get(path + "1000000", headers={"Accept": "application/json"})
-    assert answer.status == 200 and len(answer.body) == size
+    assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") <= 1 << 20, 20)
+    response = server.api().get(path + "1000000", headers={"Accept": "application/json"})
+    assert response.status == 200 and len(response.body) == size
     for wire, _, _ in takers:
         wire.socket.close()
-    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") == 0)
+    assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
 
-def test_one_cached_answer_counts_once_however_many_read_it(start_server):
+def test_one_cached_result_counts_once_however_many_read_it(start_server):
     server = start_server("--max-buffered-bytes", "32MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))
     path = f"/api/v1/shares/{made.json()['id']}/flame?limit=0"
@@ -630,11 +632,11 @@ def test_one_cached_answer_counts_once_however_many_read_it(start_server):
     assert 8 << 20 < size < 16 << 20
     takers = [slow_taker(server, path) for _ in range(10)]
     assert [status for _, status, _ in takers] == [200] * 10
-    held = metric(server, "perfolio_http_answer_bytes")
+    held = metric(server, "perfolio_http_response_bytes")
     assert size < held < size + 10 * (1 << 20), "once, and the piece that each one is being sent"
     for wire, _, _ in takers:
         wire.socket.close()
-    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") == 0)
+    assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
 
 def frame(kind, flags, stream, payload):
@@ -680,7 +682,7 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
             data += more
 
 
-def test_http2_answers_through_an_ordinary_client(start_server):
+def test_http2_works_with_an_ordinary_client(start_server):
     server = start_server("--http2", "yes")
     output = subprocess.run(
         [
@@ -716,7 +718,7 @@ def test_a_stop_lets_the_upload_in_flight_finish(start_server):
     assert wait_until(lambda: not can_connect(server))
     time.sleep(0.5)
     wire.send(profile[1000:])
-    status, headers, body = wire.answer()
+    status, headers, body = wire.response()
     assert status == 201, body
     assert headers["connection"] == "close"
     assert wire.is_closed()
@@ -742,7 +744,7 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
     log = folder / "access.log"
     server = start_server("--access-log", str(log))
     with Wire(server) as wire:
-        _, headers, _ = wire.send(get("/nothing?x=1", more='User-Agent: "quote\r\n')).answer()
+        _, headers, _ = wire.send(get("/nothing?x=1", more='User-Agent: "quote\r\n')).response()
         assert wait_until(lambda: headers["x-request-id"] in log.read_text())
         line = [line for line in log.read_text().split("\n") if headers["x-request-id"] in line][0]
         assert re.fullmatch(
@@ -754,7 +756,7 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         server.process.send_signal(signal.SIGHUP)
         assert wait_until(log.exists)
         assert wait_until(lambda: "reloaded" in server.log())
-        _, headers, _ = wire.send(get()).answer()
+        _, headers, _ = wire.send(get()).response()
         assert wait_until(lambda: headers["x-request-id"] in log.read_text())
         assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
 
@@ -770,9 +772,9 @@ def test_what_takes_most_room_in_the_access_log_is_still_logged(start_server):
             wire.send(
                 get("/nothing?" + quotes, more=f"User-Agent: {quotes}\r\nReferer: {quotes}\r\n")
             )
-            request_id = wire.answer()[1]["x-request-id"]
+            request_id = wire.response()[1]["x-request-id"]
             wire.send(get())
-            last_id = wire.answer()[1]["x-request-id"]
+            last_id = wire.response()[1]["x-request-id"]
         assert wait_until(lambda: last_id in open(log).read())
         (line,) = [line for line in open(log) if request_id in line]
         assert line.count("\\x22") == 1024 * 3 - len("/nothing?"), line
@@ -801,7 +803,7 @@ def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
             for forwarded in forms:
                 with Wire(server) as wire:
                     wire.send(get(more=f"X-Forwarded-For: {forwarded}\r\n"))
-                    request_id = wire.answer()[1]["x-request-id"]
+                    request_id = wire.response()[1]["x-request-id"]
                 assert wait_until(lambda: request_id in open(log).read())
                 (line,) = [line for line in open(log) if request_id in line]
                 assert line.startswith(f"{client} "), line
@@ -860,7 +862,7 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         server = start_server(
             "--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem"), wait=False
         )
-        assert wait_until(lambda: answers(server), 60), server.log()[-2000:]
+        assert wait_until(lambda: responses(server), 60), server.log()[-2000:]
         assert common_name(server) == "first"
         make_certificate(folder, "second")
         server.process.send_signal(signal.SIGHUP)
@@ -874,7 +876,7 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
             assert common_name(server) == "second"
         # What was refused is not in the way of a server that begins anew.
         os.kill(server.child_pid(), signal.SIGKILL)
-        assert wait_until(lambda: answers(server)) and common_name(server) == "second"
+        assert wait_until(lambda: responses(server)) and common_name(server) == "second"
         # A key with a password is refused; nobody is asked for it.
         (folder / "cert.pem").write_text(whole)
         subprocess.run(
@@ -900,7 +902,7 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
-def answers(server):
+def responses(server):
     try:
         return bool(common_name(server))
     except (OSError, subprocess.CalledProcessError):
@@ -931,7 +933,7 @@ def test_metrics_are_well_formed(server):
     assert server.anonymous().get("/metrics").status in (200, 401)
 
 
-def test_large_answers_are_compressed_as_the_client_accepts(server):
+def test_large_responses_are_compressed_as_the_client_accepts(server):
     api = server.api()
     plain = api.get("/api/openapi.yaml")
     assert "content-encoding" not in plain.headers

@@ -22,10 +22,10 @@ def owner(tenant):
     return tenant.user("owner")
 
 
-def problem(answer, status, name):
-    assert answer.status == status, answer
-    assert answer.headers["content-type"] == "application/problem+json"
-    document = answer.json()
+def problem(response, status, name):
+    assert response.status == status, response
+    assert response.headers["content-type"] == "application/problem+json"
+    document = response.json()
     assert document["type"] == "/problems/" + name
     return document["detail"]
 
@@ -36,19 +36,19 @@ def problem(answer, status, name):
 def test_sign_in_and_out(server, tenant):
     account = tenant.add_user("member")
     browser = Browser(server)
-    answer = browser.sign_in(email=account["email"].upper(), password=PASSWORD)
-    assert answer.status == 200
-    me = answer.json()
+    response = browser.sign_in(email=account["email"].upper(), password=PASSWORD)
+    assert response.status == 200
+    me = response.json()
     assert me["kind"] == "user" and me["role"] == "member"
     assert me["user"]["email"] == account["email"]
     assert me["tenant"] == {"id": tenant.id, "name": tenant.name}
     assert set(me["scopes"]) == {"ingest", "read", "share", "debuginfo"}
-    cookie = answer.headers["set-cookie"]
+    cookie = response.headers["set-cookie"]
     assert re.match(r"__Host-perfolio_session=[0-9A-Za-z]{43}; ", cookie)
     for attribute in ("Path=/", "Secure", "HttpOnly", "SameSite=Lax"):
         assert attribute in cookie.split("; ")
     assert "domain" not in cookie.lower()
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
 
     again = browser.get("/api/v1/session").json()
     assert again == me
@@ -78,14 +78,14 @@ def test_nobody_is_anonymous(server, anonymous):
 def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server):
     server = start_server(environment=REAL_SCRYPT)
     account = Tenant(server).add_user("member")
-    answers, seconds = [], []
+    responses, seconds = [], []
     for email in (account["email"], "nobody@example.com"):
         started = server.cpu_seconds()
         for _ in range(3):  # the processor's time is told in hundredths of a second
-            answer = Browser(server).sign_in(email=email, password="wrong password")
-            answers.append(problem(answer, 401, "unauthenticated"))
+            response = Browser(server).sign_in(email=email, password="wrong password")
+            responses.append(problem(response, 401, "unauthenticated"))
         seconds.append(server.cpu_seconds() - started)
-    assert all(answer == answers[0] for answer in answers)
+    assert all(response == responses[0] for response in responses)
     assert min(seconds) > 0.25 * max(seconds), seconds
 
 
@@ -100,17 +100,17 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
         assert [attempt(i).status for i in range(5)] == [401] * 5
         # At once, since the first back-offs are shorter than an attempt on a busy machine takes.
         with concurrent.futures.ThreadPoolExecutor(3) as threads:
-            answers = list(threads.map(attempt, range(3)))
-        refused = [answer for answer in answers if answer.status == 429]
-        assert refused and all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+            responses = list(threads.map(attempt, range(3)))
+        refused = [response for response in responses if response.status == 429]
+        assert refused and all(int(response.headers["retry-after"]) >= 1 for response in refused)
     # The right password does not help while the back-off lasts, and then does.
-    answer = Browser(server).sign_in(email=account["email"], password=PASSWORD)
+    response = Browser(server).sign_in(email=account["email"], password=PASSWORD)
     for _ in range(20):
-        if answer.status != 429:
+        if response.status != 429:
             break
-        time.sleep(int(answer.headers["retry-after"]))
-        answer = Browser(server).sign_in(email=account["email"], password=PASSWORD)
-    assert answer.status == 200
+        time.sleep(int(response.headers["retry-after"]))
+        response = Browser(server).sign_in(email=account["email"], password=PASSWORD)
+    assert response.status == 200
 
 
 def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
@@ -127,14 +127,14 @@ def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
     assert 429 in statuses, statuses
 
 
-def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
+def test_parallel_sign_ins_stay_within_memory_and_succeed(start_server):
     server = start_server(environment=REAL_SCRYPT)
     tenant = Tenant(server)
     accounts = [tenant.add_user("viewer") for _ in range(2)]
 
     def attempt(i):
-        answer = Browser(server).sign_in(email=accounts[i % 2]["email"], password=PASSWORD)
-        return answer.status, answer.headers.get("retry-after")
+        response = Browser(server).sign_in(email=accounts[i % 2]["email"], password=PASSWORD)
+        return response.status, response.headers.get("retry-after")
 
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         outcomes = list(pool.map(attempt, range(12)))
@@ -144,12 +144,12 @@ def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
 
 
 def test_one_time_codes_sign_in_once(server, tenant):
-    answer = tenant.operator.post(
+    response = tenant.operator.post(
         f"/api/v1/admin/tenants/{tenant.id}/users",
         json={"email": unique("new") + "@example.com", "role": "owner"},
     )
-    assert answer.status == 201
-    url = answer.json()["login_url"]
+    assert response.status == 201
+    url = response.json()["login_url"]
     assert url.startswith(server.url + "/login#code=")
     code = url.partition("#code=")[2]
     browser = Browser(server)
@@ -164,13 +164,13 @@ def test_one_time_codes_sign_in_once(server, tenant):
 
 def test_login_codes_of_the_operator(server, admin, tenant):
     account = tenant.add_user("viewer")
-    answer = admin.post("/api/v1/admin/login-codes", json={"email": account["email"]})
-    assert answer.status == 201
-    code = answer.json()["url"].partition("#code=")[2]
+    response = admin.post("/api/v1/admin/login-codes", json={"email": account["email"]})
+    assert response.status == 201
+    code = response.json()["url"].partition("#code=")[2]
     assert Browser(server).sign_in(code=code).json()["user"]["id"] == account["id"]
-    answer = admin.post("/api/v1/admin/login-codes")
-    assert answer.status == 201 and answer.json()["email"] == "admin@localhost"
-    code = answer.json()["url"].partition("#code=")[2]
+    response = admin.post("/api/v1/admin/login-codes")
+    assert response.status == 201 and response.json()["email"] == "admin@localhost"
+    code = response.json()["url"].partition("#code=")[2]
     me = Browser(server).sign_in(code=code).json()
     assert me["tenant"]["id"] == 2 and "operator" in me["scopes"]
     problem(
@@ -278,13 +278,13 @@ def test_requests_from_the_own_pages_pass(server, owner):
 
 
 def test_tokens_are_made_used_listed_and_revoked(server, tenant, owner):
-    answer = owner.post(
+    response = owner.post(
         "/api/v1/tokens", json={"name": "ci", "scopes": ["share", "read"], "expires": "90d"}
     )
-    assert answer.status == 201
-    token = answer.json()
+    assert response.status == 201
+    token = response.json()
     assert re.fullmatch(r"pf_[0-9A-Za-z]{43}", token["token"])
-    assert answer.headers["location"] == f"/api/v1/tokens/{token['id']}"
+    assert response.headers["location"] == f"/api/v1/tokens/{token['id']}"
     client = Api(server, token["token"])
     me = client.get("/api/v1/session").json()
     assert me["kind"] == "token" and me["token"]["name"] == "ci"
@@ -339,8 +339,8 @@ def test_a_token_past_its_expiry_is_refused(server, tenant):
     ],
 )
 def test_bad_credentials_are_refused_even_where_none_are_needed(anonymous, authorization):
-    answer = anonymous.get("/api/v1/session", headers={"Authorization": authorization})
-    problem(answer, 401, "unauthenticated")
+    response = anonymous.get("/api/v1/session", headers={"Authorization": authorization})
+    problem(response, 401, "unauthenticated")
 
 
 @pytest.mark.parametrize(
@@ -441,9 +441,9 @@ def test_a_token_may_revoke_itself(server, tenant):
 
 def test_invitations_are_for_one_use(server, tenant, owner):
     email = unique("invited") + "@example.com"
-    answer = owner.post("/api/v1/invitations", json={"email": email, "role": "member"})
-    assert answer.status == 201
-    url = answer.json()["url"]
+    response = owner.post("/api/v1/invitations", json={"email": email, "role": "member"})
+    assert response.status == 201
+    url = response.json()["url"]
     assert url.startswith(server.url + "/invite#")
     token = url.partition("#")[2]
     listed = owner.get("/api/v1/invitations").json()["invitations"]
@@ -463,9 +463,9 @@ def test_invitations_are_for_one_use(server, tenant, owner):
         400,
         "invalid",
     )
-    answer = browser.post("/api/v1/invitations/accept", json=wish)
-    assert answer.status == 201
-    me = answer.json()
+    response = browser.post("/api/v1/invitations/accept", json=wish)
+    assert response.status == 201
+    me = response.json()
     assert me["user"]["email"] == email and me["user"]["name"] == "Ada" and me["role"] == "member"
     assert browser.get("/api/v1/session").json()["tenant"]["id"] == tenant.id
     problem(Browser(server).post("/api/v1/invitations/accept", json=wish), 404, "not-found")
@@ -475,10 +475,10 @@ def test_invitations_are_for_one_use(server, tenant, owner):
 
 def test_invitations_can_be_withdrawn_and_expire(server, owner):
     def invite():
-        answer = owner.post(
+        response = owner.post(
             "/api/v1/invitations", json={"email": unique("late") + "@example.com", "role": "viewer"}
         )
-        return answer.json()["id"], answer.json()["url"].partition("#")[2]
+        return response.json()["id"], response.json()["url"].partition("#")[2]
 
     first, first_token = invite()
     assert owner.delete(f"/api/v1/invitations/{first}").status == 204
@@ -503,9 +503,9 @@ def test_invitations_can_be_withdrawn_and_expire(server, owner):
 
 def invited(client, email, role="member"):
     """The secret of a new invitation's link."""
-    answer = client.post("/api/v1/invitations", json={"email": email, "role": role})
-    assert answer.status == 201, answer
-    return answer.json()["url"].partition("#")[2]
+    response = client.post("/api/v1/invitations", json={"email": email, "role": role})
+    assert response.status == 201, response
+    return response.json()["url"].partition("#")[2]
 
 
 def test_members_are_not_invited(tenant, owner):
@@ -562,14 +562,14 @@ def test_two_invitations_at_once_leave_one(tenant):
 def test_an_email_has_one_account(server, tenant, owner):
     email = Tenant(server).add_user("viewer")["email"]  # of others, which is not told here
     url = owner.post("/api/v1/invitations", json={"email": email, "role": "member"}).json()["url"]
-    answer = Browser(server).post(
+    response = Browser(server).post(
         "/api/v1/invitations/accept", json={"token": url.partition("#")[2], "password": PASSWORD}
     )
-    problem(answer, 409, "conflict")
-    answer = tenant.operator.post(
+    problem(response, 409, "conflict")
+    response = tenant.operator.post(
         f"/api/v1/admin/tenants/{tenant.id}/users", json={"email": email.upper(), "role": "viewer"}
     )
-    problem(answer, 409, "conflict")
+    problem(response, 409, "conflict")
 
 
 @pytest.mark.parametrize(
@@ -598,7 +598,7 @@ def test_two_owners_cannot_step_down_at_once(tenant):
             if user["id"] not in [owner.user["id"] for owner in owners]:
                 assert owners[0].delete(f"/api/v1/users/{user['id']}").status == 204
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            answers = list(
+            responses = list(
                 pool.map(
                     lambda owner: owner.patch(
                         f"/api/v1/users/{owner.user['id']}", json={"role": "viewer"}
@@ -606,7 +606,7 @@ def test_two_owners_cannot_step_down_at_once(tenant):
                     owners,
                 )
             )
-        assert sorted(answers) in ([200, 409], [200, 403]), answers
+        assert sorted(responses) in ([200, 409], [200, 403]), responses
 
 
 def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
@@ -667,9 +667,9 @@ def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
 
 
 def test_the_tenant_shows_quotas_and_use(tenant, owner):
-    answer = owner.get("/api/v1/tenant").json()
-    assert answer["id"] == tenant.id and answer["usage"]["bytes_stored"] == 0
-    assert answer["quotas"]["max_upload_bytes"] > 0
+    response = owner.get("/api/v1/tenant").json()
+    assert response["id"] == tenant.id and response["usage"]["bytes_stored"] == 0
+    assert response["quotas"]["max_upload_bytes"] > 0
     name = unique("renamed")
     assert owner.patch("/api/v1/tenant", json={"name": name}).json()["name"] == name
     problem(owner.patch("/api/v1/tenant", json={"name": "DEFAULT"}), 409, "conflict")
@@ -680,9 +680,9 @@ def test_uploads_per_minute_are_limited(server):
     tenant = Tenant(server, uploads_per_minute=2)
     client = tenant.api("share", "read")
     assert [client.post("/api/v1/shares", body=PROFILE).status for _ in range(2)] == [201, 201]
-    answer = client.post("/api/v1/shares", body=PROFILE)
-    problem(answer, 429, "rate-limited")
-    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    response = client.post("/api/v1/shares", body=PROFILE)
+    problem(response, 429, "rate-limited")
+    assert 1 <= int(response.headers["retry-after"]) <= 60
     assert Tenant(server).api("share").post("/api/v1/shares", body=PROFILE).status == 201
 
 
@@ -690,19 +690,19 @@ def test_the_largest_upload_is_limited(server):
     client = Tenant(server, max_upload_bytes=len(PROFILE)).api("share")
     assert client.post("/api/v1/shares", body=PROFILE).status == 201
     problem(client.post("/api/v1/shares", body=PROFILE + b"x 1\n"), 413, "too-large")
-    answer = client.post("/api/v1/uploads", json={"size": 10 << 20, "filename": "x"})
-    problem(answer, 413, "too-large")
+    response = client.post("/api/v1/uploads", json={"size": 10 << 20, "filename": "x"})
+    problem(response, 413, "too-large")
 
 
 def test_stored_bytes_are_limited_and_given_back(server):
     tenant = Tenant(server, max_bytes_stored=2 * len(PROFILE))
     client = tenant.api("share", "read")
     shares = [client.post("/api/v1/shares", body=PROFILE) for _ in range(2)]
-    assert [answer.status for answer in shares] == [201, 201]
+    assert [response.status for response in shares] == [201, 201]
     assert client.get("/api/v1/tenant").json()["usage"]["bytes_stored"] == 2 * len(PROFILE)
-    answer = client.post("/api/v1/shares", body=PROFILE)
-    problem(answer, 429, "quota")
-    assert int(answer.headers["retry-after"]) > 0
+    response = client.post("/api/v1/shares", body=PROFILE)
+    problem(response, 429, "quota")
+    assert int(response.headers["retry-after"]) > 0
     assert client.delete(f"/api/v1/shares/{shares[0].json()['id']}").status == 204
     deadline = time.monotonic() + 60
     while client.get("/api/v1/tenant").json()["usage"]["bytes_stored"] > len(PROFILE):
@@ -790,10 +790,10 @@ def test_refused_attempts_cannot_fill_the_audit_log(start_server):
     for number in range(96):
         guesser = server.anonymous()
         come_from(guesser, f"127.0.5.{number // 12 + 1}")
-        answer = guesser.get(
+        response = guesser.get(
             f"/api/v1/shares/{made[number % 8]}", headers={"X-Perfolio-Password": f"{number:0300}"}
         )
-        refused += answer.status == 401
+        refused += response.status == 401
         guesser.close()
     minutes = (time.monotonic() - begun) / 60
     assert refused > 64
@@ -846,13 +846,13 @@ def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, t
 
 def test_tenants_are_made_changed_and_listed(server, admin):
     name = unique("tenant")
-    answer = admin.post("/api/v1/admin/tenants", json={"name": name, "max_bytes_stored": 1000})
-    assert answer.status == 201
-    made = answer.json()
+    response = admin.post("/api/v1/admin/tenants", json={"name": name, "max_bytes_stored": 1000})
+    assert response.status == 201
+    made = response.json()
     assert made["quotas"].pop("max_bytes_stored") == 1000
     assert "profile_retention_s" in made["quotas"] and set(made["quotas"].values()) == {None}
     path = f"/api/v1/admin/tenants/{made['id']}"
-    assert answer.headers["location"] == path
+    assert response.headers["location"] == path
     problem(admin.post("/api/v1/admin/tenants", json={"name": name.upper()}), 409, "conflict")
     changed = admin.patch(path, json={"max_bytes_stored": None, "uploads_per_minute": 7}).json()
     assert changed["quotas"]["max_bytes_stored"] is None

@@ -33,8 +33,10 @@ def push_pprof(client, how="empty"):
     for begin, value in windows():
         stacks = {("main",): [1, value]} if value else {("main",): [0, 0]} if how == "zeros" else {}
         body = make_profile(CPU, begin, stacks, PERIOD, WINDOW)
-        answer = client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")])
-        assert answer.status == 200 and answer.json()["samples"] == (2 if value else 0), answer
+        response = client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")])
+        assert response.status == 200 and response.json()["samples"] == (
+            2 if value else 0
+        ), response
 
 
 def push_zeros(client):
@@ -44,19 +46,19 @@ def push_zeros(client):
 def push_folded(client):
     for begin, value in windows():
         query = {"name": "api.cpu", "from": begin, "until": begin + WINDOW, "sampleRate": 100}
-        answer = client.post("/ingest", query=query, body=b"main 100\n" if value else b"")
-        assert answer.status == 200, answer
+        response = client.post("/ingest", query=query, body=b"main 100\n" if value else b"")
+        assert response.status == 200, response
 
 
 def push_pyroscope(client):
     for begin, value in windows():
         body = make_profile(CPU, begin, {("main",): [1, value]} if value else {}, PERIOD, WINDOW)
-        answer = client.post(
+        response = client.post(
             PUSH,
             body=push_protobuf([({"service_name": "api"}, [body])]),
             headers={"Content-Type": "application/proto"},
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
 
 
 def push_otlp(client):
@@ -64,12 +66,12 @@ def push_otlp(client):
         otlp_maker.Profile(PERIOD, begin, {("main",): value} if value else {}, 1, PERIOD, WINDOW)
         for begin, value in windows()
     ]
-    answer = client.post(
+    response = client.post(
         "/v1development/profiles",
         body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
         headers={"Content-Type": "application/x-protobuf"},
     )
-    assert answer.status == 200 and b"reject" not in answer.body, answer
+    assert response.status == 200 and b"reject" not in response.body, response
 
 
 def check_again_merged_and_restarted(server, check):
@@ -91,20 +93,20 @@ def test_idle_time_counts_in_averages(shared_server, push):
 
     def check():
         for step in (None, "1s", "10s", "1m", "1h"):
-            answer = ask(
+            response = ask(
                 client,
                 BEGIN - MINUTE,
                 END + MINUTE,
                 query=query,
                 **({"step": step} if step else {}),
             )
-            series = one_series(answer)
+            series = one_series(response)
             assert series["total"] == len(BUSY) * SECOND, step
             assert series["covered_ms"] == COUNT * 10_000 and near(series["average"], 0.01, 1e-6), (
                 step,
                 series,
             )
-            assert "notes" not in answer
+            assert "notes" not in response
         points = dict(
             map(tuple, one_series(ask(client, BEGIN, END, query=query, step="10s"))["points"])
         )
@@ -169,19 +171,19 @@ def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(shared_
             if i % 10 == 3 and (thread == "a" or i == 13):
                 maker.sample([frame], [1, SECOND], [("thread", thread)])
         maker.scalars(time=BEGIN + i * WINDOW, duration=WINDOW, period=1, period_type=PERIOD)
-        answer = client.post(
+        response = client.post(
             "/api/v1/profiles",
             body=gzip.compress(maker.bytes()),
             query=[("label", "service_name=api")],
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
 
     def check():
         for step in ("1s", "10s", "1m"):
-            answer = ask(
+            response = ask(
                 client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, group_by="thread", step=step
             )
-            groups = {series["labels"]["thread"]: series for series in answer["series"]}
+            groups = {series["labels"]["thread"]: series for series in response["series"]}
             assert {name: series["total"] for name, series in groups.items()} == {
                 "a": 2 * SECOND,
                 "b": SECOND,
@@ -223,8 +225,8 @@ def test_an_empty_body_without_a_time_says_nothing(server):
         {"from": BEGIN, "until": BEGIN},
         {"from": BEGIN, "until": END, "format": "pprof"},
     ):
-        answer = client.post("/ingest", query={"name": "api.cpu", **query}, body=b"")
-        assert answer.status == 200, answer
+        response = client.post("/ingest", query={"name": "api.cpu", **query}, body=b"")
+        assert response.status == 200, response
     assert ask(client, BEGIN - MINUTE, "now", query=PPROF_CPU)["series"] == []
 
 

@@ -53,7 +53,7 @@ def exchange(server, target, headers, body):
         "",
     ]
     with Wire(server) as wire:
-        return wire.send("\r\n".join(lines).encode() + body).answer()
+        return wire.send("\r\n".join(lines).encode() + body).response()
 
 
 def stored(client, selector):
@@ -219,7 +219,7 @@ def test_what_an_agent_sends_is_what_queries_say(server, agent):
     tenant = Tenant(server)
     client = tenant.api("read")
     request = AGENTS[agent](tenant.make_token("ingest")["token"])
-    for _ in range(2):  # agents send again what they got no answer to
+    for _ in range(2):  # agents send again what they got no response to
         status, headers, body = exchange(server, *request)
         assert status == 200, body
         assert headers["content-type"].startswith("application/"), headers
@@ -236,7 +236,7 @@ def test_jfr_is_refused_with_the_agents_own_error(server):
     """The agent for Java; its parts are gzip without a Content-Encoding."""
     token = Tenant(server).make_token("ingest")["token"]
     body = form(jfr=gzip.compress(b"FLR\0" + bytes(64)), labels=gzip.compress(b"\x0a\x00"))
-    status, headers, answer = exchange(
+    status, headers, response = exchange(
         server,
         f"/ingest?name=shop&from={BEGIN}&until={END}&spyName=javaspy&format=jfr",
         [
@@ -246,8 +246,8 @@ def test_jfr_is_refused_with_the_agents_own_error(server):
         ],
         body,
     )
-    assert status == 422 and headers["content-type"] == "application/json", answer
-    assert b"jfr" in answer and b'"code"' in answer, answer
+    assert status == 422 and headers["content-type"] == "application/json", response
+    assert b"jfr" in response and b'"code"' in response, response
 
 
 def test_ebpf_profiles_without_names_keep_their_binaries(server):

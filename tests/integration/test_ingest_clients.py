@@ -36,9 +36,9 @@ def run_profiled(server, command, name="checkout"):
 
 
 def functions(client, query):
-    answer = client.get("/api/v1/query", query={"query": query, "report": "top", "limit": 0})
-    assert answer.status == 200, answer
-    return {row["name"]: row for row in answer.json()["functions"]}
+    response = client.get("/api/v1/query", query={"query": query, "report": "top", "limit": 0})
+    assert response.status == 200, response
+    return {row["name"]: row for row in response.json()["functions"]}
 
 
 @pytest.mark.parametrize("credentials", ["bearer", "basic"])

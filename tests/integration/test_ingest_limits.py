@@ -20,8 +20,8 @@ STRING_BYTES = 16 << 10
 SECOND = 10**9
 
 
-def is_taken(answer):
-    return answer.status == 200 and b"dropped" not in answer.body
+def is_taken(response):
+    return response.status == 200 and b"dropped" not in response.body
 
 
 def make_pprof(names, time_ns=BEGIN, file="", label=""):
@@ -70,7 +70,7 @@ def make_raw(wire, names, **fields):
 
 
 def top_names(client, query='{service_name="app"}'):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={
             "query": "process_cpu:cpu" + query,
@@ -80,8 +80,8 @@ def top_names(client, query='{service_name="app"}'):
             "limit": 0,
         },
     )
-    assert answer.status == 200, answer
-    return {row["name"]: row["flat"] for row in answer.json()["functions"]}
+    assert response.status == 200, response
+    return {row["name"]: row["flat"] for row in response.json()["functions"]}
 
 
 def only_sender(client):
@@ -143,11 +143,11 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
     client = Tenant(server, profile_bytes=1 << 30).api("ingest", "read")
     body = gzip.compress(make_pprof(["x" * 10**8]), 9, mtime=0)
     for _ in range(21):
-        answer = client.post("/api/v1/profiles", body)
-        assert answer.status == 413, answer
+        response = client.post("/api/v1/profiles", body)
+        assert response.status == 413, response
         assert (
-            "max-expansion-ratio" in answer.json()["detail"]
-            and "200 times" in answer.json()["detail"]
+            "max-expansion-ratio" in response.json()["detail"]
+            and "200 times" in response.json()["detail"]
         )
     # As many bytes as the ratio allows.
     body = sample_profiles.zstd(
@@ -161,7 +161,7 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
     names = top_names(client, "")
     assert len(names) == 19 and set(names.values()) == {210}
     for report in ("flame", "pprof", "folded"):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={
                 "query": "process_cpu:cpu",
@@ -170,7 +170,10 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
                 "report": report,
             },
         )
-        assert answer.status == 200 and len(answer.body) < 10 * 10**6, (report, answer.status)
+        assert response.status == 200 and len(response.body) < 10 * 10**6, (
+            report,
+            response.status,
+        )
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -180,9 +183,9 @@ def test_bombs_are_refused_by_the_name_of_the_limit(server, wire, packing):
     pack = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": sample_profiles.zstd}[
         packing
     ]
-    answer = post(client, wire, make_raw(wire, ["x" * (40 << 20)]), pack)
-    assert answer.status == (400 if wire == "push" else 413), answer
-    text = answer.body.decode(errors="replace")
+    response = post(client, wire, make_raw(wire, ["x" * (40 << 20)]), pack)
+    assert response.status == (400 if wire == "push" else 413), response
+    text = response.body.decode(errors="replace")
     assert (
         "max-expansion-ratio" in text and "200 times" in text and "profile_bytes" not in text
     ), text
@@ -235,10 +238,10 @@ def ahead(days):
 )
 def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wire, days, skew):
     client = Tenant(server).api("ingest", "read")
-    answer = post(client, wire, make_raw(wire, ["f"], time_ns=ahead(days)))
+    response = post(client, wire, make_raw(wire, ["f"], time_ns=ahead(days)))
     # OpenTelemetry: a request of which something is dropped is a success that says so.
-    assert answer.status == {"api": 400, "push": 400, "ingest": 422, "otlp": 200}[wire], answer
-    text = answer.body.decode(errors="replace")
+    assert response.status == {"api": 400, "push": 400, "ingest": 422, "otlp": 200}[wire], response
+    text = response.body.decode(errors="replace")
     assert f"the profile's time is {skew} ahead of this server's clock" in text, text
     assert (
         "future_s is 86400, by the setting tenant-future" in text
@@ -262,10 +265,10 @@ def test_clocks_that_are_ahead_a_little_are_tolerated_and_the_limit_is_a_teams_o
     client = tenant.api("ingest", "read")
     assert is_taken(post(client, wire, make_raw(wire, ["f"], time_ns=ahead(0.9))))
     strict = Tenant(server, future_s=60).api("ingest", "read")
-    answer = post(strict, wire, make_raw(wire, ["f"], time_ns=ahead(0.9)))
+    response = post(strict, wire, make_raw(wire, ["f"], time_ns=ahead(0.9)))
     assert (
-        b"future_s is 60, set for this team" in answer.body and b"21 hours ahead" in answer.body
-    ), answer
+        b"future_s is 60, set for this team" in response.body and b"21 hours ahead" in response.body
+    ), response
     loose = Tenant(server, future_s=8640000000).api("ingest", "read")
     assert is_taken(post(loose, wire, make_raw(wire, ["f"], time_ns=ahead(219 * 365))))
 
@@ -283,9 +286,9 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
             ),
         ]
     )
-    answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
-    assert answer.status == 200, answer
-    partial = answer.json()["partialSuccess"]
+    response = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
+    assert response.status == 200, response
+    partial = response.json()["partialSuccess"]
     assert partial["rejectedProfiles"] in (2, "2")
     assert "2 profiles dropped: the profile's time is 400 days ahead" in partial["errorMessage"]
     series = '{service_name=~"right|skewed"}'
@@ -321,11 +324,11 @@ def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
             headers={"Content-Type": "application/x-protobuf"},
         )
 
-    answer = send(65)
+    response = send(65)
     assert (
-        answer.status == 413
+        response.status == 413
         and b"begin on more than 64 days, the limit of one request (max-request-days)"
-        in answer.body
-    ), answer
-    answer = send(64)
-    assert answer.status == 200 and b"dropped" not in answer.body, answer
+        in response.body
+    ), response
+    response = send(64)
+    assert response.status == 200 and b"dropped" not in response.body, response

@@ -84,8 +84,8 @@ def test_otlp_lists_need_not_be_packed(server, layout):
     """As async-profiler writes them."""
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     request = make_export(random.Random(1), oracle, layout, BEGIN, is_packed=False)
-    answer = client.post(OTLP, request.protobuf(layout), headers={"Content-Type": X_PROTO})
-    assert (answer.status, answer.body) == (200, b""), answer
+    response = client.post(OTLP, request.protobuf(layout), headers={"Content-Type": X_PROTO})
+    assert (response.status, response.body) == (200, b""), response
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": layout})
 
 
@@ -106,11 +106,11 @@ def test_pprof_may_number_functions_and_locations_from_0(server):
         client.post("/api/v1/profiles", raw, query={"name": "dotnet", "time": str(BEGIN)}).status
         == 200
     )
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={"query": "dotnet:samples", "start": str(BEGIN), "end": str(END), "report": "folded"},
     )
-    assert answer.status == 200 and answer.text == "Main;Work 7\n", answer
+    assert response.status == 200 and response.text == "Main;Work 7\n", response
     share = client.post("/api/v1/shares", raw)
     assert share.status == 201 and client.get(f"/p/{share.json()['id']}/raw").body == raw
 
@@ -126,13 +126,15 @@ def test_otlp_is_the_same_in_all_layouts_and_encodings(server):
             request = make_export(random.Random(i), oracle, way, BEGIN + i * MINUTE)
             data = request.json() if layout == "json" else request.protobuf(layout)
             content_type = JSON if layout == "json" else X_PROTO
-            answer = client.post(
+            response = client.post(
                 OTLP,
                 ENCODINGS[encoding](data),
                 headers={"Content-Type": content_type, "Content-Encoding": encoding},
             )
-            assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
-            assert answer.body == (b"{}" if layout == "json" else b""), answer
+            assert (
+                response.status == 200 and response.headers["content-type"] == content_type
+            ), response
+            assert response.body == (b"{}" if layout == "json" else b""), response
         check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": way})
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"service_name": "cart"})
 
@@ -143,9 +145,9 @@ def test_what_otlp_drops_is_named_and_the_rest_is_kept(server):
     wrong = json.loads(request.json())
     profiles = wrong["resourceProfiles"][0]["scopeProfiles"][0]["profiles"]
     profiles.append({**profiles[0], "samples": [{"stackIndex": 999, "values": ["1"]}]})
-    answer = client.post(OTLP, json=wrong)
-    assert answer.status == 200, answer
-    partial = answer.json()["partialSuccess"]
+    response = client.post(OTLP, json=wrong)
+    assert response.status == 200, response
+    partial = response.json()["partialSuccess"]
     assert partial["rejectedProfiles"] == "1" and "stack" in partial["errorMessage"]
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
@@ -154,29 +156,29 @@ def test_otlp_that_is_sent_again_counts_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf()
     for encoding in ("identity", "gzip", "identity"):
-        answer = client.post(
+        response = client.post(
             OTLP,
             ENCODINGS[encoding](data),
             headers={"Content-Type": X_PROTO, "Content-Encoding": encoding},
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
 def test_each_thing_that_is_left_out_is_told_once(server):
     client = Tenant(server).api("ingest", "read")
-    answer = client.post(
+    response = client.post(
         "/ingest", b"a;b 3\nbad\na;b 4\n", query={"name": "app", "from": BEGIN // 10**9}
     )
     assert (
-        answer.status == 200
-        and answer.headers["perfolio-warning"] == "1 line was skipped: no stack with a value"
+        response.status == 200
+        and response.headers["perfolio-warning"] == "1 line was skipped: no stack with a value"
     )
     assert (
         "perfolio-warning" not in client.post("/ingest", b"a;b 3\n", query={"name": "app"}).headers
     )
     body = make_profile(CPU, BEGIN, {("main",): [1, 2]}, ("cpu", "nanoseconds"), MINUTE)
-    answer = client.post(
+    response = client.post(
         PUSH,
         push_protobuf(
             [
@@ -194,8 +196,8 @@ def test_each_thing_that_is_left_out_is_told_once(server):
         ),
         headers={"Content-Type": PROTO},
     )
-    first, second = answer.headers["perfolio-warning"].split("; ")
-    assert "a_b" in first and "c_d" in second, answer.headers
+    first, second = response.headers["perfolio-warning"].split("; ")
+    assert "a_b" in first and "c_d" in second, response.headers
 
 
 @pytest.mark.parametrize("timed, counted", [(1, 1), (0, 3)])
@@ -240,12 +242,12 @@ def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
     data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(
         99, loose(mebibytes << 20)
     )
-    answer = client.post(
+    response = client.post(
         OTLP,
         ENCODINGS[encoding](data),
         headers={"Content-Type": X_PROTO, "Content-Encoding": encoding},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     check(client, oracle, [OTLP_CPU], {"k8s_pod_name": "x"})
 
 
@@ -318,7 +320,7 @@ def test_push_takes_all_series(server, content_type, make, encoding):
     for i in range(3):
         series = make_series(random.Random(i), oracle, "p", BEGIN + i * MINUTE)
         for _ in range(2):  # the second time it is known
-            answer = client.post(
+            response = client.post(
                 PUSH,
                 ENCODINGS[encoding](make(series)),
                 headers={
@@ -327,8 +329,10 @@ def test_push_takes_all_series(server, content_type, make, encoding):
                     "Connect-Protocol-Version": "1",
                 },
             )
-            assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
-            assert answer.body == (b"{}" if content_type == JSON else b"")
+            assert (
+                response.status == 200 and response.headers["content-type"] == content_type
+            ), response
+            assert response.body == (b"{}" if content_type == JSON else b"")
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
     check(client, oracle, HEAP_NAMES, {"pod_name": "p", "kind": "heap"})
 
@@ -336,27 +340,29 @@ def test_push_takes_all_series(server, content_type, make, encoding):
 def test_what_stands_twice_in_a_push_counts_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
-    answer = client.post(
+    response = client.post(
         "/pyroscope" + PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO}
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
 
 
 def test_a_push_is_taken_whole_or_not_at_all(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
-    answer = client.post(
+    response = client.post(
         PUSH,
         push_protobuf([*series, ({"service_name": "x"}, [b"\x1f\x8brubbish"])]),
         headers={"Content-Type": PROTO},
     )
-    assert answer.status == 400 and answer.json()["code"] == "invalid_argument", answer
-    assert "profile 3 of 3" in answer.json()["message"]
-    answer = client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": END})
+    assert response.status == 400 and response.json()["code"] == "invalid_argument", response
+    assert "profile 3 of 3" in response.json()["message"]
+    response = client.get(
+        "/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": END}
+    )
     assert (
-        answer.status == 404 or answer.headers["perfolio-statistics"].find("profiles=0") >= 0
-    ), answer
+        response.status == 404 or response.headers["perfolio-statistics"].find("profiles=0") >= 0
+    ), response
     assert client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO}).status == 200
     check(client, oracle, CPU_NAMES, {"pod_name": "p"})
 
@@ -392,13 +398,13 @@ def test_ingest_takes_stacks_and_lines(server, path, encoding):
         if pod == "lines":
             query["format"] = "lines"
         for is_known in (False, True):
-            answer = client.post(
+            response = client.post(
                 path,
                 ENCODINGS[encoding](body),
                 query=query,
                 headers={**headers, "Content-Encoding": encoding},
             )
-            assert answer.status == 200 and answer.json()["duplicate"] is is_known, answer
+            assert response.status == 200 and response.json()["duplicate"] is is_known, response
         labels = {"service_name": "app", "pod": pod, "pyroscope_spy": "unknown"}
         oracle.add(labels, OTLP_CPU, BEGIN, COUNTED)
         check(client, oracle, [OTLP_CPU], {"pod": pod})
@@ -409,7 +415,7 @@ def test_equal_profiles_of_two_sessions_count_twice(server):
     its session."""
     client = Tenant(server).api("ingest", "read")
     for session, is_known in (("a", False), ("b", False), ("a", True)):
-        answer = client.post(
+        response = client.post(
             "/ingest",
             b"main;idle 1000\n",
             query={
@@ -418,7 +424,10 @@ def test_equal_profiles_of_two_sessions_count_twice(server):
                 "until": BEGIN // 10**9 + 10,
             },
         )
-        assert answer.status == 200 and answer.json()["duplicate"] is is_known, (session, answer)
+        assert response.status == 200 and response.json()["duplicate"] is is_known, (
+            session,
+            response,
+        )
     total = client.get(
         "/api/v1/query", query={"query": "wall", "start": BEGIN, "end": BEGIN + 1, "report": "top"}
     ).json()["total"]
@@ -432,13 +441,13 @@ def test_ingest_takes_pprof(server, is_form):
     for i in range(3):
         profile = make_profile(CPU, BEGIN + i, stacks, ("cpu", "nanoseconds"), 10**10)
         query = {"name": "my.app{region=eu}", "spyName": "gospy", "format": "pprof"}
-        answer = client.post(
+        response = client.post(
             "/ingest",
             form(profile=profile) if is_form else profile,
             query=query,
             headers=FORM if is_form else {},
         )
-        assert answer.status == 200 and answer.json()["samples"] == 4, answer
+        assert response.status == 200 and response.json()["samples"] == 4, response
         labels = {"service_name": "my.app", "region": "eu", "pyroscope_spy": "gospy"}
         for j, name in enumerate(CPU_NAMES):
             oracle.add(
@@ -448,12 +457,12 @@ def test_ingest_takes_pprof(server, is_form):
 
 
 def test_a_form_with_an_empty_profile_is_no_error(server):
-    answer = (
+    response = (
         Tenant(server)
         .api("ingest")
         .post("/ingest", form(other=b"x", profile=b""), query={"name": "app"}, headers=FORM)
     )
-    assert answer.status == 200 and answer.json()["samples"] == 0, answer
+    assert response.status == 200 and response.json()["samples"] == 0, response
 
 
 TWICE = form(profile=STACKS).removesuffix(b"--b--\r\n") + form(profile=STACKS)
@@ -464,15 +473,15 @@ TWICE = form(profile=STACKS).removesuffix(b"--b--\r\n") + form(profile=STACKS)
 )
 def test_a_form_has_one_profile(server, body, words):
     client = Tenant(server).api("ingest", "read")
-    answer = client.post("/ingest", body, query={"name": "app"}, headers=FORM)
-    assert answer.status == 422 and words in answer.json()["message"], answer
+    response = client.post("/ingest", body, query={"name": "app"}, headers=FORM)
+    assert response.status == 422 and words in response.json()["message"], response
     assert client.get("/api/v1/series").json()["data"] == []
 
 
 @pytest.mark.parametrize("path", [PUSH, OTLP])
 def test_an_empty_body_of_json_is_told_as_such(server, path):
-    answer = Tenant(server).api("ingest").post(path, b"", headers={"Content-Type": JSON})
-    assert answer.status == 400 and "empty" in answer.json()["message"], answer
+    response = Tenant(server).api("ingest").post(path, b"", headers={"Content-Type": JSON})
+    assert response.status == 400 and "empty" in response.json()["message"], response
 
 
 @pytest.mark.parametrize("wire", ["api", "push", "ingest"])
@@ -482,16 +491,16 @@ def test_a_time_that_is_not_used_makes_no_duplicates(server, wire, time_ns):
     profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for _ in range(2):
         if wire == "push":
-            answer = client.post(
+            response = client.post(
                 PUSH,
                 push_protobuf([({"service_name": "app"}, [profile])]),
                 headers={"Content-Type": PROTO},
             )
         elif wire == "ingest":
-            answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
+            response = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
         else:
-            answer = client.post("/api/v1/profiles", profile)
-        assert answer.status == 200, answer
+            response = client.post("/api/v1/profiles", profile)
+        assert response.status == 200, response
     assert folded(client, CPU_NAMES[0], "now-1h", "now+1h")[1] == {("main",): 2}
 
 
@@ -505,7 +514,7 @@ def test_labels_have_one_name_whatever_the_protocol(server):
             ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds")
         )
     ]
-    answers = [
+    responses = [
         client.post(
             OTLP,
             otlp_maker.Request([({**labels, "via": "otlp"}, profiles)]).protobuf(),
@@ -531,7 +540,7 @@ def test_labels_have_one_name_whatever_the_protocol(server):
             query=[("label", f"{k}={v}") for k, v in {**labels, "via": "api"}.items()],
         ),
     ]
-    assert [answer.status for answer in answers] == [200] * 4, answers
+    assert [response.status for response in responses] == [200] * 4, responses
     for via in ("otlp", "push", "ingest", "api"):
         for name in ("k8s_pod", "k8s.pod"):
             _, rows = folded(client, f'{OTLP_CPU}{{{name}="a",via="{via}"}}', BEGIN, BEGIN + 1)
@@ -544,13 +553,13 @@ def test_a_batch_id_of_the_senders_counts_by_request(server):
     for _ in range(2):
         for header, times in (({}, 1), ({"Perfolio-Batch-Id": "x"}, 2)):
             for _ in range(times):
-                answer = client.post(
+                response = client.post(
                     PUSH, push_protobuf(series), headers={"Content-Type": PROTO, **header}
                 )
-                assert answer.status == 200, answer
-    answer = client.get("/api/v1/query", query={"query": "samples:count", "report": "folded"})
-    assert answer.status == 200, answer
-    rows = dict(line.rsplit(" ", 1) for line in answer.text.splitlines())
+                assert response.status == 200, response
+    response = client.get("/api/v1/query", query={"query": "samples:count", "report": "folded"})
+    assert response.status == 200, response
+    rows = dict(line.rsplit(" ", 1) for line in response.text.splitlines())
     assert rows == {"main;work": "18", "main": "12"}  # 2 series, 2 times without and once with
 
 
@@ -574,8 +583,8 @@ def ask(server, path, **headers):
     return server.anonymous().post(path, body, query=query, headers={**fields, **headers})
 
 
-def reason(answer):
-    said = answer.json()
+def reason(response):
+    said = response.json()
     return said.get("message") or said["detail"]
 
 
@@ -601,12 +610,12 @@ def test_credentials_have_two_forms(server, path):
         {"Authorization": token},
         basic("x", "pf_" + "a" * 43),
     ):
-        answer = ask(server, path, **headers)
-        assert answer.status == 401 and reason(answer), (headers, answer)
-        assert answer.headers["www-authenticate"].startswith("Bearer"), answer
+        response = ask(server, path, **headers)
+        assert response.status == 401 and reason(response), (headers, response)
+        assert response.headers["www-authenticate"].startswith("Bearer"), response
     for headers in ({"Authorization": f"Bearer {reader}"}, basic("x", reader)):
-        answer = ask(server, path, **headers)
-        assert answer.status == 403 and '"ingest"' in reason(answer), answer
+        response = ask(server, path, **headers)
+        assert response.status == 403 and '"ingest"' in reason(response), response
 
 
 def test_basic_is_for_agents_only(server):
@@ -621,10 +630,10 @@ def test_a_tenant_that_is_named_has_to_be_the_tokens(server, path):
     for name in (str(tenant.id), tenant.name, tenant.name.upper(), "", f" {tenant.id} "):
         assert ask(server, path, **credentials, **{"X-Scope-OrgID": name}).status == 200, name
     for name in (str(other.id), other.name, "anonymous", f"{tenant.id}|{other.id}", "\xff"):
-        answer = ask(server, path, **credentials, **{"X-Scope-OrgID": name})
-        assert answer.status == 403, (name, answer)
-        assert "X-Scope-OrgID" in reason(answer) and tenant.name in reason(answer)
-        assert other.name not in reason(answer) or other.name == name
+        response = ask(server, path, **credentials, **{"X-Scope-OrgID": name})
+        assert response.status == 403, (name, response)
+        assert "X-Scope-OrgID" in reason(response) and tenant.name in reason(response)
+        assert other.name not in reason(response) or other.name == name
 
 
 def test_a_tenant_that_is_named_has_to_be_the_tokens_for_questions_too(server):
@@ -632,8 +641,8 @@ def test_a_tenant_that_is_named_has_to_be_the_tokens_for_questions_too(server):
     client = tenant.api("read")
     for path in ("/api/v1/profile_types", "/api/v1/labels", "/api/v1/usage"):
         assert client.get(path, headers={"X-Scope-OrgID": str(tenant.id)}).status == 200
-        answer = client.get(path, headers={"X-Scope-OrgID": str(other.id)})
-        assert answer.status == 403 and "X-Scope-OrgID" in answer.json()["detail"], answer
+        response = client.get(path, headers={"X-Scope-OrgID": str(other.id)})
+        assert response.status == 403 and "X-Scope-OrgID" in response.json()["detail"], response
 
 
 # ---- labels ----
@@ -679,26 +688,26 @@ def send_labels(client, way, pairs, number):
     )
 
 
-def said_of_labels(way, answer):
-    """What the answer says was left out, or why it refuses; empty: nothing."""
+def said_of_labels(way, response):
+    """What the response says was left out, or why it refuses; empty: nothing."""
     if way == "otlp":
-        assert answer.status == 200, answer
-        return answer.json().get("partialSuccess", {}).get("errorMessage", "")
-    if answer.status == 200:
-        return answer.headers.get("perfolio-warning", "")
-    assert answer.status == 400, answer
-    return reason(answer)
+        assert response.status == 200, response
+        return response.json().get("partialSuccess", {}).get("errorMessage", "")
+    if response.status == 200:
+        return response.headers.get("perfolio-warning", "")
+    assert response.status == 400, response
+    return reason(response)
 
 
 @pytest.mark.parametrize("way", ["otlp", "push", "ingest", "profiles"])
 def test_labels_that_want_one_name_have_one_rule_on_all_ways(server, way):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
-    answer = send_labels(client, way, TWO_NAMES, 1)
-    said = said_of_labels(way, answer)
+    response = send_labels(client, way, TWO_NAMES, 1)
+    said = said_of_labels(way, response)
     assert (
         said == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
-    ), answer
+    ), response
     window = {"start": BEGIN, "end": END}
     assert client.get("/api/v1/label/k8s_pod/values", query=window).json()["data"] == ["dot"]
     said = said_of_labels(
@@ -721,14 +730,14 @@ def test_names_of_attributes_that_are_no_utf_8_are_refused_by_name(server):
     )
     data = request.protobuf()
     assert data.count(b"bad-name") == 1
-    answer = client.post(
+    response = client.post(
         OTLP, data.replace(b"bad-name", b"bad\xffname"), headers={"Content-Type": X_PROTO}
     )
     assert (
-        answer.status == 200
-        and b"no UTF-8" in answer.body
-        and b"profile 0 (resource 0)" in answer.body
-    ), answer
+        response.status == 200
+        and b"no UTF-8" in response.body
+        and b"profile 0 (resource 0)" in response.body
+    ), response
     names = client.get("/api/v1/labels", query={"start": BEGIN, "end": END}).json()["data"]
     assert "good_name" in names and not [name for name in names if name.startswith("bad")], names
 
@@ -785,10 +794,10 @@ ODD = [
 def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd):
     more, status, words = odd
     client = Tenant(server).api("ingest", "read")
-    answer = client.post("/ingest?name=app.cpu&" + more, b"main 1\n")
-    assert answer.status == status, answer
+    response = client.post("/ingest?name=app.cpu&" + more, b"main 1\n")
+    assert response.status == status, response
     if status != 200:
-        assert any(word in reason(answer) for word in words.split("|")), answer
+        assert any(word in reason(response) for word in words.split("|")), response
         return
     listed = client.get(
         "/api/v1/profiles", query={"query": OTLP_CPU, "start": BEGIN, "end": END}
@@ -815,8 +824,8 @@ def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd)
     ],
 )
 def test_odd_names_of_ingest_are_refused(server, name, words):
-    answer = Tenant(server).api("ingest").post("/ingest?name=" + name, b"main 1\n")
-    assert answer.status in (400, 413) and words in reason(answer), answer
+    response = Tenant(server).api("ingest").post("/ingest?name=" + name, b"main 1\n")
+    assert response.status in (400, 413) and words in reason(response), response
 
 
 # ---- errors ----
@@ -832,14 +841,14 @@ def status_of(body):
     return body[1], body[at:].decode()
 
 
-def error_of(path, answer, is_protobuf=False):
+def error_of(path, response, is_protobuf=False):
     """Whatever the protocol: code and message."""
     if path == OTLP and is_protobuf:
-        assert answer.headers["content-type"] == X_PROTO, answer
-        return status_of(answer.body)
-    assert answer.headers["content-type"] == JSON, answer
-    said = answer.json()
-    assert set(said) == {"code", "message"} and said["message"], answer
+        assert response.headers["content-type"] == X_PROTO, response
+        return status_of(response.body)
+    assert response.headers["content-type"] == JSON, response
+    said = response.json()
+    assert set(said) == {"code", "message"} and said["message"], response
     return said["code"], said["message"]
 
 
@@ -1050,21 +1059,21 @@ ERRORS = [
     ids=[f"{row[1]} {row[0]}" for row in ERRORS],
 )
 def test_errors_are_the_protocols(server, what, path, query, headers, body, status, code, words):
-    answer = Tenant(server).api("ingest").post(path, body, query=query, headers=headers)
-    assert answer.status == status, answer
-    said, message = error_of(path, answer, headers.get("Content-Type") == X_PROTO)
+    response = Tenant(server).api("ingest").post(path, body, query=query, headers=headers)
+    assert response.status == status, response
+    said, message = error_of(path, response, headers.get("Content-Type") == X_PROTO)
     assert said == code and words in message, (said, message)
 
 
 @pytest.mark.parametrize("path", [OTLP, PUSH, "/ingest"])
 def test_wrong_tokens_are_told_as_the_protocol_does(server, path):
-    answer = ask(server, path, **{"Content-Type": X_PROTO})
-    code, message = error_of(path, answer, is_protobuf=True)
-    assert answer.status == 401 and code == (16 if path == OTLP else "unauthenticated"), answer
+    response = ask(server, path, **{"Content-Type": X_PROTO})
+    code, message = error_of(path, response, is_protobuf=True)
+    assert response.status == 401 and code == (16 if path == OTLP else "unauthenticated"), response
     reader = Tenant(server).make_token("read")["token"]
-    answer = ask(server, path, **{"Content-Type": X_PROTO, **basic("", reader)})
-    code, message = error_of(path, answer, is_protobuf=True)
-    assert answer.status == 403 and code == (7 if path == OTLP else "permission_denied"), answer
+    response = ask(server, path, **{"Content-Type": X_PROTO, **basic("", reader)})
+    code, message = error_of(path, response, is_protobuf=True)
+    assert response.status == 403 and code == (7 if path == OTLP else "permission_denied"), response
     assert '"ingest"' in message
 
 
@@ -1088,8 +1097,8 @@ def test_without_a_database_agents_are_told_to_come_back(start_server):
     ]
     with Outage(server):
         for path, query, headers, body, code in requests:
-            answer = client.post(path, body, query=query, headers=headers)
-            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
-            assert error_of(path, answer, path == OTLP)[0] == code
+            response = client.post(path, body, query=query, headers=headers)
+            assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
+            assert error_of(path, response, path == OTLP)[0] == code
     for path, query, headers, body, _ in requests:
         assert client.post(path, body, query=query, headers=headers).status == 200

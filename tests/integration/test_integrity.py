@@ -71,16 +71,16 @@ def folded(size, seed=0):
 
 
 def push(api, body, **query):
-    answer = api.post("/api/v1/shares", body, query=query)
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = api.post("/api/v1/shares", body, query=query)
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 def refuses(api, where, kind):
-    answer = api.get(where)
-    assert answer.status == 500 and answer.json()["type"] == f"/problems/{kind}", answer
-    assert "etag" not in answer.headers and "operator" in answer.json()["detail"], answer
-    return answer
+    response = api.get(where)
+    assert response.status == 500 and response.json()["type"] == f"/problems/{kind}", response
+    assert "etag" not in response.headers and "operator" in response.json()["detail"], response
+    return response
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -91,13 +91,13 @@ def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
     key = f"share/{share}"
     before = metric(api, "perfolio_objects_damaged_total", kind="share")
     server.objects.write(key, DAMAGES[damage](server.objects.read(key)))
-    answer = refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
+    response = refuses(api, f"/api/v1/shares/{share}/raw", "damaged")
     refuses(api, f"/p/{share}/raw", "damaged")
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == before + 2
     (line,) = [
         line
         for line in server.log().splitlines()
-        if answer.json()["request_id"] in line and "code=damaged" in line
+        if response.json()["request_id"] in line and "code=damaged" in line
     ]
     assert "level=error" in line.lower() and key in line, line
     assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
@@ -160,7 +160,7 @@ def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, wha
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 2
     assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
     client.close()
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={
             "query": "process_cpu:samples:count:cpu:nanoseconds:delta{}",
@@ -168,7 +168,7 @@ def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, wha
             "end": BEGIN + 100 * HOUR,
         },
     )
-    assert answer.status == 200 and "perfolio-warning" in answer.headers, answer
+    assert response.status == 200 and "perfolio-warning" in response.headers, response
     assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 1
     printed = run("store", "verify", "--json", "--data-dir", server.data_dir, check=False).stdout
     assert {(one["object"], one["problem"]) for one in json.loads(printed)["problems"]} == {
@@ -237,13 +237,13 @@ def test_a_lost_share_is_told_from_a_deleted_one(start_server):
     assert api.delete(f"/api/v1/shares/{deleted}").status == 204
     gone = api.get(f"/api/v1/shares/{deleted}/raw")
     assert gone.status == 410 and gone.json()["type"] == "/problems/gone"
-    answer = refuses(api, f"/api/v1/shares/{lost}/raw", "lost")
+    response = refuses(api, f"/api/v1/shares/{lost}/raw", "lost")
     assert metric(api, "perfolio_objects_lost_total", kind="share") == 1
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
     (line,) = [
         line
         for line in server.log().splitlines()
-        if answer.json()["request_id"] in line and "code=lost" in line
+        if response.json()["request_id"] in line and "code=lost" in line
     ]
     assert "level=error" in line.lower() and lost in line, line
     server.restart()
@@ -279,10 +279,10 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
     ]
     for key in keys:
         spoil(server, damage, key)
-    answer = api.post(f"{where}/complete")
-    assert answer.status == 409 and answer.json()["type"] == "/problems/conflict", answer
-    assert "dropped: 2 of 3 parts are missing: 0, 2" in answer.json()["detail"], answer
-    assert "retry-after" not in answer.headers
+    response = api.post(f"{where}/complete")
+    assert response.status == 409 and response.json()["type"] == "/problems/conflict", response
+    assert "dropped: 2 of 3 parts are missing: 0, 2" in response.json()["detail"], response
+    assert "retry-after" not in response.headers
     assert api.get(where).json()["parts_received"] == [1]
     assert metric(api, f"perfolio_objects_{metric_name}_total", kind="part") == 2
     for key in keys:
@@ -297,9 +297,9 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
             api.put(f"{where}/parts/{number}", body[number * PART : (number + 1) * PART]).status
             == 204
         )
-    answer = api.post(f"{where}/complete")
-    assert answer.status == 201, answer
-    assert api.get(f"/api/v1/shares/{answer.json()['id']}/raw").body == body
+    response = api.post(f"{where}/complete")
+    assert response.status == 201, response
+    assert api.get(f"/api/v1/shares/{response.json()['id']}/raw").body == body
     until(lambda: not server.objects.keys("part/"), "the parts are not deleted")
 
 
@@ -366,8 +366,8 @@ def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_
     assert api.get(where, headers={"Range": "bytes=100-199"}).status == 206
     (server.data_dir / "objects" / key).unlink()
     for fields in ({}, {"Range": "bytes=100-199"}):
-        answer = api.get(where, headers=fields)
-        assert answer.status == 500 and answer.json()["type"] == "/problems/lost", answer
+        response = api.get(where, headers=fields)
+        assert response.status == 500 and response.json()["type"] == "/problems/lost", response
     admin = server.api()
     assert metric(admin, "perfolio_objects_damaged_total", kind="debug_file") == 2
     assert metric(admin, "perfolio_objects_lost_total", kind="debug_file") == 2
@@ -393,8 +393,8 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
         "end": BEGIN + 100 * HOUR,
     }
     for i in range(4):  # another window each time: results are kept
-        answer = client.get("/api/v1/query", query={**query, "end": query["end"] + i * HOUR})
-        assert answer.status == 200, answer
+        response = client.get("/api/v1/query", query={**query, "end": query["end"] + i * HOUR})
+        assert response.status == 200, response
     assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 4
     assert metric(api, "perfolio_store_damaged_reads_total", problem="lost") >= 4
     assert metric(api, "perfolio_store_damaged_blocks") == 2
@@ -452,8 +452,8 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(
     server.restart()
     client.close()
     for _ in range(3):
-        answer = client.get(f"/api/v1/shares/{link}/top")
-        assert answer.status == 200 and b"not_symbolised" in answer.body, answer
+        response = client.get(f"/api/v1/shares/{link}/top")
+        assert response.status == 200 and b"not_symbolised" in response.body, response
     name = "damaged" if how == "flip" else "lost"
     assert metric(server.api(), f"perfolio_objects_{name}_total", kind="symbol_table") == 1
     status = client.get(f"/api/v1/shares/{link}/symbolization").json()

@@ -68,36 +68,36 @@ def send(client, wire, labels, at=0, stacks=STACKS):
     )
 
 
-def refusal(answer, wire, status, code):
+def refusal(response, wire, status, code):
     """The text of a refusal, which has the form of the protocol."""
-    assert answer.status == status, answer
-    said = answer.json()
+    assert response.status == status, response
+    said = response.json()
     if wire == "api":
-        assert answer.headers["content-type"] == "application/problem+json"
+        assert response.headers["content-type"] == "application/problem+json"
         assert said["status"] == status
         return said["detail"]
-    assert answer.headers["content-type"] == "application/json"
+    assert response.headers["content-type"] == "application/json"
     assert said["code"] == code, said
     return said["message"]
 
 
-def is_taken(answer):
-    return answer.status == 200 and "partialSuccess" not in answer.text
+def is_taken(response):
+    return response.status == 200 and "partialSuccess" not in response.text
 
 
 def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(start_server):
     server = start_server("--jobs-interval", "1s", "--tenant-future", "100000d")
     client = Tenant(server).api("ingest", "read")
     for wire in WIRES:
-        answer = send(client, wire, {"pod": wire}, TIME_END - BEGIN)
+        response = send(client, wire, {"pod": wire}, TIME_END - BEGIN)
         if wire == "otlp":
             assert (
-                answer.status == 200
-                and "after 2262-04-10" in answer.json()["partialSuccess"]["errorMessage"]
+                response.status == 200
+                and "after 2262-04-10" in response.json()["partialSuccess"]["errorMessage"]
             )
         else:
             assert "after 2262-04-10" in refusal(
-                answer, wire, 422 if wire == "ingest" else 400, "invalid_argument"
+                response, wire, 422 if wire == "ingest" else 400, "invalid_argument"
             )
         assert is_taken(send(client, wire, {"pod": wire}, TIME_END - 1 - BEGIN))
 
@@ -116,20 +116,20 @@ def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(sta
 def test_samples_per_second_have_a_burst(server, wire):
     tenant, other = Tenant(server, samples_per_second=1, samples_burst=9), Tenant(server)
     client = tenant.api("ingest", "read")
-    answers = []
-    while len(answers) < 100 and all(map(is_taken, answers)):
-        answers.append(send(client, wire, {}, len(answers)))
+    responses = []
+    while len(responses) < 100 and all(map(is_taken, responses)):
+        responses.append(send(client, wire, {}, len(responses)))
     each = 2 if wire == "otlp" else 4
     # While these came, seconds may have passed, each of which gives one sample.
-    assert 9 // each <= sum(map(is_taken, answers)) < 100, answers
-    refused = next(answer for answer in answers if answer.status != 200)
+    assert 9 // each <= sum(map(is_taken, responses)) < 100, responses
+    refused = next(response for response in responses if response.status != 200)
     text = refusal(refused, wire, 429, 8 if wire == "otlp" else "resource_exhausted")
     assert "samples_per_second is 1, set for this team" in text
     assert 1 <= int(refused.headers["retry-after"]) <= 4
     assert is_taken(send(other.api("ingest"), wire, {})), "another team has its own"
     _, rows = folded(client, CPU_TYPE + '{service_name="app"}', BEGIN, END)
     assert rows == {
-        stack: values[1] * sum(map(is_taken, answers)) for stack, values in STACKS.items()
+        stack: values[1] * sum(map(is_taken, responses)) for stack, values in STACKS.items()
     }
 
 
@@ -153,21 +153,21 @@ def test_active_series_have_a_limit(server, wire):
     for at in range(2):
         for pod in "ab":
             assert is_taken(send(client, wire, {"pod": pod}, at)), "what is known goes on"
-    answer = send(client, wire, {"pod": "c"})
+    response = send(client, wire, {"pod": "c"})
     wanted = f"active_series is {2 * each}, set for this team"
     if wire == "otlp":
-        partial = answer.json()["partialSuccess"]
-        assert answer.status == 200 and partial["rejectedProfiles"] == "1"
+        partial = response.json()["partialSuccess"]
+        assert response.status == 200 and partial["rejectedProfiles"] == "1"
         assert wanted in partial["errorMessage"]
     else:
-        assert wanted in refusal(answer, wire, 429, "resource_exhausted")
-        assert int(answer.headers["retry-after"]) > 0
+        assert wanted in refusal(response, wire, 429, "resource_exhausted")
+        assert int(response.headers["retry-after"]) > 0
     assert is_taken(send(client, wire, {"pod": "a"}, 2))
     for pod, count in (("a", 3), ("b", 2), ("c", 0)):
         _, rows = folded(client, f'{CPU_TYPE}{{pod="{pod}"}}', BEGIN, END)
         assert rows.get(("main",), 0) == 20 * count, pod
-    answer = server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"active_series": 100})
-    assert answer.status == 200
+    response = server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"active_series": 100})
+    assert response.status == 200
     # OTLP told its sender not to send those again; this one is another.
     assert is_taken(send(client, wire, {"pod": "c"}, 5)), "a change counts at once"
 
@@ -185,8 +185,8 @@ def test_of_an_otlp_request_the_series_within_the_limits_are_kept(server):
             for pod in ("a", "much too long for the limit", "b", "c", "d")
         ]
     )
-    answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
-    partial = answer.json()["partialSuccess"]
+    response = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
+    partial = response.json()["partialSuccess"]
     assert partial["rejectedProfiles"] == "3", partial
     assert "active_series is 2" in partial["errorMessage"]
     seen = [
@@ -202,8 +202,8 @@ def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
     client = Tenant(server, active_series=4).api("ingest")
     profile = make_same(BEGIN, STACKS)
     series = [({"service_name": "app", "pod": pod}, [profile]) for pod in "abc"]
-    answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
-    assert "active_series is 4" in refusal(answer, "push", 429, "resource_exhausted")
+    response = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
+    assert "active_series is 4" in refusal(response, "push", 429, "resource_exhausted")
     for pod in "xy":
         assert is_taken(send(client, "push", {"pod": pod}))
 
@@ -219,14 +219,16 @@ def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
 )
 def test_labels_have_limits(server, wire, limit, value, labels):
     client = Tenant(server, **{limit: value}).api("ingest", "read")
-    answer = send(client, wire, labels)
+    response = send(client, wire, labels)
     wanted = f"{limit} is {value}, set for this team"
     if wire == "otlp":
-        partial = answer.json()["partialSuccess"]
-        assert answer.status == 200 and partial["rejectedProfiles"] == "1"
+        partial = response.json()["partialSuccess"]
+        assert response.status == 200 and partial["rejectedProfiles"] == "1"
         assert wanted in partial["errorMessage"]
     else:
-        assert wanted in refusal(answer, wire, 422 if wire == "ingest" else 400, "invalid_argument")
+        assert wanted in refusal(
+            response, wire, 422 if wire == "ingest" else 400, "invalid_argument"
+        )
     assert is_taken(send(client, wire, {"pod": "x"}))
 
 
@@ -257,8 +259,8 @@ def test_settings_are_the_default_and_are_named(start_server):
     text = refusal(send(client, "api", {"pod": "x" * 9}), "api", 400, None)
     assert "label_value_bytes is 8, by the setting tenant-label-value-bytes" in text
     assert is_taken(send(client, "api", {}))
-    answers = [send(client, "api", {}, at) for at in range(1, 4)]
-    refused = next(answer for answer in answers if answer.status != 200)
+    responses = [send(client, "api", {}, at) for at in range(1, 4)]
+    refused = next(response for response in responses if response.status != 200)
     assert "samples_per_second is 1, by the setting tenant-samples-per-second" in refusal(
         refused, "api", 429, None
     )
@@ -289,8 +291,8 @@ def test_limits_are_set_and_given_back(server):
         {"query_cpu_s": "x"},
         {"no_such": 1},
     ):
-        answer = operator.patch(path, json=wrong)
-        assert answer.status == 400 and next(iter(wrong)) in answer.json()["detail"], answer
+        response = operator.patch(path, json=wrong)
+        assert response.status == 400 and next(iter(wrong)) in response.json()["detail"], response
 
 
 # ---- questions ----
@@ -337,9 +339,9 @@ def test_questions_have_a_cost(server):
         assert is_taken(send(client, "api", {}, at * 60 * 10**9))
     # The window ends within the hour, so that its rows are read.
     for path in ("/api/v1/query", "/api/v1/query_range"):
-        answer = question(client, path, end=BEGIN + 90 * 10**9, focus="work")
-        assert "query_read_bytes is 1, set for this team" in refusal(answer, "api", 422, None)
-    answer = client.get(
+        response = question(client, path, end=BEGIN + 90 * 10**9, focus="work")
+        assert "query_read_bytes is 1, set for this team" in refusal(response, "api", 422, None)
+    response = client.get(
         "/api/v1/diff",
         query={
             "a_query": CPU_TYPE,
@@ -348,11 +350,11 @@ def test_questions_have_a_cost(server):
             "a_end": BEGIN + 90 * 10**9,
         },
     )
-    assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
-    answer = client.with_token(tenant.make_token("read", "share")["token"]).post(
+    assert "query_read_bytes is 1" in refusal(response, "api", 422, None)
+    response = client.with_token(tenant.make_token("read", "share")["token"]).post(
         "/api/v1/shares", query={"query": CPU_TYPE, "start": BEGIN, "end": BEGIN + 90 * 10**9}
     )
-    assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
+    assert "query_read_bytes is 1" in refusal(response, "api", 422, None)
     done = server.cli(
         "query",
         CPU_TYPE,
@@ -422,20 +424,20 @@ def test_questions_share_memory(start_server):
     expected = clients[0].get("/api/v1/query", query=ask)
     assert expected.json()["total"] == 200000, expected
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        answers = list(
+        responses = list(
             pool.map(
                 lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=ask), range(6)
             )
         )
-    for answer in answers:
+    for response in responses:
         assert (
-            answer.status == 200
-            and answer.json() == expected.json()
-            or (answer.status == 503 and int(answer.headers["retry-after"]) > 0)
-        ), answer
-    assert sum(answer.status == 200 for answer in answers) >= 2
+            response.status == 200
+            and response.json() == expected.json()
+            or (response.status == 503 and int(response.headers["retry-after"]) > 0)
+        ), response
+    assert sum(response.status == 200 for response in responses) >= 2
     assert metric(server, "perfolio_query_memory_bytes") == 0
-    assert metric(server, "perfolio_questions_waiting") == 0
+    assert metric(server, "perfolio_queries_waiting") == 0
 
 
 def test_a_question_needs_no_more_than_there_is(start_server):
@@ -448,8 +450,8 @@ def test_a_question_needs_no_more_than_there_is(start_server):
         ).status
         == 200
     )
-    answer = client.get(
+    response = client.get(
         "/api/v1/query", query={"query": "samples:count", "start": BEGIN, "end": END}
     )
-    assert "--max-query-memory" in refusal(answer, "api", 422, None)
+    assert "--max-query-memory" in refusal(response, "api", 422, None)
     assert client.get("/api/v1/series", query={"start": BEGIN, "end": END}).status == 200

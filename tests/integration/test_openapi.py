@@ -1,4 +1,4 @@
-"""api/openapi.yaml says what the server does: same routes, and real answers fit its schemas."""
+"""api/openapi.yaml says what the server does: same routes, and real responses fit its schemas."""
 
 import copy
 import json
@@ -147,7 +147,7 @@ def test_body_limits_and_documented_bodies_agree():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.may], ids=repr)
-def test_real_answers_fit(world, row):
+def test_real_responses_fit(world, row):
     path, options = row.ask(world)
     operation = STRICT["paths"][row.pattern][row.method.lower()]
     who = next(who for who in ASKERS + sorted(row.may) if who in row.may)
@@ -155,26 +155,26 @@ def test_real_answers_fit(world, row):
     if "json" in options:
         body = resolve(operation["requestBody"])
         validate(options["json"], body["content"]["application/json"]["schema"])
-    answer = client.request(row.method, path, **options)
+    response = client.request(row.method, path, **options)
     client.close()
-    check_answer(operation, answer)
-    assert answer.status < 400, answer
+    check_response(operation, response)
+    assert response.status < 400, response
 
 
-def check_answer(operation, answer):
-    response = operation["responses"].get(str(answer.status))
-    if response is None and answer.status >= 400:
-        response = operation["responses"]["default"]
-    assert response is not None, f"{answer.status} is not documented"
-    content = resolve(response).get("content", {})
-    content_type = answer.headers.get("content-type", "").partition(";")[0]
+def check_response(operation, response):
+    documented = operation["responses"].get(str(response.status))
+    if documented is None and response.status >= 400:
+        documented = operation["responses"]["default"]
+    assert documented is not None, f"{response.status} is not documented"
+    content = resolve(documented).get("content", {})
+    content_type = response.headers.get("content-type", "").partition(";")[0]
     if not content:
-        assert answer.body == b"", answer
+        assert response.body == b"", response
         return
     media = content.get(content_type, content.get("*/*"))
     assert media is not None, f"{content_type} is not documented"
     if content_type in ("application/json", "application/problem+json"):
-        validate(answer.json(), media["schema"])
+        validate(response.json(), media["schema"])
 
 
 PROBLEMS = [
@@ -192,20 +192,20 @@ PROBLEMS = [
 @pytest.mark.parametrize("who,method,path,options,status", PROBLEMS)
 def test_problems_fit(world, who, method, path, options, status):
     client = world.client(who, False)
-    answer = client.request(method, path, **options)
+    response = client.request(method, path, **options)
     client.close()
-    assert answer.status == status, answer
-    assert answer.json()["status"] == status
-    validate(answer.json(), STRICT["components"]["schemas"]["Problem"])
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.headers["x-request-id"] == answer.json()["request_id"]
-    page = world.client("anonymous", False).get(answer.json()["type"])
+    assert response.status == status, response
+    assert response.json()["status"] == status
+    validate(response.json(), STRICT["components"]["schemas"]["Problem"])
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.headers["x-request-id"] == response.json()["request_id"]
+    page = world.client("anonymous", False).get(response.json()["type"])
     assert page.status == 200 and page.headers["content-type"].startswith("text/html")
 
 
 def test_the_server_hands_out_the_same_page(world):
-    answer = world.client("anonymous", False).get("/api/openapi.yaml")
-    assert answer.body == (ROOT / "api" / "openapi.yaml").read_bytes()
+    response = world.client("anonymous", False).get("/api/openapi.yaml")
+    assert response.body == (ROOT / "api" / "openapi.yaml").read_bytes()
 
 
 # ---- errors that are named ----
@@ -248,17 +248,21 @@ def test_each_error_that_is_named_is_given(server):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     for name in ("one", "two"):
-        answer = client.post(
+        response = client.post(
             "/api/v1/profiles", STACKS, query={"name": name, "time": begin, "label": "pod=a"}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     provoked = {path: set() for path, *_ in NAMED_ERRORS}
     window = {"start": begin, "end": begin + 10**11}
     for path, more, status, words in sorted(NAMED_ERRORS, key=lambda one: one[2]):
         if status == 422:
             server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_read_bytes": 1})
-        answer = client.get(path, query={**window, **more})
-        assert answer.status == status and words in answer.json()["detail"], (path, more, answer)
+        response = client.get(path, query={**window, **more})
+        assert response.status == status and words in response.json()["detail"], (
+            path,
+            more,
+            response,
+        )
         assert str(status) in paths[path]["get"]["responses"], (path, status)
         provoked[path].add(str(status))
     for path, statuses in provoked.items():

@@ -105,15 +105,15 @@ class Uploaded:
 
     def id_of(self, name):
         if name not in self.ids:
-            answer = self.api.post("/api/v1/shares", read_bytes(name))
-            assert answer.status == 201, answer
-            self.ids[name] = answer.json()["id"]
+            response = self.api.post("/api/v1/shares", read_bytes(name))
+            assert response.status == 201, response
+            self.ids[name] = response.json()["id"]
         return self.ids[name]
 
     def json(self, path, **query):
-        answer = self.api.get(path, query=query)
-        assert answer.status == 200, answer
-        return answer.json()
+        response = self.api.get(path, query=query)
+        assert response.status == 200, response
+        return response.json()
 
     def top(self, name, **query):
         return self.json(f"/api/v1/shares/{self.id_of(name)}/top", limit=0, **query)
@@ -131,9 +131,9 @@ def uploaded(cluster_template):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def rows_of(answer, *fields):
+def rows_of(response, *fields):
     rows = {}
-    for row in answer["functions"]:
+    for row in response["functions"]:
         assert row["name"] not in rows, f"{row['name']} twice"
         rows[row["name"]] = tuple(row[field] for field in fields)
     return rows
@@ -161,10 +161,10 @@ def test_top_equals_the_independent_reader(uploaded, name):
     for index, (kind, unit) in enumerate(profile.sample_types):
         wanted = shown(profile.top(index))
         for asked in [index] + [kind] * is_alone(profile, index):
-            answer = uploaded.top(name, sample_type=asked)
-            assert (answer["sample_type"], answer["unit"]) == (kind, unit)
-            assert answer["total"] == profile.total(index)
-            assert rows_of(answer, "flat", "cum") == wanted
+            response = uploaded.top(name, sample_type=asked)
+            assert (response["sample_type"], response["unit"]) == (kind, unit)
+            assert response["total"] == profile.total(index)
+            assert rows_of(response, "flat", "cum") == wanted
 
 
 NODE = re.compile(r'  N(\d+) \[.*label="((?:[^"\\]|\\.)*)" comment="flat=(-?\d+) cum=(-?\d+)"\]')
@@ -233,11 +233,11 @@ def large_enough(functions, column, limit):
 def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
     profile = read_profile(name)
     for index in range(len(profile.sample_types)):
-        answer = uploaded.api.get(
+        response = uploaded.api.get(
             f"/p/{uploaded.id_of(name)}.dot", query={"sample_type": index, "limit": limit}
         )
-        assert answer.status == 200, answer
-        nodes, edges = read_dot(answer.body)
+        assert response.status == 200, response
+        nodes, edges = read_dot(response.body)
         functions = {in_dot(key): sums for key, sums in profile.top(index).items()}
         by_flat, by_cum = (large_enough(functions, column, limit) for column in (0, 1))
         assert nodes.keys() <= by_flat | by_cum and len(nodes) <= limit
@@ -254,10 +254,10 @@ def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
 
 @pytest.mark.parametrize("name", long_if_large(NAMES))
 def test_normalised_pprof_says_all_that_the_original_says(uploaded, name):
-    answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")
-    assert answer.status == 200, answer
+    response = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")
+    assert response.status == 200, response
     wanted = read_profile(name).facts()
-    assert pprof_reader.Profile(answer.body).facts() == wanted
+    assert pprof_reader.Profile(response.body).facts() == wanted
     raw = uploaded.api.get(f"/p/{uploaded.id_of(name)}/raw")
     assert raw.body == read_bytes(name)
 
@@ -268,7 +268,7 @@ def test_diff_equals_the_difference(uploaded, a, b, mode):
     one, other = read_profile(a), read_profile(b)
     for index in range(len(other.sample_types)):
         wanted = shown(pprof_reader.diff_top(one, other, index, mode == "normalised"))
-        answer = uploaded.json(
+        response = uploaded.json(
             "/api/v1/diff/top",
             a=uploaded.id_of(a),
             b=uploaded.id_of(b),
@@ -276,7 +276,7 @@ def test_diff_equals_the_difference(uploaded, a, b, mode):
             sample_type=index,
             limit=0,
         )
-        rows = rows_of(answer, "flat_a", "cum_a", "flat_b", "cum_b", "flat_delta", "cum_delta")
+        rows = rows_of(response, "flat_a", "cum_a", "flat_b", "cum_b", "flat_delta", "cum_delta")
         assert {name: row[:4] for name, row in rows.items()} == wanted
         for row in rows.values():
             assert row[4:] == (row[2] - row[0], row[3] - row[1])
@@ -427,7 +427,7 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
     options = [f"-diff_base={base}"] + ["-normalize"] * (mode == "normalised")
     for index, (_, unit) in enumerate(profile.sample_types):
         wanted, repeated = go_top(path, index, unit, *options)
-        answer = uploaded.json(
+        response = uploaded.json(
             "/api/v1/diff/top",
             a=uploaded.id_of(a),
             b=uploaded.id_of(b),
@@ -435,7 +435,7 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
             sample_type=index,
             limit=0,
         )
-        rows = rows_of(answer, "flat_delta", "cum_delta")
+        rows = rows_of(response, "flat_delta", "cum_delta")
         rows = {name: row for name, row in rows.items() if row != (0, 0)}
         if mode == "absolute":
             assert_like_go(rows, wanted, repeated)

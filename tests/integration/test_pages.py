@@ -10,14 +10,14 @@ from test_http_raw import folded
 
 
 def share(api, **query):
-    answer = api.post("/api/v1/shares", folded(500), query=query)
-    assert answer.status == 201, answer
-    return answer.json()
+    response = api.post("/api/v1/shares", folded(500), query=query)
+    assert response.status == 201, response
+    return response.json()
 
 
-def meta(answer, name):
+def meta(response, name):
     found = re.search(
-        rf'<meta (?:property|name)="{re.escape(name)}" content="([^"]*)">', answer.text
+        rf'<meta (?:property|name)="{re.escape(name)}" content="([^"]*)">', response.text
     )
     return html.unescape(found[1]) if found else None
 
@@ -27,15 +27,15 @@ def meta(answer, name):
     ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"],
 )
 def test_pages_are_there_for_everyone(anonymous, path):
-    answer = anonymous.get(path)
-    assert answer.status == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "<!--perfolio:head-->" not in answer.text
-    assert answer.text.count("<title>") == 1
-    policy = answer.headers["content-security-policy"]
+    response = anonymous.get(path)
+    assert response.status == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<!--perfolio:head-->" not in response.text
+    assert response.text.count("<title>") == 1
+    policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
-    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert response.headers["cross-origin-opener-policy"] == "same-origin"
 
 
 def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
@@ -56,11 +56,13 @@ def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
 def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
     page = anonymous.get("/").text
     path = re.search(r'<link rel="license" href="([^"]+)">', page)[1]
-    answer = anonymous.get(path)
-    assert answer.status == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
+    response = anonymous.get(path)
+    assert (
+        response.status == 200 and response.headers["content-type"] == "text/plain; charset=utf-8"
+    )
     frame = anonymous.get(re.search(r'(/assets/page_frame-[^"]+)', page)[1]).text
     for words in ("preact ", "@dagrejs/dagre ", "DejaVu Sans ", "Permission is hereby granted"):
-        assert words in answer.text and words in frame, words
+        assert words in response.text and words in frame, words
 
 
 def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
@@ -68,16 +70,16 @@ def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
     made = share(
         admin, title=title, description="First line\n\n**second** line", visibility="public"
     )
-    answer = anonymous.get("/p/" + made["id"])
-    assert answer.status == 200
-    assert "<b>title" not in answer.text
+    response = anonymous.get("/p/" + made["id"])
+    assert response.status == 200
+    assert "<b>title" not in response.text
     turned = anonymous.get("/p/" + share(admin, title="cpu\u202efdp.exe")["id"])
     assert "cpu\\u202Efdp.exe" in turned.text and "\u202e" not in turned.text
-    assert meta(answer, "og:title").startswith(title)
-    assert meta(answer, "og:description").endswith(" First line **second** line")
-    assert meta(answer, "og:url") == f"{server.url}/p/{made['id']}"
-    assert meta(answer, "og:image") == f"{server.url}/p/{made['id']}/og.png"
-    assert meta(answer, "robots") is None and "x-robots-tag" not in answer.headers
+    assert meta(response, "og:title").startswith(title)
+    assert meta(response, "og:description").endswith(" First line **second** line")
+    assert meta(response, "og:url") == f"{server.url}/p/{made['id']}"
+    assert meta(response, "og:image") == f"{server.url}/p/{made['id']}/og.png"
+    assert meta(response, "robots") is None and "x-robots-tag" not in response.headers
     assert anonymous.get(f"/p/{made['id']}/og.png").headers["content-type"] == "image/png"
 
 
@@ -108,16 +110,16 @@ def test_the_description_has_total_and_top_function_where_no_picture_can_load(ad
 
 
 def test_an_unlisted_share_is_kept_from_search_engines(admin, anonymous):
-    answer = anonymous.get("/p/" + share(admin, title="quiet")["id"])
-    assert meta(answer, "robots") == "noindex"
-    assert answer.headers["x-robots-tag"] == "noindex"
+    response = anonymous.get("/p/" + share(admin, title="quiet")["id"])
+    assert meta(response, "robots") == "noindex"
+    assert response.headers["x-robots-tag"] == "noindex"
 
 
 def test_a_team_share_tells_strangers_nothing(admin, anonymous):
     made = share(admin, title="our secret", description="very secret", visibility="team")
-    answer = anonymous.get("/p/" + made["id"])
-    assert "secret" not in answer.text
-    assert meta(answer, "og:image") is None
+    response = anonymous.get("/p/" + made["id"])
+    assert "secret" not in response.text
+    assert meta(response, "og:image") is None
 
 
 def test_missing_and_deleted_shares_have_their_status_and_still_a_page(admin, anonymous):
@@ -136,9 +138,9 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 @pytest.mark.parametrize("path", ["/p/%ff", "/settings/%", "/p/a%2fb", "/%zz", "/p/%01"])
 def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, path):
-    answer = anonymous.get(path, headers=BROWSER)
-    assert answer.status == 400 and answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "<title>Bad address · Perfolio</title>" in answer.text
+    response = anonymous.get(path, headers=BROWSER)
+    assert response.status == 400 and response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<title>Bad address · Perfolio</title>" in response.text
     for headers in ({}, {"Accept": "application/json"}):
         plain = anonymous.get(path, headers=headers)
         assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
@@ -153,35 +155,35 @@ def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, pat
 )
 def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):
     for method in ("GET", "HEAD"):
-        answer = anonymous.request(method, path, headers=BROWSER)
-        assert answer.status == 404
-        assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
-        assert answer.headers["x-robots-tag"] == "noindex"
-        assert "accept" in answer.headers["vary"].lower()
+        response = anonymous.request(method, path, headers=BROWSER)
+        assert response.status == 404
+        assert response.headers["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert response.headers["x-robots-tag"] == "noindex"
+        assert "accept" in response.headers["vary"].lower()
     assert '<div id="app">' in anonymous.get(path, headers=BROWSER).text
     for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json, text/html;q=0"}):
-        answer = anonymous.get(path, headers=headers)
-        assert answer.status == 404
-        assert answer.headers["content-type"] == "application/problem+json"
+        response = anonymous.get(path, headers=headers)
+        assert response.status == 404
+        assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_the_api_answers_with_problems_whoever_asks(anonymous):
+def test_errors_of_the_api_are_problems_for_every_client(anonymous):
     for path in ("/api/v1/none", "/api/", "/api/v1/shares/" + "0" * 22, "/assets/none.js"):
-        answer = anonymous.get(path, headers=BROWSER)
-        assert answer.status == 404
-        assert answer.headers["content-type"] == "application/problem+json"
+        response = anonymous.get(path, headers=BROWSER)
+        assert response.status == 404
+        assert response.headers["content-type"] == "application/problem+json"
     posted = anonymous.post("/nowhere", b"", headers=BROWSER)
     assert posted.headers["content-type"] == "application/problem+json"
 
 
 def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
     first, second = share(admin, title="before"), share(admin, title="after")
-    answer = anonymous.get(f"/d/{first['id']}..{second['id']}")
-    assert answer.status == 200
-    assert meta(answer, "og:title").startswith("before → after")
+    response = anonymous.get(f"/d/{first['id']}..{second['id']}")
+    assert response.status == 200
+    assert meta(response, "og:title").startswith("before → after")
     facts = [meta(anonymous.get("/p/" + one["id"]), "og:description") for one in (first, second)]
-    assert meta(answer, "og:description") == f"Before: {facts[0]} After: {facts[1]}"
+    assert meta(response, "og:description") == f"Before: {facts[0]} After: {facts[1]}"
     hidden = share(admin, title="mine", visibility="team")
     assert meta(anonymous.get(f"/d/{first['id']}..{hidden['id']}"), "og:description") is None
     assert anonymous.get(f"/d/{first['id']}..{'0' * 22}").status == 404
@@ -193,7 +195,7 @@ def test_a_link_with_a_slash_at_its_end_leads_to_the_page(admin, anonymous):
     for path in (f"/p/{share}", f"/d/{share}..{share}"):
         moved = anonymous.get(path + "/", query={"v": "table"})
         assert moved.status == 308 and moved.headers["location"] == path + "?v=table"
-    # What would be a line of its own in the answer's head is no id.
+    # What would be a line of its own in the response's head is no id.
     for path, status in (
         ("/p/a%0d%0aset-cookie:%20b/", 400),
         ("/p/a%20b/", 404),
@@ -213,20 +215,20 @@ def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
 def guess(client, path="/p/" + "1" * 22):
     """Asks for what does not exist until that is refused."""
     for _ in range(260):
-        answer = client.get(path)
-        if answer.status == 429:
+        response = client.get(path)
+        if response.status == 429:
             break
-        assert answer.status == 404
-    assert answer.status == 429
-    return answer
+        assert response.status == 404
+    assert response.status == 429
+    return response
 
 
 def test_guessing_links_is_slowed_down(start_server):
     server = start_server()
     guesser = server.anonymous()
-    answer = guess(guesser)
-    assert int(answer.headers["retry-after"]) >= 1
-    assert answer.headers["content-type"] == "application/problem+json"
+    response = guess(guesser)
+    assert int(response.headers["retry-after"]) >= 1
+    assert response.headers["content-type"] == "application/problem+json"
     assert guesser.get("/healthz").status == 200, "what is no guess still works"
 
 
@@ -255,13 +257,13 @@ def test_what_a_share_lacks_is_no_guess(start_server):
     made = share(server.api())
     anonymous = server.anonymous()
     for number in range(230):
-        answer = anonymous.get(
+        response = anonymous.get(
             f"/api/v1/shares/{made['id']}/callers", query={"fn": f"unknown{number}"}
         )
-        assert answer.status == 404, (number, answer)
+        assert response.status == 404, (number, response)
     for _ in range(230):
-        answer = anonymous.get("/api/v1/diff", query={"a": made["id"], "b": "0" * 22})
-        if answer.status == 429:
+        response = anonymous.get("/api/v1/diff", query={"a": made["id"], "b": "0" * 22})
+        if response.status == 429:
             break
-        assert answer.status == 404
-    assert answer.status == 429, "one share that exists hides no guesses at another"
+        assert response.status == 404
+    assert response.status == 429, "one share that exists hides no guesses at another"

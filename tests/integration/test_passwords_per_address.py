@@ -17,13 +17,13 @@ def client_from(server, address):
 
 
 def protected_share(server, address):
-    answer = client_from(server, address).post(
+    response = client_from(server, address).post(
         "/api/v1/shares?visibility=password",
         sample_profiles.FOLDED,
         headers={"X-Perfolio-Password": SHARE_PASSWORD},
     )
-    assert answer.status == 201, answer
-    return f"/p/{answer.json()['id']}/raw"
+    assert response.status == 201, response
+    return f"/p/{response.json()['id']}/raw"
 
 
 class Attack:
@@ -42,9 +42,9 @@ class Attack:
 
     def run(self, client, path):
         while not self.should_stop.is_set():
-            answer = client.get(path, headers={"X-Perfolio-Password": SHARE_PASSWORD})
-            self.statuses.append(answer.status)
-            if answer.status == 503:
+            response = client.get(path, headers={"X-Perfolio-Password": SHARE_PASSWORD})
+            self.statuses.append(response.status)
+            if response.status == 503:
                 self.has_waited.set()
 
     def stop(self):
@@ -64,12 +64,12 @@ def test_right_passwords_of_one_address_keep_nobody_from_signing_in(start_server
         for number in range(2):
             browser = people.Browser(server)
             people.come_from(browser, f"127.0.1.{number}")
-            answer = browser.sign_in(email=account["email"], password=people.PASSWORD)
-            assert answer.status == 200, answer
-            answer = client_from(server, f"127.0.2.{number}").get(
+            response = browser.sign_in(email=account["email"], password=people.PASSWORD)
+            assert response.status == 200, response
+            response = client_from(server, f"127.0.2.{number}").get(
                 others_share, headers={"X-Perfolio-Password": SHARE_PASSWORD}
             )
-            assert answer.status == 200, answer
+            assert response.status == 200, response
     finally:
         attack.stop()
 
@@ -78,12 +78,12 @@ def test_an_address_has_a_number_of_passwords_a_minute(start_server):
     server = start_server("--passwords-per-minute", str(PER_MINUTE))
     path = protected_share(server, "127.0.0.3")
     client = client_from(server, "127.0.0.3")
-    answers = [
+    responses = [
         client.get(path, headers={"X-Perfolio-Password": SHARE_PASSWORD})
         for _ in range(3 * PER_MINUTE)
     ]
-    refused = [answer for answer in answers if answer.status != 200]
-    assert {answer.status for answer in refused} == {429}
+    refused = [response for response in responses if response.status != 200]
+    assert {response.status for response in refused} == {429}
     assert "from your address" in refused[0].json()["detail"]
     assert int(refused[0].headers["retry-after"]) >= 1
     other = client_from(server, "127.0.0.4")

@@ -22,12 +22,12 @@ def fill(server):
     """A team with a profile whose service, label and function have such names."""
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles",
         make_pprof(["f" + EVIL], file="/" + EVIL),
         query=[("label", f"service_name=s{EVIL}"), ("label", f"pod=p{EVIL}")],
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     return tenant, client
 
 

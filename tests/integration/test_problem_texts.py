@@ -50,9 +50,9 @@ PROBLEMS = [
 ]
 
 
-def advises(answer, status):
-    assert answer.status == status, answer
-    detail = answer.json()["detail"]
+def advises(response, status):
+    assert response.status == status, response
+    detail = response.json()["detail"]
     assert ADVICE.search(detail), detail
 
 
@@ -64,9 +64,9 @@ def test_a_problem_says_what_to_do(admin, method, path, options, status):
 
 
 def test_who_is_not_signed_in_is_told_how_to_share_with_a_team(anonymous):
-    answer = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"})
-    advises(answer, 401)
-    assert "sign in" in answer.json()["detail"] and "visibility" in answer.json()["detail"]
+    response = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"})
+    advises(response, 401)
+    assert "sign in" in response.json()["detail"] and "visibility" in response.json()["detail"]
 
 
 def test_credentials_that_do_not_fit_say_which_do(server, anonymous):

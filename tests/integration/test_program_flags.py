@@ -119,8 +119,8 @@ def test_a_disk_with_less_than_the_free_space_stores_nothing(start_server):
 
     def says():
         with contextlib.suppress(OSError, http.client.HTTPException):
-            answer = server.anonymous().get("/readyz")
-            return answer.status == 503 and answer.json()["detail"]
+            response = server.anonymous().get("/readyz")
+            return response.status == 503 and response.json()["detail"]
 
     assert "disk is full" in wait_for(says, 60)
     client = server.api()
@@ -203,9 +203,9 @@ def test_what_waits_for_a_worker_has_a_bound(start_server):
     finally:
         gate.rollback()
         gate.close()
-    answers = [wire.answer() for wire in wires]
-    refused = [headers for status, headers, _ in answers if status == 503]
-    assert {status for status, _, _ in answers} == {404, 503} and len(refused) >= 9, answers
+    responses = [wire.response() for wire in wires]
+    refused = [headers for status, headers, _ in responses if status == 503]
+    assert {status for status, _, _ in responses} == {404, 503} and len(refused) >= 9, responses
     assert all(int(headers["retry-after"]) > 0 for headers in refused)
 
 

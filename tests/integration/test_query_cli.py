@@ -46,8 +46,8 @@ def ok(result):
 
 def test_the_table_and_json_have_the_numbers(ask, filled):
     wanted = cums(filled.merge(NAME, *FIRST, "p0"))
-    answer = json.loads(ok(ask("query", NAME + '{pod="p0"}', *WINDOW, "--json")))
-    assert {row["name"]: row["cum"] for row in answer["functions"]} == wanted
+    response = json.loads(ok(ask("query", NAME + '{pod="p0"}', *WINDOW, "--json")))
+    assert {row["name"]: row["cum"] for row in response["functions"]} == wanted
     table = ok(ask("query", f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}'))
     assert table.startswith("cpu: ") and all(name in table for name in wanted)
     assert ok(ask("query", NAME + '{pod="p0"}', *WINDOW)) == table
@@ -86,8 +86,8 @@ def test_labels_divide_and_choose(ask, filled, tmp_path):
     assert {
         tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines
     } == {(pod, *stack): value for pod, stacks in pods.items() for stack, value in stacks.items()}
-    answer = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
-    assert {row["name"]: row["cum"] for row in answer["functions"]} == cums(pods["p0"])
+    response = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
+    assert {row["name"]: row["cum"] for row in response["functions"]} == cums(pods["p0"])
     file = tmp_path / "labelled.pb.gz"
     ok(
         ask(
@@ -294,7 +294,7 @@ def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
     assert shares() == count
 
 
-def test_an_empty_answer_says_so(ask, cli):  # noqa: F811
+def test_an_empty_result_is_reported(ask, cli):  # noqa: F811
     nothing = 'cpu{pod="nobody"}'
     result = ask("query", nothing)
     assert result.returncode == 5 and f"no data in this window matches {nothing}" in result.log
@@ -376,7 +376,7 @@ def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  #
     )
 
 
-def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa: F811
+def test_an_empty_result_names_the_time_of_the_newest_profile(server, cli):  # noqa: F811
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
     for time in ("2021-03-04T05:06:07.089Z", "2021-03-03T00:00:00Z"):

@@ -30,8 +30,10 @@ HONEST = {("main", f"work{i}"): [1, i + 1] for i in range(50)}
 
 def send(client, service, at, stacks):
     body = make_profile(CPU, BEGIN + at * 10**9, stacks, ("cpu", "nanoseconds"), 10**10)
-    answer = client.post("/api/v1/profiles", body=body, query={"label": f"service_name={service}"})
-    assert answer.status == 200, answer
+    response = client.post(
+        "/api/v1/profiles", body=body, query={"label": f"service_name={service}"}
+    )
+    assert response.status == 200, response
 
 
 def send_names(client, service, at, count=600, seed=None):
@@ -48,26 +50,26 @@ def send_names(client, service, at, count=600, seed=None):
 
 
 def ask(client, path, **more):
-    answer = client.get(path, query={**WINDOW, **more})
-    assert answer.status == 200, answer
-    return answer
+    response = client.get(path, query={**WINDOW, **more})
+    assert response.status == 200, response
+    return response
 
 
 def check_honest(client, service=None, count=0):
     """Tables have honest profiles, and values over time those of the other service as well."""
-    answer = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
-    assert sorted(answer.text.splitlines()) == sorted(
+    response = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
+    assert sorted(response.text.splitlines()) == sorted(
         f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items()
     )
-    answer = ask(client, "/api/v1/query_range", group_by="service_name")
+    response = ask(client, "/api/v1/query_range", group_by="service_name")
     sums = {
         one["labels"]["service_name"]: sum(value for _, value in one["points"])
-        for one in answer.json()["series"]
+        for one in response.json()["series"]
     }
     assert sums["honest"] == 3 * sum(values[1] for values in HONEST.values())
     if service:
         assert sums[service] == count
-    return answer
+    return response
 
 
 def send_deep(client, service, at, stacks, depth=1000, lines=1000):
@@ -86,12 +88,12 @@ def send_deep(client, service, at, stacks, depth=1000, lines=1000):
     maker.scalars(
         time=BEGIN + at * 10**9, duration=10**10, period=1, period_type=("cpu", "nanoseconds")
     )
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles",
         body=gzip.compress(maker.bytes()),
         query={"label": f"service_name={service}"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
 
 
 def test_stacks_of_a_million_frames_leave_the_rest_of_the_window_readable(start_server):
@@ -125,22 +127,22 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
     for is_compacted in (False, True):
         if is_compacted:
             compact(server)
-        answer = check_honest(client, "evil", 6)  # values over time need no names
+        response = check_honest(client, "evil", 6)  # values over time need no names
         assert (
-            answer.json()["statistics"]["oversized"] == 0
-            and "perfolio-warning" not in answer.headers
+            response.json()["statistics"]["oversized"] == 0
+            and "perfolio-warning" not in response.headers
         )
         for path, more in (
             ("query", {"report": "folded"}),
             ("export", {}),
             ("query_range", {"focus": "work"}),
         ):
-            answer = ask(client, f"/api/v1/{path}", **more)
-            assert re.search(WARNING, answer.headers["perfolio-warning"]), answer.headers[
+            response = ask(client, f"/api/v1/{path}", **more)
+            assert re.search(WARNING, response.headers["perfolio-warning"]), response.headers[
                 "perfolio-warning"
             ]
-        assert answer.json()["statistics"]["oversized"] >= 1
-        assert sum(value for _, value in answer.json()["series"][0]["points"]) == 3 * sum(
+        assert response.json()["statistics"]["oversized"] >= 1
+        assert sum(value for _, value in response.json()["series"][0]["points"]) == 3 * sum(
             range(1, 51)
         )
 
@@ -205,8 +207,8 @@ def test_the_same_long_names_again_are_stored_once(start_server):
         send_names(client, "faulty", 10 + at, count=300, seed=1)
     compact(server)
     check_honest(client, "faulty", 12)
-    answer = ask(client, "/api/v1/query", report="folded")
-    assert "perfolio-warning" not in answer.headers and len(answer.text) > 300 * 15900
+    response = ask(client, "/api/v1/query", report="folded")
+    assert "perfolio-warning" not in response.headers and len(response.text) > 300 * 15900
     assert rows_of(server, "SELECT count(*) FROM block") == {2}
 
 
@@ -215,9 +217,9 @@ def test_what_fits_is_not_left_out(server):
     for at in range(3):
         send(client, "honest", at, HONEST)
     send_names(client, "long", 10)
-    answer = check_honest(client)
-    assert "perfolio-warning" not in answer.headers
-    assert answer.json()["statistics"]["oversized"] == 0
+    response = check_honest(client)
+    assert "perfolio-warning" not in response.headers
+    assert response.json()["statistics"]["oversized"] == 0
 
 
 @pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range"])
@@ -228,10 +230,10 @@ def test_a_query_that_needs_too_much_memory_names_the_series(server, path):
         for i in range(20000)
     }
     send(client, "large", 0, stacks)
-    answer = client.get(
+    response = client.get(
         path, query={**WINDOW, "focus": "leaf"} if path.endswith("range") else WINDOW
     )
-    assert answer.status == 422, answer
-    detail = answer.json()["detail"]
+    assert response.status == 422, response
+    detail = response.json()["detail"]
     assert 'service_name="large"' in detail and "MiB for 40000 samples of " in detail, detail
     assert "query_memory_bytes is 1048576, set for this team" in detail, detail

@@ -30,12 +30,12 @@ def push(client, profiles, service="api", **labels):
         for time_ns, duration_ns, value in profiles
     ]
     for first in range(0, len(made), 500):
-        answer = client.post(
+        response = client.post(
             "/v1development/profiles",
             body=otlp_maker.Request([(attributes, made[first : first + 500])]).protobuf(),
             headers={"Content-Type": "application/x-protobuf"},
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
 
 
 def steady(begin, end, duration, cores, late=0):
@@ -44,21 +44,21 @@ def steady(begin, end, duration, cores, late=0):
 
 
 def ask(client, start, end, query=OTLP_CPU, **more):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query_range",
         query={"query": query, "start": start, "end": end, "rate": "auto", **more},
     )
-    assert answer.status == 200, answer
-    return answer.json()
+    assert response.status == 200, response
+    return response.json()
 
 
-def one_series(answer):
-    (series,) = answer["series"]
+def one_series(response):
+    (series,) = response["series"]
     return series
 
 
-def values(answer):
-    return [value for _, value in one_series(answer)["points"]]
+def values(response):
+    return [value for _, value in one_series(response)["points"]]
 
 
 def near(value, wanted, part=0.01):
@@ -78,18 +78,18 @@ def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
             for step in (None, "1s", "7s", "15s", "61s", "1h", "5h"):
                 if step == "1s" and length > HOUR or step == "7s" and length > 6 * HOUR:
                     continue
-                answer = ask(client, end - length, end, **({"step": step} if step else {}))
-                assert all(near(value, 1.95) for value in values(answer)), (length, step)
-                series = one_series(answer)
-                assert near(series["average"], 1.95, 0.001) and "notes" not in answer
+                response = ask(client, end - length, end, **({"step": step} if step else {}))
+                assert all(near(value, 1.95) for value in values(response)), (length, step)
+                series = one_series(response)
+                assert near(series["average"], 1.95, 0.001) and "notes" not in response
                 assert near(series["covered_ms"], length / 10**6, 0.001)
                 assert near(series["total"], 1.95 * length, 0.001)
-                assert len(series["points"]) >= length // (answer["step_ms"] * 10**6)
+                assert len(series["points"]) >= length // (response["step_ms"] * 10**6)
         # Hours as one profile each, when a block says that they have no gaps.
-        answer = ask(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
-        assert answer["step_ms"] >= HOUR // 10**6
-        assert all(near(value, 1.95) for value in values(answer))
-        assert near(one_series(answer)["total"], 1.95 * 25 * HOUR, 0.001)
+        response = ask(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
+        assert response["step_ms"] >= HOUR // 10**6
+        assert all(near(value, 1.95) for value in values(response))
+        assert near(one_series(response)["total"], 1.95 * 25 * HOUR, 0.001)
 
     check()
     compact(server)
@@ -134,13 +134,13 @@ def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(shared
 
     def check():
         for step in ("150s", "5m", "30m", "1h"):
-            answer = ask(client, BEGIN, BEGIN + HOUR, step=step)
-            assert near(one_series(answer)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (
+            response = ask(client, BEGIN, BEGIN + HOUR, step=step)
+            assert near(one_series(response)["total"], (8 * 300 + 0.1 * 3300) * SECOND, 1e-6), (
                 step,
-                answer,
+                response,
             )
-        answer = ask(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
-        assert all(near(value, 2730 / 3600, 1e-6) for value in values(answer)), answer
+        response = ask(client, BEGIN, BEGIN + 2 * HOUR, step="1h")
+        assert all(near(value, 2730 / 3600, 1e-6) for value in values(response)), response
 
     check()
     compact(server)
@@ -156,8 +156,8 @@ def test_long_profiles_are_found_beside_short_ones_of_another_series(shared_serv
     def check():
         for begin in (10, 15, 35, 50):
             start = BEGIN + begin * MINUTE
-            answer = ask(client, start, start + 5 * MINUTE)
-            assert near(one_series(answer)["average"], 3, 1e-6), (begin, answer)
+            response = ask(client, start, start + 5 * MINUTE)
+            assert near(one_series(response)["average"], 3, 1e-6), (begin, response)
             pods = {
                 one["labels"]["pod"]
                 for one in ask(client, start, start + 5 * MINUTE, group_by="pod")["series"]
@@ -184,14 +184,14 @@ def test_several_series_are_the_sum_of_their_rates(server):
     for step in (None, "10s", "1m", "20m", "3h"):
         more = {"step": step} if step else {}
         for pod, cores in (("a", 2), ("b", 1), ("c", 4)):
-            answer = ask(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
+            response = ask(client, *window, query=f'{OTLP_CPU}{{pod="{pod}"}}', **more)
             assert (
-                all(near(value, cores) for value in values(answer))
-                and one_series(answer)["average"] == cores
+                all(near(value, cores) for value in values(response))
+                and one_series(response)["average"] == cores
             )
-        answer = ask(client, *window, **more)
-        assert near(one_series(answer)["average"], (2 * 30 + 1 * 10 + 4 * 10) / (30 + 10))
-        assert one_series(answer)["covered_ms"] == 40 * 60_000
+        response = ask(client, *window, **more)
+        assert near(one_series(response)["average"], (2 * 30 + 1 * 10 + 4 * 10) / (30 + 10))
+        assert one_series(response)["covered_ms"] == 40 * 60_000
     points = dict(map(tuple, one_series(ask(client, *window, step="1m"))["points"]))
     at = {(ms * 10**6 - BEGIN) // MINUTE: value for ms, value in points.items()}
     assert set(at) == set(range(30)) | set(range(50, 60))
@@ -206,16 +206,17 @@ def test_durations_longer_than_the_window_count_with_their_part(server):
         (BEGIN + 40 * MINUTE, MINUTE),
         (BEGIN - MINUTE, HOUR),
     ):
-        answer = ask(client, start, start + length)
+        response = ask(client, start, start + length)
         assert (
-            all(near(value, 2) for value in values(answer)) and one_series(answer)["average"] == 2
+            all(near(value, 2) for value in values(response))
+            and one_series(response)["average"] == 2
         )
-        assert one_series(answer)["total"] == 2 * min(length, 50 * MINUTE)
+        assert one_series(response)["total"] == 2 * min(length, 50 * MINUTE)
     assert ask(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
     # Beside short ones, which alone would not be looked for so far back.
     push(client, [(BEGIN + i * 10 * MINUTE, 10 * MINUTE, 10 * MINUTE) for i in range(10)], pod="b")
-    answer = ask(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
-    assert all(near(value, 1) for value in values(answer)), answer
+    response = ask(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
+    assert all(near(value, 1) for value in values(response)), response
 
 
 def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_server):
@@ -231,13 +232,15 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_se
     def check():
         for begin in begins:
             for at in (1 * HOUR, 2 * HOUR, 3 * HOUR - 5 * MINUTE):  # after its begin
-                answer = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
-                assert values(answer) == 5 * [3] and one_series(answer)["total"] == 15 * MINUTE, (
+                response = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
+                assert (
+                    values(response) == 5 * [3] and one_series(response)["total"] == 15 * MINUTE
+                ), (
                     at,
-                    answer,
+                    response,
                 )
-            answer = ask(client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m")
-            assert values(answer) == 5 * [1], answer
+            response = ask(client, begin + 3 * HOUR, begin + 3 * HOUR + 5 * MINUTE, step="1m")
+            assert values(response) == 5 * [1], response
         parts = [
             one_series(ask(client, BEGIN + i * 30 * MINUTE, BEGIN + (i + 1) * 30 * MINUTE))["total"]
             for i in range(18)
@@ -255,14 +258,14 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_se
 def test_profiles_without_a_duration_are_never_finer_than_their_interval(server, step, wanted_ms):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(60) if not 20 <= i < 40])
-    answer = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
-    assert answer["step_ms"] == wanted_ms
-    (note,) = answer["notes"]
+    response = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
+    assert response["step_ms"] == wanted_ms
+    (note,) = response["notes"]
     assert note.startswith("40 profiles have no duration") and "usual interval of 60 s" in note
     assert ("step was raised" in note) == (wanted_ms != 600_000 and step != "1m")
-    assert all(near(value, 1.5) for value in values(answer)), answer
-    assert one_series(answer)["total"] == 40 * 90 * SECOND and near(
-        one_series(answer)["average"], 1.5
+    assert all(near(value, 1.5) for value in values(response)), response
+    assert one_series(response)["total"] == 40 * 90 * SECOND and near(
+        one_series(response)["average"], 1.5
     )
     alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
     assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
@@ -310,18 +313,18 @@ def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
         for i in range(12)
         if i != 7
     ]
-    answer = client.post(
+    response = client.post(
         "/v1development/profiles",
         headers={"Content-Type": "application/x-protobuf"},
         body=otlp_maker.Request([({"service.name": "api"}, profiles)]).protobuf(),
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     wanted = {i: 1.0 if i == 3 else 0.0 for i in range(12) if i != 7}
-    answer = ask(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
+    response = ask(client, BEGIN, BEGIN + 2 * MINUTE, focus="gc", step="10s")
     assert {
-        (ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(answer)["points"]
+        (ms * 10**6 - BEGIN) // 10**10: value for ms, value in one_series(response)["points"]
     } == wanted
-    assert near(one_series(answer)["average"], 1 / 11)
+    assert near(one_series(response)["average"], 1 / 11)
 
 
 def test_counters_gain_between_their_snapshots(server):
@@ -338,16 +341,16 @@ def test_counters_gain_between_their_snapshots(server):
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
     for step in ("5s", "20s", "17m"):
-        answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step)
-        assert all(near(value, 10) for value in values(answer)), (step, answer)
-        series = one_series(answer)
+        response = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step=step)
+        assert all(near(value, 10) for value in values(response)), (step, response)
+        series = one_series(response)
         assert (
             series["total"] == 3000
             and series["covered_ms"] == 300_000
             and near(series["average"], 10)
         )
-    answer = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s")
-    steps = {(ms - BEGIN // 10**6) // 20_000 for ms, _ in one_series(answer)["points"]}
+    response = ask(client, BEGIN, BEGIN + 1000 * SECOND, query="memory:alloc_space", step="20s")
+    steps = {(ms - BEGIN // 10**6) // 20_000 for ms, _ in one_series(response)["points"]}
     assert steps == set(range(9)) | set(range(42, 48))
 
 
@@ -360,8 +363,8 @@ def push_snapshots(client, kind, series, service="api"):
                     [("alloc_space", "bytes")], at, {("main",): [value]}, ("space", "bytes")
                 )
                 query = {"label": [f"service_name={service}", f"pod={pod}"]}
-                answer = client.post("/api/v1/profiles", query=query, body=body)
-                assert answer.status == 200, answer
+                response = client.post("/api/v1/profiles", query=query, body=body)
+                assert response.status == 200, response
         return
     resources = [
         (
@@ -373,12 +376,12 @@ def push_snapshots(client, kind, series, service="api"):
         )
         for pod, snapshots in series.items()
     ]
-    answer = client.post(
+    response = client.post(
         "/v1development/profiles",
         body=otlp_maker.Request(resources).protobuf(),
         headers={"Content-Type": "application/x-protobuf"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
 
 
 def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
@@ -393,9 +396,9 @@ def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
     memory = "memory:alloc_space:bytes:space:bytes"
 
     def total(start, end):
-        answer = ask(client, start, end, query=memory)
-        assert all(near(value, 100) for value in values(answer)), answer
-        series = one_series(answer)
+        response = ask(client, start, end, query=memory)
+        assert all(near(value, 100) for value in values(response)), response
+        series = one_series(response)
         assert near(series["average"], 100) and series["covered_ms"] == (end - start) / 10**6
         return series["total"]
 
@@ -438,13 +441,13 @@ def test_rare_counters_have_values_in_short_windows(server, interval):
         {"a": [(BEGIN + i * interval, 100 * i * interval // SECOND) for i in range(16)]},
     )
     for start, length in ((11, 1), (99, 2), (25, 10), (61, 35), (49, 100)):
-        answer = ask(
+        response = ask(
             client,
             BEGIN + start * MINUTE,
             BEGIN + (start + length) * MINUTE,
             query="memory:alloc_space",
         )
-        series = one_series(answer)
+        series = one_series(response)
         left_ms = (15 * interval - start * MINUTE) // 10**6
         assert near(series["average"], 100) and all(
             near(value, 100) for _, value in series["points"]
@@ -469,7 +472,7 @@ def test_gauges_hold_until_their_next_snapshot(shared_server):
     def check():
         for length in (30 * SECOND, 15 * MINUTE, HOUR, 150 * MINUTE):
             for step in (None, "7s", "2m", "1h"):
-                answer = ask(
+                response = ask(
                     client,
                     BEGIN + 10 * MINUTE,
                     BEGIN + 10 * MINUTE + length,
@@ -477,16 +480,19 @@ def test_gauges_hold_until_their_next_snapshot(shared_server):
                     **({"step": step} if step else {}),
                 )
                 assert (
-                    set(values(answer)) == {4000} and one_series(answer)["average"] == 4000
-                ), answer
+                    set(values(response)) == {4000} and one_series(response)["average"] == 4000
+                ), response
                 assert (
-                    one_series(answer)["covered_ms"] == length / 10**6 and "notes" not in answer
+                    one_series(response)["covered_ms"] == length / 10**6
+                    and "notes" not in response
                 )
             assert folded(client, "inuse_space", BEGIN + 10 * MINUTE, BEGIN + 10 * MINUTE + length)[
                 1
             ] == {("main",): 4000}
-        answer = ask(client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod")
-        assert all(value == 1000 for series in answer["series"] for _, value in series["points"])
+        response = ask(
+            client, BEGIN + 10 * MINUTE, BEGIN + HOUR, query="inuse_space", group_by="pod"
+        )
+        assert all(value == 1000 for series in response["series"] for _, value in series["points"])
 
     check()
     compact(server)
@@ -500,12 +506,12 @@ def post_profile(client, service, time_ns, types, samples, duration=0):
     for values, labels in samples:
         maker.sample([main], values, labels)
     maker.scalars(time=time_ns, duration=duration, period=1, period_type=types[-1])
-    answer = client.post(
+    response = client.post(
         "/api/v1/profiles",
         body=gzip.compress(maker.bytes(), 1),
         query={"label": f"service_name={service}"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
 
 
 def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
@@ -573,7 +579,7 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
         )
 
     def read(start, end):
-        answer = ask(
+        response = ask(
             client,
             BEGIN + start * SECOND,
             BEGIN + end * SECOND,
@@ -581,7 +587,7 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
             step="20s",
             rate="false",
         )
-        return dict(map(tuple, one_series(answer)["points"]))
+        return dict(map(tuple, one_series(response)["points"]))
 
     narrow = read(0, 200)
     assert len(narrow) == 10
@@ -655,13 +661,13 @@ def test_whole_numbers_of_groups_are_right_in_short_steps(server):
 
     for step in ("1s", "5s", "7s", "60s", "1h"):
         for service, wanted in (("even", 60), ("turns", 150)):
-            answer = read(service, step, group_by="pod")
-            assert {series["total"] for series in answer["series"]} == {wanted}, (step, service)
+            response = read(service, step, group_by="pod")
+            assert {series["total"] for series in response["series"]} == {wanted}, (step, service)
             assert (
-                min(value for series in answer["series"] for _, value in series["points"]) >= 0
+                min(value for series in response["series"] for _, value in series["points"]) >= 0
             ), (step, service)
             sums = {}
-            for series in answer["series"]:
+            for series in response["series"]:
                 for at, value in series["points"]:
                     sums[at] = sums.get(at, 0) + value
             assert sums == dict(map(tuple, one_series(read(service, step))["points"])), (
@@ -716,7 +722,7 @@ def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
             (BEGIN + 2 * HOUR, 15 * MINUTE),
         ):
             for step in (None, "2m", "1h"):
-                answer = ask(
+                response = ask(
                     client,
                     begin,
                     begin + length,
@@ -724,8 +730,8 @@ def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
                     **({"step": step} if step else {}),
                 )
                 assert (
-                    set(values(answer)) == {3500} and one_series(answer)["average"] == 3500
-                ), answer
+                    set(values(response)) == {3500} and one_series(response)["average"] == 3500
+                ), response
 
     check()
     compact(server)
@@ -737,11 +743,11 @@ def test_deleted_snapshots_are_no_neighbours_of_a_window(server):
     client = Tenant(server).api("ingest", "read", "admin")
     push_snapshots(client, "gauge", {"a": [(BEGIN + i * 15 * SECOND, 1000) for i in range(41)]})
     ends = {"start": BEGIN + 300 * SECOND, "end": BEGIN + 520 * SECOND}
-    answer = client.delete("/api/v1/profiles", query={"query": '{service_name="api"}', **ends})
-    assert answer.status in (200, 202), answer
+    response = client.delete("/api/v1/profiles", query={"query": '{service_name="api"}', **ends})
+    assert response.status in (200, 202), response
     for start in (310, 320, 345):
-        answer = ask(client, BEGIN + start * SECOND, BEGIN + 500 * SECOND, query="inuse_space")
-        assert answer["series"] == [], answer
+        response = ask(client, BEGIN + start * SECOND, BEGIN + 500 * SECOND, query="inuse_space")
+        assert response["series"] == [], response
     series = one_series(ask(client, BEGIN + 270 * SECOND, BEGIN + HOUR, query="inuse_space"))
     assert series["average"] == 1000 and series["covered_ms"] == (300 - 270 + 615 - 525) * 1000
 
@@ -769,15 +775,19 @@ def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
             for step in (None, "1m", "10m", "1h", "3h", "1d"):
                 if step == "1m" and length == DAY:
                     continue
-                answer = ask(
+                response = ask(
                     client,
                     start,
                     start + length,
                     query="inuse_space",
                     **({"step": step} if step else {}),
                 )
-                assert all(1000 <= value <= 1010 for value in values(answer)), (start, step, answer)
-                averages.add(one_series(answer)["average"])
+                assert all(1000 <= value <= 1010 for value in values(response)), (
+                    start,
+                    step,
+                    response,
+                )
+                averages.add(one_series(response)["average"])
             assert len(averages) == 1, (start, averages)
             _, rows = folded(client, "inuse_space", start, start + length)
             assert near(rows["main",], *averages, 0.001), (start, rows, averages)
@@ -803,17 +813,17 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         ("api", "7s", 63_000, 5.5),
         ("web", "20s", 20_000, 7),
     ):
-        answer = ask(
+        response = ask(
             client,
             BEGIN,
             BEGIN + 4 * HOUR,
             query=f'{OTLP_CPU}{{service_name="{service}"}}',
             **({"step": step} if step else {}),
         )
-        assert answer["step_ms"] == wanted_ms and all(
-            near(value, cores) for value in values(answer)
-        ), answer
-        (note,) = answer["notes"]
+        assert response["step_ms"] == wanted_ms and all(
+            near(value, cores) for value in values(response)
+        ), response
+        (note,) = response["notes"]
         assert (
             "1 series has a longer interval than the step, up to 3600 s" in note
             and "series, up to 3600 s" in note
@@ -851,8 +861,8 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
     else:
         body = make_profile(CPU, 0, {("main",): [1, 25 * SECOND]}, PERIOD, 10 * SECOND)
         assert client.post("/api/v1/profiles", body=body).status == 200
-    answer = ask(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
-    series = one_series(answer)
+    response = ask(client, "now-1m", "now", query="process_cpu:cpu:nanoseconds", step="1s")
+    series = one_series(response)
     assert (
         series["total"] == 25 * SECOND
         and near(series["average"], 2.5)
@@ -893,12 +903,14 @@ def test_the_integral_is_the_total(shared_server, seed):
         for _ in range(12):
             step = rng.choice([rng.randrange(7000, 7_000_000) / 1000, 10, 60, 3600, 7200])
             start = BEGIN - rng.randrange(1, HOUR)
-            answer = ask(client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", rate="false")
-            assert sum(values(answer)) == one_series(answer)["total"] == total, step
-            answer = ask(
+            response = ask(
+                client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", rate="false"
+            )
+            assert sum(values(response)) == one_series(response)["total"] == total, step
+            response = ask(
                 client, start, BEGIN + 20 * HOUR, step=f"{max(step, 7):.3f}", group_by="pod"
             )
-            for series in answer["series"]:
+            for series in response["series"]:
                 cores = load[series["labels"]["pod"]]
                 assert all(near(value, cores) for _, value in series["points"]), (
                     step,

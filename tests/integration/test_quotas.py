@@ -18,10 +18,10 @@ def waiting_sessions(server):
 def all_at_once(server, tenant_id, count, send):
     """The answers to send(client) of so many clients, each of which has passed every check that
     comes before its transaction when the first one commits."""
-    answers = []
+    responses = []
 
     def run():
-        answers.append(send())
+        responses.append(send())
 
     threads = [threading.Thread(target=run) for _ in range(count)]
     gate = server.database()
@@ -36,7 +36,7 @@ def all_at_once(server, tenant_id, count, send):
         gate.close()
         for thread in threads:
             thread.join()
-    return answers
+    return responses
 
 
 def share_objects(server):
@@ -49,19 +49,19 @@ def test_parallel_posts_do_not_pass_the_storage_quota(server):
     share(client)
     objects = share_objects(server)
     # A tenant has a quarter of the eight workers for uploads (api/upload/upload_slot.h).
-    answers = all_at_once(server, tenant.id, 2, lambda: tenant_post(server, client))
-    assert sorted(answer.status for answer in answers) == [201, 429], answers
-    for answer in answers:
-        if answer.status == 429:
+    responses = all_at_once(server, tenant.id, 2, lambda: tenant_post(server, client))
+    assert sorted(response.status for response in responses) == [201, 429], responses
+    for response in responses:
+        if response.status == 429:
             document = problem(
-                answer,
+                response,
                 429,
                 "The storage quota is used up: ",
                 f"{2 * len(samples.FOLDED)} of {5 * len(samples.FOLDED) // 2} bytes",
                 "; delete shares or ask the operator for more",
             )
             assert document["type"].endswith("quota") and "SQLSTATE" not in document["detail"]
-            assert answer.headers["retry-after"] == "3600"
+            assert response.headers["retry-after"] == "3600"
     assert stored_bytes(server, tenant.id) == 2 * len(samples.FOLDED)
     new = share_objects(server) - objects  # what other tests have deleted may go meanwhile
     assert len(new) == 1, "the losers leave nothing behind"
@@ -71,9 +71,9 @@ def test_parallel_posts_do_not_pass_the_storage_quota(server):
 
 def tenant_post(server, client):
     own = client.with_token(client.token)
-    answer = own.post("/api/v1/shares", samples.FOLDED)
+    response = own.post("/api/v1/shares", samples.FOLDED)
     own.close()
-    return answer
+    return response
 
 
 def test_parallel_announcements_do_not_pass_the_storage_quota(server):
@@ -82,12 +82,12 @@ def test_parallel_announcements_do_not_pass_the_storage_quota(server):
 
     def announce():
         own = client.with_token(client.token)
-        answer = own.post("/api/v1/uploads", json={"size": 10 * MIB})
+        response = own.post("/api/v1/uploads", json={"size": 10 * MIB})
         own.close()
-        return answer
+        return response
 
-    answers = all_at_once(server, tenant.id, 5, announce)
-    assert sorted(answer.status for answer in answers) == [201, 201, 429, 429, 429], answers
+    responses = all_at_once(server, tenant.id, 5, announce)
+    assert sorted(response.status for response in responses) == [201, 201, 429, 429, 429], responses
     assert stored_bytes(server, tenant.id) == 20 * MIB
     rows = query_one(server, "SELECT count(*) FROM upload WHERE tenant_id = %s", tenant.id)
     assert rows == (2,)
@@ -149,12 +149,14 @@ def test_an_upload_larger_than_the_whole_quota_is_too_large(start_server):
         (server.api(), 204800, "tenant-max-bytes"),
         (server.anonymous(), 102400, "anonymous-max-bytes"),
     ):
-        for answer in (
+        for response in (
             client.post("/api/v1/shares", body),
             client.post("/api/v1/uploads", json={"size": len(body)}),
         ):
-            document = problem(answer, 413, str(len(body)), f"storage quota has {bytes_}", setting)
-            assert document["type"].endswith("too-large") and "retry-after" not in answer.headers
+            document = problem(
+                response, 413, str(len(body)), f"storage quota has {bytes_}", setting
+            )
+            assert document["type"].endswith("too-large") and "retry-after" not in response.headers
     own = Tenant(server, max_bytes_stored=1000).api("share")
     problem(own.post("/api/v1/shares", body), 413, "1000", "max_bytes_stored")
 
@@ -163,11 +165,11 @@ def test_visitors_without_an_account_are_not_told_to_delete_shares(start_server)
     server = start_server("--anonymous-max-bytes", "1KiB")
     anonymous = server.anonymous()
     assert anonymous.post("/api/v1/uploads", json={"size": 1000}).status == 201
-    for answer in (
+    for response in (
         anonymous.post("/api/v1/uploads", json={"size": 25}),
         anonymous.post("/api/v1/shares", b"main;x 1\n" * 3),
     ):
-        detail = problem(answer, 429, "1000 of 1024 bytes", "sign in")["detail"]
+        detail = problem(response, 429, "1000 of 1024 bytes", "sign in")["detail"]
         assert "delete" not in detail and "operator" not in detail
 
 
@@ -229,12 +231,12 @@ def test_parallel_announcements_of_an_address_see_each_other(start_server):
 
     def announce():
         client = server.anonymous()
-        answer = client.post("/api/v1/uploads", json={"size": 10 * MIB})
+        response = client.post("/api/v1/uploads", json={"size": 10 * MIB})
         client.close()
-        return answer
+        return response
 
-    answers = all_at_once(server, 1, 5, announce)
-    assert sorted(answer.status for answer in answers) == [201, 201, 429, 429, 429], answers
+    responses = all_at_once(server, 1, 5, announce)
+    assert sorted(response.status for response in responses) == [201, 201, 429, 429, 429], responses
     assert stored_bytes(server, 1) == 20 * MIB
 
 

@@ -404,10 +404,10 @@ SHORT = sum(seed < SHORT_SEEDS for seed, _ in CASES)
 def test_top(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     total, stacks = stacks_of(random_profile(seed), index, rules, group)
-    answer = print_report("top", path_of(seed), *options_of(index, rules, group))
-    assert answer["total"] == total
-    assert answer["kept"] == sum(value for _, value in stacks)
-    rows = [(row["name"], row["flat"], row["cum"]) for row in answer["functions"]]
+    response = print_report("top", path_of(seed), *options_of(index, rules, group))
+    assert response["total"] == total
+    assert response["kept"] == sum(value for _, value in stacks)
+    rows = [(row["name"], row["flat"], row["cum"]) for row in response["functions"]]
     assert sorted(rows) == rows_without_identity(top_of(stacks)), rules
     sizes = [(abs(flat), abs(cum)) for _, flat, cum in rows]
     is_label = group == "thread" or group.startswith("label:")
@@ -424,10 +424,10 @@ def test_top(print_report, path_of, seed, group):
 def test_flame(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     _, stacks = stacks_of(random_profile(seed), index, rules, group)
-    answer = print_report("flame", path_of(seed), *options_of(index, rules, group))
+    response = print_report("flame", path_of(seed), *options_of(index, rules, group))
     tree = tree_of(stacks)
-    assert answer["node_count"] == tree.count() and answer["cut"] is None
-    assert shape_of_json(answer["root"]) == shape_of(tree)
+    assert response["node_count"] == tree.count() and response["cut"] is None
+    assert shape_of_json(response["root"]) == shape_of(tree)
 
 
 def check_cut(node, full, shown):
@@ -453,12 +453,12 @@ def check_cut(node, full, shown):
 @pytest.mark.parametrize("seed", rest_long(range(12), SHORT_SEEDS))
 def test_a_cut_flame_adds_up(print_report, path_of, seed):
     _, stacks = stacks_of(random_profile(seed), 1, [])
-    answer = print_report("flame", path_of(seed), "sample_type=1", "max_nodes=120")
+    response = print_report("flame", path_of(seed), "sample_type=1", "max_nodes=120")
     tree, shown = tree_of(stacks), []
-    check_cut(answer["root"], tree, shown)
+    check_cut(response["root"], tree, shown)
     hidden = tree.count() - 1 - len(shown)
-    assert answer["node_count"] <= 120
-    assert (answer["cut"] or {"nodes": 0})["nodes"] == hidden
+    assert response["node_count"] <= 120
+    assert (response["cut"] or {"nodes": 0})["nodes"] == hidden
 
 
 @pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
@@ -487,13 +487,13 @@ def test_diff(print_report, path_of, seed, group, mode):
     total_a, stacks_a = stacks_of(a, index, rules, group)
     total_b, stacks_b = stacks_of(b, index, rules, group)
     scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
-    answer = print_report(
+    response = print_report(
         "diff", path_of(seed), path_of(seed + 100), f"mode={mode}", *options_of(index, rules, group)
     )
-    assert (answer["total_a"], answer["total"]) == (total_a, scaled(total_b, scale))
+    assert (response["total_a"], response["total"]) == (total_a, scaled(total_b, scale))
     rows = [
         (row["name"], row["flat_a"], row["cum_a"], row["flat"], row["cum"])
-        for row in answer["functions"]
+        for row in response["functions"]
     ]
     assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_of(stacks_b), scale=scale)
 
@@ -503,11 +503,11 @@ def test_merge(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     both = random_profile(seed) + random_profile(seed + 100)
     total, stacks = stacks_of(both, index, rules, group)
-    answer = print_report(
+    response = print_report(
         "merge", path_of(seed), path_of(seed + 100), *options_of(index, rules, group)
     )
-    assert answer["total"] == total
-    rows = [(row["name"], row["flat"], row["cum"]) for row in answer["functions"]]
+    assert response["total"] == total
+    rows = [(row["name"], row["flat"], row["cum"]) for row in response["functions"]]
     assert sorted(rows) == rows_without_identity(top_of(stacks)), rules
 
 
@@ -547,14 +547,14 @@ def test_labels(print_report, path_of, seed):
     total, stacks = stacks_of(random_profile(seed), index, rules, "samples")
     keys, values = labels_of(stacks)
     options = [option for option in options_of(index, rules, "function")]
-    answer = print_report("labels", path_of(seed), *options)
+    response = print_report("labels", path_of(seed), *options)
     kept = sum(value for _, value in stacks)
-    assert (answer["total"], answer["kept"], answer["samples"]) == (total, kept, len(stacks))
+    assert (response["total"], response["kept"], response["samples"]) == (total, kept, len(stacks))
     assert {
-        label["key"]: (label["total"], label["samples_with"]) for label in answer["labels"]
+        label["key"]: (label["total"], label["samples_with"]) for label in response["labels"]
     } == keys
-    assert answer["label_count"] == len(keys) and answer["truncated"] is False
-    for label in answer["labels"]:
+    assert response["label_count"] == len(keys) and response["truncated"] is False
+    for label in response["labels"]:
         key, shown = label["key"], label["values"]
         own = {name: count for name, count in values.items() if name[0] == key}
         assert {name_of(key, value): (value["total"], value["samples"]) for value in shown} == own
@@ -586,8 +586,8 @@ def check_histogram(label):
 
 @pytest.mark.parametrize("seed", rest_long([0, 1, 3, 4], 2))
 def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, seed):
-    answer = print_report("labels", path_of(seed), "sample_type=1")
-    for label in answer["labels"]:
+    response = print_report("labels", path_of(seed), "sample_type=1")
+    for label in response["labels"]:
         for value in label["values"][:12] + [label["without"]]:
             kept = print_report(
                 "labels", path_of(seed), "sample_type=1", f"label={value['filter']}"
@@ -597,7 +597,7 @@ def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, s
             "=" + str(label["values"][0]["value"]), "!=" + str(label["values"][0]["value"]), 1
         )
         kept = print_report("labels", path_of(seed), "sample_type=1", f"label={left_out}")
-        assert kept["kept"] == answer["kept"] - label["values"][0]["total"], left_out
+        assert kept["kept"] == response["kept"] - label["values"][0]["total"], left_out
 
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
@@ -608,14 +608,14 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
     total_a, stacks_a = stacks_of(a, index, rules, "samples")
     total_b, stacks_b = stacks_of(b, index, rules, "samples")
     scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
-    answer = print_report(
+    response = print_report(
         "diff-labels",
         path_of(seed),
         path_of(seed + 101),
         f"mode={mode}",
         *options_of(index, rules, "function"),
     )
-    assert (answer["total_a"], answer["total_b"]) == (total_a, scaled(total_b, scale))
+    assert (response["total_a"], response["total_b"]) == (total_a, scaled(total_b, scale))
     (keys_a, values_a), both_b = labels_of(stacks_a), labels_of(stacks_b)
     keys_b, values_b = (
         {name: (scaled(value, scale), count) for name, (value, count) in found.items()}
@@ -629,7 +629,7 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
             label["total_b"],
             label["samples_with_b"],
         )
-        for label in answer["labels"]
+        for label in response["labels"]
     } == {key: keys_a.get(key, none) + keys_b.get(key, none) for key in {*keys_a, *keys_b}}
     shown = {
         name_of(label["key"], value): (
@@ -638,7 +638,7 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
             value["total_b"],
             value["samples_b"],
         )
-        for label in answer["labels"]
+        for label in response["labels"]
         for value in label["values"]
     }
     assert shown == {

@@ -125,8 +125,8 @@ def top(folder, sample_type):
         capture_output=True,
         text=True,
     )
-    answer = json.loads(done.stdout)
-    return answer, {row["name"]: row for row in answer["functions"]}
+    response = json.loads(done.stdout)
+    return response, {row["name"]: row for row in response["functions"]}
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["-F", "997"], ["--bounded-loops"]]))
@@ -135,8 +135,8 @@ def test_page_faults_are_counted_where_they_happen(work, tmp_path, options):
     assert done.returncode == 0, done.stderr
     assert "by the kernel's counter of page faults" in done.stderr
     assert types(tmp_path / "profile.pb.gz") == [("samples", "count"), ("page_faults", "count")]
-    answer, rows = top(tmp_path, "page_faults")
-    assert answer["unit"] == "count"
+    response, rows = top(tmp_path, "page_faults")
+    assert response["unit"] == "count"
     # Each of the pages once; what comes after the last sample of a processor is missing.
     assert 0.9 * PAGES * ROUNDS < rows["touch_pages"]["cum"] < 1.02 * PAGES * ROUNDS
     samples, _ = top(tmp_path, "samples")

@@ -163,8 +163,8 @@ def top(folder, *arguments):
         capture_output=True,
         text=True,
     )
-    answer = json.loads(done.stdout)
-    return answer, {row["name"]: row for row in answer["functions"]}
+    response = json.loads(done.stdout)
+    return response, {row["name"]: row for row in response["functions"]}
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
@@ -180,8 +180,8 @@ def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, 
         ("waits", "count"),
         ("off_cpu", "nanoseconds"),
     ]
-    answer, rows = top(tmp_path)
-    assert (answer["sample_type"], answer["unit"]) == ("off_cpu", "nanoseconds")
+    response, rows = top(tmp_path)
+    assert (response["sample_type"], response["unit"]) == ("off_cpu", "nanoseconds")
     for name, told, surely in (
         ("sleep_long", slept, slept),
         ("sleep_often", often, often - ready),
@@ -262,9 +262,9 @@ def test_no_wait_is_lost(work, tmp_path):
     a few of them."""
     said, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
     _, rows = top(tmp_path)
-    answer, _ = top(tmp_path, "--sample-type", "waits")
+    response, _ = top(tmp_path, "--sample-type", "waits")
     begun = int(re.search(r"^([\d,]+) waits of threads$", said, re.M)[1].replace(",", ""))
-    assert answer["total"] == begun > 4000 and "lost" not in said, said
+    assert response["total"] == begun > 4000 and "lost" not in said, said
     assert 0.9 * (often - ready) < rows["sleep_often"]["cum"] <= often
 
 

@@ -158,9 +158,9 @@ def functions(folder):
         capture_output=True,
         text=True,
     )
-    answer = json.loads(done.stdout)
-    assert (answer["sample_type"], answer["unit"]) == ("cpu", "nanoseconds")
-    return answer["total"], {row["name"]: row["cum"] for row in answer["functions"]}
+    response = json.loads(done.stdout)
+    assert (response["sample_type"], response["unit"]) == ("cpu", "nanoseconds")
+    return response["total"], {row["name"]: row["cum"] for row in response["functions"]}
 
 
 @pytest.mark.parametrize("program", ["own-work", "own-bare"])  # with frame pointers and without

@@ -15,15 +15,15 @@ CASES = json.loads(pathlib.Path(__file__).with_name("regex_cases.json").read_tex
 @pytest.fixture(scope="module")
 def made(server):
     body = "".join(f"{name} {1 << i}\n" for i, name in enumerate(CASES["names"]))
-    answer = server.anonymous().post("/api/v1/shares", body, query={"title": "regex"})
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = server.anonymous().post("/api/v1/shares", body, query={"title": "regex"})
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 def matched(client, made, pattern):
-    answer = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern, "limit": 0})
-    assert answer.status == 200, (pattern, answer.text)
-    return {row["name"] for row in answer.json()["functions"]}
+    response = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern, "limit": 0})
+    assert response.status == 200, (pattern, response.text)
+    return {row["name"] for row in response.json()["functions"]}
 
 
 def test_every_accepted_expression_finds_its_names(server, made):
@@ -35,8 +35,8 @@ def test_every_accepted_expression_finds_its_names(server, made):
 def test_every_refused_expression_is_refused(server, made):
     client = server.anonymous()
     for pattern in CASES["refused"]:
-        answer = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern})
-        assert answer.status == 400 and "regular expression" in answer.json()["detail"], (
+        response = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern})
+        assert response.status == 400 and "regular expression" in response.json()["detail"], (
             pattern,
-            answer.text,
+            response.text,
         )

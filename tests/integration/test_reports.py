@@ -24,8 +24,8 @@ import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
 
 
-def flat_and_cum(answer):
-    return {row["name"]: (row["flat"], row["cum"]) for row in answer.json()["functions"]}
+def flat_and_cum(response):
+    return {row["name"]: (row["flat"], row["cum"]) for row in response.json()["functions"]}
 
 
 def tree_of(node):
@@ -110,11 +110,11 @@ def test_a_table_by_a_label_begins_with_a_row_for_each_of_its_values(admin, tmp_
     for i in range(40):
         sums[f"worker-{i % 4}" if i % 4 else "(no thread)"] += 1000 + i
     made = share(admin, labelled_profile())
-    answer = admin.get(f"/api/v1/shares/{made['id']}/top", query={"group_by": "thread"}).json()
-    assert [(row["name"], row["flat"], row["cum"]) for row in answer["functions"][:4]] == [
+    response = admin.get(f"/api/v1/shares/{made['id']}/top", query={"group_by": "thread"}).json()
+    assert [(row["name"], row["flat"], row["cum"]) for row in response["functions"][:4]] == [
         (name, 0, value) for name, value in sums.most_common()
     ]
-    assert answer["total"] == sum(sums.values())
+    assert response["total"] == sum(sums.values())
     file = tmp_path / "labelled.pb"
     file.write_bytes(labelled_profile())
     table = subprocess.run(
@@ -142,14 +142,14 @@ def made(server):
 
 
 def test_top_counts_flat_and_cum(admin, made):
-    answer = admin.get(f"/api/v1/shares/{made['a']}/top")
-    assert flat_and_cum(answer) == {
+    response = admin.get(f"/api/v1/shares/{made['a']}/top")
+    assert flat_and_cum(response) == {
         "main": (0, 100),
         "parse": (10, 40),
         "read": (30, 30),
         "draw": (60, 60),
     }
-    body = answer.json()
+    body = response.json()
     assert body["total"] == 100 and body["truncated"] is False and body["function_count"] == 4
     assert [row["name"] for row in body["functions"]][:2] == ["draw", "read"]
 
@@ -215,9 +215,9 @@ def test_the_flame_graph_in_both_forms(admin, made):
             ],
         )
     }
-    answer = admin.get(path)
-    assert answer.headers["content-type"] == "application/vnd.perfolio.flame"
-    flame = read_flame(answer.body)
+    response = admin.get(path)
+    assert response.headers["content-type"] == "application/vnd.perfolio.flame"
+    flame = read_flame(response.body)
     assert flame["total"] == 100 and flame["flags"] == 0 and flame["nodes"] == 5
     assert names_of(flame) == ["root", "main", "draw", "parse", "read"]
     assert numbers_of(flame, 2) == (0, 1, 2, 2, 3)
@@ -275,8 +275,8 @@ def test_what_is_below_a_node_of_a_tree_that_was_cut(admin):
     assert main[2][0] == {"other": (240000, 240000, [])}
     assert main[2][1] == {"light": light}
     for root in ("", "main", "0" * 15, "g" * 16, path_hash("main", "nobody")):
-        answer = admin.get(path, query={"root": root})
-        assert answer.status == 400 and "root" in answer.json()["detail"], root
+        response = admin.get(path, query={"root": root})
+        assert response.status == 400 and "root" in response.json()["detail"], root
 
 
 def test_a_flame_graph_travels_compressed(admin):
@@ -334,9 +334,9 @@ def test_decimals_of_any_number_are_compared_and_merged(admin):
 
 
 def test_profiles_are_merged_into_a_new_share(admin, made):
-    answer = admin.post("/api/v1/merge?title=sum", json={"shares": [made["a"], made["b"]]})
-    assert answer.status == 201, answer
-    merged = answer.json()["id"]
+    response = admin.post("/api/v1/merge?title=sum", json={"shares": [made["a"], made["b"]]})
+    assert response.status == 201, response
+    merged = response.json()["id"]
     shown = admin.get(f"/api/v1/shares/{merged}").json()
     assert shown["title"] == "sum" and shown["format"] == "pprof"
     assert flat_and_cum(admin.get(f"/api/v1/shares/{merged}/top")) == {
@@ -368,7 +368,7 @@ def test_exports(admin, made):
     assert svg.headers["content-type"].startswith("image/svg+xml")
     assert b"<svg" in svg.body and b"parse" in svg.body and b"<script" not in svg.body
     assert "default-src 'none'" in svg.headers["content-security-policy"]
-    for name in ("run-7.folded", "run-8.folded"):  # the same bytes, so nearly the same answer
+    for name in ("run-7.folded", "run-8.folded"):  # the same bytes, so nearly the same response
         named = admin.post("/api/v1/shares", b"a;b 1", query={"filename": name}).json()
         assert name.encode() in admin.get(f"/p/{named['id']}.svg").body, "for want of a title"
     for tail in (".png", "/og.png"):
@@ -538,7 +538,7 @@ def test_labels_of_a_real_profile(admin, labelled):
     identity, profile = labelled
     path = f"/api/v1/shares/{identity}/labels"
     for index in range(len(profile.sample_types)):
-        answer = admin.get(path, query={"sample_type": index, "limit": 0}).json()
+        response = admin.get(path, query={"sample_type": index, "limit": 0}).json()
         samples_of, totals = collections.Counter(), collections.Counter()
         for sample in profile.samples:
             for label in set(sample.labels) if sample.values[index] else ():
@@ -547,11 +547,11 @@ def test_labels_of_a_real_profile(admin, labelled):
         shown = {
             (label["key"], value["value"])
             + ((value["unit"],) if "unit" in value else ()): (value["total"], value["samples"])
-            for label in answer["labels"]
+            for label in response["labels"]
             for value in label["values"]
         }
         assert shown == {label: (totals[label], samples_of[label]) for label in samples_of}
-        assert answer["total"] == profile.total(index)
+        assert response["total"] == profile.total(index)
     first = admin.get(path, query={"limit": 1}).json()["labels"]
     for label in first:
         assert len(label["values"]) == 1
@@ -626,7 +626,7 @@ def test_wrong_questions_are_named(admin, made):
         )
 
 
-def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):
+def test_an_response_that_the_client_has_is_not_sent_again(admin, made):
     path = f"/api/v1/shares/{made['a']}/flame"
     first = admin.get(path)
     assert first.headers["cache-control"] == "public, no-cache"

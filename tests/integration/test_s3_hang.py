@@ -21,7 +21,9 @@ def bucket():
     yield from serve(BucketServer())
 
 
-def test_a_bucket_that_hangs_is_answered_503_soon_and_used_again_without_a_restart(server, bucket):
+def test_while_the_bucket_hangs_requests_get_503_soon_and_it_is_used_again_without_a_restart(
+    server, bucket
+):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
@@ -54,7 +56,7 @@ def test_a_bucket_that_hangs_is_answered_503_soon_and_used_again_without_a_resta
         ]
         for other in others:
             other.join()
-            assert other.answer and other.answer.status == 200, (other.kind, other.answer)
+            assert other.response and other.response.status == 200, (other.kind, other.response)
         ready = server.anonymous().get("/readyz")
         assert ready.status == 503 and "S3 server does not respond" in ready.json()["detail"], ready
     begun = time.monotonic()
@@ -97,8 +99,8 @@ def test_a_bucket_that_is_long_away_is_not_waited_for_by_each_request(server, bu
 
     def seconds_until_refused():
         begun = time.monotonic()
-        answer = api.post("/api/v1/shares", samples.FOLDED)
-        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        response = api.post("/api/v1/shares", samples.FOLDED)
+        assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
         return time.monotonic() - begun
 
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
@@ -126,7 +128,7 @@ def refused_after(server):
         "ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"}
     )
     request.join()
-    assert request.answer and request.answer.status == 503, request.answer
+    assert request.response and request.response.status == 503, request.response
     return request.seconds
 
 
@@ -148,7 +150,7 @@ def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
         ]
         for one in pushes:
             one.join()
-        assert [one.answer and one.answer.status for one in pushes] == [200] * 17, delay
+        assert [one.response and one.response.status for one in pushes] == [200] * 17, delay
         assert [push(server).status for _ in range(3)] == [200] * 3, delay
         wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
     bucket.delay = (
@@ -158,7 +160,7 @@ def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
     asked = [Asking("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
     for one in asked:
         one.join()
-    assert [one.answer and one.answer.status for one in asked] == [200] * 4, asked
+    assert [one.response and one.response.status for one in asked] == [200] * 4, asked
     assert max(one.seconds for one in asked) < bucket.delay
     bucket.delay = 3
     with bucket.hanging():

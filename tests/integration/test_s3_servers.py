@@ -174,23 +174,23 @@ def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
 
 
 def fill(server):
-    """Tokens and what is asked with them, whose answers stay the same."""
+    """Tokens and what is asked with them, whose responses stay the same."""
     api = server.api()
     shares = [
         api.post("/api/v1/shares", f"main;share{i} {i + 1}\n".encode()).json()["id"]
         for i in range(3)
     ]
     for i in range(4):
-        answer = api.post(
+        response = api.post(
             "/api/v1/profiles",
             f"main;batch{i} 1\n".encode(),
             query={"label": f"pod=p{i % 2}", "time": 10**18 + i},
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     return shares
 
 
-def answers(server, shares):
+def responses(server, shares):
     api = server.api()
     found = [api.get(f"/api/v1/shares/{share}/raw").body for share in shares]
     query = {"query": "samples:count", "start": 10**18, "end": 10**18 + 9, "report": "folded"}
@@ -201,7 +201,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     objects, again = bucket(new_prefix()), bucket(new_prefix())
     server = start("data", objects)
     shares = fill(server)
-    expected = answers(server, shares)
+    expected = responses(server, shares)
     assert len(expected[-1]) == 4
     keys = objects.environment()
     result = run(
@@ -222,7 +222,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     # To a folder, from there to another bucket.
     assert run("restore", "--data-dir", folder / "plain", folder / "backup").returncode == 0
     plain = start("plain", stored.Folder(folder / "plain" / "objects"))
-    assert answers(plain, shares) == expected
+    assert responses(plain, shares) == expected
     result = run("backup", "--data-dir", plain.data_dir, folder / "second")
     assert result.returncode == 0, result
     result = run(
@@ -234,7 +234,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
         environment=keys,
     )
     assert result.returncode == 0, result
-    assert answers(start("again", again), shares) == expected
+    assert responses(start("again", again), shares) == expected
     # Not over what is there.
     result = run(
         "restore",
@@ -245,7 +245,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
         environment=keys,
     )
     assert result.returncode == 1 and "contains profiles already" in result.stderr
-    assert not (folder / "over").exists() and answers(server, shares) == expected
+    assert not (folder / "over").exists() and responses(server, shares) == expected
     # Never a part for the whole.
     objects.ask("DELETE", f"share/{shares[1]}")
     result = run(
@@ -362,17 +362,17 @@ class ShareSender(Sender):
     def send_one(self, api):
         number = next(self.numbers) if self.waiting is None else self.waiting
         self.waiting = number
-        answer = api.post(
+        response = api.post(
             "/api/v1/shares",
             f"main;share{number} 1\n".encode(),
             headers={"Idempotency-Key": f"share-{number}"},
         )
-        if answer.status == 201:
-            self.shares.setdefault(number, set()).add(answer.json()["id"])
+        if response.status == 201:
+            self.shares.setdefault(number, set()).add(response.json()["id"])
             self.waiting = None
             return
-        if answer.status != 503:
-            self.problems.append(answer)
+        if response.status != 503:
+            self.problems.append(response)
             self.should_stop.set()
         self.refusals += 1
         raise ConnectionError("to the next")
@@ -404,8 +404,8 @@ def load(servers, database, sender_count=4):
             check(server.api(token), senders, begin)
             for number, ids in sharer.shares.items():
                 (share,) = ids
-                answer = server.api(token).get(f"/api/v1/shares/{share}/raw")
-                assert answer.body == f"main;share{number} 1\n".encode(), answer
+                response = server.api(token).get(f"/api/v1/shares/{share}/raw")
+                assert response.body == f"main;share{number} 1\n".encode(), response
         leave_nothing(servers, database)
         check(servers[0].api(token), senders, begin)
         print(
@@ -539,10 +539,10 @@ def watch_refusals(senders):
             request = api.request
 
             def checked(*arguments, **options):
-                answer = request(*arguments, **options)
-                if answer.status == 503 and int(answer.headers.get("retry-after", 0)) < 1:
-                    sender.problems.append(answer)
-                return answer
+                response = request(*arguments, **options)
+                if response.status == 503 and int(response.headers.get("retry-after", 0)) < 1:
+                    sender.problems.append(response)
+                return response
 
             api.request = checked
             try:
@@ -658,12 +658,12 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
     token = Tenant(one).make_token("ingest", "read")["token"]
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
     for number in range(10):
-        answer = one.api(token).post(
+        response = one.api(token).post(
             "/api/v1/profiles",
             f"main;batch{number} 1\n".encode(),
             query={"label": "pod=a", "time": begin + number},
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     assert one.stop() == 0
     with proxy_to_bucket(SlowProxy) as proxy:
         two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
@@ -675,11 +675,11 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
             assert time.monotonic() < deadline
             time.sleep(0.2)
         assert len(leases) > 1, "another server would have begun the same"
-        answer = two.api(token).get(
+        response = two.api(token).get(
             "/api/v1/query",
             query={"query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"},
         )
-        assert len(answer.text.splitlines()) == 10
+        assert len(response.text.splitlines()) == 10
         assert two.stop() == 0
 
 
@@ -702,8 +702,10 @@ def test_a_question_does_not_wait_for_a_bucket_past_its_time(
         two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
         for fault in ("hang", "stall", "503"):
             proxy.plan(always=fault, wanted="GET")
-            answer = two.api(token).get("/api/v1/query", query=query)
-            assert answer.status == 422 and "query_time_s is 2" in answer.json()["detail"], answer
+            response = two.api(token).get("/api/v1/query", query=query)
+            assert (
+                response.status == 422 and "query_time_s is 2" in response.json()["detail"]
+            ), response
         proxy.plan()
         assert two.api(token).get("/api/v1/query", query=query).text == FOLDED.decode()
         assert two.stop() == 0

@@ -54,9 +54,9 @@ def window(**more):
 
 
 def functions(client, selector, **more):
-    answer = client.get("/api/v1/query", query=window(query=CPU + selector, report="top", **more))
-    assert answer.status == 200, answer
-    return {row["name"] for row in answer.json()["functions"]}
+    response = client.get("/api/v1/query", query=window(query=CPU + selector, report="top", **more))
+    assert response.status == 200, response
+    return {row["name"] for row in response.json()["functions"]}
 
 
 CASES = [
@@ -83,7 +83,7 @@ CASES = [
 @pytest.mark.parametrize("selector, wanted", CASES)
 def test_labels_of_samples_are_compared(client, selector, wanted):
     assert functions(client, selector) == wanted
-    assert functions(client, selector) == wanted, "the second time it is an answer that was kept"
+    assert functions(client, selector) == wanted, "the second time it is a response that was kept"
     over_time = client.get(
         "/api/v1/query_range", query=window(query=CPU + selector, rate="false")
     ).json()
@@ -204,12 +204,12 @@ def test_commands_know_them(cli, client, tmp_path):  # noqa: F811
 
 def test_lists_have_what_samples_match(client):
     def series(*matches):
-        answer = client.get(
+        response = client.get(
             "/api/v1/series",
             query=[("start", BEGIN), ("end", END), *(("match[]", one) for one in matches)],
         )
-        assert answer.status == 200, answer
-        return [one["service_name"] for one in answer.json()["data"]]
+        assert response.status == 200, response
+        return [one["service_name"] for one in response.json()["data"]]
 
     assert series('{thread.name="worker-1"}') == ["app"]
     assert series('{thread.name=~"worker.*"}') == ["app", "other"]
@@ -287,13 +287,13 @@ def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_labe
             )
 
     def totals(selector, **more):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range", query=window(query=CPU + selector, rate="false", **more)
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
         return {
             tuple(one["labels"].values()): one["total"] // 12
-            for one in answer.json()["series"]
+            for one in response.json()["series"]
             if one["total"]
         }
 
@@ -331,12 +331,12 @@ def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_labe
 
 
 def test_deletions_and_rules_are_of_series(client):
-    answer = client.delete("/api/v1/profiles", query=window(query='{endpoint="/a"}'))
-    assert answer.status == 202, answer
+    response = client.delete("/api/v1/profiles", query=window(query='{endpoint="/a"}'))
+    assert response.status == 202, response
     assert functions(client, '{service_name="app"}') == {"a", "b", "ab", "none", "span"}
 
 
-def test_merged_blocks_answer_the_same(shared_server):
+def test_merged_blocks_give_equal_results(shared_server):
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(12):

@@ -17,15 +17,15 @@ WHERE = "/api/v1/admin/scrub"
 
 
 def act(api, action):
-    answer = api.post(f"{WHERE}/{action}")
-    assert answer.status == 200, answer
-    return answer.json()
+    response = api.post(f"{WHERE}/{action}")
+    assert response.status == 200, response
+    return response.json()
 
 
 def state(api):
-    answer = api.get(WHERE)
-    assert answer.status == 200, answer
-    return answer.json()
+    response = api.get(WHERE)
+    assert response.status == 200, response
+    return response.json()
 
 
 def run_pass(api):
@@ -188,6 +188,6 @@ def test_a_scrub_that_is_turned_off_says_so(start_server):
     server = start_server("--scrub-period", "0")
     api = server.api()
     assert state(api)["period_s"] == 0
-    answer = api.post(f"{WHERE}/start")
-    assert answer.status == 409 and "--scrub-period" in answer.json()["detail"], answer
+    response = api.post(f"{WHERE}/start")
+    assert response.status == 409 and "--scrub-period" in response.json()["detail"], response
     assert api.post(f"{WHERE}/destroy").status == 404

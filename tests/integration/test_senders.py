@@ -23,9 +23,9 @@ PROTOCOLS = {
 
 
 def senders(client):
-    answer = client.get("/api/v1/senders")
-    assert answer.status == 200, answer
-    return answer.json()["senders"]
+    response = client.get("/api/v1/senders")
+    assert response.status == 200, response
+    return response.json()["senders"]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -107,13 +107,13 @@ def test_the_last_error_is_told_where_it_belongs(server):
     tenant = Tenant(server, label_value_bytes=10)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "push", {}))
-    answer = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
-    assert answer.status == 400
+    response = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
+    assert response.status == 400
     (sender,) = senders(client)  # before its service was known
     assert sender["service"] == "app" and sender["errors"] == 1 and sender["batches"] == 1
-    assert sender["last_error"] == answer.json()["message"] and sender["last_error_at"]
-    answer = send(client, "push", {"pod": "x" * 11})
-    assert answer.status == 400
+    assert sender["last_error"] == response.json()["message"] and sender["last_error_at"]
+    response = send(client, "push", {"pod": "x" * 11})
+    assert response.status == 400
     (sender,) = senders(client)
     assert sender["errors"] == 2 and "label_value_bytes is 10" in sender["last_error"]
     assert is_taken(send(client, "push", {}, 1))
@@ -187,10 +187,10 @@ def test_a_profile_that_is_dropped_is_told_of_its_own_service(server):
         ]
 
     for resources in ([of("good", BEGIN), of("bad", 2**63 + 5)], [of("worse", 2**63 + 6)]):
-        answer = client.post(
+        response = client.post(
             OTLP, otlp_maker.Request(resources).protobuf(), headers={"Content-Type": X_PROTO}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     seen = {
         one["service"]: (one["profiles"], one["errors"], one["last_error"])
         for one in senders(client)

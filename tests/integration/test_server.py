@@ -150,8 +150,8 @@ def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
     assert server.anonymous().get(link[len(server.url) :] + "/raw").body == FOLDED
     # The sign-in link works once.
     code = text.split("/login#code=")[1].split()[0]
-    answer = server.anonymous().post("/api/v1/session", json={"code": code})
-    assert answer.status == 200 and answer.json()["role"] == "owner", answer
+    response = server.anonymous().post("/api/v1/session", json={"code": code})
+    assert response.status == 200 and response.json()["role"] == "owner", response
     assert server.anonymous().post("/api/v1/session", json={"code": code}).status == 401
 
 
@@ -169,8 +169,8 @@ def test_sigterm_lets_requests_finish_and_stops_the_database_cleanly(start_serve
     wait_for(lambda: not is_taking_requests(server))
     assert server.process.poll() is None
     connection.sock.sendall(body[100:])
-    answer = connection.getresponse()
-    assert answer.status == 201, answer.read()
+    response = connection.getresponse()
+    assert response.status == 201, response.read()
     assert server.stop() == 0
     assert not (server.data_dir / "pg/postmaster.pid").exists()
     assert (
@@ -539,9 +539,9 @@ def test_an_external_database_serves_as_well(start_server, external_database):
     assert run("migrate", "--database-url", external_database).returncode == 0
     server = start_server("--database-url", external_database, is_fresh=True)
     api = server.api()
-    answer = api.post("/api/v1/shares", FOLDED)
-    assert answer.status == 201, answer
-    share = answer.json()["id"]
+    response = api.post("/api/v1/shares", FOLDED)
+    assert response.status == 201, response
+    share = response.json()["id"]
     assert server.anonymous().get(f"/api/v1/shares/{share}/raw").body == FOLDED
     assert not (server.data_dir / "pg").exists()
     assert api.get("/api/v1/admin/tenants").status == 200
@@ -589,8 +589,8 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
             return cursor.fetchone() if cursor.description else None
 
     server = start_server("--database-url", external_database, is_fresh=True)
-    answer = server.api().post("/api/v1/shares", FOLDED)
-    raw = f"/api/v1/shares/{answer.json()['id']}/raw"
+    response = server.api().post("/api/v1/shares", FOLDED)
+    raw = f"/api/v1/shares/{response.json()['id']}/raw"
     file = server.data_dir / "objects/.database-id"
     pair = file.read_text().strip()
     # Another folder, as by a mistake in --data-dir, while the first serves.
@@ -779,9 +779,9 @@ def test_a_remote_database_with_a_password_keeps_shares_over_restarts(
     wrong = run("migrate", "--database-url", remote_database.replace("app:", "app:x", 1))
     assert wrong.returncode != 0 and "p/w" not in wrong.stderr + wrong.stdout
     server = start_server(environment={"PERFOLIO_DATABASE_URL": remote_database}, is_fresh=True)
-    answer = server.api().post("/api/v1/shares", FOLDED)
-    assert answer.status == 201, answer
-    path = f"/api/v1/shares/{answer.json()['id']}"
+    response = server.api().post("/api/v1/shares", FOLDED)
+    assert response.status == 201, response
+    path = f"/api/v1/shares/{response.json()['id']}"
     token = server.token
     assert server.stop() == 0
     server.start()
@@ -1017,8 +1017,8 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
         server.log(),
     ), server.log()
     assert "DNS:perf.example.org" in openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
-    answer = server.api().post("/api/v1/shares", FOLDED)
-    assert answer.json()["url"].startswith("https://perf.example.org/p/")
+    response = server.api().post("/api/v1/shares", FOLDED)
+    assert response.json()["url"].startswith("https://perf.example.org/p/")
     # Who comes by that URL, at port 443, meets what stands before this server.
     assert server.anonymous().get("/api/v1/session").json()["has_local_ca"] is False
     assert server.anonymous().get("/ca.crt").status == 404
@@ -1132,7 +1132,7 @@ def test_metrics_tell_what_the_parts_hold(start_server):
     seen = gauges()
     assert 0 < seen["perfolio_shares"] <= 3 and seen["perfolio_stored_bytes"] > 0
     assert seen['perfolio_cache_bytes{cache="profiles"}'] > 0
-    assert seen['perfolio_cache_bytes{cache="answers"}'] > 0
+    assert seen['perfolio_cache_bytes{cache="results"}'] > 0
     assert seen['perfolio_cache_bytes{cache="blocks"}'] == 0  # no continuous profiles came
     assert seen["perfolio_heavy_memory_bytes"] == 0
     assert seen["perfolio_reports_running"] == seen["perfolio_reports_waiting"] == 0

@@ -14,16 +14,16 @@ from people import Tenant
 
 
 def share(client, body=samples.FOLDED, headers=None, **query):
-    answer = client.post("/api/v1/shares", body, query=query, headers=headers)
-    assert answer.status == 201, answer
-    return answer.json()
+    response = client.post("/api/v1/shares", body, query=query, headers=headers)
+    assert response.status == 201, response
+    return response.json()
 
 
-def problem(answer, status, *words):
-    """The answer is a problem document of that status whose detail has the words."""
-    assert answer.status == status, answer
-    assert answer.headers["content-type"].startswith("application/problem+json")
-    document = answer.json()
+def problem(response, status, *words):
+    """The response is a problem document of that status whose detail has the words."""
+    assert response.status == status, response
+    assert response.headers["content-type"].startswith("application/problem+json")
+    document = response.json()
     assert document["status"] == status and document["request_id"]
     for word in words:
         assert word in document["detail"], document
@@ -79,8 +79,8 @@ def test_every_format_is_understood_and_comes_back_byte_for_byte(admin, name, bo
         assert raw.headers["content-disposition"].startswith("attachment; filename=")
 
 
-def test_a_new_share_answers_with_its_links(server, admin):
-    answer = admin.post(
+def test_the_response_to_a_new_share_has_its_links(server, admin):
+    response = admin.post(
         "/api/v1/shares",
         samples.pprof_gzip(),
         query={
@@ -92,8 +92,8 @@ def test_a_new_share_answers_with_its_links(server, admin):
             "filename": "dir/cpu.pb.gz",
         },
     )
-    assert answer.status == 201, answer
-    made = answer.json()
+    assert response.status == 201, response
+    made = response.json()
     assert len(made["id"]) == 22 and made["id"].isalnum()
     assert made["url"].endswith("/p/" + made["id"])
     assert made["raw_url"] == made["url"] + "/raw"
@@ -101,7 +101,7 @@ def test_a_new_share_answers_with_its_links(server, admin):
     assert len(made["delete_token"]) == 43
     assert made["markdown"].endswith(f"]({made['url']})")
     assert "\\[busy\\]" in made["markdown"] and "og.png" in made["markdown"]
-    assert answer.headers["location"] == made["url"]
+    assert response.headers["location"] == made["url"]
     shown = admin.get(f"/api/v1/shares/{made['id']}").json()
     assert shown["title"] == "A [busy] day" and shown["description"] == "**much** to do"
     assert shown["visibility"] == "public" and shown["filename"] == "cpu.pb.gz"
@@ -141,10 +141,10 @@ def test_wrong_settings_are_named(admin, query, words):
 
 
 def test_a_password_for_a_share_without_one_is_a_mistake(admin):
-    answer = admin.post(
+    response = admin.post(
         "/api/v1/shares", samples.FOLDED, headers={"X-Perfolio-Password": "open sesame"}
     )
-    problem(answer, 400, "X-Perfolio-Password")
+    problem(response, 400, "X-Perfolio-Password")
 
 
 def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
@@ -154,8 +154,8 @@ def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
 
     before = objects_of_shares()
     assert admin.post("/api/v1/shares", b"").status == 400
-    answer = admin.post("/api/v1/shares", b"\x00\x01\x02 no profile at all \xff")
-    assert answer.status in (400, 415, 422), answer
+    response = admin.post("/api/v1/shares", b"\x00\x01\x02 no profile at all \xff")
+    assert response.status in (400, 415, 422), response
     cut = samples.pprof_gzip()[:-20]
     assert admin.post("/api/v1/shares", cut).status == 400
     assert objects_of_shares() <= before
@@ -166,8 +166,8 @@ def test_bombs_are_refused(start_server):
     admin = server.api()
     for bomb in (gzip.compress(bytes(400 << 20), 1), samples.zstd_zeros(1 << 32)):
         assert len(bomb) < 8 << 20
-        answer = admin.post("/api/v1/shares", bomb)
-        assert answer.status in (400, 413), answer
+        response = admin.post("/api/v1/shares", bomb)
+        assert response.status in (400, 413), response
     folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 1)
     problem(admin.post("/api/v1/shares", folded_bomb), 413)
     assert server.cpu_seconds() < 10, "processor time passed the bounds"
@@ -244,10 +244,10 @@ def test_a_form_opens_a_share_and_leads_back(server, admin):
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "a+b c&d%"})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     browser = server.anonymous()
-    answer = browser.post(
+    response = browser.post(
         f"/api/v1/shares/{made['id']}/unlock", "password=a%2Bb+c%26d%25", headers=form
     )
-    assert answer.status == 303 and answer.headers["location"] == f"/p/{made['id']}"
+    assert response.status == 303 and response.headers["location"] == f"/p/{made['id']}"
     assert browser.get(f"/api/v1/shares/{made['id']}").status == 200
 
 
@@ -291,9 +291,9 @@ def test_guessing_a_password_is_slowed_down(start_server):
             lambda i: anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"}), 100
         )
 
-    answers = guess()
-    assert {answer.status for answer in answers[:-1]} == {401} and int(
-        answers[-1].headers["retry-after"]
+    responses = guess()
+    assert {response.status for response in responses[:-1]} == {401} and int(
+        responses[-1].headers["retry-after"]
     ) >= 1
     # The first waits are short: some tries.
     assert any(
@@ -386,11 +386,11 @@ def test_a_request_that_failed_leaves_its_key_free(admin):
 
 def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
     tenant_id, token = new_tenant(admin, "at once")
-    answers = []
+    responses = []
 
     def post(body):
         client = server.api().with_token(token)
-        answers.append(client.post("/api/v1/shares", body, headers=key("at-once")))
+        responses.append(client.post("/api/v1/shares", body, headers=key("at-once")))
         client.close()
 
     other = samples.FOLDED + b"more 1\n"
@@ -401,13 +401,13 @@ def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
         thread.start()
     for thread in threads:
         thread.join()
-    made = [answer for answer in answers if answer.status == 201]
-    assert len(made) in (2, 8), answers
-    assert len({answer.body for answer in made}) == 1
+    made = [response for response in responses if response.status == 201]
+    assert len(made) in (2, 8), responses
+    assert len({response.body for response in made}) == 1
     assert all(
-        "Idempotency-Key" in problem(answer, 409)["detail"]
-        for answer in answers
-        if answer.status != 201
+        "Idempotency-Key" in problem(response, 409)["detail"]
+        for response in responses
+        if response.status != 201
     )
     assert (
         query_one(
@@ -425,11 +425,11 @@ def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
 
 def test_a_merge_under_a_key_is_made_once(admin):
     ids = [share(admin)["id"] for _ in range(2)]
-    answers = [
+    responses = [
         admin.post("/api/v1/merge", json={"shares": ids}, headers=key("merge")) for _ in range(2)
     ]
-    assert [answer.status for answer in answers] == [201, 201]
-    assert answers[0].body == answers[1].body
+    assert [response.status for response in responses] == [201, 201]
+    assert responses[0].body == responses[1].body
     problem(
         admin.post("/api/v1/merge", json={"shares": ids[:1]}, headers=key("merge")),
         409,
@@ -483,9 +483,9 @@ def test_anonymous_shares_live_while_they_are_looked_at(start_server):
 def test_anonymous_sharing_is_limited_per_address(start_server):
     server = start_server("--anonymous-uploads-per-minute", "3")
     anonymous = server.anonymous()
-    answers = until_refused(lambda _: anonymous.post("/api/v1/shares", samples.FOLDED), 100)
-    assert len(answers) > 3 and {answer.status for answer in answers[:-1]} == {201}
-    assert int(answers[-1].headers["retry-after"]) >= 1
+    responses = until_refused(lambda _: anonymous.post("/api/v1/shares", samples.FOLDED), 100)
+    assert len(responses) > 3 and {response.status for response in responses[:-1]} == {201}
+    assert int(responses[-1].headers["retry-after"]) >= 1
     assert server.api().post("/api/v1/shares", samples.FOLDED).status == 201
 
 
@@ -708,9 +708,9 @@ def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous)
         made = share(admin, visibility=visibility)
         for path in paths:
             for method in ("GET", "HEAD"):
-                answer = anonymous.request(method, path.format(made["id"]), headers=elsewhere)
-                assert answer.status == 200 and answer.headers[field] == "*", (method, path)
-                assert "access-control-allow-credentials" not in answer.headers
+                response = anonymous.request(method, path.format(made["id"]), headers=elsewhere)
+                assert response.status == 200 and response.headers[field] == "*", (method, path)
+                assert "access-control-allow-credentials" not in response.headers
         etag = anonymous.get(f"/p/{made['id']}/raw").headers["etag"]
         again = anonymous.get(f"/p/{made['id']}/raw", headers={**elsewhere, "If-None-Match": etag})
         assert again.status == 304 and again.headers[field] == "*"

@@ -14,9 +14,9 @@ STATE = "sv=1&v=both&st=cpu&x=focus%3Amain%7Ehide%3Aa%7Cb&z=0123456789abcdef"
 
 
 def share(api, **query):
-    answer = api.post("/api/v1/shares", folded(20), query=query)
-    assert answer.status == 201, answer
-    return answer.json()
+    response = api.post("/api/v1/shares", folded(20), query=query)
+    assert response.status == 201, response
+    return response.json()
 
 
 def link(api, path):
@@ -25,12 +25,12 @@ def link(api, path):
 
 def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
     path = f"/p/{share(admin)['id']}?{STATE}"
-    answer = link(anonymous, path)
-    assert answer.status == 201, answer
-    made = answer.json()
+    response = link(anonymous, path)
+    assert response.status == 201, response
+    made = response.json()
     assert re.fullmatch("[0-9A-Za-z]{22}", made["id"])
     assert made["url"] == f"{server.url}/s/{made['id']}"
-    assert answer.headers["location"] == f"/s/{made['id']}"
+    assert response.headers["location"] == f"/s/{made['id']}"
     assert link(admin, path).json() == made and link(anonymous, path).json() == made
     assert link(anonymous, path + "&q=1").json()["id"] != made["id"]
     for method in ("GET", "HEAD"):
@@ -99,9 +99,9 @@ def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
 )
 def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path):
     target = path.replace("{0}", share(admin)["id"])
-    answer = link(anonymous, target)
-    assert answer.status == 400, answer
-    assert answer.headers["content-type"] == "application/problem+json"
+    response = link(anonymous, target)
+    assert response.status == 400, response
+    assert response.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_shares_that_cannot_be_seen_cannot_be_linked(admin, anonymous):
 
 
 def test_a_link_to_a_protected_share_opens_nothing(server, admin, anonymous):
-    answer = admin.post(
+    response = admin.post(
         "/api/v1/shares",
         folded(20),
         query={"visibility": "password"},
         headers={"X-Perfolio-Password": "sesame open"},
     )
-    path = f"/p/{answer.json()['id']}?q=x"
+    path = f"/p/{response.json()['id']}?q=x"
     assert link(anonymous, path).status == 401
     opened = anonymous.request(
         "POST", "/api/v1/links", json={"path": path}, headers={"X-Perfolio-Password": "sesame open"}
@@ -199,9 +199,9 @@ def test_a_path_that_got_into_the_database_by_hand_leads_nowhere(server, admin, 
     "text", ["0" * 10, "0" * 9, "0" * 11, "%27%27%27%27", "-" * 10, "%00" * 10]
 )
 def test_an_unknown_link_is_not_found(anonymous, text):
-    answer = anonymous.get("/s/" + text)
-    assert answer.status in (400, 404), answer
-    if answer.status == 404:
+    response = anonymous.get("/s/" + text)
+    assert response.status in (400, 404), response
+    if response.status == 404:
         page = anonymous.get("/s/" + text, headers={"Accept": "text/html"})
         assert page.status == 404 and '<div id="app">' in page.text
 
@@ -210,12 +210,12 @@ def test_guessing_and_making_links_is_slowed_down(start_server):
     server = start_server()
     path = f"/p/{share(server.api())['id']}"
     maker = server.anonymous()
-    answers = until_refused(lambda n: link(maker, f"{path}?q={n}"), 300)
-    assert len(answers) > 30 and {answer.status for answer in answers[:-1]} == {201}
-    assert int(answers[-1].headers["retry-after"]) >= 1
+    responses = until_refused(lambda n: link(maker, f"{path}?q={n}"), 300)
+    assert len(responses) > 30 and {response.status for response in responses[:-1]} == {201}
+    assert int(responses[-1].headers["retry-after"]) >= 1
     assert link(maker, f"{path}?q=0").status == 201, "what there is already costs nothing"
-    answers = until_refused(lambda n: maker.get(f"/s/{n:022d}"), 2000)
-    assert len(answers) > 150 and {answer.status for answer in answers[:-1]} == {404}
+    responses = until_refused(lambda n: maker.get(f"/s/{n:022d}"), 2000)
+    assert len(responses) > 150 and {response.status for response in responses[:-1]} == {404}
 
 
 def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
@@ -227,27 +227,27 @@ def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
             "FROM share, generate_series(1, 1000) AS n WHERE id = %s",
             [made],
         )
-        answer = link(anonymous, f"/p/{made}?q=x")
-        assert answer.status == 429 and "short links" in answer.json()["detail"]
+        response = link(anonymous, f"/p/{made}?q=x")
+        assert response.status == 429 and "short links" in response.json()["detail"]
         assert link(admin, f"/p/{made}?q=x").status == 201
         cursor.execute("DELETE FROM short_link WHERE share_id = %s", [made])
 
 
 def test_the_same_link_asked_for_by_many_at_once_is_made_once(server, admin):
     path = f"/p/{share(admin)['id']}?q=together"
-    answers = []
+    responses = []
     barrier = threading.Barrier(6)
 
     def ask():
         client = server.api()
         client.get("/healthz")
         barrier.wait()
-        answers.append(link(client, path))
+        responses.append(link(client, path))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [answer.status for answer in answers] == [201] * 6
-    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert [response.status for response in responses] == [201] * 6
+    assert len({response.json()["id"] for response in responses}) == 1

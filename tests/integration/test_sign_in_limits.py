@@ -22,10 +22,10 @@ def sign_in(server, address, account, password, cookies=None):
     deadline = time.monotonic() + 120
     while True:
         browser = browser_at(server, address, cookies)
-        answer = browser.sign_in(email=account["email"], password=password)
+        response = browser.sign_in(email=account["email"], password=password)
         browser.close()
-        if answer.status != 503 or time.monotonic() > deadline:
-            return browser, answer
+        if response.status != 503 or time.monotonic() > deadline:
+            return browser, response
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,11 @@ def attacked(cluster_template, tmp_path_factory):
     conftest.copy_template(cluster_template, folder / "data")
     server = conftest.Server(folder / "data").start()
     server.account = Tenant(server).add_user("member")
-    server.owner, answer = sign_in(server, "127.0.3.1", server.account, PASSWORD)
-    assert answer.status == 200
+    server.owner, response = sign_in(server, "127.0.3.1", server.account, PASSWORD)
+    assert response.status == 200
     for number in range(100):
-        _, answer = sign_in(server, f"127.0.1.{number + 1}", server.account, "wrong password")
-        assert answer.status == 401, answer
+        _, response = sign_in(server, f"127.0.1.{number + 1}", server.account, "wrong password")
+        assert response.status == 401, response
     yield server
     assert server.stop() == 0
     conftest.shutil.rmtree(folder, ignore_errors=True)
@@ -49,12 +49,14 @@ def attacked(cluster_template, tmp_path_factory):
 
 def test_the_right_password_gets_in_from_a_clean_address_while_100_others_guess(attacked):
     for number in range(3):
-        _, answer = sign_in(attacked, f"127.0.2.{number + 1}", attacked.account, PASSWORD)
-        assert answer.status == 200, answer
+        _, response = sign_in(attacked, f"127.0.2.{number + 1}", attacked.account, PASSWORD)
+        assert response.status == 200, response
 
 
 def test_the_owner_of_the_account_sees_who_has_guessed(attacked):
-    browser, answer = sign_in(attacked, "127.0.2.9", Tenant(attacked).add_user("member"), PASSWORD)
+    browser, response = sign_in(
+        attacked, "127.0.2.9", Tenant(attacked).add_user("member"), PASSWORD
+    )
     assert browser.get("/api/v1/failed-sign-ins").json() == {
         "since": None,
         "addresses": [],
@@ -75,10 +77,10 @@ def test_a_session_shows_failures_since_the_visit_before_it(server):
     account = Tenant(server).add_user("member")
     assert sign_in(server, "127.0.4.1", account, PASSWORD)[1].status == 200
     assert sign_in(server, "127.0.4.2", account, "wrong password")[1].status == 401
-    second, answer = sign_in(server, "127.0.4.1", account, PASSWORD)
+    second, response = sign_in(server, "127.0.4.1", account, PASSWORD)
     seen = second.get("/api/v1/failed-sign-ins").json()
     assert [(each["address"], each["count"]) for each in seen["addresses"]] == [("127.0.4.2", 1)]
-    third, answer = sign_in(server, "127.0.4.1", account, PASSWORD)
+    third, response = sign_in(server, "127.0.4.1", account, PASSWORD)
     assert third.get("/api/v1/failed-sign-ins").json()["count"] == 0
     assert sign_in(server, "127.0.4.3", account, "wrong password")[1].status == 401
     assert third.get("/api/v1/failed-sign-ins").json()["count"] == 1
@@ -111,10 +113,10 @@ def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
 
 def wrong_until_refused(server, address, account):
     for _ in range(40):
-        _, answer = sign_in(server, address, account, "wrong password")
-        if answer.status == 429:
-            return answer
-        assert answer.status == 401
+        _, response = sign_in(server, address, account, "wrong password")
+        if response.status == 429:
+            return response
+        assert response.status == 401
     return pytest.fail("40 wrong passwords are not refused")
 
 
@@ -122,10 +124,10 @@ def test_a_browser_that_signed_in_before_passes_the_limits_of_its_address(start_
     server = start_server()
     tenant = Tenant(server)
     account, other = tenant.add_user("member"), tenant.add_user("member")
-    known, answer = sign_in(server, "127.0.2.1", account, PASSWORD)
-    assert answer.status == 200
+    known, response = sign_in(server, "127.0.2.1", account, PASSWORD)
+    assert response.status == 200
     device = known.cookies[DEVICE]
-    cookie = next(value for name, value in answer.fields if value.startswith(DEVICE))
+    cookie = next(value for name, value in response.fields if value.startswith(DEVICE))
     assert all(word in cookie for word in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/"))
     forged = device[:-1] + ("0" if device[-1] != "0" else "1")
     for value in (forged, "1.x.y", f"1.{device.partition('.')[2]}", "-", None):
@@ -133,32 +135,32 @@ def test_a_browser_that_signed_in_before_passes_the_limits_of_its_address(start_
         # The wait doubles, until it is longer than the two requests take.
         for _ in range(40):
             refused = wrong_until_refused(server, "127.0.2.1", account)
-            _, answer = sign_in(server, "127.0.2.1", account, PASSWORD, cookies)
-            if answer.status == 429:
+            _, response = sign_in(server, "127.0.2.1", account, PASSWORD, cookies)
+            if response.status == 429:
                 break
-        assert answer.status == 429 and "from your address" in refused.json()["detail"]
-    browser, answer = sign_in(server, "127.0.2.1", account, PASSWORD, {DEVICE: device})
-    assert answer.status == 200 and browser.cookies[DEVICE] != device
+        assert response.status == 429 and "from your address" in refused.json()["detail"]
+    browser, response = sign_in(server, "127.0.2.1", account, PASSWORD, {DEVICE: device})
+    assert response.status == 200 and browser.cookies[DEVICE] != device
     # The cookie is of one account.
     wrong_until_refused(server, "127.0.2.1", other)
     for _ in range(40):
         wrong_until_refused(server, "127.0.2.1", other)
-        _, answer = sign_in(server, "127.0.2.1", other, PASSWORD, {DEVICE: device})
-        if answer.status == 429:
+        _, response = sign_in(server, "127.0.2.1", other, PASSWORD, {DEVICE: device})
+        if response.status == 429:
             break
-    assert answer.status == 429
+    assert response.status == 429
 
 
 def test_signing_in_ends_the_session_whose_cookie_was_sent(server):
     first, second = Tenant(server).add_user("member"), Tenant(server).add_user("member")
-    browser, answer = sign_in(server, "127.0.4.1", first, PASSWORD)
-    assert answer.status == 200
+    browser, response = sign_in(server, "127.0.4.1", first, PASSWORD)
+    assert response.status == 200
     before = dict(browser.cookies)
     old = browser_at(server, "127.0.4.1", before)
     assert old.get("/api/v1/session").json()["kind"] == "user"
     # The next account may be of another team.
-    browser, answer = sign_in(server, "127.0.4.1", second, PASSWORD, before)
-    assert answer.status == 200 and browser.cookies[SESSION] != before[SESSION]
+    browser, response = sign_in(server, "127.0.4.1", second, PASSWORD, before)
+    assert response.status == 200 and browser.cookies[SESSION] != before[SESSION]
     assert (
         browser_at(server, "127.0.4.1", before).get("/api/v1/session").json()["kind"] == "anonymous"
     )

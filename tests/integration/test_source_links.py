@@ -22,9 +22,9 @@ def tenant(server):
 
 
 def add(client, url=URL, **fields):
-    answer = client.post(RULES, json={"url": url, "revision": "v1", **fields})
-    assert answer.status == 200, answer
-    return answer.json()
+    response = client.post(RULES, json={"url": url, "revision": "v1", **fields})
+    assert response.status == 200, response
+    return response.json()
 
 
 def make_profile(service="shop"):
@@ -40,9 +40,9 @@ def make_profile(service="shop"):
 
 
 def links_of(client, link):
-    answer = client.get(f"/api/v1/shares/{link}/source-links")
-    assert answer.status == 200, answer
-    return [(row["path_prefix"], row["binaries"], row["url"]) for row in answer.json()["links"]]
+    response = client.get(f"/api/v1/shares/{link}/source-links")
+    assert response.status == 200, response
+    return [(row["path_prefix"], row["binaries"], row["url"]) for row in response.json()["links"]]
 
 
 def test_rules_fit_by_build_id_label_and_prefix(tenant):

@@ -1,4 +1,4 @@
-"""Continuous profiles in, merged answers out: what the store says equals a plain recomputation
+"""Continuous profiles in, merged responses out: what the store says equals a plain recomputation
 (tests/oracle/store_oracle.py) of all that was sent, before and after a restart; batches that are
 sent twice count once; teams see their own only; errors point at what is wrong."""
 
@@ -111,9 +111,9 @@ def send_part(client, oracle, source, time_ns, stacks, is_heap):
         ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
         0 if is_heap else 10**10,
     )
-    answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
-    assert answer.status == 200, answer
-    if answer.json()["duplicate"]:  # both halves of one
+    response = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
+    assert response.status == 200, response
+    if response.json()["duplicate"]:  # both halves of one
         return
     for i, name in enumerate(names):
         values = {stack: numbers[i] for stack, numbers in stacks.items() if numbers[i]}
@@ -131,26 +131,26 @@ def make_sources(rng):
 
 
 def folded(client, selector, start_ns, end_ns):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={"query": selector, "start": start_ns, "end": end_ns, "report": "folded"},
     )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     rows = {}
-    for line in answer.text.splitlines():
+    for line in response.text.splitlines():
         stack, _, value = line.rpartition(" ")
         rows[tuple(stack.split(";"))] = int(value)
-    return answer, rows
+    return response, rows
 
 
-def is_unknown(answer, oracle, name, window):
-    """Is the type none of the window's? Then the answer says which there are. Snapshots beside the
+def is_unknown(response, oracle, name, window):
+    """Is the type none of the window's? Then the response says which there are. Snapshots beside the
     window may have a part of it."""
     types = oracle.lacks(name, *window)
-    if not types or (answer.status == 200 and store_oracle.rule_of(name) != "sum"):
+    if not types or (response.status == 200 and store_oracle.rule_of(name) != "sum"):
         return False
-    assert answer.status == 404, answer
-    assert answer.json()["detail"].endswith("there are: " + ", ".join(sorted(types))), answer
+    assert response.status == 404, response
+    assert response.json()["detail"].endswith("there are: " + ", ".join(sorted(types))), response
     return True
 
 
@@ -207,7 +207,7 @@ def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
 
 
 def check_match(client, oracle, rng):
-    """The series that conditions of types find, and the answer of a merge where they leave one
+    """The series that conditions of types find, and the response of a merge where they leave one
     type."""
     front = rng.choice(["", "", *NAMES])
     selector, by_braces = some_match(rng)
@@ -240,21 +240,21 @@ def check(client, oracle, rng, rounds):
         start = BEGIN - HOUR + rng.randrange(4 * HOUR)
         end = start + rng.choice([1, 60 * 10**9, HOUR, 3 * HOUR, 9 * HOUR])
         if oracle.lacks(name, start, end):
-            answer = client.get(
+            response = client.get(
                 "/api/v1/query", query={"query": name + selector, "start": start, "end": end}
             )
-            if is_unknown(answer, oracle, name, (start, end)):
+            if is_unknown(response, oracle, name, (start, end)):
                 assert not oracle.merge(name, matches, start, end)
                 continue
-        answer, rows = folded(client, name + selector, start, end)
+        response, rows = folded(client, name + selector, start, end)
         wanted = oracle.merge(name, matches, start, end)
         assert rows == wanted, (name, selector, start, end)
         if wanted:
-            assert answer.headers["perfolio-rule"] == store_oracle.rule_of(name)
+            assert response.headers["perfolio-rule"] == store_oracle.rule_of(name)
 
 
 @pytest.mark.parametrize("seed", rest_long([2, 1]))
-def test_answers_equal_a_plain_recomputation(shared_server, seed):
+def test_results_equal_a_plain_recomputation(shared_server, seed):
     """Seed 1 comes in order of time; of seed 2 some are late, and it is compacted."""
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
@@ -299,11 +299,11 @@ def test_profiles_of_one_moment_are_one_snapshot(shared_server):
         assert client.post("/api/v1/profiles", body=body).status == 200
 
     def points(name, step):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range",
             query={"query": name, "start": BEGIN, "step": step, "end": BEGIN + 60 * 10**9},
         ).json()
-        return [value for _, value in answer["series"][0]["points"]]
+        return [value for _, value in response["series"][0]["points"]]
 
     def look():
         window = BEGIN, BEGIN + 60 * 10**9
@@ -406,14 +406,16 @@ def test_many_at_once_are_all_there(server):
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
 
     def post(i):
-        answer = server.api(token).post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"})
-        return answer.status
+        response = server.api(token).post(
+            "/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}
+        )
+        return response.status
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert set(pool.map(post, range(64))) == {200}
-    answer, rows = folded(server.api(token), CPU_NAMES[0], BEGIN, BEGIN + 1)
+    response, rows = folded(server.api(token), CPU_NAMES[0], BEGIN, BEGIN + 1)
     assert rows == {("main", "work"): 64}
-    assert "profiles=64," in answer.headers["perfolio-statistics"]
+    assert "profiles=64," in response.headers["perfolio-statistics"]
 
 
 def test_a_batch_that_is_sent_twice_counts_once(server):
@@ -431,13 +433,13 @@ def test_a_batch_that_is_sent_twice_counts_once(server):
         "duplicate"
     ]
     for wanted in (False, True):
-        answer = client.post(
+        response = client.post(
             "/api/v1/profiles",
             body=body,
             query={"label": "pod=a"},
             headers={"Perfolio-Batch-Id": "mine 1"},
         )
-        assert answer.json()["duplicate"] == wanted
+        assert response.json()["duplicate"] == wanted
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 3}
     assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
 
@@ -467,13 +469,13 @@ def test_reports_are_those_of_shares(server):
         ("svg", b"<svg"),
         ("pprof", b"\x1f\x8b"),
     ):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={**window, "report": report, "focus": "work"}
             if report != "pprof"
             else {**window, "report": report},
         )
-        assert answer.status == 200 and answer.body.startswith(begin), (report, answer)
+        assert response.status == 200 and response.body.startswith(begin), (report, response)
 
 
 @pytest.mark.parametrize(
@@ -498,21 +500,21 @@ def test_reports_are_those_of_shares(server):
 )
 def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
     client = Tenant(server).api("read")
-    answer = client.get("/api/v1/query", query={"query": query})
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = client.get("/api/v1/query", query={"query": query})
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 @pytest.mark.parametrize("path", ["labels", "label/pod/values", "series", "profile_types"])
 def test_which_of_several_selectors_is_wrong_is_said(server, path):
-    answer = (
+    response = (
         Tenant(server)
         .api("read")
         .get(f"/api/v1/{path}", query=[("match[]", "cpu"), ("match[]", 'cpu{a="x" }b')])
     )
-    assert answer.status == 400, answer
+    assert response.status == 400, response
     assert (
-        answer.json()["detail"] == "match[] 2: expected nothing more at character 12, here: b"
-    ), answer
+        response.json()["detail"] == "match[] 2: expected nothing more at character 12, here: b"
+    ), response
 
 
 def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
@@ -542,17 +544,17 @@ def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
     ],
 )
 def test_wrong_parameters_are_named(server, options, wanted):
-    answer = Tenant(server).api("read").get("/api/v1/query", query={"query": "cpu", **options})
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = Tenant(server).api("read").get("/api/v1/query", query={"query": "cpu", **options})
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 def test_an_empty_group_of_a_plot_is_refused(server):
-    answer = (
+    response = (
         Tenant(server)
         .api("read")
         .get("/api/v1/query_range", query={"query": "cpu", "group_by": ""})
     )
-    assert answer.status == 400 and "group_by must be" in answer.json()["detail"], answer
+    assert response.status == 400 and "group_by must be" in response.json()["detail"], response
 
 
 def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
@@ -565,8 +567,10 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
             ).status
             == 200
         ), encoding
-    answer = client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": "br"})
-    assert answer.status == 415 and "identity, gzip and zstd" in answer.json()["detail"], answer
+    response = client.post("/api/v1/profiles", body=body, headers={"Content-Encoding": "br"})
+    assert (
+        response.status == 415 and "identity, gzip and zstd" in response.json()["detail"]
+    ), response
 
 
 @pytest.mark.parametrize(
@@ -580,20 +584,20 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
     ],
 )
 def test_what_cannot_be_taken_is_refused(server, query, body, wanted):
-    answer = Tenant(server).api("ingest").post("/api/v1/profiles", body=body, query=query)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = Tenant(server).api("ingest").post("/api/v1/profiles", body=body, query=query)
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
-def test_two_types_in_one_answer_are_refused_by_name(server):
+def test_two_types_in_one_result_are_refused_by_name(server):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body).status == 200
-    answer = client.get(
+    response = client.get(
         "/api/v1/query", query={"query": "process_cpu", "start": BEGIN, "end": BEGIN + 1}
     )
-    assert answer.status == 400
+    assert response.status == 400
     for name in CPU_NAMES:
-        assert name in answer.json()["detail"]
+        assert name in response.json()["detail"]
 
 
 def test_addresses_without_a_name_are_counted_and_kept(server):
@@ -606,26 +610,29 @@ def test_addresses_without_a_name_are_counted_and_kept(server):
     maker.scalars(time=BEGIN, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
     assert client.post("/api/v1/profiles", body=maker.bytes()).status == 200
     window = {"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 1}
-    answer = client.get(
+    response = client.get(
         "/api/v1/query", query={**window, "report": "folded", "group_by": "address"}
     )
-    assert "unnamed=2," in answer.headers["perfolio-statistics"]
-    assert sorted(line.rpartition(" ")[2] for line in answer.text.splitlines()) == ["1", "2"]
-    assert all(f"0x10{10 + i}" in answer.text for i in range(2)), answer.text  # offsets in the file
+    assert "unnamed=2," in response.headers["perfolio-statistics"]
+    assert sorted(line.rpartition(" ")[2] for line in response.text.splitlines()) == ["1", "2"]
+    assert all(
+        f"0x10{10 + i}" in response.text for i in range(2)
+    ), response.text  # offsets in the file
     for more, wanted in (
         ({"focus": "app$"}, 3),
         ({"ignore": "^work$"}, 3),
         ({"focus": "^work$"}, 0),
     ):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range", query={**window, "end": BEGIN + 10**9, "step": "1s", **more}
         ).json()
         assert (
-            answer["series"][0]["points"][0][1] == wanted and answer["statistics"]["unnamed"] == 2
+            response["series"][0]["points"][0][1] == wanted
+            and response["statistics"]["unnamed"] == 2
         )
 
 
-def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
+def test_for_an_unknown_type_the_error_names_the_known_ones(server):
     client = Tenant(server).api("ingest", "read")
     window = {"start": BEGIN, "end": BEGIN + 1}
     paths = ("/api/v1/query", "/api/v1/query_range")
@@ -642,17 +649,17 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
             '{__profile_type__="x",pod="a"}',
             CPU_NAMES[0] + "x",
         ):
-            answer = client.get(path, query={"query": query, **window})
-            assert answer.status == 404, answer
-            assert answer.json()["detail"].endswith(
+            response = client.get(path, query={"query": query, **window})
+            assert response.status == 404, response
+            assert response.json()["detail"].endswith(
                 "there are: " + ", ".join(sorted(CPU_NAMES))
-            ), answer
+            ), response
         for query in ('samples:count{pod="b"}', '{pod="b"}', "process_cpu:cpu", "cpu:nanoseconds"):
             assert client.get(path, query={"query": query, **window}).status == 200, query
         wide = {"start": BEGIN, "end": BEGIN + 2}
-        answer = client.get(path, query={"query": '{pod="a"}', **wide})
-        assert answer.status == 400
-        assert answer.json()["detail"].endswith(": " + ", ".join(sorted(NAMES))), answer
+        response = client.get(path, query={"query": '{pod="a"}', **wide})
+        assert response.status == 400
+        assert response.json()["detail"].endswith(": " + ", ".join(sorted(NAMES))), response
     # Lists of a type that is not there are empty.
     assert client.get("/api/v1/series", query={"match[]": "memory", **window}).json()["data"] == []
     sides = {
@@ -661,10 +668,10 @@ def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
         "a_start": BEGIN,
         "a_end": BEGIN + 1,
     }
-    answer = client.get("/api/v1/diff", query=sides)
-    assert answer.status == 404 and answer.json()["detail"].startswith(
+    response = client.get("/api/v1/diff", query=sides)
+    assert response.status == 404 and response.json()["detail"].startswith(
         "b: query: the window has no profile of that type"
-    ), answer
+    ), response
 
 
 def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
@@ -681,12 +688,12 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
     data[len(data) // 2] ^= 1
     server.objects.write(first, bytes(data))
     server.start()
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
-    assert rows == {("main",): 1} and "profiles=1," in answer.headers["perfolio-statistics"]
-    warning = answer.headers["perfolio-warning"]
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
+    assert rows == {("main",): 1} and "profiles=1," in response.headers["perfolio-statistics"]
+    warning = response.headers["perfolio-warning"]
     assert warning.startswith("1 ") and first in warning
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)
-    assert rows == {("main",): 1} and "perfolio-warning" not in answer.headers
+    response, rows = folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)
+    assert rows == {("main",): 1} and "perfolio-warning" not in response.headers
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="a file is removed")
@@ -702,15 +709,15 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
     first = server.objects.oldest("segment/")
     (server.objects.path / first).unlink()
     server.start()
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
-    assert rows == {("main",): 1} and "profiles=1," in answer.headers["perfolio-statistics"]
-    warning = answer.headers["perfolio-warning"]
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
+    assert rows == {("main",): 1} and "profiles=1," in response.headers["perfolio-statistics"]
+    warning = response.headers["perfolio-warning"]
     assert warning.startswith("1 ") and first in warning
     window = {"start": BEGIN, "end": BEGIN + 2}
     for path, name in (("series", "match[]"), ("query_range", "query"), ("profiles", "query")):
-        answer = client.get(f"/api/v1/{path}", query={name: CPU_NAMES[0], **window})
-        assert answer.status == 200 and '"p0"' not in answer.text, answer
-        assert first in answer.headers["perfolio-warning"]
+        response = client.get(f"/api/v1/{path}", query={name: CPU_NAMES[0], **window})
+        assert response.status == 200 and '"p0"' not in response.text, response
+        assert first in response.headers["perfolio-warning"]
 
     def is_merged():
         with server.cursor() as cursor:
@@ -745,10 +752,10 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
     ]
     request = otlp_maker.Request([({"service.name": "days"}, days)]).json()
     for body in (request, otlp_maker.Request([({"service.name": "shop"}, days[:1])]).json()):
-        answer = other.post(
+        response = other.post(
             "/v1development/profiles", body=body, headers={"Content-Type": "application/json"}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
 
     def is_merged():
         with server.cursor() as cursor:
@@ -764,12 +771,12 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
         assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {
             ("main",): 6 * 10**18
         }
-    answer, rows = folded(client, CPU_NAMES[1] + '{pod="ok"}', BEGIN, BEGIN + 9)
-    assert rows == {("main",): 15} and "perfolio-warning" not in answer.headers
+    response, rows = folded(client, CPU_NAMES[1] + '{pod="ok"}', BEGIN, BEGIN + 9)
+    assert rows == {("main",): 15} and "perfolio-warning" not in response.headers
     for service, count in (("days", 4100), ("shop", 1)):
         selector = '{service_name="%s"}' % service
-        answer, rows = folded(other, selector, BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
-        assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
+        response, rows = folded(other, selector, BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
+        assert rows == {("main",): 30 * count} and "perfolio-warning" not in response.headers
 
 
 def test_what_was_swapped_stays_for_the_longest_question(start_server):
@@ -825,9 +832,9 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
         (other, now - 2 * 86400 * 10**9, 200),
     ):
         body = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-        answer = who.post("/api/v1/profiles", body=body)
-        assert answer.status == wanted, answer
-        assert wanted == 200 or "profile_retention_s" in answer.json()["detail"]
+        response = who.post("/api/v1/profiles", body=body)
+        assert response.status == wanted, response
+        assert wanted == 200 or "profile_retention_s" in response.json()["detail"]
     assert folded(client, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"profile_retention_s": 60})
     until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
@@ -849,7 +856,7 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
     one pod's hour and say so; a mean is that of the snapshots that are left."""
     server = start_server(
         "--jobs-interval", "1s", "--query-cache-bytes", "0"
-    )  # an answer that is kept would hide it
+    )  # a response that is kept would hide it
     client = Tenant(server).api("ingest", "read")
     hours = [BEGIN // HOUR * HOUR + hour * HOUR for hour in range(hour_count)]
     sent = [(f"p{pod}", hour, i) for pod in range(2) for hour in hours for i in range(3)]
@@ -874,14 +881,14 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
     (block,) = (server.data_dir / "objects" / key for key in objects_of(server))
     block.chmod(0o600)
     windows = [(hours[0], hours[-1] + HOUR), (hours[0] + 1, hours[-1] + 2)]
-    answer, _ = folded(client, HEAP_NAMES[1], *windows[0])  # it is open from now on
-    assert f"granules={2 * hour_count}," in answer.headers["perfolio-statistics"]
+    response, _ = folded(client, HEAP_NAMES[1], *windows[0])  # it is open from now on
+    assert f"granules={2 * hour_count}," in response.headers["perfolio-statistics"]
     broken = set()
     for at in range(0, block.stat().st_size, step):
         flip(block, at)
         for name in HEAP_NAMES:
             for window in windows:
-                answer, rows = folded(client, name, *window)
+                response, rows = folded(client, name, *window)
                 fits = {
                     left_out
                     for left_out, oracle in oracles.items()
@@ -889,9 +896,9 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
                 }
                 # The differences of an hour in the middle are those of what stands around it, too.
                 is_whole = fits == {None} or hour_count > 2 and None in fits
-                assert is_whole or fits and "perfolio-warning" in answer.headers, (at, rows)
-                if "perfolio-warning" in answer.headers:
-                    assert "1 of the parts" in answer.headers["perfolio-warning"]
+                assert is_whole or fits and "perfolio-warning" in response.headers, (at, rows)
+                if "perfolio-warning" in response.headers:
+                    assert "1 of the parts" in response.headers["perfolio-warning"]
                     broken |= {(name, left_out) for left_out in fits - {None}}
         flip(block, at)
     assert len(broken) == 2 * 2 * hour_count, broken

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed
 
 def verify(server):
     result = run("store", "verify", "--json", "--data-dir", server.data_dir, check=False)
-    answer = json.loads(result.stdout)
-    assert result.returncode == (1 if answer["problems"] else 0), result
-    return answer
+    response = json.loads(result.stdout)
+    assert result.returncode == (1 if response["problems"] else 0), result
+    return response
 
 
 def found(server):
@@ -124,9 +124,9 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
 
     def unknown():
         done = run("store", "verify", "--json", "--data-dir", server.data_dir)
-        answer = json.loads(done.stdout)
-        assert answer["problems"] == [] and done.returncode == 0
-        return {one["object"]: one for one in answer["unknown"]}
+        response = json.loads(done.stdout)
+        assert response["problems"] == [] and done.returncode == 0
+        return {one["object"]: one for one in response["unknown"]}
 
     assert unknown() == {}
     root = server.data_dir / "objects"

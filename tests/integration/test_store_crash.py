@@ -69,17 +69,17 @@ class Sender(threading.Thread):
         self.waiting = number
         self.sent.add(number)
         time_ns = self.time_of(number)
-        answer = api.post(
+        response = api.post(
             "/api/v1/profiles",
             f"main;batch{number} 1\n".encode(),
             query={"label": f"pod=p{number % self.pods}", "time": time_ns},
             headers={"Perfolio-Batch-Id": f"batch {number}"},
         )
-        if answer.status == 200:
+        if response.status == 200:
             self.acknowledged.add(number)
             self.waiting = None
-        elif answer.status not in (500, 503):
-            self.problems.append(answer)
+        elif response.status not in (500, 503):
+            self.problems.append(response)
 
 
 class Fleeting(Sender):
@@ -112,12 +112,12 @@ class Ruled(Sender):
         while True:
             try:
                 api = self.server.api(self.reader)
-                answer = api.post(
+                response = api.post(
                     "/api/v1/retention", json={"query": f'{{pod="p{self.past}"}}', **self.wish}
                 )
-                if answer.status == 200:
+                if response.status == 200:
                     break
-                assert answer.status in (500, 503), answer
+                assert response.status in (500, 503), response
             except (OSError, http.client.HTTPException, ssl.SSLError):
                 time.sleep(0.02)
         self.past += 1
@@ -185,15 +185,15 @@ class Deleter:
             try:
                 api = self.server.api(self.token)
                 api.timeout = 20
-                answer = api.request("DELETE", "/api/v1/profiles", query={"query": '{pod="p1"}'})
+                response = api.request("DELETE", "/api/v1/profiles", query={"query": '{pod="p1"}'})
                 api.close()
-                if answer.status == 202:
+                if response.status == 202:
                     break
                 # 429: merges that die again and again leave a hundred of them open.
-                if answer.status not in (429, 500, 503):
-                    self.problems.append(answer)
+                if response.status not in (429, 500, 503):
+                    self.problems.append(response)
                     return
-                time.sleep(1 if answer.status == 429 else 0)
+                time.sleep(1 if response.status == 429 else 0)
             except (OSError, http.client.HTTPException, ssl.SSLError):
                 time.sleep(0.02)
         self.since = max(self.of_senders("sent"), default=-1)
@@ -252,7 +252,7 @@ class Hurry(threading.Thread):
 
 
 def counted(api, begin):
-    answer = api.get(
+    response = api.get(
         "/api/v1/query",
         query={
             "query": "samples:count",
@@ -261,10 +261,10 @@ def counted(api, begin):
             "report": "folded",
         },
     )
-    assert answer.status == 200, answer
-    assert "perfolio-warning" not in answer.headers, answer.headers
+    assert response.status == 200, response
+    assert "perfolio-warning" not in response.headers, response.headers
     found = {}
-    for line in answer.text.splitlines():
+    for line in response.text.splitlines():
         stack, _, value = line.rpartition(" ")
         found[int(stack.partition("batch")[2])] = int(value)
     return found

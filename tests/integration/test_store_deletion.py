@@ -43,9 +43,9 @@ def delete(client, selector, start=None, end=None):
         "query": selector,
         **{name: value for name, value in (("start", start), ("end", end)) if value is not None},
     }
-    answer = client.request("DELETE", "/api/v1/profiles", query=query)
-    assert answer.status == 202, answer
-    return answer.json()
+    response = client.request("DELETE", "/api/v1/profiles", query=query)
+    assert response.status == 202, response
+    return response.json()
 
 
 @functools.cache  # so that the same is the same, byte by byte
@@ -57,9 +57,9 @@ def cpu_profile(time_ns, value, stack):
 
 def push(client, label, time_ns, value=1, stack=("main", "work")):
     body = cpu_profile(time_ns, value, stack)
-    answer = client.post("/api/v1/profiles", body=body, query={"label": label})
-    assert answer.status == 200, answer
-    return answer.json()
+    response = client.post("/api/v1/profiles", body=body, query={"label": label})
+    assert response.status == 200, response
+    return response.json()
 
 
 def is_done(client, which):
@@ -114,7 +114,7 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_answers_equal_a_recomputation_without_what_is_deleted(shared_server, seed):
+def test_results_equal_a_recomputation_without_what_is_deleted(shared_server, seed):
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
@@ -187,14 +187,14 @@ def test_a_type_in_the_braces_is_compared_as_a_whole(shared_server, selector, le
 
 def test_a_label_that_nobody_can_have_deletes_nothing(server):
     client = Tenant(server).api("admin")
-    answer = client.request(
+    response = client.request(
         "DELETE", "/api/v1/profiles", query={"query": '{pod!="a",__name__!="cpu"}'}
     )
     assert (
-        answer.status == 400 and "at character 11, here: __name__" in answer.json()["detail"]
-    ), answer
-    answer = client.get("/api/v1/deletions")
-    assert answer.json()["deletions"] == []
+        response.status == 400 and "at character 11, here: __name__" in response.json()["detail"]
+    ), response
+    response = client.get("/api/v1/deletions")
+    assert response.json()["deletions"] == []
 
 
 def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
@@ -273,8 +273,8 @@ def test_all_of_a_block_and_all_of_a_team(start_server):
     ],
 )
 def test_what_is_wrong_is_said(server, query, wanted):
-    answer = Tenant(server).api("admin").request("DELETE", "/api/v1/profiles", query=query)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = Tenant(server).api("admin").request("DELETE", "/api/v1/profiles", query=query)
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 def test_deletions_without_end_are_refused(server):
@@ -288,9 +288,9 @@ def test_deletions_without_end_are_refused(server):
         )
     for _ in range(100):
         delete(client, '{pod="none"}')
-    answer = client.request("DELETE", "/api/v1/profiles", query={"query": ALL})
-    assert answer.status == 429 and "100 deletions" in answer.json()["detail"], answer
-    assert int(answer.headers["retry-after"]) > 0
+    response = client.request("DELETE", "/api/v1/profiles", query={"query": ALL})
+    assert response.status == 429 and "100 deletions" in response.json()["detail"], response
+    assert int(response.headers["retry-after"]) > 0
     delete(other.api("admin"), ALL)
     with server.cursor() as cursor:
         cursor.execute(
@@ -309,8 +309,8 @@ def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
         push(client, "pod=a", BEGIN + second * 10**9)
     first, last = sorted(rows_of(server, "SELECT segment_id FROM segment_tenant"))
     lock = "SELECT FROM segment_tenant WHERE segment_id = %s FOR UPDATE"
-    answers = []
-    deletion = threading.Thread(target=lambda: answers.append(delete(client, ALL)))
+    responses = []
+    deletion = threading.Thread(target=lambda: responses.append(delete(client, ALL)))
     with contextlib.closing(server.database("perfolio_cluster")) as other, other.cursor() as cursor:
         cursor.execute("SET deadlock_timeout = '1min'")  # it is the deletion that finds out
         cursor.execute("BEGIN")
@@ -321,10 +321,10 @@ def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
             "the deletion does not wait",
         )
         cursor.execute(lock, [first])
-        assert not answers
+        assert not responses
         cursor.execute("COMMIT")
     deletion.join()
-    assert len(answers) == 1
+    assert len(responses) == 1
     assert "deadlock detected" in server.database_log()
     assert rows_of(server, "SELECT count(*) FROM store_deletion") == {1}
     assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE deletions <> '{}'") == {2}
@@ -334,8 +334,8 @@ def test_only_administrators_delete_and_only_their_teams_profiles(server):
     tenant, other = Tenant(server), Tenant(server)
     mine, theirs = tenant.api("ingest", "read"), other.api("ingest", "read", "admin")
     push(mine, "pod=a", BEGIN)
-    answer = mine.request("DELETE", "/api/v1/profiles", query={"query": ALL})
-    assert answer.status == 403, answer
+    response = mine.request("DELETE", "/api/v1/profiles", query={"query": ALL})
+    assert response.status == 403, response
     delete(theirs, ALL)
     assert folded(mine, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
     assert tenant.api("admin").get("/api/v1/deletions").json() == {

@@ -62,10 +62,10 @@ def test_a_label_value_does_not_poison_a_plain_rule(start_server):
 def test_what_counts_too_far_is_refused_at_the_door(start_server):
     api = Tenant(start_server()).api("ingest", "read", "admin")
     query = '{pod=~"(.{1,50}){1,50}"}'
-    answer = api.request("DELETE", "/api/v1/profiles", query={"query": query})
-    assert answer.status == 400 and "repeats too much" in answer.text
-    answer = api.post("/api/v1/retention", json={"query": query, "keep": "30d"})
-    assert answer.status == 400 and "repeats too much" in answer.text
+    response = api.request("DELETE", "/api/v1/profiles", query={"query": query})
+    assert response.status == 400 and "repeats too much" in response.text
+    response = api.post("/api/v1/retention", json={"query": query, "keep": "30d"})
+    assert response.status == 400 and "repeats too much" in response.text
 
 
 def test_a_merge_that_fails_keeps_nobody_waiting(start_server):

@@ -102,9 +102,9 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
         ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
         0 if is_heap else 10**10,
     )
-    answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
-    assert answer.status == 200, answer
-    if answer.json()["duplicate"]:  # both halves of one
+    response = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
+    assert response.status == 200, response
+    if response.json()["duplicate"]:  # both halves of one
         return
     for i, name in enumerate(names):
         rows = {}
@@ -249,18 +249,18 @@ def check_merge(client, oracle, rng):
     selector, matches, finds, keeps = some_selector(rng, keeps)
     group_by = rng.choice([None, *GROUPS])
     more = {"group_by": rng.choice([group_by, "label:" + group_by])} if group_by else {}
-    answer = ask(
+    response = ask(
         client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more
     )
-    if is_unknown(answer, oracle, name, window):
+    if is_unknown(response, oracle, name, window):
         return
     wanted = oracle.merge(name, matches, *window, group_by, keeps)
-    if answer.status == 400:  # no row has it
-        assert f"group_by: '{group_by}' is no label" in answer.json()["detail"]
+    if response.status == 400:  # no row has it
+        assert f"group_by: '{group_by}' is no label" in response.json()["detail"]
         assert all(stack[0] == f"(no {group_by})" for stack in wanted)
         return
-    assert answer.status == 200, answer
-    rows = [line.rpartition(" ")[::2] for line in answer.text.splitlines()]
+    assert response.status == 200, response
+    rows = [line.rpartition(" ")[::2] for line in response.text.splitlines()]
     assert {tuple(stack.split(";")): int(value) for stack, value in rows} == wanted, (
         name,
         selector,
@@ -292,7 +292,7 @@ def check_over_time(client, oracle, rng):
     focus = rng.choice([None, "f1"])
     step = max(rng.choice([MINUTE, 20 * MINUTE, HOUR]), (window[1] - window[0]) // 100)
     more = {"focus": focus} if focus else {}
-    answer = ask(
+    response = ask(
         client,
         "/api/v1/query_range",
         window,
@@ -313,12 +313,12 @@ def check_over_time(client, oracle, rng):
         (lambda stack: any("f1" in name for name in stack)) if focus else None,
         keeps,
     )
-    if not wanted and is_unknown(answer, oracle, name, window):
+    if not wanted and is_unknown(response, oracle, name, window):
         return
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     found = {
         tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
-        for one in answer.json()["series"]
+        for one in response.json()["series"]
     }
     assert found == {
         key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
@@ -333,7 +333,7 @@ def check_all(client, oracle, rng):
 
 
 @pytest.mark.parametrize("seed", rest_long([11, 12]))
-def test_answers_equal_a_plain_recomputation(shared_server, seed):
+def test_results_equal_a_plain_recomputation(shared_server, seed):
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
@@ -368,10 +368,10 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
             moments[time_ns],
         )
         body = otlp_maker.Request([({"service.name": "shop"}, [profile])]).protobuf()
-        answer = client.post(
+        response = client.post(
             "/v1development/profiles", body=body, headers={"Content-Type": "application/x-protobuf"}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
         oracle.add({"service_name": "shop"}, name, time_ns, stacks)
 
     def check():
@@ -381,7 +381,7 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
                 time_ns = rng.choice(sorted(moments))
                 window = time_ns, time_ns + 10 * 10**9
             step = 10**9 if window[1] - window[0] < HOUR else MINUTE
-            answer = ask(
+            response = ask(
                 client,
                 "/api/v1/query_range",
                 window,
@@ -389,7 +389,7 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
                 step=f"{step // 10**9}s",
                 moments="true",
             ).json()
-            found = [dict(map(tuple, one["points"])) for one in answer["series"]] or [{}]
+            found = [dict(map(tuple, one["points"])) for one in response["series"]] or [{}]
             wanted = oracle.by_timestamps(name, lambda labels: True, *window, step, moments)
             assert found[0] == {
                 (window[0] + number * step) // 10**6: value for number, value in wanted.items()
@@ -444,9 +444,9 @@ def test_labels_are_those_of_shares(server, more):
     assert (top["total"], top["kept"]) == (wanted["total"], wanted["kept"])
     # A query beside a share, each way round: nothing has changed.
     sides = {"a": share, "b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 1}
-    answer = client.get("/api/v1/diff/top", query={**sides, "sample_type": "cpu", **more})
-    assert answer.status == 200, answer
-    found = answer.json()
+    response = client.get("/api/v1/diff/top", query={**sides, "sample_type": "cpu", **more})
+    assert response.status == 200, response
+    found = response.json()
     assert found["total_a"] == found["total_b"] == 150
     assert {one["name"] for one in found["functions"]} == {
         one["name"] for one in wanted["functions"]
@@ -467,7 +467,7 @@ def test_labels_are_those_of_shares(server, more):
         assert all(one["cum_b"] == times * one["cum_a"] for one in found["functions"])
 
 
-def counted(answer):
+def counted(response):
     """Of labels that samples have of their own: each value's total. How many samples there are
     depends on the labels that were asked for: a query's are the stacks that differ in these."""
     return {
@@ -476,7 +476,7 @@ def counted(answer):
             one["without"]["total"],
             [(value["value"], value["total"], value["filter"]) for value in one["values"]],
         )
-        for one in answer.json()["labels"]
+        for one in response.json()["labels"]
         if one["key"] != "pod"
     }
 
@@ -497,8 +497,8 @@ def test_labels_are_counted_as_those_of_shares(server):
         wanted = {
             key: one for key, one in wanted.items() if more.get("key") or not key.endswith("_id")
         }
-        answer = client.get("/api/v1/query", query={**window, "report": "labels", **more})
-        assert answer.status == 200 and counted(answer) == wanted and wanted, answer
+        response = client.get("/api/v1/query", query={**window, "report": "labels", **more})
+        assert response.status == 200 and counted(response) == wanted and wanted, response
         found = client.get("/api/v1/diff/labels", query={**sides, **more}).json()["labels"]
         assert {one["key"]: one["total_a"] for one in found if one["key"] != "pod"} == {
             key: total for key, (total, *_) in wanted.items()
@@ -511,10 +511,10 @@ def test_labels_are_counted_as_those_of_shares(server):
         ("q", 300),
         ("p", 150),
     ]
-    answer = client.get("/api/v1/query", query={**window, "report": "labels", "key": "thred"})
+    response = client.get("/api/v1/query", query={**window, "report": "labels", "key": "thred"})
     assert (
-        answer.status == 400
-        and "key: 'thred' is no label of what the query finds" in answer.json()["detail"]
+        response.status == 400
+        and "key: 'thred' is no label of what the query finds" in response.json()["detail"]
     )
 
 
@@ -547,8 +547,8 @@ def test_a_share_keeps_the_labels_that_are_asked_for(server):
         ("thred", "keep_label: 'thred' is no label"),
         ("", "keep_label must be a label's name"),
     ):
-        answer = client.post("/api/v1/shares", query=[*window.items(), ("keep_label", name)])
-        assert answer.status == 400 and words in answer.json()["detail"]
+        response = client.post("/api/v1/shares", query=[*window.items(), ("keep_label", name)])
+        assert response.status == 400 and words in response.json()["detail"]
 
 
 def test_two_queries_are_compared_by_labels(server):
@@ -560,20 +560,26 @@ def test_two_queries_are_compared_by_labels(server):
         {"label": "thread=a"},
         {"label": "absent=1"},
     ):
-        answer = client.get("/api/v1/diff/top", query={**sides, **more})
-        assert answer.status == 200, answer
-    answer = client.get("/api/v1/diff/top", query={**sides, "group_by": "thred"})
-    assert answer.status == 400 and "cannot group by 'thred'" in answer.json()["detail"], answer
+        response = client.get("/api/v1/diff/top", query={**sides, **more})
+        assert response.status == 200, response
+    response = client.get("/api/v1/diff/top", query={**sides, "group_by": "thred"})
+    assert (
+        response.status == 400 and "cannot group by 'thred'" in response.json()["detail"]
+    ), response
 
 
 def test_labels_of_pprof_are_those_that_are_asked_for(server):
     client, _, window = one_profile(server)
-    answer = client.get("/api/v1/query", query={**window, "report": "pprof", "group_by": "thread"})
-    share = client.post("/api/v1/shares", body=answer.body).json()["id"]
+    response = client.get(
+        "/api/v1/query", query={**window, "report": "pprof", "group_by": "thread"}
+    )
+    share = client.post("/api/v1/shares", body=response.body).json()["id"]
     labels = client.get(f"/api/v1/shares/{share}/labels").json()
     assert [one["key"] for one in labels["labels"]] == ["thread"]
-    answer = client.get("/api/v1/query", query={**window, "report": "pprof", "group_by": "line"})
-    assert answer.status == 400 and "group_by of pprof must be a label" in answer.json()["detail"]
+    response = client.get("/api/v1/query", query={**window, "report": "pprof", "group_by": "line"})
+    assert (
+        response.status == 400 and "group_by of pprof must be a label" in response.json()["detail"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -594,8 +600,8 @@ def test_labels_of_pprof_are_those_that_are_asked_for(server):
 )
 def test_what_is_wrong_is_named(server, more, wanted):
     client, _, window = one_profile(server)
-    answer = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 def test_moments_are_of_deltas_alone(server):
@@ -603,19 +609,19 @@ def test_moments_are_of_deltas_alone(server):
     heap = make_labelled(HEAP, BEGIN, [(("main",), [], [1, 10])], ("space", "bytes"))
     assert client.post("/api/v1/profiles", body=heap).status == 200
     for query in HEAP_NAMES:
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range", query={**window, "query": query, "moments": "true"}
         )
-        assert answer.status == 400 and "is not a delta" in answer.json()["detail"], answer
+        assert response.status == 400 and "is not a delta" in response.json()["detail"], response
 
 
 def test_a_window_without_samples_is_empty_whatever_the_labels(server):
     client, _, window = one_profile(server)
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={**window, "group_by": "thread", "label": "thread=x", "report": "top"},
     )
-    assert answer.status == 200 and answer.json()["functions"] == []
+    assert response.status == 200 and response.json()["functions"] == []
 
 
 # ---- labels of samples that make series ----
@@ -702,16 +708,16 @@ def test_chosen_labels_of_samples_make_series(server, wire):
     assert sorted(one.get(name, "") for one in series) == sorted(SPLIT_SERIES)
     assert not any("thread" in one for one in series)
     for value, total in SPLIT_TOTALS.items():
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={**window, "query": f'{{service_name="app",{name}="{value}"}}', "report": "top"},
         )
-        assert answer.json()["total"] == total, answer.json()
-    answer = client.get(
+        assert response.json()["total"] == total, response.json()
+    response = client.get(
         "/api/v1/query",
         query={**window, "query": '{service_name="app"}', "report": "folded", "label": "thread=t1"},
     )
-    assert answer.text == "main;a 3\n", "it stays with its sample"
+    assert response.text == "main;a 3\n", "it stays with its sample"
 
 
 def test_without_a_choice_labels_stay_with_samples(start_server):
@@ -740,8 +746,8 @@ def test_without_a_choice_labels_stay_with_samples(start_server):
         (",".join(f"n{i}" for i in range(17)), "16"),
         (7, "sample_labels"),
     ):
-        answer = owner.patch("/api/v1/tenant", json={"sample_labels": wrong})
-        assert answer.status in (400, 413) and word in answer.json()["detail"], answer
+        response = owner.patch("/api/v1/tenant", json={"sample_labels": wrong})
+        assert response.status in (400, 413) and word in response.json()["detail"], response
     assert client.patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
     assert tenant.user("viewer").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
 
@@ -767,11 +773,11 @@ def test_an_operator_chooses_labels_for_one_tenant(start_server):
         assert operator.get(path).json()["sample_labels"] == own
         assert owner.get("/api/v1/tenant").json()["sample_labels"] == counts
     assert operator.patch(path, json={"active_series": 100}).json()["sample_labels"] == "endpoint"
-    answer = operator.patch(path, json={"sample_labels": "thread.name"})
+    response = operator.patch(path, json={"sample_labels": "thread.name"})
     assert (
-        answer.status == 400
-        and "sample_labels: 'thread.name' cannot make series" in answer.json()["detail"]
-    ), answer
+        response.status == 400
+        and "sample_labels: 'thread.name' cannot make series" in response.json()["detail"]
+    ), response
     client = tenant.api("ingest", "read")
     assert send_labelled(client, "api").status == 200
     series = client.get("/api/v1/series", query={"start": BEGIN, "end": BEGIN + HOUR}).json()[
@@ -797,18 +803,18 @@ def test_very_many_values_of_a_label_need_little_memory(server):
             client.post("/api/v1/profiles", body=body, query={"label": "service_name=app"}).status
             == 200
         )
-    answer = client.get(
+    response = client.get(
         "/api/v1/query_range",
         query={"query": CPU_NAMES[1], **window, "step": "1m", "group_by": "request", "limit": 3},
     )
-    assert answer.status == 200, answer
-    *largest, other = answer.json()["series"]
+    assert response.status == 200, response
+    *largest, other = response.json()["series"]
     assert [
         (one["labels"]["request"], sum(value for _, value in one["points"])) for one in largest
     ] == [(f"r{n:06}", n + 1) for n in range(count - 3, count)]
     assert other["other_count"] == count - 3
     total = count * (count + 1) // 2
-    assert sum(value for one in answer.json()["series"] for _, value in one["points"]) == total
+    assert sum(value for one in response.json()["series"] for _, value in one["points"]) == total
 
 
 def test_series_of_labels_count_as_series(server):
@@ -817,5 +823,5 @@ def test_series_of_labels_count_as_series(server):
         tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status
         == 200
     )
-    answer = send_labelled(tenant.api("ingest", "read"), "api")
-    assert answer.status == 429 and "active_series is 2" in answer.json()["detail"], answer
+    response = send_labelled(tenant.api("ingest", "read"), "api")
+    assert response.status == 429 and "active_series is 2" in response.json()["detail"], response

@@ -110,8 +110,8 @@ def places_of(server, key):
 
 
 def values(client):
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)
-    return sum(rows.values()), "perfolio-warning" in answer.headers
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)
+    return sum(rows.values()), "perfolio-warning" in response.headers
 
 
 def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
@@ -245,10 +245,10 @@ def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
     ).json()
     keep_from_merging(server)
     for who in (client, other):
-        answer = who.post(
+        response = who.post(
             "/v1development/profiles", body=request, headers={"Content-Type": "application/json"}
         )
-        assert answer.status == 200, answer
+        assert response.status == 200, response
     before = objects_of(server)
     let_merge(server)
     until(lambda: is_aged(server) and marks(server) == {"too large"}, "it is not marked")
@@ -259,8 +259,8 @@ def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
     )
     assert marks(server) == {"too large"}
     for who, count in ((client, 4100), (other, 4105)):
-        answer, rows = folded(who, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
-        assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
+        response, rows = folded(who, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
+        assert rows == {("main",): 30 * count} and "perfolio-warning" not in response.headers
     (new,) = objects_of(server) - before
     assert b"Secret" not in strings_of(server.objects.read(new))
     assert verify(server)["problems"] == []
@@ -297,10 +297,10 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(
     )
     # It is no single profiles to anybody, though the object has them, and nothing is given up.
     assert client.get("/api/v1/profiles", query=window).json()["data"] == []
-    answer = client.get("/api/v1/query", query={**window, "report": "folded"})
-    assert (answer.text, "perfolio-warning" in answer.headers) == (
+    response = client.get("/api/v1/query", query={**window, "report": "folded"})
+    assert (response.text, "perfolio-warning" in response.headers) == (
         ("", True) if is_missing else ("main;work 5\n", False)
-    ), answer
+    ), response
     until(
         lambda: retry(server, days=8)
         and rows_of(server, "SELECT retry_count FROM block WHERE is_broken" " AND retry_count > 2"),
@@ -348,10 +348,10 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
     key = server.objects.oldest("segment/")
     undo = refuse(server.objects.path / key)
     server.start()
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
-    assert rows == {("main", "work"): 2} and key in answer.headers["perfolio-warning"]
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)
-    assert rows == {} and key in answer.headers["perfolio-warning"]
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
+    assert rows == {("main", "work"): 2} and key in response.headers["perfolio-warning"]
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)
+    assert rows == {} and key in response.headers["perfolio-warning"]
     let_merge(server)
     until(
         lambda: is_aged(server)
@@ -371,11 +371,11 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
         and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
         "what can be read again is not merged",
     )
-    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
-    assert rows == {("main", "work"): 3} and "perfolio-warning" not in answer.headers
+    response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
+    assert rows == {("main", "work"): 3} and "perfolio-warning" not in response.headers
 
 
-def test_a_folder_that_cannot_be_read_is_no_answer_and_marks_nothing(start_server):
+def test_a_folder_that_cannot_be_read_is_an_error_and_marks_nothing(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     keep_from_merging(server)
@@ -386,8 +386,8 @@ def test_a_folder_that_cannot_be_read_is_no_answer_and_marks_nothing(start_serve
     server.objects.path.chmod(0)
     window = {"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 3}
     for path in ("query", "query_range", "profiles"):
-        answer = client.get(f"/api/v1/{path}", query=window)
-        assert answer.status == 500, answer
+        response = client.get(f"/api/v1/{path}", query=window)
+        assert response.status == 500, response
     let_merge(server)
     until(lambda: is_aged(server) and "compaction" in server.log(), "nobody tries to merge")
     assert marks(server) == set()

@@ -49,7 +49,7 @@ MATCHES = [
 
 
 def get(client, path, window, **more):
-    answer = client.get(
+    response = client.get(
         path,
         query=[("start", window[0]), ("end", window[1])]
         + [
@@ -58,8 +58,8 @@ def get(client, path, window, **more):
             for value in (values if isinstance(values, list) else [values])
         ],
     )
-    assert answer.status == 200, answer
-    return answer.json()
+    assert response.status == 200, response
+    return response.json()
 
 
 def pages(client, path, window, limit, **more):
@@ -119,9 +119,9 @@ FILTERS = [
 ]
 
 
-def sum_of_steps(answer):
+def sum_of_steps(response):
     steps = collections.Counter()
-    for one in answer["series"]:
+    for one in response["series"]:
         for ms, value in one["points"]:
             steps[ms] += value
     return dict(steps)
@@ -169,12 +169,12 @@ def check_over_time(client, oracle, rng):
     step = -(-step // 10**6) * 10**6
     wanted = oracle.over_time(name, matches, *window, step, group_by, keeps)
     if oracle.lacks(name, *window) and not wanted:  # what its neighbours have there is data, too
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range", query={"query": name, "start": window[0], "end": window[1]}
         )
-        if is_unknown(answer, oracle, name, window):
+        if is_unknown(response, oracle, name, window):
             return
-    answer = get(
+    response = get(
         client,
         "/api/v1/query_range",
         window,
@@ -183,17 +183,17 @@ def check_over_time(client, oracle, rng):
         step=f"{step // 10**6 / 1000:.3f}",
         **more,
     )
-    assert answer["step_ms"] == step // 10**6
+    assert response["step_ms"] == step // 10**6
     found = {
         tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
-        for one in answer["series"]
+        for one in response["series"]
     }
     assert list(found) == sorted(found)
     assert found == {
         key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
         for key, points in wanted.items()
     }, (name, selector, window, step, more, group_by)
-    assert answer["group_count"] == len(wanted)
+    assert response["group_count"] == len(wanted)
     if len(wanted) > 1:
         few = get(
             client,
@@ -213,11 +213,11 @@ def check_over_time(client, oracle, rng):
             step=f"{step // 10**6 / 1000:.3f}",
             **more,
         )
-        check_largest(answer, few, alone)
+        check_largest(response, few, alone)
     if wanted:
-        assert (answer["type"], answer["rule"]) == (name, store_oracle.rule_of(name))
+        assert (response["type"], response["rule"]) == (name, store_oracle.rule_of(name))
     if not more and store_oracle.rule_of(name) != "difference":
-        assert answer["statistics"]["rows"] == 0  # totals of profiles are enough
+        assert response["statistics"]["rows"] == 0  # totals of profiles are enough
 
 
 def check_profiles(client, oracle, rng):
@@ -237,9 +237,9 @@ def check_profiles(client, oracle, rng):
     assert [one["id"] for one in listed] == sorted((one["id"] for one in listed), reverse=True)
     for key in rng.sample(sorted(found), min(2, len(found))):
         assert found[key]["duration_ns"] == (0 if key[1].startswith("memory:") else 10**10)
-        answer = client.get(f"/api/v1/profiles/{found[key]['id']}", query={"report": "folded"})
-        assert answer.status == 200, answer
-        rows = dict(line.rpartition(" ")[::2] for line in answer.text.splitlines())
+        response = client.get(f"/api/v1/profiles/{found[key]['id']}", query={"report": "folded"})
+        assert response.status == 200, response
+        rows = dict(line.rpartition(" ")[::2] for line in response.text.splitlines())
         assert rows == {";".join(stack): str(value) for stack, value in wanted[key].items()}
 
 
@@ -252,7 +252,7 @@ def check_all(client, oracle, rng):
         check_over_time(client, oracle, rng)
 
 
-def test_answers_equal_a_plain_recomputation(shared_server):
+def test_results_equal_a_plain_recomputation(shared_server):
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(7)
     tenant, other = Tenant(server), Tenant(server)
@@ -296,7 +296,7 @@ def test_a_value_may_have_any_character(server):
             char if char.isalpha() else "".join(f"\\x{byte:02x}" for byte in char.encode())
             for char in value
         )
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={
                 "query": f'{CPU_NAMES[0]}{{odd="{quoted}"}}',
@@ -306,7 +306,7 @@ def test_a_value_may_have_any_character(server):
                 "group_by": "odd",
             },
         )
-        assert answer.status == 200 and answer.text.endswith(";main 1\n"), answer
+        assert response.status == 200 and response.text.endswith(";main 1\n"), response
 
 
 def test_cpu_time_per_second_is_cores(server):
@@ -317,12 +317,14 @@ def test_cpu_time_per_second_is_cores(server):
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
     window = (BEGIN, BEGIN + 3 * 10**9)
-    answer = get(client, "/api/v1/query_range", window, query=CPU_NAMES[1], rate="true", step="2s")
-    assert answer["unit"] == "cores" and answer["step_ms"] == 2000
+    response = get(
+        client, "/api/v1/query_range", window, query=CPU_NAMES[1], rate="true", step="2s"
+    )
+    assert response["unit"] == "cores" and response["step_ms"] == 2000
     # The last step ends with the window.
-    assert [value for _, value in answer["series"][0]["points"]] == [0.5, 0.5]
-    answer = get(client, "/api/v1/query_range", window, query=CPU_NAMES[0], rate="true")
-    assert answer["unit"] == "count/s" and len(answer["series"][0]["points"]) == 3
+    assert [value for _, value in response["series"][0]["points"]] == [0.5, 0.5]
+    response = get(client, "/api/v1/query_range", window, query=CPU_NAMES[0], rate="true")
+    assert response["unit"] == "count/s" and len(response["series"][0]["points"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -337,21 +339,21 @@ def test_windows_and_steps_may_be_as_long_as_time(server, options, step_count):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
     assert client.post("/api/v1/profiles", body=body).status == 200
-    answer = client.get(
+    response = client.get(
         "/api/v1/query_range",
         query={"query": CPU_NAMES[1], "start": BEGIN - HOUR, "end": BEGIN + HOUR, **options},
     )
-    assert answer.status == 200, answer
-    assert sum(value for _, value in answer.json()["series"][0]["points"]) == 150
+    assert response.status == 200, response
+    assert sum(value for _, value in response.json()["series"][0]["points"]) == 150
     if step_count == 1:
-        assert len(answer.json()["series"][0]["points"]) == 1
+        assert len(response.json()["series"][0]["points"]) == 1
 
 
 @pytest.mark.parametrize(
     "path", ["/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/profiles"]
 )
 def test_a_window_of_more_than_64_bits_is_refused(server, path):
-    answer = (
+    response = (
         Tenant(server)
         .api("read")
         .get(
@@ -363,26 +365,26 @@ def test_a_window_of_more_than_64_bits_is_refused(server, path):
             },
         )
     )
-    assert answer.status == 400 and "more than 292 years" in answer.json()["detail"], answer
+    assert response.status == 400 and "more than 292 years" in response.json()["detail"], response
 
 
 def test_a_step_is_told_to_its_last_digit(server):
     client = Tenant(server).api("ingest", "read")
     for step, wanted in (("12345678901ms", "12345678901"), ("1.5ms", "1.500000")):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range",
             query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 10**9, "step": step},
         )
-        assert answer.status == 200 and f'"step_ms":{wanted},' in answer.text, answer
+        assert response.status == 200 and f'"step_ms":{wanted},' in response.text, response
 
 
 @pytest.mark.parametrize("report", ["top", "json"])
-def test_an_answer_with_nothing_in_it_is_of_the_type_that_was_asked_for(server, report):
+def test_an_empty_result_has_the_type_that_was_requested(server, report):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
     assert client.post("/api/v1/profiles", body=body).status == 200
     for labels in ("", '{service_name="nobody"}'):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={
                 "query": CPU_NAMES[1] + labels,
@@ -392,8 +394,10 @@ def test_an_answer_with_nothing_in_it_is_of_the_type_that_was_asked_for(server, 
             },
         )
         assert (
-            answer.status == 200 and '"nanoseconds"' in answer.text and '"count"' not in answer.text
-        ), answer
+            response.status == 200
+            and '"nanoseconds"' in response.text
+            and '"count"' not in response.text
+        ), response
 
 
 @pytest.mark.parametrize(
@@ -408,8 +412,8 @@ def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
         ("cpu", "nanoseconds"),
         1,
     )
-    answer = client.post("/api/v1/profiles", body=body)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = client.post("/api/v1/profiles", body=body)
+    assert response.status == 400 and wanted in response.json()["detail"], response
     assert client.get("/api/v1/series").json()["data"] == []
 
 
@@ -432,13 +436,13 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
             assert client.post("/api/v1/profiles", body=body).status == 200
 
     def points(start, end, **more):
-        answer = client.get(
+        response = client.get(
             "/api/v1/query_range", query={"query": CPU_NAMES[1], "start": start, "end": end, **more}
         )
-        assert answer.status == 200 and answer.json()["step_ms"] == 15_000, answer
+        assert response.status == 200 and response.json()["step_ms"] == 15_000, response
         return [
             ((ms * 10**6 - first) // quarter, value)
-            for ms, value in answer.json()["series"][0]["points"]
+            for ms, value in response.json()["series"][0]["points"]
         ]
 
     end = first + HOUR - second // 2  # in the middle of the last profile
@@ -485,11 +489,11 @@ def test_what_cannot_be_told_over_time_is_refused(server, options, status, wante
                 client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status
                 == 200
             )
-    answer = client.get(
+    response = client.get(
         "/api/v1/query_range",
         query={"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + HOUR, **options},
     )
-    assert answer.status == status and wanted in answer.json()["detail"], answer
+    assert response.status == status and wanted in response.json()["detail"], response
 
 
 def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server):
@@ -513,16 +517,16 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
             **{"group_by": "pod", **more},
         )
 
-    answer = ask()
-    assert answer["group_count"] == 137 and len(answer["series"]) == 101
-    assert [one["labels"]["pod"] for one in answer["series"][:100]] == [
+    response = ask()
+    assert response["group_count"] == 137 and len(response["series"]) == 101
+    assert [one["labels"]["pod"] for one in response["series"][:100]] == [
         f"{pod:03}" for pod in range(37, 137)
     ]
-    assert answer["series"][100]["labels"] == {} and answer["series"][100]["other_count"] == 37
+    assert response["series"][100]["labels"] == {} and response["series"][100]["other_count"] == 37
     whole = ask(limit=1000)
     assert whole["group_count"] == len(whole["series"]) == 137
     together = ask(group_by=[])
-    check_largest(whole, answer, together)
+    check_largest(whole, response, together)
     alone = ask(limit=5, other="false")
     assert alone["group_count"] == 137 and alone["series"] == whole["series"][-5:]
     check_largest(whole, ask(limit=1), together)
@@ -542,8 +546,8 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
     ],
 )
 def test_wrong_parameters_are_named(server, path, options, wanted):
-    answer = Tenant(server).api("read").get(path, query=options)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = Tenant(server).api("read").get(path, query=options)
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 @pytest.mark.parametrize("wire", ["api", "ingest", "push", "otlp"])
@@ -553,23 +557,23 @@ def test_a_colon_in_a_type_parts_nothing(server, wire):
     stacks = {("main",): [7]}
     profile = make_profile([("cycles:u", "a:b")], BEGIN, stacks, ("x:y", "count"), 1)
     if wire == "api":
-        answer = client.post("/api/v1/profiles", profile)
+        response = client.post("/api/v1/profiles", profile)
     elif wire == "ingest":
-        answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
+        response = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
     elif wire == "push":
-        answer = client.post(
+        response = client.post(
             PUSH,
             push_protobuf([({"service_name": "app"}, [profile])]),
             headers={"Content-Type": PROTO},
         )
     else:
         one = otlp_maker.Profile(("cycles:u", "a:b"), BEGIN, {("main",): 7}, 1, ("x:y", "count"))
-        answer = client.post(
+        response = client.post(
             OTLP,
             otlp_maker.Request([({"service.name": "app"}, [one])]).json(),
             headers={"Content-Type": JSON},
         )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     window = {"start": BEGIN, "end": BEGIN + HOUR}
     found = client.get("/api/v1/profile_types", query=window).json()["data"]
     assert len(found) == 1 and ":" not in found[0]["name"], found
@@ -578,8 +582,8 @@ def test_a_colon_in_a_type_parts_nothing(server, wire):
     ]
     assert parts == ["cycles_u", "a_b", "x_y", "count"]
     name = ":".join([found[0]["name"], *parts])
-    answer = client.get("/api/v1/query", query={**window, "query": name, "report": "folded"})
-    assert answer.text == "main 7\n", answer
+    response = client.get("/api/v1/query", query={**window, "query": name, "report": "folded"})
+    assert response.text == "main 7\n", response
 
 
 ODD = ("c{pu}", "n s\xff\xfe")
@@ -595,22 +599,22 @@ def test_a_type_that_is_listed_can_be_asked_for(server, wire):
     profile = spoil(gzip.decompress(make_profile([ODD], BEGIN, {("main",): [7]}, ODD, 1)))
     if wire == "otlp":
         one = otlp_maker.Profile(ODD, BEGIN, {("main",): 7}, 1, ODD)
-        answer = client.post(
+        response = client.post(
             OTLP,
             spoil(otlp_maker.Request([({"service.name": "app"}, [one])]).protobuf("1.10")),
             headers={"Content-Type": "application/x-protobuf"},
         )
     elif wire == "push":
-        answer = client.post(
+        response = client.post(
             PUSH,
             push_protobuf([({"service_name": "app", "__name__": " a{}"}, [profile])]),
             headers={"Content-Type": PROTO},
         )
     else:
-        answer = client.post(
+        response = client.post(
             "/api/v1/profiles", profile, query={"name": " a{}"} if wire == "name" else {}
         )
-    assert answer.status == 200, answer
+    assert response.status == 200, response
     window = {"start": BEGIN, "end": BEGIN + HOUR}
     found = client.get("/api/v1/profile_types", query=window).json()["data"]
     assert len(found) == 1 and "\ufffd" not in str(found), found
@@ -622,5 +626,5 @@ def test_a_type_that_is_listed_can_be_asked_for(server, wire):
     ] == [first, *parts]
     listed = client.get("/api/v1/label/__profile_type__/values", query=window).json()["data"]
     assert len(listed) == 1
-    answer = client.get("/api/v1/query", query={**window, "query": listed[0], "report": "folded"})
-    assert answer.text == "main 7\n", answer
+    response = client.get("/api/v1/query", query={**window, "query": listed[0], "report": "folded"})
+    assert response.text == "main 7\n", response

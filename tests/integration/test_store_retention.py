@@ -40,9 +40,9 @@ MINUTE = 60 * 10**9
 
 
 def keep(client, selector, duration, **more):
-    answer = client.post("/api/v1/retention", json={"query": selector, "keep": duration, **more})
-    assert answer.status == 200, answer
-    return answer.json()
+    response = client.post("/api/v1/retention", json={"query": selector, "keep": duration, **more})
+    assert response.status == 200, response
+    return response.json()
 
 
 def age_of(moment):
@@ -96,8 +96,8 @@ class Team:
 
         self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]
 
-    def check_unknown(self, answer, name, start, end):
-        assert is_unknown(answer, self.oracle, name, (start, end))
+    def check_unknown(self, response, name, start, end):
+        assert is_unknown(response, self.oracle, name, (start, end))
 
     def check(self, rng, begin, rounds):
         for _ in range(rounds):
@@ -105,19 +105,19 @@ class Team:
             selector, matches = rng.choice(MATCHERS)
             start = begin - HOUR + rng.randrange(14 * HOUR)
             end = start + rng.choice([1, MINUTE, HOUR, 3 * HOUR, 20 * HOUR])
-            answer = self.client.get(
+            response = self.client.get(
                 "/api/v1/query",
                 query={"query": name + selector, "start": start, "end": end, "report": "folded"},
             )
-            if answer.status == 404 or (
+            if response.status == 404 or (
                 self.oracle.lacks(name, start, end) and store_oracle.rule_of(name) == "sum"
             ):
-                self.check_unknown(answer, name, start, end)
+                self.check_unknown(response, name, start, end)
                 continue
-            assert answer.status == 200, answer
+            assert response.status == 200, response
             rows = {
                 tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
-                for line in answer.text.splitlines()
+                for line in response.text.splitlines()
             }
             assert rows == self.oracle.merge(name, matches, start, end), (
                 name,
@@ -133,7 +133,7 @@ class Team:
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
+def test_results_equal_a_recomputation_of_what_is_kept(start_server, seed):
     rng = random.Random(seed)
     server = start_server("--jobs-interval", "1s")
     team = Team(server)
@@ -201,12 +201,12 @@ class Totals(Team):
 
         self.oracle.totals_until = until_of
 
-    def check_unknown(self, answer, name, start, end):
+    def check_unknown(self, response, name, start, end):
         """Of hours that are totals, types are said to be there between the first and the last
         profile."""
-        assert answer.status in (200, 404), answer
+        assert response.status in (200, 404), response
         assert (
-            answer.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
+            response.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
         )
 
     def plot(self, rng, begin, rounds):
@@ -215,7 +215,7 @@ class Totals(Team):
             start = begin + rng.randrange(-1, 7) * HOUR + rng.choice([0, 0, 1700 * 10**9])
             step = rng.choice([10 * MINUTE, HOUR, 90 * MINUTE, 3 * HOUR])
             end = start + rng.randrange(1, 5) * step
-            answer = self.client.get(
+            response = self.client.get(
                 "/api/v1/query_range",
                 query={
                     "query": name + selector,
@@ -226,21 +226,21 @@ class Totals(Team):
                 },
             )
             wanted = self.oracle.over_time(name, matches, start, end, step, ["pod"])
-            if answer.status == 404 or (self.oracle.lacks(name, start, end) and not wanted):
-                self.check_unknown(answer, name, start, end)
+            if response.status == 404 or (self.oracle.lacks(name, start, end) and not wanted):
+                self.check_unknown(response, name, start, end)
                 continue
-            assert answer.status == 200, answer
+            assert response.status == 200, response
             found = {
                 (one["labels"]["pod"],): {
                     (when * 10**6 - start) // step: value for when, value in one["points"]
                 }
-                for one in answer.json()["series"]
+                for one in response.json()["series"]
             }
             assert found == wanted, (name, selector, start, end, step)
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
+def test_hours_with_totals_only_are_returned_as_a_whole(start_server, seed):
     """Merges and plots of whole hours are as before; an hour that is cut is left out and that is
     said."""
     rng = random.Random(seed)
@@ -280,11 +280,11 @@ def count_rows(server):
     return int(min(rows_of(server, "SELECT sum(row_count) FROM block WHERE swapped_at IS NULL")))
 
 
-def totals_and_cut(answer):
+def totals_and_cut(response):
     return [
         int(number)
         for number in re.search(
-            r"totals=(\d+), cut=(\d+)", answer.headers["perfolio-statistics"]
+            r"totals=(\d+), cut=(\d+)", response.headers["perfolio-statistics"]
         ).groups()
     ]
 
@@ -315,9 +315,9 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     day = {"query": CPU_NAMES[0], "start": begin, "end": begin + DAY}
 
     def check():
-        answer, rows = folded(client, CPU_NAMES[0], begin, begin + DAY)
-        assert rows == {("main",): 200} and "perfolio-warning" not in answer.headers
-        assert totals_and_cut(answer)[0] >= 4 and totals_and_cut(answer)[1] == 0
+        response, rows = folded(client, CPU_NAMES[0], begin, begin + DAY)
+        assert rows == {("main",): 200} and "perfolio-warning" not in response.headers
+        assert totals_and_cut(response)[0] >= 4 and totals_and_cut(response)[1] == 0
         for start, end, value, cut in (
             (30 * MINUTE, 3 * HOUR, 100, 1),
             (HOUR + 1, 2 * HOUR - 1, 0, 1),
@@ -325,16 +325,17 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             (5 * MINUTE, 4 * HOUR - 1, 100, 2),
         ):
             for _ in range(2):  # and that which was kept
-                answer, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
+                response, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
                 assert sum(rows.values()) == value, (start, end)
-                assert " left out: only totals" in answer.headers["perfolio-warning"]
-                assert totals_and_cut(answer)[1] >= cut
+                assert " left out: only totals" in response.headers["perfolio-warning"]
+                assert totals_and_cut(response)[1] >= cut
         assert client.get("/api/v1/profiles", query=day).json()["data"] == []
-        answer = client.get(
+        response = client.get(
             "/api/v1/query", query={**day, "label": "thread=t1", "report": "folded"}
         )
         assert (
-            answer.text == "" and "labels of samples are not" in answer.headers["perfolio-warning"]
+            response.text == ""
+            and "labels of samples are not" in response.headers["perfolio-warning"]
         )
         plot = client.get("/api/v1/query_range", query={**day, "step": "1h"}).json()
         assert [value for _, value in plot["series"][0]["points"]] == 4 * [50]
@@ -342,11 +343,12 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             (begin, begin + DAY),
             (begin - 7 * MINUTE - 1, begin + DAY + 3 * MINUTE),
         ):
-            answer = client.get("/api/v1/query_range", query={**day, "start": start, "end": end})
+            response = client.get("/api/v1/query_range", query={**day, "start": start, "end": end})
             assert (
-                "perfolio-warning" not in answer.headers and answer.json()["step_ms"] == 3_600_000
-            ), answer
-            assert answer.json()["series"][0]["points"] == [
+                "perfolio-warning" not in response.headers
+                and response.json()["step_ms"] == 3_600_000
+            ), response
+            assert response.json()["series"][0]["points"] == [
                 [(begin + hour * HOUR) // 10**6, 50] for hour in range(4)
             ]
         plot = client.get("/api/v1/query_range", query={**day, "step": "10m"}).json()
@@ -396,22 +398,25 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
     gone = "of 1 hour, counted by series and block, labels of samples are not kept any more"
 
     def warning(path="query", wanted=gone, **query):
-        answer = client.get("/api/v1/" + path, query=query)
-        assert (answer.status, answer.headers.get("perfolio-warning")) == (200, wanted), answer
-        return answer
+        response = client.get("/api/v1/" + path, query=query)
+        assert (response.status, response.headers.get("perfolio-warning")) == (
+            200,
+            wanted,
+        ), response
+        return response
 
     folded_of = {"report": "folded"}
     assert warning(**both, **folded_of, group_by="label:region").text
     for more in ({**folded_of, "group_by": "label:region"}, {"report": "labels", "key": "region"}):
-        answer = client.get("/api/v1/query", query={**old, **more})
-        assert answer.status == 400 and gone in answer.json()["detail"], answer
-    answer = client.post("/api/v1/shares", query={**old, "keep_label": "region"})
-    assert answer.status == 400 and gone in answer.json()["detail"], answer
+        response = client.get("/api/v1/query", query={**old, **more})
+        assert response.status == 400 and gone in response.json()["detail"], response
+    response = client.post("/api/v1/shares", query={**old, "keep_label": "region"})
+    assert response.status == 400 and gone in response.json()["detail"], response
     warning(**old, **folded_of, label="region=eu")
     warning(**old, report="labels")
     plot = {"step": "1h", "path": "query_range"}
-    answer = warning(**old, **plot, group_by="region").json()
-    assert [one["points"][0][1] for one in answer["series"]] == [12]
+    response = warning(**old, **plot, group_by="region").json()
+    assert [one["points"][0][1] for one in response["series"]] == [12]
     for more in ({"label": "pod=a"}, {"group_by": "label:pod"}, {}):
         warning(**old, **folded_of, **more, wanted=None)
     warning(**old, **plot, group_by="pod", wanted=None)
@@ -419,11 +424,11 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
     part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
     cut = "1 hour, counted by series and block, is left out: only totals are kept there"
     sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
-    for answer in (
+    for response in (
         client.get("/api/v1/diff/top", query=sides),
         client.post("/api/v1/shares", query=part),
     ):
-        assert answer.status in (400, 422) and cut in answer.json()["detail"], answer
+        assert response.status in (400, 422) and cut in response.json()["detail"], response
 
 
 def merge_segments(server):
@@ -513,33 +518,33 @@ def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_ser
             maker.scalars(
                 time=begin + number * MINUTE, duration=0, period=1, period_type=("space", "bytes")
             )
-            answer = client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"})
-            assert answer.status == 200, answer
+            response = client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"})
+            assert response.status == 200, response
         tenants.append((tenant, client))
 
     def check():
         for _, client in tenants:
             for name, wanted in ((HEAP_NAMES[0], 50 + 70 + 7), (HEAP_NAMES[1], 360 // 5)):
-                answer, rows = folded(client, name, begin, begin + HOUR)
+                response, rows = folded(client, name, begin, begin + HOUR)
                 assert (
                     rows == {("main",): wanted}
-                    and "profiles=5" in answer.headers["perfolio-statistics"]
-                ), answer
-            answer, rows = folded(client, HEAP_NAMES[1], begin + 3 * MINUTE, begin + 4 * MINUTE)
+                    and "profiles=5" in response.headers["perfolio-statistics"]
+                ), response
+            response, rows = folded(client, HEAP_NAMES[1], begin + 3 * MINUTE, begin + 4 * MINUTE)
             assert (
-                rows == {} and "profiles=1" in answer.headers["perfolio-statistics"]
+                rows == {} and "profiles=1" in response.headers["perfolio-statistics"]
             ), "a snapshot of nothing"
-            answer = client.get(
+            response = client.get(
                 "/api/v1/profiles",
                 query={"query": HEAP_NAMES[1], "start": begin, "end": begin + HOUR},
             )
-            assert [one["total"] for one in answer.json()["data"]][::-1] == [
+            assert [one["total"] for one in response.json()["data"]][::-1] == [
                 300,
                 0,
                 30,
                 0,
                 30,
-            ], answer.json()
+            ], response.json()
 
     check()
     compact(server)
@@ -590,11 +595,11 @@ def test_labels_that_make_series_outlive_their_samples(start_server):
             "/c": 600,
             "": 6000,
         }
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={"query": CPU_NAMES[0], **window, "label": "thread=t1", "report": "folded"},
         )
-        assert answer.text == "main 1100\n" and "perfolio-warning" in answer.headers
+        assert response.text == "main 1100\n" and "perfolio-warning" in response.headers
         listed = client.get("/api/v1/profiles", query={"query": CPU_NAMES[0], **window}).json()[
             "data"
         ]
@@ -692,7 +697,7 @@ def test_the_first_rule_that_finds_a_series_counts(server):
         for env in ("dev", "prod"):
             for service in ("checkout", "cart"):
                 body = f"main;{env}_{service}_{days} 1\n".encode()
-                answer = client.post(
+                response = client.post(
                     "/api/v1/profiles",
                     body=body,
                     query=[
@@ -701,10 +706,10 @@ def test_the_first_rule_that_finds_a_series_counts(server):
                         ("time", str(now - days * DAY)),
                     ],
                 )
-                assert answer.status == 200, answer  # as some rule keeps it for ever
+                assert response.status == 200, response  # as some rule keeps it for ever
 
     def found():
-        answer = client.get(
+        response = client.get(
             "/api/v1/query",
             query={
                 "query": "samples:count",
@@ -715,7 +720,7 @@ def test_the_first_rule_that_finds_a_series_counts(server):
         )
         return {
             tuple(line.rpartition(" ")[0].removeprefix("main;").split("_"))
-            for line in answer.text.splitlines()
+            for line in response.text.splitlines()
         }
 
     kept = {
@@ -747,8 +752,8 @@ def test_what_no_rule_can_keep_is_refused(server):
     tenant = Tenant(server, profile_retention_s=86400)
     client = tenant.api("ingest", "admin")
     old = {"query": [("label", "env=dev"), ("time", str(time.time_ns() - 2 * DAY))]}
-    answer = client.post("/api/v1/profiles", body=b"main 1\n", **old)
-    assert answer.status == 400 and "rules of retention" in answer.json()["detail"], answer
+    response = client.post("/api/v1/profiles", body=b"main 1\n", **old)
+    assert response.status == 400 and "rules of retention" in response.json()["detail"], response
     keep(client, '{env="none"}', "3d")
     assert client.post("/api/v1/profiles", body=b"main 1\n", **old).status == 200
     keep(client, '{env="none"}', "1h")
@@ -763,11 +768,11 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
     assert owner.get("/api/v1/tenant").json()["quotas"]["rule_keep_s"] == 30 * 86400
 
     def refuse(limit, where, what="keep", **more):
-        answer = owner.post("/api/v1/retention", json={"query": '{env="dev"}', **more})
-        assert answer.status == 400, answer
-        assert answer.json()["detail"] == (
+        response = owner.post("/api/v1/retention", json={"query": '{env="dev"}', **more})
+        assert response.status == 400, response
+        assert response.json()["detail"] == (
             f"{what} exceeds the limit of your team's rules: rule_keep_s is {limit}, {where}"
-        ), answer
+        ), response
 
     setting = "by the setting tenant-rule-keep"
     keep(owner, '{env="dev"}', "30d")
@@ -811,8 +816,8 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
     ],
 )
 def test_what_is_wrong_is_said(server, body, wanted):
-    answer = Tenant(server).api("admin").post("/api/v1/retention", json=body)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = Tenant(server).api("admin").post("/api/v1/retention", json=body)
+    assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 def test_a_team_has_so_many_rules_and_its_own_only(server):
@@ -820,8 +825,10 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
     client = tenant.api("admin")
     for i in range(100):
         made = keep(client, f'{{pod="{i}"}}', "3d")
-    answer = client.post("/api/v1/retention", json={"query": "cpu", "keep": "3d"})
-    assert answer.status == 400 and "at most 100 retention rules" in answer.json()["detail"], answer
+    response = client.post("/api/v1/retention", json={"query": "cpu", "keep": "3d"})
+    assert (
+        response.status == 400 and "at most 100 retention rules" in response.json()["detail"]
+    ), response
     assert keep(client, '{pod="50"}', "forever", position=100)["position"] == 100
     assert rules_of(client)[-2:] == [(99, '{pod="99"}', 3 * 86400), (100, '{pod="50"}', 0)]
     assert rules_of(other.api("admin")) == []
@@ -844,9 +851,11 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
 def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
     client = Tenant(server).api("admin")
     made = keep(client, first, "3d")
-    answer = client.post("/api/v1/retention", json={"query": again, "keep": "5d", "replace": False})
-    assert answer.status == 409, answer
-    assert f"Rule 1, {first}, already selects the same" in answer.json()["detail"], answer
+    response = client.post(
+        "/api/v1/retention", json={"query": again, "keep": "5d", "replace": False}
+    )
+    assert response.status == 409, response
+    assert f"Rule 1, {first}, already selects the same" in response.json()["detail"], response
     assert rules_of(client) == [(1, first, 3 * 86400)]
     assert keep(client, again, "9d") == {**made, "keep_s": 9 * 86400}
     assert rules_of(client) == [(1, first, 9 * 86400)]
@@ -919,17 +928,19 @@ def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
     rule = client.get("/api/v1/retention").json()["rules"][0]["id"]
     for stale in seen[:-1]:
         for api, path in zip((client, operator), everybody_sees):
-            for answer in (
+            for response in (
                 api.post(path, json={"query": "cpu", "keep": "9d"}, headers={"If-Match": stale}),
                 api.request("DELETE", f"{path}/{rule}", headers={"If-Match": stale}),
             ):
-                assert answer.status == 412 and answer.json()["type"].endswith("/stale"), answer
-                assert "The list of rules has been changed" in answer.json()["detail"]
+                assert response.status == 412 and response.json()["type"].endswith(
+                    "/stale"
+                ), response
+                assert "The list of rules has been changed" in response.json()["detail"]
     assert rules_of(client) == before and version() == seen[-1]
-    answer = client.post(
+    response = client.post(
         "/api/v1/retention", json={"query": "cpu", "keep": "9d"}, headers={"If-Match": seen[-1]}
     )
-    assert answer.status == 200
+    assert response.status == 200
     assert (
         client.request("DELETE", f"/api/v1/retention/{rule}", headers={"If-Match": "*"}).status
         == 204

@@ -76,14 +76,14 @@ def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
         (BEGIN + HOUR, BEGIN + 9 * HOUR),
         (BEGIN, BEGIN + 4 * HOUR),
     ):
-        answer = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
+        response = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
         wanted = filled.merge(name, start, end)
-        assert answer.status == (201 if wanted else 400), answer
+        assert response.status == (201 if wanted else 400), response
         if not wanted:  # counters: one snapshot of each series tells no difference
             assert (store_oracle.rule_of(name), end) == ("difference", BEGIN + HOUR)
             continue
-        assert answer.headers["perfolio-rule"] == store_oracle.rule_of(name)
-        assert folded(filled.client, answer.json()["id"]) == wanted
+        assert response.headers["perfolio-rule"] == store_oracle.rule_of(name)
+        assert folded(filled.client, response.json()["id"]) == wanted
 
 
 def test_a_frozen_query_tells_where_it_is_from(filled):
@@ -162,25 +162,25 @@ def test_quotas_are_those_of_uploads(server):
     ],
 )
 def test_what_cannot_be_frozen_is_refused(filled, options, status, wanted):
-    answer = freeze(filled.client, **{**WINDOW, **options})
-    assert answer.status == status and wanted in answer.json()["detail"], answer
+    response = freeze(filled.client, **{**WINDOW, **options})
+    assert response.status == status and wanted in response.json()["detail"], response
 
 
 def test_it_takes_both_scopes(filled, server):
     for scopes in (["read"], ["share"], ["ingest", "share"]):
-        answer = freeze(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
-        assert answer.status == 403 and "scope" in answer.json()["detail"], (scopes, answer)
-    answer = freeze(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
-    assert answer.status == 401, answer
+        response = freeze(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
+        assert response.status == 403 and "scope" in response.json()["detail"], (scopes, response)
+    response = freeze(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
+    assert response.status == 401, response
 
 
 # ---- differences ----
 
 
 def diff_top(client, **options):
-    answer = client.get("/api/v1/diff/top", query={"limit": 0, **options})
-    assert answer.status == 200, answer
-    return {row["name"]: (row["cum_a"], row["cum_b"]) for row in answer.json()["functions"]}
+    response = client.get("/api/v1/diff/top", query={"limit": 0, **options})
+    assert response.status == 200, response
+    return {row["name"]: (row["cum_a"], row["cum_b"]) for row in response.json()["functions"]}
 
 
 def cums(rows):
@@ -268,5 +268,5 @@ def test_a_query_is_compared_with_a_share(filled):
     ],
 )
 def test_what_cannot_be_compared_is_said(filled, options, wanted):
-    answer = filled.client.get("/api/v1/diff/top", query=options)
-    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    response = filled.client.get("/api/v1/diff/top", query=options)
+    assert response.status == 400 and wanted in response.json()["detail"], response

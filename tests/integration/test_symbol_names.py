@@ -35,8 +35,8 @@ def build_table(elf, folder):
 
 
 def send_table(client, build_id, data):
-    answer = client.post(f"/api/v1/debuginfo/{build_id}/table", data)
-    assert answer.status < 300, answer
+    response = client.post(f"/api/v1/debuginfo/{build_id}/table", data)
+    assert response.status < 300, response
 
 
 def id_of(elf):
@@ -66,9 +66,9 @@ def put_table(server, client, elf, data, build_id):
     )
 
 
-def lacking(answer):
+def lacking(response):
     """Build ids without names; for a moment they may be looked for."""
-    state = answer.json()["symbolization"]
+    state = response.json()["symbolization"]
     return [entry["build_id"] for entry in state["missing"] + state["pending"]]
 
 
@@ -93,12 +93,13 @@ def ask_llvm(elf, addresses):
         check=True,
         stdout=subprocess.PIPE,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    responses = [json.loads(line) for line in done.stdout.splitlines()]
     return {
         address: [
-            (frame["FunctionName"], frame["FileName"], frame["Line"]) for frame in answer["Symbol"]
+            (frame["FunctionName"], frame["FileName"], frame["Line"])
+            for frame in response["Symbol"]
         ]
-        for address, answer in zip(addresses, answers)
+        for address, response in zip(addresses, responses)
     }
 
 
@@ -270,18 +271,18 @@ class Program:
             input="".join(f"{address:#x}\n" for address in self.addresses),
             stdout=subprocess.PIPE,
         )
-        answers, frames = {}, []
+        responses, frames = {}, []
         lines = iter(done.stdout.splitlines())
         for line in lines:
             if line.startswith("0x"):
-                frames = answers[int(line, 16)] = []
+                frames = responses[int(line, 16)] = []
                 continue
             file, number = next(lines).split(":")[:2]
             frames.append((line.split()[0], file, int(number)))
-        return answers
+        return responses
 
     def check(self, body, base):
-        """A pprof answer says of every address what elfutils does; {address: values}."""
+        """A pprof response says of every address what elfutils does; {address: values}."""
         profile = pprof_reader.Profile(body)
         wanted, values = self.wanted(), {}
         for sample in profile.samples:
@@ -343,7 +344,7 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
         frame[0] for frame in (leaf, *callers)
     }
     assert {row["name"]: row["cum"] for row in after["functions"]}["inner"] == inner
-    # Whoever asked before must not get the old answer.
+    # Whoever asked before must not get the old response.
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
     program.check(client.get("/api/v1/query", query={**question, "report": "pprof"}).body, 0)
 
@@ -390,24 +391,24 @@ def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
         {"a_query": query, **window, "b_query": query, "b_start": BEGIN, "b_end": BEGIN + HOUR},
     ]
 
-    def answers():
+    def responses():
         for path in ("/api/v1/diff", "/api/v1/diff/top"):
             for question in sides:
-                answer = client.get(path, query=question, headers={"Accept": "application/json"})
-                assert answer.status == 200, answer
-                yield answer
+                response = client.get(path, query=question, headers={"Accept": "application/json"})
+                assert response.status == 200, response
+                yield response
 
     def waiting():
-        answer = client.get("/api/v1/symbolization", query={"build_id": program.build_id})
-        assert answer.status == 200, answer
-        return answer.json()
+        response = client.get("/api/v1/symbolization", query={"build_id": program.build_id})
+        assert response.status == 200, response
+        return response.json()
 
-    for answer in answers():
-        assert lacking(answer) == [program.build_id]
+    for response in responses():
+        assert lacking(response) == [program.build_id]
     before = waiting()
     assert [one["build_id"] for one in before["missing"] + before["pending"]] == [program.build_id]
     send_table(client, program.build_id, program.table)
-    wait_for(lambda: all(answer.json()["symbolization"]["complete"] for answer in answers()))
+    wait_for(lambda: all(response.json()["symbolization"]["complete"] for response in responses()))
     assert waiting()["complete"] and waiting()["generation"] > before["generation"]
     for wrong in ("", "?build_id=", "?build_id=ab&file=x", "?" + "&".join(["build_id=ab"] * 257)):
         assert client.get("/api/v1/symbolization" + wrong).status == 400, wrong
@@ -463,11 +464,11 @@ def test_each_team_sees_its_own_names(server, tmp_path):
                 for row in clients[i].get(f"/api/v1/shares/{links[i]}/top").json()["functions"]
             }
         )
-    answer = stranger.get(f"/api/v1/shares/{raw}/top")
-    assert {row["name"] for row in answer.json()["functions"]} == {
+    response = stranger.get(f"/api/v1/shares/{raw}/top")
+    assert {row["name"] for row in response.json()["functions"]} == {
         f"program+{address:#x}" for address in tables[0].addresses
     }
-    assert lacking(answer) == [tables[0].build_id]
+    assert lacking(response) == [tables[0].build_id]
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
@@ -514,11 +515,11 @@ def path_hash(names):
     return "".join(halves)
 
 
-def metadata_of(answer):
+def metadata_of(response):
     """Of a tree in its binary form: the section of JSON."""
-    assert answer.status == 200, answer.body
-    start = answer.body.index(b'{"sample_type"')
-    return json.JSONDecoder().raw_decode(answer.body[start:].decode("utf-8", "replace"))[0]
+    assert response.status == 200, response.body
+    start = response.body.index(b'{"sample_type"')
+    return json.JSONDecoder().raw_decode(response.body[start:].decode("utf-8", "replace"))[0]
 
 
 @needs_compiler
@@ -561,7 +562,7 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
 
 
 @needs_compiler
-def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, tmp_path):
+def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, tmp_path):
     """A share lists 256 binaries without names; what became of the others it does not know."""
     program = Program(tmp_path, "be" * 20, C_SOURCE)
     client = tenant.api("read", "share", "debuginfo")
@@ -588,9 +589,9 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
             )
         ]
 
-    for answer in told():
-        assert len(answer["missing"]) + len(answer["pending"]) == 256
-        assert answer["unlisted"] == 44 and not answer["complete"]
+    for response in told():
+        assert len(response["missing"]) + len(response["pending"]) == 256
+        assert response["unlisted"] == 44 and not response["complete"]
     send_table(client, program.build_id, program.table)
     columns = (
         "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"
@@ -605,9 +606,9 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
             tenant.id,
             program.build_id,
         )
-    wait_for(lambda: not any(answer["missing"] or answer["pending"] for answer in told()))
-    for answer in told():
-        assert answer["unlisted"] == 44 and not answer["complete"]
+    wait_for(lambda: not any(response["missing"] or response["pending"] for response in told()))
+    for response in told():
+        assert response["unlisted"] == 44 and not response["complete"]
     # A profile with as many as there is room for is told of whole.
     few = pprof_maker.Maker(CPU)
     for i in range(256):
@@ -643,7 +644,7 @@ def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
     maker.scalars(time=BEGIN, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
     profile = maker.bytes()
     question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
-    link, answers = share(client, profile)["id"], []
+    link, responses = share(client, profile)["id"], []
     server.restart()
     client.close()
     for ask in (
@@ -653,10 +654,10 @@ def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
         lambda: client.post("/api/v1/shares", profile),
     ):
         before = transactions(server)
-        answer = ask()
-        assert answer.status < 300, answer
+        response = ask()
+        assert response.status < 300, response
         assert transactions(server) - before < count / 2
-        answers.append(answer)
+        responses.append(response)
         server.restart()  # what it found out is forgotten
         client.close()
-    assert all(len(answers[i].json()["symbolization"]["missing"]) for i in (1, 2))
+    assert all(len(responses[i].json()["symbolization"]["missing"]) for i in (1, 2))

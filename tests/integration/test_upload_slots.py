@@ -33,8 +33,8 @@ class Attack:
 
     def run(self, client, body):
         while not self.should_stop.is_set():
-            answer = client.post("/api/v1/shares", body)
-            self.statuses.append(answer.status)
+            response = client.post("/api/v1/shares", body)
+            self.statuses.append(response.status)
 
     def stop(self):
         self.should_stop.set()
@@ -63,12 +63,12 @@ def test_uploads_of_one_address_leave_the_workers_to_others(start_server):
         for number in range(4):
             client = server.anonymous()
             people.come_from(client, f"127.0.1.{number}")
-            answer = client.get(
+            response = client.get(
                 f"/api/v1/shares/{small}/flame", headers={"Accept": "application/json"}
             )
-            assert answer.status == 200, answer
-            answer = client.post("/api/v1/shares", sample_profiles.FOLDED)
-            assert answer.status == 201, answer
+            assert response.status == 200, response
+            response = client.post("/api/v1/shares", sample_profiles.FOLDED)
+            assert response.status == 201, response
             most = max(most, busy_workers(server))
         assert most == 1
     finally:
@@ -93,8 +93,8 @@ def test_an_upload_that_waited_is_taken_once(start_server):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [answer.status for answer in results] == [201] * CONNECTIONS
-    assert len({answer.json()["id"] for answer in results}) == CONNECTIONS
+    assert [response.status for response in results] == [201] * CONNECTIONS
+    assert len({response.json()["id"] for response in results}) == CONNECTIONS
     assert server.anonymous().post("/api/v1/shares", body).status == 429
 
 

@@ -28,9 +28,9 @@ def large_pprof(size):
 
 
 def begin(client, size, **more):
-    answer = client.post("/api/v1/uploads", json={"size": size, **more})
-    assert answer.status == 201, answer
-    return answer.json()
+    response = client.post("/api/v1/uploads", json={"size": size, **more})
+    assert response.status == 201, response
+    return response.json()
 
 
 def put(client, upload, number, data, **options):
@@ -74,17 +74,17 @@ def test_conflicts_of_completing_are_told_apart(server, admin):
     assert put(admin, upload, 0, bytes(2 * PART)).status == 204
     claim = "UPDATE upload SET completing_until = now() + interval '1 minute' WHERE id = %s"
     query_one(server, claim + " RETURNING 1", upload["id"])
-    answer = admin.post(path)
-    assert "1 of 2 parts are missing: 1" in problem(answer, 409)["detail"]
-    assert "retry-after" not in answer.headers
+    response = admin.post(path)
+    assert "1 of 2 parts are missing: 1" in problem(response, 409)["detail"]
+    assert "retry-after" not in response.headers
     query_one(
         server, "UPDATE upload SET completing_until = NULL WHERE id = %s RETURNING 1", upload["id"]
     )
     assert put(admin, upload, 1, bytes(2 * PART)).status == 204
     query_one(server, claim + " RETURNING 1", upload["id"])
-    answer = admin.post(path)
-    assert "another request is completing" in problem(answer, 409)["detail"]
-    assert int(answer.headers["retry-after"]) > 0
+    response = admin.post(path)
+    assert "another request is completing" in problem(response, 409)["detail"]
+    assert int(response.headers["retry-after"]) > 0
 
 
 def test_joining_parts_again_and_again_is_limited(start_server):
@@ -95,9 +95,9 @@ def test_joining_parts_again_and_again_is_limited(start_server):
     token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
     assert put(client, upload, 0, b"no profile" * 100, headers=token).status == 204
     complete = f"/api/v1/uploads/{upload['id']}/complete"
-    answers = [client.post(complete, headers=token) for _ in range(4)]
-    assert [answer.status for answer in answers[:3]] == [415] * 3, answers
-    assert answers[3].status == 429 and "retry-after" in answers[3].headers
+    responses = [client.post(complete, headers=token) for _ in range(4)]
+    assert [response.status for response in responses[:3]] == [415] * 3, responses
+    assert responses[3].status == 429 and "retry-after" in responses[3].headers
 
 
 def test_parts_in_any_order_become_one_share(server, admin):
@@ -111,9 +111,9 @@ def test_parts_in_any_order_become_one_share(server, admin):
     assert admin.get(path).json()["parts_received"] == [0, 2]
     problem(admin.post(complete), 409, "1 of 3 parts are missing: 1")
     assert put(admin, upload, 1, data).status == 204
-    answer = admin.post(complete)
-    assert answer.status == 201, answer
-    made = answer.json()
+    response = admin.post(complete)
+    assert response.status == 201, response
+    made = response.json()
     shown = admin.get(f"/api/v1/shares/{made['id']}").json()
     assert shown["title"] == "large" and shown["filename"] == "large.pb"
     assert shown["raw_bytes"] == len(data)
@@ -134,8 +134,8 @@ def test_a_part_may_be_put_again_and_the_last_one_counts(admin):
     wrong = bytes(len(data))
     assert put(admin, upload, 0, wrong).status == 204
     assert put(admin, upload, 1, data).status == 204
-    answer = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
-    assert answer.status in (400, 415, 422), "zeros are no profile"
+    response = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
+    assert response.status in (400, 415, 422), "zeros are no profile"
     assert put(admin, upload, 0, data).status == 204
     made = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
     assert made.status == 201, made
@@ -248,11 +248,11 @@ def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
     upload = begin(admin, len(data))
     for number in (0, 1):
         assert put(admin, upload, number, data).status == 204
-    answers = []
+    responses = []
 
     def complete():
         client = server.api()
-        answers.append(client.post(f"/api/v1/uploads/{upload['id']}/complete"))
+        responses.append(client.post(f"/api/v1/uploads/{upload['id']}/complete"))
         client.close()
 
     threads = [threading.Thread(target=complete) for _ in range(6)]
@@ -260,9 +260,9 @@ def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
         thread.start()
     for thread in threads:
         thread.join()
-    made = {answer.json()["id"] for answer in answers if answer.status == 201}
-    assert len(made) == 1, answers
-    assert {answer.status for answer in answers} <= {201, 409}
+    made = {response.json()["id"] for response in responses if response.status == 201}
+    assert len(made) == 1, responses
+    assert {response.status for response in responses} <= {201, 409}
 
 
 def test_an_announcement_under_a_key_begins_one_upload(server, admin):

@@ -96,9 +96,9 @@ def test_many_at_once_and_a_restart_count_right(start_server):
         series = [
             ({"service_name": "app", "pod": f"{number % 12}-{i}"}, [profile]) for i in range(5)
         ]
-        answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
+        response = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
         client.close()
-        return answer.status
+        return response.status
 
     def run(numbers):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -147,8 +147,8 @@ def test_a_window_has_its_days(server):
         ({"start": "now-4y"}, "days"),
         ({"colour": "red"}, "colour"),
     ):
-        answer = client.get("/api/v1/usage", query=query)
-        assert answer.status == 400 and word in answer.json()["detail"], answer
+        response = client.get("/api/v1/usage", query=query)
+        assert response.status == 400 and word in response.json()["detail"], response
     done = server.cli("usage", "--start", "now-365d", environment={"PERFOLIO_TOKEN": client.token})
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0 and len(lines) == 7, done

@@ -63,17 +63,17 @@ def titles(nodes):
 @pytest.fixture(scope="module")
 def made(server):
     body = "".join(f"{';'.join(stack)} {value}\n" for stack, value in STACKS.items())
-    answer = server.anonymous().post("/api/v1/shares", body, query={"title": "pictures"})
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = server.anonymous().post("/api/v1/shares", body, query={"title": "pictures"})
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 def svg(api, made, **query):
-    answer = api.get(f"/p/{made}.svg", query=query)
-    assert answer.status == 200, answer
-    found = [html.unescape(title) for title in re.findall("<title>([^<]*)</title>", answer.text)]
+    response = api.get(f"/p/{made}.svg", query=query)
+    assert response.status == 200, response
+    found = [html.unescape(title) for title in re.findall("<title>([^<]*)</title>", response.text)]
     boxes = sorted(title for title in found if not title.startswith("all ("))
-    texts = [html.unescape(text) for text in re.findall("<text[^>]*>([^<]*)</text>", answer.text)]
+    texts = [html.unescape(text) for text in re.findall("<text[^>]*>([^<]*)</text>", response.text)]
     return boxes, texts[1], texts[-1]
 
 
@@ -213,9 +213,9 @@ def after(stacks, chain):
 @pytest.fixture(scope="module")
 def recursive(server):
     body = "".join(f"{';'.join(stack)} {value}\n" for stack, value in CALLS.items())
-    answer = server.anonymous().post("/api/v1/shares", body)
-    assert answer.status == 201, answer
-    return answer.json()["id"]
+    response = server.anonymous().post("/api/v1/shares", body)
+    assert response.status == 201, response
+    return response.json()["id"]
 
 
 def random_chain(dice):
@@ -233,9 +233,9 @@ def random_chain(dice):
     return chain
 
 
-def json_nodes(answer):
+def json_nodes(response):
     """{path: value} of a JSON tree."""
-    nodes, todo = {}, [((), answer.json()["root"])]
+    nodes, todo = {}, [((), response.json()["root"])]
     while todo:
         path, node = todo.pop()
         for child in node.get("children", []):
@@ -250,9 +250,9 @@ def test_whatever_the_chain_files_show_what_it_leaves(anonymous, recursive):
         chain = random_chain(dice)
         left = after(CALLS, chain)
         query = {"sv": 2, "x": "~".join(f"{action}:{text}" for action, text in chain)}
-        answer = anonymous.get(f"/p/{recursive}.json", query=query)
-        assert json_nodes(answer) == tree(left), query
-        assert "perfolio-warning" not in answer.headers
+        response = anonymous.get(f"/p/{recursive}.json", query=query)
+        assert json_nodes(response) == tree(left), query
+        assert "perfolio-warning" not in response.headers
         folded = anonymous.get(f"/p/{recursive}.folded", query=query).text.split("\n")[:-1]
         assert sorted(folded) == sorted(
             f"{';'.join(stack)} {value}" for stack, value in left.items()
@@ -274,10 +274,10 @@ def test_a_comparison_is_drawn_under_the_whole_chain(anonymous, made):
     other = anonymous.post("/api/v1/shares", "main;serve;parse 200\nmain;idle;parse 3\n").json()[
         "id"
     ]
-    answer = anonymous.get(
+    response = anonymous.get(
         f"/d/{made}..{other}.json", query={"sv": 2, "x": "hide:serve~focus:parse~merge:parse"}
     )
-    assert json_nodes(answer) == {
+    assert json_nodes(response) == {
         ("main",): 203,
         ("main", "parse"): 200,
         ("main", "idle"): 3,
@@ -286,8 +286,8 @@ def test_a_comparison_is_drawn_under_the_whole_chain(anonymous, made):
 
 
 def test_a_tilde_in_a_rule_is_doubled(anonymous):
-    answer = anonymous.post("/api/v1/shares", "main;~Thing 3\nmain;Thing 4\n")
-    boxes, _, _ = svg(anonymous, answer.json()["id"], sv=2, x="focus:^~~Thing~hide:main")
+    response = anonymous.post("/api/v1/shares", "main;~Thing 3\nmain;Thing 4\n")
+    boxes, _, _ = svg(anonymous, response.json()["id"], sv=2, x="focus:^~~Thing~hide:main")
     assert boxes == ["~Thing (3, 42.86 %)"]
 
 
@@ -336,13 +336,13 @@ def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anony
 
 def test_every_file_of_a_share_shows_what_the_address_says(anonymous, made):
     query = {"sv": 2, "x": "focus:serve~hide:main", "z": path_hash("serve", "parse")}
-    answer = anonymous.get(f"/p/{made}.json", query=query)
-    assert json_nodes(answer) == {
+    response = anonymous.get(f"/p/{made}.json", query=query)
+    assert json_nodes(response) == {
         ("serve",): 45,
         ("serve", "parse"): 15,
         ("serve", "parse", "alloc"): 10,
     }
-    assert "perfolio-warning" not in answer.headers
+    assert "perfolio-warning" not in response.headers
     folded = anonymous.get(f"/p/{made}.folded", query=query)
     assert sorted(folded.text.split("\n")[:-1]) == [
         "serve;parse 5",
@@ -402,12 +402,12 @@ def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server,
         "z": path_hash("main"),
         "utm": "x",
     }
-    answer = anonymous.get(f"/p/{made}", query=state)
-    image = meta(answer, "og:image")
+    response = anonymous.get(f"/p/{made}", query=state)
+    image = meta(response, "og:image")
     start, _, query = image.partition("?")
     assert start == f"{server.url}/p/{made}/og.png"
     assert dict(urllib.parse.parse_qsl(query)) == {name: state[name] for name in ("st", "x", "z")}
-    url, _, query = meta(answer, "og:url").partition("?")
+    url, _, query = meta(response, "og:url").partition("?")
     assert url == f"{server.url}/p/{made}" and dict(urllib.parse.parse_qsl(query)) == state
     shown = anonymous.get(image.removeprefix(server.url))
     assert shown.status == 200 and shown.body[:8] == b"\x89PNG\r\n\x1a\n"
@@ -416,11 +416,11 @@ def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server,
 
 
 def test_a_hostile_address_stays_text(anonymous, made):
-    answer = anonymous.get(
+    response = anonymous.get(
         f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27"
     )
-    assert answer.status == 200
-    assert "<script>alert" not in answer.text and "\r\n" not in meta(answer, "og:image")
+    assert response.status == 200
+    assert "<script>alert" not in response.text and "\r\n" not in meta(response, "og:image")
     assert anonymous.get(f"/p/{made}?x=" + "~" * 20000).status in (200, 400, 414)
 
 

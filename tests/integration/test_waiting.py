@@ -102,7 +102,7 @@ def test_reports_that_nobody_waits_for_any_more_cost_nothing(stall):
     assert metric(server, "perfolio_http_workers_busy") == 1  # still the first
     assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") == 3)
     stalled.release()
-    status, headers, _ = wires[0].answer()
+    status, headers, _ = wires[0].response()
     assert status == 200 and headers["x-robots-tag"] == "noindex", headers
     assert waiting(server) == 0
 
@@ -111,25 +111,25 @@ def test_a_report_waits_for_its_turn_no_longer_than_set(stall):
     stalled = stall("--worker-threads", "4", "--report-wait", "1s")
     server = stalled.server
     (wire,) = park(stalled, 1)
-    status, headers, body = wire.answer()
+    status, headers, body = wire.response()
     assert status == 503 and int(headers["retry-after"]) > 0, body
     assert waiting(server) == 0 and metric(server, "perfolio_http_workers_busy") == 1
     stalled.release()
-    assert wire.send(get(f"/api/v1/shares/{stalled.id}/top")).answer()[0] == 200
+    assert wire.send(get(f"/api/v1/shares/{stalled.id}/top")).response()[0] == 200
 
 
-def test_reports_that_wait_are_answered_when_the_server_stops(stall):
+def test_reports_that_wait_get_a_response_when_the_server_stops(stall):
     stalled = stall("--worker-threads", "4")
     server = stalled.server
     wires = park(stalled)
     server.process.send_signal(signal.SIGTERM)
     for wire in wires:
-        status, headers, body = wire.answer()
+        status, headers, body = wire.response()
         assert status == 503 and int(headers["retry-after"]) > 0 and b"stopping" in body, body
         assert wire.is_closed()
     assert server.process.poll() is None  # the first one has not been answered yet
     stalled.release()
-    assert stalled.first.answer() is not None
+    assert stalled.first.response() is not None
     assert server.process.wait(60) == 0
 
 
@@ -138,7 +138,7 @@ def test_a_forced_stop_ends_reports_that_wait(stall):
     server = stalled.server
     wires = park(stalled)
     server.process.send_signal(signal.SIGTERM)
-    assert all(wire.answer() is None or wire.is_closed() for wire in wires)
+    assert all(wire.response() is None or wire.is_closed() for wire in wires)
     stalled.release()
     assert server.process.wait(60) == 0
     assert "requests_cut_off=some" in server.log()
@@ -187,13 +187,13 @@ def test_what_has_not_begun_when_its_client_goes_is_not_done(shared_server):
 
 
 def test_a_busy_server_is_seen_as_ready(start_server):
-    """Also when no connection is free, and for longer than an answer is repeated."""
+    """Also when no connection is free, and for longer than a response is repeated."""
     server = start_server("--worker-threads", "4", "--database-connections", "4")
     with all_workers_busy(server, 4):
         until = time.monotonic() + 1.2
         while time.monotonic() < until:
             with Wire(server) as wire:
-                assert wire.send(get("/readyz")).answer()[0] == 200
+                assert wire.send(get("/readyz")).response()[0] == 200
 
 
 def test_senders_wait_for_no_worker(shared_server):
@@ -207,8 +207,8 @@ def test_senders_wait_for_no_worker(shared_server):
             ("/ingest?name=app", samples.FOLDED),
             ("/api/v1/profiles", samples.FOLDED),
         ):
-            answer = server.api().post(path, body, headers=headers if body == b"{}" else {})
-            assert answer.status == 200, (path, answer)
+            response = server.api().post(path, body, headers=headers if body == b"{}" else {})
+            assert response.status == 200, (path, response)
 
 
 def test_one_team_that_asks_much_leaves_workers_to_others(shared_server):
@@ -216,10 +216,10 @@ def test_one_team_that_asks_much_leaves_workers_to_others(shared_server):
     answered."""
     server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
-    answers = []
+    responses = []
     threads = [
         threading.Thread(
-            target=lambda: answers.append(
+            target=lambda: responses.append(
                 server.api().get("/api/v1/query", query={"query": "process_cpu:cpu"}).status
             )
         )
@@ -233,18 +233,18 @@ def test_one_team_that_asks_much_leaves_workers_to_others(shared_server):
         assert server.api().get("/api/v1/shares").status == 200
     for thread in threads:
         thread.join()
-    assert answers == [200] * 5
+    assert responses == [200] * 5
 
 
 @pytest.mark.parametrize("path", ["labels", "label/service_name/values", "series", "profile_types"])
 def test_lists_do_not_wait_for_the_teams_queries(shared_server, path):
     server = shared_server("--worker-threads", "8")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
-    answers = []
+    responses = []
 
     def ask_for(what):
         query = {"query": "process_cpu:cpu"} if what == "query" else {}
-        answers.append(server.api().get("/api/v1/" + what, query=query).status)
+        responses.append(server.api().get("/api/v1/" + what, query=query).status)
 
     threads = [threading.Thread(target=ask_for, args=("query",)) for _ in range(9)]
     listing = threading.Thread(target=ask_for, args=(path,))
@@ -263,41 +263,43 @@ def test_lists_do_not_wait_for_the_teams_queries(shared_server, path):
         assert waiting(server) == 9 - turns
     for thread in [*threads, listing]:
         thread.join()
-    assert answers == [200] * 10
+    assert responses == [200] * 10
 
 
 def test_queries_that_are_made_shares_take_turns_too(shared_server):
     """They are not put aside: who finds no turn is told when to come again."""
     server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
-    answers = []
+    responses = []
 
     def freeze():
-        answers.append(server.api().post("/api/v1/shares", query={"query": "process_cpu:cpu"}))
+        responses.append(server.api().post("/api/v1/shares", query={"query": "process_cpu:cpu"}))
 
     threads = [threading.Thread(target=freeze) for _ in range(5)]
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()
-        assert wait_until(lambda: len(answers) == 3)
+        assert wait_until(lambda: len(responses) == 3)
         assert metric(server, "perfolio_http_workers_busy") == 2
         assert server.api().get("/api/v1/shares").status == 200
     for thread in threads:
         thread.join()
-    assert sorted(answer.status for answer in answers) == [201] * 2 + [503] * 3
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers if answer.status == 503)
+    assert sorted(response.status for response in responses) == [201] * 2 + [503] * 3
+    assert all(
+        int(response.headers["retry-after"]) > 0 for response in responses if response.status == 503
+    )
     freeze()
-    assert answers[-1].status == 201
+    assert responses[-1].status == 201
 
 
 def test_requests_read_the_key_for_cookies_side_by_side(start_server):
     """Nobody waits for the database with a lock that the others need."""
     server = start_server("--worker-threads", "4")
-    answers = []
+    responses = []
     with Held(server, "LOCK TABLE server_secret IN ACCESS EXCLUSIVE MODE"):
         threads = [
             threading.Thread(
-                target=lambda key: answers.append(
+                target=lambda key: responses.append(
                     server.api()
                     .post("/api/v1/shares", samples.FOLDED, headers={"Idempotency-Key": key})
                     .status
@@ -311,4 +313,4 @@ def test_requests_read_the_key_for_cookies_side_by_side(start_server):
         assert wait_until(lambda: sessions_that_wait(server) == 3)
     for thread in threads:
         thread.join()
-    assert answers == [201] * 3
+    assert responses == [201] * 3

@@ -52,7 +52,7 @@ class Handler(socketserver.StreamRequestHandler):
         if fault in CANNED:
             status, code, more, extra = CANNED[fault]
             text = ERROR.format(code, more).encode() if code else b"<html>a proxy</html>"
-            self.answer(status, {"Content-Type": "application/xml", **extra}, text)
+            self.response(status, {"Content-Type": "application/xml", **extra}, text)
             return True
         return self.forward(method, target, fields, body, fault)
 
@@ -98,7 +98,7 @@ class Handler(socketserver.StreamRequestHandler):
             headers["Content-Range"] = "bytes 0-0/1"
         if fault == "whole":  # as if the server ignored the range
             headers.pop("Content-Range", None)
-            self.answer(200, headers, data)
+            self.response(200, headers, data)
             return True
         self.head(reply.status, {**headers, "Content-Length": length})
         self.wfile.write(data)
@@ -109,7 +109,7 @@ class Handler(socketserver.StreamRequestHandler):
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
 
-    def answer(self, status, headers, data):
+    def response(self, status, headers, data):
         self.head(status, {**headers, "Content-Length": len(data)})
         self.wfile.write(data)
 

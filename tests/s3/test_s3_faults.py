@@ -194,7 +194,7 @@ def test_listing_and_deleting_survive_a_passing_fault(tool, proxy, small, fault)
     assert tool.do("count", "a/") == 4
     proxy.plan(fault, wanted="POST")
     tool.do("delete", "a/0", "a/1", "a/9")
-    if fault not in BODY:  # the answer to a single deletion has no body
+    if fault not in BODY:  # the response to a single deletion has no body
         proxy.plan(fault, wanted="DELETE")
     tool.do("delete", "a/2")
     proxy.plan()
@@ -243,7 +243,7 @@ def test_every_request_of_an_upload_in_parts_may_fail_once(tool, proxy, large, t
 
 
 @pytest.mark.parametrize("fault", ["reset-after", "200-error", "cut"])
-def test_an_upload_whose_last_answer_fails_is_whole(tool, proxy, large, tmp_path, fault):
+def test_an_upload_whose_last_response_fails_is_whole(tool, proxy, large, tmp_path, fault):
     proxy.plan(None, fault, wanted="POST")
     tool.do("write", "large", large)
     assert sum(request.startswith("POST") and "uploadId" in request for request in proxy.seen) >= 2

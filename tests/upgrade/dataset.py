@@ -43,13 +43,13 @@ class Data:
 
     def __init__(self, server):
         self.server = server
-        self.shares = {}  # name: the answer of the upload
+        self.shares = {}  # name: the response of the upload
         self.links = {}
 
 
-def expect(answer, *statuses):
-    assert answer.status in (statuses or (200, 201, 202, 204)), answer
-    return answer
+def expect(response, *statuses):
+    assert response.status in (statuses or (200, 201, 202, 204)), response
+    return response
 
 
 # ---- creating ----
@@ -105,8 +105,8 @@ def make_shares(data):
         ("with a password", {"visibility": "password"}, {"X-Perfolio-Password": SHARE_PASSWORD}),
         ("deleted", {}, {}),
     ):
-        answer = api.post("/api/v1/shares", samples.FOLDED_SLOWER, query=query, headers=headers)
-        data.shares[name] = expect(answer).json()
+        response = api.post("/api/v1/shares", samples.FOLDED_SLOWER, query=query, headers=headers)
+        data.shares[name] = expect(response).json()
     data.anonymous = expect(
         data.server.anonymous().post("/api/v1/shares", samples.FOLDED), 201
     ).json()
@@ -194,11 +194,11 @@ def observe(data):
     return found
 
 
-def keep(found, name, answer):
+def keep(found, name, response):
     """The status, and the body as JSON where it is that, else as bytes."""
-    kind = answer.headers.get("content-type", "")
-    body = json.loads(answer.body) if "json" in kind and answer.body else answer.body
-    found[name] = {"status": answer.status, "body": body}
+    kind = response.headers.get("content-type", "")
+    body = json.loads(response.body) if "json" in kind and response.body else response.body
+    found[name] = {"status": response.status, "body": body}
 
 
 def observe_people(data, found):
@@ -228,8 +228,8 @@ def observe_shares(data, found):
     headers = {"X-Perfolio-Password": SHARE_PASSWORD}
     keep(found, "the password of a share", anonymous.get(closed, headers=headers))
     for path, short in data.links.items():
-        answer = anonymous.get(f"/s/{short}")
-        found[f"short link to {path}"] = (answer.status, answer.headers.get("location"))
+        response = anonymous.get(f"/s/{short}")
+        found[f"short link to {path}"] = (response.status, response.headers.get("location"))
     sides = [data.shares[name]["id"] for name in ("folded", "public")]
     keep(found, "diff", api.get("/api/v1/diff/top", query={"a": sides[0], "b": sides[1]}))
     keep(found, "an unfinished upload", api.get(f"/api/v1/uploads/{data.unfinished}"))
@@ -248,8 +248,8 @@ def observe_profiles(data, found):
     window = {"start": BEGIN - HOUR, "end": BEGIN + 9 * HOUR}
     for name in CPU_NAMES + HEAP_NAMES:
         for report in ("folded", "top", "json", "pprof"):
-            answer = api.get("/api/v1/query", query={"query": name, "report": report, **window})
-            keep(found, f"query {name}: {report}", answer)
+            response = api.get("/api/v1/query", query={"query": name, "report": report, **window})
+            keep(found, f"query {name}: {report}", response)
         query = {"query": name, "step": "10m", "group_by": "service_name", **window}
         keep(found, f"values of {name}", api.get("/api/v1/query_range", query=query))
     for path in ("labels", "profile_types", "label/service_name/values", "series"):

@@ -4,10 +4,10 @@ import { adjacentIn } from "../src/model/account/adjacent_share.ts";
 
 test("finds the adjacent entry across pages without requesting a page twice", async () => {
   const pages = [["e", "d"], [], ["c"], ["b", "a"]];
-  const asked: number[] = [];
+  const loaded: number[] = [];
   const load = async (cursor: string) => {
     const at = Number(cursor);
-    asked.push(at);
+    loaded.push(at);
     return { ids: pages[at], next: at + 1 < pages.length ? String(at + 1) : null };
   };
   const beside = async (id: string) => [
@@ -20,7 +20,7 @@ test("finds the adjacent entry across pages without requesting a page twice", as
   assert.deepEqual(await beside("a"), ["", "b"]);
   assert.deepEqual(await beside("z"), [null, null]);
   assert.deepEqual(await beside(""), ["e", "e"]);
-  asked.length = 0;
+  loaded.length = 0;
   await adjacentIn(load, "e", "older");
-  assert.deepEqual(asked, [0]);
+  assert.deepEqual(loaded, [0]);
 });

@@ -113,7 +113,7 @@ test("operators are offered after a whole name alone", () => {
   );
 });
 
-test("a completion asks about the other matchers alone", () => {
+test("a completion sends only the other matchers", () => {
   const text = 'pod="a", zone="", service_name=~`b.*`';
   const { matchers, place } = readMatchers(text, text.indexOf('""') + 1);
   assert.equal(
@@ -295,7 +295,7 @@ test("moments: relative, of the calendar, and what is neither", () => {
   assert.equal(formatLength(3_605_000), "1 h");
 });
 
-test("what is asked is the chosen series in the chosen part; a pinned link has fixed times", () => {
+test("the request has the chosen series in the chosen part; a pinned link has fixed times", () => {
   const now = 1_767_323_045_000;
   assert.deepEqual(requestOf(sample.selection, now), {
     query: 'cpu:samples{pod="a&b",pod="a=b",zone=""}',

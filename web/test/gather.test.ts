@@ -9,11 +9,11 @@ test("groups load a few at a time; only failed ones are retried", async () => {
   const into: LoadedGroups<string> = { trees: new Map(), failed: new Map() };
   const { signal } = new AbortController();
   let [running, most] = [0, 0];
-  const asked: string[] = [];
+  const loaded: string[] = [];
   const steps: number[] = [];
   let isBroken = true;
   const make = async (group: string) => {
-    asked.push(group);
+    loaded.push(group);
     most = Math.max(most, ++running);
     await pause();
     running--;
@@ -29,9 +29,9 @@ test("groups load a few at a time; only failed ones are retried", async () => {
     ["e", "no e"],
   ]);
   isBroken = false;
-  asked.length = steps.length = 0;
+  loaded.length = steps.length = 0;
   await loadGroups(groups, make, into, signal, (done) => steps.push(done));
-  assert.deepEqual(asked, ["b", "e"]);
+  assert.deepEqual(loaded, ["b", "e"]);
   assert.deepEqual(steps, [4, 5, 6]);
   assert.equal(into.failed.size, 0);
   assert.equal(into.trees.get("e"), "E");
@@ -39,10 +39,10 @@ test("groups load a few at a time; only failed ones are retried", async () => {
 
 test("who cancels waits for nothing more", async () => {
   const abort = new AbortController();
-  const asked: string[] = [];
+  const loaded: string[] = [];
   const make = async (group: string) => {
-    asked.push(group);
-    if (asked.length === 3) abort.abort();
+    loaded.push(group);
+    if (loaded.length === 3) abort.abort();
     await pause();
     return group;
   };
@@ -57,5 +57,5 @@ test("who cancels waits for nothing more", async () => {
     { name: "AbortError" },
   );
   await pause();
-  assert.equal(asked.length, 3);
+  assert.equal(loaded.length, 3);
 });

@@ -26,7 +26,7 @@ function side(numbers: readonly [number: number, total: number][]): SideCount {
     other: null,
   };
   return {
-    answer: { unit: "ns", total, kept: total, labels: [label], label_count: 1, truncated: false },
+    response: { unit: "ns", total, kept: total, labels: [label], label_count: 1, truncated: false },
     samples: numbers.length,
   };
 }

@@ -49,7 +49,7 @@ test("counts the labels of stacks selected by function, file or binary", () => {
   );
   const kept = (rules: { focus?: string[]; ignore?: string[] }) =>
     countLabels(profile, 0, { rules: [], focus: [], ignore: [], key: "", limit: 0, ...rules })
-      .answer.kept;
+      .response.kept;
   assert.deepEqual(
     ["^write$", "io", "libc", "nowhere"].map((text) => kept({ focus: [text] })),
     [3, 5, 5, 0],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LocalFile } from "../src/workers/local_file.ts";
 
-test("where the worker has ended, what was asked ends, and what is asked later", async () => {
+test("after the worker has ended, pending and later requests fail", async () => {
   const workers: EventTarget[] = [];
   class Silent extends EventTarget {
     constructor() {

@@ -8,33 +8,33 @@ const refusal = (status: number, retryAfter: number | null) =>
 /** Fails with each of the errors, then returns "done"; records the pauses. */
 async function run(errors: unknown[]) {
   const waits: number[] = [];
-  let asked = 0;
-  const ask = () => {
-    const error = errors[asked++];
+  let count = 0;
+  const send = () => {
+    const error = errors[count++];
     return error ? Promise.reject(error as Error) : Promise.resolve("done");
   };
   const pause = (ms: number) => {
     waits.push(ms);
     return Promise.resolve();
   };
-  const answer = await retryWhileBusy(ask, pause).catch((error: unknown) => error);
-  return { answer, waits, asked };
+  const response = await retryWhileBusy(send, pause).catch((error: unknown) => error);
+  return { response, waits, count };
 }
 
-test("what found no turn is asked again as the server says", async () => {
+test("what found no turn is sent again as the server says", async () => {
   assert.deepEqual(await run([refusal(503, 5), refusal(503, 2)]), {
-    answer: "done",
+    response: "done",
     waits: [5000, 2000],
-    asked: 3,
+    count: 3,
   });
 });
 
 test("gives up after five attempts, and at once without a short retry time", async () => {
   const busy = refusal(503, 1);
   assert.deepEqual(await run([busy, busy, busy, busy, busy, busy]), {
-    answer: busy,
+    response: busy,
     waits: [1000, 1000, 1000, 1000],
-    asked: 5,
+    count: 5,
   });
   for (const error of [
     refusal(503, null),
@@ -44,6 +44,6 @@ test("gives up after five attempts, and at once without a short retry time", asy
     new Error("x"),
     null,
   ]) {
-    if (error) assert.deepEqual(await run([error]), { answer: error, waits: [], asked: 1 });
+    if (error) assert.deepEqual(await run([error]), { response: error, waits: [], count: 1 });
   }
 });

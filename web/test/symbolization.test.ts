@@ -38,11 +38,11 @@ test("reports the largest number of unlisted binaries and is not complete then",
 test("requests all binaries in batches, and is complete only if every batch is", async () => {
   const ids = Array.from({ length: 2 * buildIdsPerRequest + 56 }, (_, i) => `id${i}`);
   const sizes: number[] = [];
-  const ask =
+  const loadStatus =
     (last: string) =>
-    async (asked: string[]): Promise<SymbolizationStatus> => {
-      sizes.push(asked.length);
-      const lacks = asked.includes(last);
+    async (buildIds: string[]): Promise<SymbolizationStatus> => {
+      sizes.push(buildIds.length);
+      const lacks = buildIds.includes(last);
       return {
         complete: !lacks,
         pending: [],
@@ -50,17 +50,17 @@ test("requests all binaries in batches, and is complete only if every batch is",
         generation: 1,
       };
     };
-  const told = await requestAll(ids, ask(ids.at(-1)!));
+  const status = await requestAll(ids, loadStatus(ids.at(-1)!));
   assert.deepEqual(sizes, [buildIdsPerRequest, buildIdsPerRequest, 56]);
-  assert.deepEqual([told.complete, told.missing.length, told.generation], [false, 1, 3]);
-  assert.equal((await requestAll(ids, ask("none"))).complete, true);
+  assert.deepEqual([status.complete, status.missing.length, status.generation], [false, 1, 3]);
+  assert.equal((await requestAll(ids, loadStatus("none"))).complete, true);
 });
 
 test("binaries that lack names for the same cause are one entry with the earliest next try", () => {
   const id = (i: number) => i.toString(16).padStart(40, "0");
   const unreachable = (i: number) => ({
     ...binary(id(i)),
-    reason: `no answer from debuginfod.test for ${id(i)}`,
+    reason: `no response from debuginfod.test for ${id(i)}`,
     next_retry: `2026-11-28T19:0${i % 3}:00Z`,
   });
   const causes = byCause([

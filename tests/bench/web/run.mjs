@@ -248,11 +248,11 @@ const folder = join(work, "trees");
 
 async function flameOf(server, bytes) {
   const { id } = await server.share(bytes);
-  const answer = await server.call("GET", `/api/v1/shares/${id}/flame`, {
+  const response = await server.call("GET", `/api/v1/shares/${id}/flame`, {
     headers: { Accept: "application/vnd.perfolio.flame" },
   });
-  if (answer.status !== 200) throw new Error(`flame: ${answer.status}`);
-  return answer.bytes;
+  if (response.status !== 200) throw new Error(`flame: ${response.status}`);
+  return response.bytes;
 }
 
 const decode = (model, bytes) =>

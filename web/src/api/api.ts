@@ -219,8 +219,8 @@ export function getSession(): Promise<Session> {
 export async function signIn(
   credentials: { email: string; password: string } | { code: string },
 ): Promise<void> {
-  const answer = await sendJson<Session>("POST", "/api/v1/session", credentials);
-  csrfToken = answer.csrf_token ?? "";
+  const response = await sendJson<Session>("POST", "/api/v1/session", credentials);
+  csrfToken = response.csrf_token ?? "";
   sessionPromise = null;
 }
 
@@ -286,13 +286,13 @@ export interface FlameQuery {
 export async function getFlameAt(
   path: string,
   signal: AbortSignal,
-  onAnswer?: (response: Response) => void,
+  onResponse?: (response: Response) => void,
 ): Promise<Flame> {
   const response = await request(path, {
     signal,
     headers: { Accept: "application/vnd.perfolio.flame" },
   });
-  onAnswer?.(response);
+  onResponse?.(response);
   const bytes = await response.arrayBuffer();
   try {
     return decodeFlame(bytes);
@@ -334,10 +334,10 @@ export const getDiff = (
     signal,
   );
 
-interface TopAnswer {
+interface TopResponse {
   functions: { name: string; file: string; flat: number; cum: number }[];
 }
-interface DiffTopAnswer {
+interface DiffTopResponse {
   functions: {
     name: string;
     file: string;
@@ -350,8 +350,8 @@ interface DiffTopAnswer {
 
 /** All rows of the table, counted by the server; for truncated trees. */
 export async function getTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
-  const answer = await getJson<TopAnswer>(path, signal);
-  return answer.functions.map(({ name, file, flat, cum }) => ({
+  const response = await getJson<TopResponse>(path, signal);
+  return response.functions.map(({ name, file, flat, cum }) => ({
     name,
     file,
     flat,
@@ -362,8 +362,8 @@ export async function getTopAt(path: string, signal: AbortSignal): Promise<Funct
 }
 
 export async function getDiffTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
-  const answer = await getJson<DiffTopAnswer>(path, signal);
-  return answer.functions.map((row) => ({
+  const response = await getJson<DiffTopResponse>(path, signal);
+  return response.functions.map((row) => ({
     name: row.name,
     file: row.file,
     flat: row.flat_b,
@@ -391,8 +391,11 @@ export const getDiffTop = (
 /** The selection whose labels are counted. */
 export type LabelsQuery = Pick<FlameQuery, "sampleType" | "names">;
 
-export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsRequest) => ({
-  ...question,
+export const labelParameters = (
+  query: LabelsQuery,
+  { rules, ...labelsRequest }: LabelsRequest,
+) => ({
+  ...labelsRequest,
   sample_type: query.sampleType,
   names: namesParameter(query),
   label: rules,
@@ -401,11 +404,11 @@ export const labelParameters = (query: LabelsQuery, { rules, ...question }: Labe
 export const getLabels = (
   id: string,
   query: LabelsQuery,
-  question: LabelsRequest,
+  labelsRequest: LabelsRequest,
   signal: AbortSignal,
 ) =>
   getJson<LabelsResponse>(
-    `${share(id)}/labels` + queryOf(labelParameters(query, question)),
+    `${share(id)}/labels` + queryOf(labelParameters(query, labelsRequest)),
     signal,
   );
 
@@ -413,11 +416,11 @@ export const getDiffLabels = (
   a: string,
   b: string,
   query: LabelsQuery & { isNormalised: boolean },
-  question: LabelsRequest,
+  labelsRequest: LabelsRequest,
   signal: AbortSignal,
 ) =>
   getJson<LabelsResponse>(
     "/api/v1/diff/labels" +
-      queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, question) }),
+      queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, labelsRequest) }),
     signal,
   );

@@ -93,7 +93,7 @@ export interface QueryDetails {
  */
 const seconds = (ms: number) => (ms / 1000).toFixed(3);
 const spanOf = ({ from, to }: Span) => ({ start: seconds(from), end: seconds(to) });
-const askedBy = (asked: QueryRequest) => ({ query: asked.query, ...spanOf(asked) });
+const requestParameters = (request: QueryRequest) => ({ query: request.query, ...spanOf(request) });
 
 function detailsOf({ headers }: Response): QueryDetails {
   const pairs = [...(headers.get("Perfolio-Statistics") ?? "").matchAll(/(\w+)=(\d+)/g)];
@@ -137,21 +137,28 @@ export const listLabelValues = (name: string, match: string, span: Span, signal?
 
 /** Requests a rate for types that have one; gauges have none. */
 export async function getRange(
-  asked: QueryRequest,
+  query: QueryRequest,
   by: readonly string[],
   { labels, focus, ignore }: StackRules,
   signal: AbortSignal,
 ): Promise<Range> {
   const path =
     "/api/v1/query_range" +
-    queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: "auto" });
+    queryOf({
+      ...requestParameters(query),
+      group_by: by,
+      label: labels,
+      focus,
+      ignore,
+      rate: "auto",
+    });
   const response = await request(path, { signal, headers: { Accept: "application/json" } });
   return { ...((await response.json()) as RangeResponse), warning: detailsOf(response).warning };
 }
 
-export const listStored = (asked: QueryRequest, after: string, signal?: AbortSignal) =>
+export const listStored = (request: QueryRequest, after: string, signal?: AbortSignal) =>
   getJson<StoredPage>(
-    "/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }),
+    "/api/v1/profiles" + queryOf({ ...requestParameters(request), limit: 50, after }),
     signal,
   );
 
@@ -162,7 +169,7 @@ export const listStored = (asked: QueryRequest, after: string, signal?: AbortSig
  * selections.
  */
 export type Source =
-  | { kind: "merged"; asked: QueryRequest }
+  | { kind: "merged"; request: QueryRequest }
   | { kind: "single"; id: string }
   | { kind: "diff"; before: QueryRequest; after: QueryRequest };
 
@@ -188,7 +195,9 @@ function pathOf(
 ): string {
   if (source.kind === "single") return profilePath(source.id) + queryOf({ report, ...parameters });
   if (source.kind === "merged")
-    return "/api/v1/query" + queryOf({ ...askedBy(source.asked), report, ...parameters });
+    return (
+      "/api/v1/query" + queryOf({ ...requestParameters(source.request), report, ...parameters })
+    );
   const mode = diffMode({ isNormalised });
   return (
     `/api/v1/diff${report === "flame" ? "" : `/${report}`}` +
@@ -217,11 +226,11 @@ export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =
 export const getSampleLabels = (
   source: Source,
   query: LabelsQuery & { isNormalised: boolean },
-  question: LabelsRequest,
+  labelsRequest: LabelsRequest,
   signal: AbortSignal,
 ) =>
   getJson<LabelsResponse>(
-    pathOf(source, "labels", query.isNormalised, labelParameters(query, question)),
+    pathOf(source, "labels", query.isNormalised, labelParameters(query, labelsRequest)),
     signal,
   );
 
@@ -229,13 +238,14 @@ export const getSampleLabels = (
 
 /** Creates a share. Its samples keep only the named labels. */
 export const shareResult = (
-  asked: QueryRequest,
+  request: QueryRequest,
   settings: ShareSettings,
   labels: readonly string[],
 ) =>
   retryWhileBusy(() =>
     change<Created>(
       "POST",
-      "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels }),
+      "/api/v1/shares" +
+        queryOf({ ...requestParameters(request), ...settings, keep_label: labels }),
     ),
   );

@@ -30,7 +30,7 @@ import { usePalette } from "../ui/theme.ts";
 const plot = later(async () => (await import("./plot.tsx")).Plot);
 
 interface MetricsProps {
-  answer: RangeResponse;
+  response: RangeResponse;
   isCurrent: boolean;
   window: Span;
   selection: Selection;
@@ -75,19 +75,19 @@ function Swatch({ look }: { look: LineLook }) {
  * page to that series.
  */
 function SeriesTable({
-  answer,
+  response,
   looks,
   selection,
   cursor,
   onChoose,
-}: Pick<MetricsProps, "answer" | "selection" | "onChoose"> & {
+}: Pick<MetricsProps, "response" | "selection" | "onChoose"> & {
   looks: LineLook[];
   cursor: number | null;
 }) {
   const shown = (value: number | null | undefined) =>
-    value === null || value === undefined ? "–" : formatMetric(value, answer.unit);
+    value === null || value === undefined ? "–" : formatMetric(value, response.unit);
   const atCursor = (one: Series, last: number | undefined) =>
-    cursor === null ? last : valueAt(one.points, cursor, answer.step_ms);
+    cursor === null ? last : valueAt(one.points, cursor, response.step_ms);
   const of = selection.part ? " of selection" : "";
   return (
     <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
@@ -107,9 +107,9 @@ function SeriesTable({
           </tr>
         </thead>
         <tbody>
-          {answer.series.map((one, i) => {
+          {response.series.map((one, i) => {
             const isChosen = isSame(one.labels, selection.only);
-            const digest = digestOf(one, answer.step_ms, selection.part);
+            const digest = digestOf(one, response.step_ms, selection.part);
             return (
               <tr key={seriesName(one)} class={isChosen ? "chosen" : ""}>
                 <th scope="row">
@@ -143,14 +143,14 @@ function SeriesTable({
   );
 }
 
-function AllValues({ answer }: { answer: RangeResponse }) {
+function AllValues({ response }: { response: RangeResponse }) {
   const [isOpen, setOpen] = useState(false);
   const moments = useMemo(
     () =>
-      [...new Set(answer.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort(
+      [...new Set(response.series.flatMap(({ points }) => points.map(([ms]) => ms)))].sort(
         (a, b) => a - b,
       ),
-    [answer],
+    [response],
   );
   return (
     <details class="all-values" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -161,7 +161,7 @@ function AllValues({ answer }: { answer: RangeResponse }) {
             <thead>
               <tr>
                 <th scope="col">Step start</th>
-                {answer.series.map((one) => (
+                {response.series.map((one) => (
                   <th scope="col" class="number" key={seriesName(one)}>
                     <Name text={seriesName(one)} />
                   </th>
@@ -174,11 +174,11 @@ function AllValues({ answer }: { answer: RangeResponse }) {
                   <th scope="row">
                     <time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time>
                   </th>
-                  {answer.series.map((one) => {
+                  {response.series.map((one) => {
                     const value = valueAt(one.points, ms, 1);
                     return (
                       <td class="number" key={seriesName(one)} data-value={value ?? undefined}>
-                        {value === null ? "" : formatExact(value, answer.unit)}
+                        {value === null ? "" : formatExact(value, response.unit)}
                       </td>
                     );
                   })}
@@ -195,15 +195,15 @@ function AllValues({ answer }: { answer: RangeResponse }) {
 /** Marking with keys: where the range starts and the step of the cursor. */
 function useSteps({
   window,
-  answer,
+  response,
   onPart,
   selection,
-}: Pick<MetricsProps, "window" | "answer" | "onPart" | "selection">) {
+}: Pick<MetricsProps, "window" | "response" | "onPart" | "selection">) {
   const [step, setStep] = useState<number | null>(null);
   const [anchor, setAnchor] = useState<number | null>(null);
-  const first = Math.floor(window.from / answer.step_ms) * answer.step_ms;
-  const count = Math.max(1, Math.ceil((window.to - first) / answer.step_ms));
-  const msOf = (at: number) => Math.max(window.from, first + at * answer.step_ms);
+  const first = Math.floor(window.from / response.step_ms) * response.step_ms;
+  const count = Math.max(1, Math.ceil((window.to - first) / response.step_ms));
+  const msOf = (at: number) => Math.max(window.from, first + at * response.step_ms);
   const at = Math.min(step ?? count - 1, count - 1);
   const marked: Span | null =
     anchor === null
@@ -280,30 +280,33 @@ function PartLine({ selection, of, onZoom, onPart, marked }: PartLineProps) {
 }
 
 export function Metrics(props: MetricsProps) {
-  const { answer, isCurrent, window, selection, of, onPart, onChoose, onZoom } = props;
+  const { response, isCurrent, window, selection, of, onPart, onChoose, onZoom } = props;
   const palette = usePalette();
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
-  const data = useMemo(() => dataOf(answer), [answer]);
+  const data = useMemo(() => dataOf(response), [response]);
   const looks = useMemo(
     () =>
-      answer.series.map((one, i) =>
+      response.series.map((one, i) =>
         one.other_count ? otherLook(palette.background) : lineLook(i, palette.background),
       ),
-    [answer, palette],
+    [response, palette],
   );
   const colours = useMemo(() => {
     const style = getComputedStyle(document.documentElement);
     return { text: style.getPropertyValue("--muted"), line: style.getPropertyValue("--line") };
   }, [palette]);
-  const format = useCallback((value: number) => formatMetric(value, answer.unit), [answer.unit]);
+  const format = useCallback(
+    (value: number) => formatMetric(value, response.unit),
+    [response.unit],
+  );
   const cursor = steps.ms ?? pointed;
-  const values = answer.series.slice(0, 5).map((one) => {
-    const value = valueAt(one.points, steps.begin, answer.step_ms);
-    return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
+  const values = response.series.slice(0, 5).map((one) => {
+    const value = valueAt(one.points, steps.begin, response.step_ms);
+    return `${seriesName(one)} ${value === null ? "nothing" : formatMetric(value, response.unit)}`;
   });
   const moment = formatMoment(steps.begin, window.from);
-  const others = answer.series.at(-1)?.other_count ?? 0;
+  const others = response.series.at(-1)?.other_count ?? 0;
   const part = steps.marked ?? selection.part;
   return (
     <div class={`metrics ${isCurrent ? "" : "stale"}`}>
@@ -328,24 +331,24 @@ export function Metrics(props: MetricsProps) {
         <plot.Component
           {...{ data, window, looks, colours, part, cursor, onPart }}
           format={format}
-          chosen={answer.series.findIndex(({ labels }) => isSame(labels, selection.only))}
+          chosen={response.series.findIndex(({ labels }) => isSame(labels, selection.only))}
           onCursor={setPointed}
         />
       </div>
       <PartLine {...{ selection, of, onZoom, onPart }} marked={steps.marked} />
-      {answer.notes?.map((note) => (
+      {response.notes?.map((note) => (
         <p class="hint range-note" key={note}>
           {note}
         </p>
       ))}
-      <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
+      <SeriesTable {...{ response, looks, selection, cursor, onChoose }} />
       {others > 0 && (
         <p class="hint">
-          The {answer.series.length - 1} largest series are shown; the other {others} are summed in
-          one line. To see them, group by other labels or narrow the query.
+          The {response.series.length - 1} largest series are shown; the other {others} are summed
+          in one line. To see them, group by other labels or narrow the query.
         </p>
       )}
-      <AllValues answer={answer} />
+      <AllValues response={response} />
     </div>
   );
 }

@@ -18,15 +18,15 @@ function labelText({ labels }: StoredProfile): string {
 }
 
 interface ProfileListProps {
-  asked: QueryRequest;
+  request: QueryRequest;
   /** The opened profile, or "". */
   opened: string;
   onOpen: (id: string) => void;
 }
 
-export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
-  const key = `${asked.query}\n${asked.from}\n${asked.to}`;
-  const first = useLoaded(key, (signal) => listStored(asked, "", signal));
+export function ProfileList({ request, opened, onOpen }: ProfileListProps) {
+  const key = `${request.query}\n${request.from}\n${request.to}`;
+  const first = useLoaded(key, (signal) => listStored(request, "", signal));
   const [more, setMore] = useState<{ key: string; rows: StoredProfile[]; next: string | null }>({
     key: "",
     rows: [],
@@ -37,7 +37,7 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
   const rows = [...(first.value?.data ?? []), ...(isSame ? more.rows : [])];
   const next = isSame ? more.next : (first.value?.next ?? null);
   const loadMore = () =>
-    listStored(asked, next!).then(
+    listStored(request, next!).then(
       (page) =>
         setMore({ key, rows: [...(isSame ? more.rows : []), ...page.data], next: page.next }),
       (error) => setProblem(asProblem(error)),

@@ -40,9 +40,9 @@ interface Choice {
 /** Caches completions by request. */
 function useCompletionCache() {
   const known = useRef(new Map<string, Promise<string[]>>());
-  return (key: string, ask: () => Promise<string[]>) => {
+  return (key: string, load: () => Promise<string[]>) => {
     if (known.current.size > maxKnown) known.current.clear();
-    const found = known.current.get(key) ?? ask();
+    const found = known.current.get(key) ?? load();
     known.current.set(key, found);
     found.catch(() => known.current.delete(key));
     return found;
@@ -58,27 +58,27 @@ const matching = (choices: readonly string[], typed: string) => {
 
 function useChoices(type: string, span: Span) {
   const [choices, setChoices] = useState<Choice[]>([]);
-  const answers = useCompletionCache();
-  const asked = useRef(0);
+  const responses = useCompletionCache();
+  const lastTurn = useRef(0);
   const close = () => {
-    asked.current++;
+    lastTurn.current++;
     setChoices([]);
   };
   /** The completions at the cursor, or null once a later call or close() has replaced them. */
   const open = async (text: string, cursor: number): Promise<Choice[] | null> => {
-    const turn = ++asked.current;
+    const turn = ++lastTurn.current;
     const { matchers, place } = readMatchers(text, cursor);
     const match = othersOf(type, matchers, place);
     const key = `${place.expects}\n${place.label}\n${match}\n${span.from}\n${span.to}`;
     let all: string[] = [];
     if (place.expects === "operator") all = [...operators];
     else if (place.expects !== "comma")
-      all = await answers(key, () =>
+      all = await responses(key, () =>
         place.expects === "name"
           ? listLabelNames(match, span)
           : listLabelValues(place.label, match, span),
       ).catch(() => []);
-    if (turn !== asked.current) return null;
+    if (turn !== lastTurn.current) return null;
     const next = all.includes(place.typed) ? afterName(text, place) : null;
     const found = matching(all, place.expects === "operator" ? "" : place.typed).filter(
       (one) => !next || one !== place.typed,
@@ -123,7 +123,7 @@ function useCombobox(query: string, span: Span, onQuery: (query: string) => void
   const { choices, open, close } = useChoices(type, span);
   useEffect(() => setText(matchers), [query]);
   /** The completions that were requested last; null after Escape. */
-  const asked = useRef<Promise<Choice[] | null> | null>(null);
+  const opened = useRef<Promise<Choice[] | null> | null>(null);
   const offered = choices.length > 0;
 
   const isOpenEnded = () => {
@@ -132,13 +132,13 @@ function useCombobox(query: string, span: Span, onQuery: (query: string) => void
   };
   const look = () => {
     setActive(-1);
-    asked.current = open(input.current!.value, input.current!.selectionStart ?? 0);
-    void asked.current.then((found) => {
+    opened.current = open(input.current!.value, input.current!.selectionStart ?? 0);
+    void opened.current.then((found) => {
       if (found?.length && isOpenEnded()) setActive(0);
     });
   };
   const run = () => {
-    asked.current = null;
+    opened.current = null;
     close();
     const typed = input.current!.value;
     // A complete query with a profile type may be pasted.
@@ -159,7 +159,7 @@ function useCombobox(query: string, span: Span, onQuery: (query: string) => void
   /** Completions may still be loading; an incomplete query waits for them. */
   const enter = async () => {
     const typed = input.current!.value;
-    const found = isOpenEnded() ? await asked.current : null;
+    const found = isOpenEnded() ? await opened.current : null;
     if (input.current?.value !== typed) return;
     if (found?.length) choose(found[0]);
     else run();
@@ -180,7 +180,7 @@ function useCombobox(query: string, span: Span, onQuery: (query: string) => void
       choose(choices[active]);
     else if (event.key === "Enter") void enter();
     else if (event.key === "Escape") {
-      asked.current = null;
+      opened.current = null;
       close();
       if (!offered) return;
     } else return;

@@ -51,7 +51,7 @@ export function SelectionPanel({
   const failed = [types, range].find((one) => one.problem);
   const type = chosenType(known, splitQuery(selection.query).type);
   const word = side ? ` ${side.toLowerCase()}` : "";
-  const ask = (query: string) => {
+  const onQuery = (query: string) => {
     onRefresh();
     onChange({ query, only: [] });
   };
@@ -75,7 +75,7 @@ export function SelectionPanel({
           query={selection.query}
           error={queryError}
           span={window}
-          onQuery={ask}
+          onQuery={onQuery}
         />
         <TimeRange label={`Time${word}`} span={window} {...{ selection, onChange, onRefresh }} />
         {children}
@@ -94,7 +94,7 @@ export function SelectionPanel({
           <>
             <MissingLine warning={range.value.warning} />
             <Metrics
-              answer={range.value}
+              response={range.value}
               isCurrent={range.isCurrent}
               window={window}
               selection={selection}

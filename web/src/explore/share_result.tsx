@@ -12,7 +12,7 @@ import { asProblem, Button, CopyField, Dialog, ErrorLine } from "../ui/kit.tsx";
 
 interface ShareResultProps {
   /** One query, or before and after. */
-  asked: QueryRequest[];
+  request: QueryRequest[];
   /** The query string with which the share shows the current view. */
   view: string;
   /** The sample labels that the view needs. */
@@ -33,14 +33,14 @@ function sideTitle(i: number, titles: readonly string[], chosen = titles.at(-1)!
 }
 
 async function keep(
-  asked: readonly QueryRequest[],
+  request: readonly QueryRequest[],
   titles: readonly string[],
   settings: ShareSettings,
   labels: readonly string[],
 ): Promise<string> {
-  const kept = asked.length > 1 && labels.length ? allLabels : labels;
+  const kept = request.length > 1 && labels.length ? allLabels : labels;
   const made: { id: string; url: string }[] = [];
-  for (const [i, one] of asked.entries()) {
+  for (const [i, one] of request.entries()) {
     made.push(
       await shareResult(one, { ...settings, title: sideTitle(i, titles, settings.title) }, kept),
     );
@@ -50,8 +50,8 @@ async function keep(
     : made[0].url;
 }
 
-export function ShareResult({ asked, view, labels, onClose }: ShareResultProps) {
-  const [titles] = useState(() => titlesOf(asked));
+export function ShareResult({ request, view, labels, onClose }: ShareResultProps) {
+  const [titles] = useState(() => titlesOf(request));
   const [settings, setSettings] = useState<ShareSettings>({
     visibility: "team",
     title: titles.at(-1),
@@ -64,7 +64,7 @@ export function ShareResult({ asked, view, labels, onClose }: ShareResultProps) 
     setBusy(true);
     setError(null);
     try {
-      setLink((await keep(asked, titles, cleanSettings(settings), labels)) + view);
+      setLink((await keep(request, titles, cleanSettings(settings), labels)) + view);
     } catch (caught) {
       setError(asProblem(caught));
     }
@@ -72,7 +72,7 @@ export function ShareResult({ asked, view, labels, onClose }: ShareResultProps) 
   };
   return (
     <Dialog
-      title={asked.length > 1 ? "Share this comparison" : "Share this profile"}
+      title={request.length > 1 ? "Share this comparison" : "Share this profile"}
       onClose={onClose}
     >
       {link ? (

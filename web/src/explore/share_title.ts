@@ -34,15 +34,15 @@ function windowOf({ from, to }: QueryRequest): string {
   );
 }
 
-export function titleOf(asked: QueryRequest): string {
-  const { type, matchers } = splitQuery(asked.query);
-  return [cut(typeWord(type), longest.type), labelsOf(matchers), windowOf(asked)].join(", ");
+export function titleOf(request: QueryRequest): string {
+  const { type, matchers } = splitQuery(request.query);
+  return [cut(typeWord(type), longest.type), labelsOf(matchers), windowOf(request)].join(", ");
 }
 
 /** The titles of a query, or of the sides of a comparison: before and after. */
-export function titlesOf(asked: readonly QueryRequest[]): string[] {
-  if (asked.length < 2) return asked.map(titleOf);
-  const [before, after] = asked;
+export function titlesOf(request: readonly QueryRequest[]): string[] {
+  if (request.length < 2) return request.map(titleOf);
+  const [before, after] = request;
   const compared = (other: string) => `${titleOf(after)} compared with ${other}`;
   const whole = compared(before.query === after.query ? windowOf(before) : titleOf(before));
   return [

@@ -219,11 +219,11 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
   };
   /** The previously focused element disappears. */
   const focusOn = ({ kind }: Choice) => document.getElementById(`export-${kind}`)?.focus();
-  /** asks: load the missing groups first. */
+  /** loadsMissing: load the missing groups first. */
   const run = async (
     choice: Choice,
     gathered: LoadedGroups<BlobPart[]> = { trees: new Map(), failed: new Map() },
-    asks = true,
+    loadsMissing = true,
   ) => {
     if (busy !== null) return;
     focusOn(choice);
@@ -236,7 +236,7 @@ function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) 
         choice.kind !== "page" ||
         !hasGroups ||
         isZoomed ||
-        !asks ||
+        !loadsMissing ||
         (await gatherFor(choice, gathered, signal));
       if (isWhole) await write(choice, gathered, signal);
     } catch (caught) {

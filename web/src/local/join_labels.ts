@@ -82,8 +82,8 @@ function joinBars(
 }
 
 /** On a side without the label, all kept samples count as "without". */
-const countWithout = (label: Label | undefined, { answer, samples }: SideCount): LabelCount =>
-  label?.without ?? { total: answer.kept, samples };
+const countWithout = (label: Label | undefined, { response, samples }: SideCount): LabelCount =>
+  label?.without ?? { total: response.kept, samples };
 
 function joinLabel(
   pair: readonly [Label | undefined, Label | undefined],
@@ -139,12 +139,12 @@ export function joinLabels(
   unit: string,
   limit: number,
 ): LabelsResponse {
-  const [a, b] = sides.map(({ answer }) => answer);
+  const [a, b] = sides.map(({ response }) => response);
   const labels = pairUp(a.labels, b.labels, ({ key }) => key)
     .map((pair) => joinLabel(pair, sides, factors, limit))
     .sort(bySize);
   const [total, kept] = (["total", "kept"] as const).map((name) =>
-    [a, b].map((answer, side) => Math.round((answer[name] ?? 0) * factors[side])),
+    [a, b].map((response, side) => Math.round((response[name] ?? 0) * factors[side])),
   );
   return {
     unit,

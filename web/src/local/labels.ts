@@ -266,7 +266,7 @@ function describe(
 
 /** A result and the number of samples that it counts. */
 export interface SideCount {
-  answer: LabelsResponse;
+  response: LabelsResponse;
   samples: number;
 }
 
@@ -274,13 +274,13 @@ export interface SideCount {
 export function countLabels(
   profile: LocalProfile,
   type: number,
-  question: LabelsRequest,
+  labelsRequest: LabelsRequest,
   known = labelKeys(profile),
 ): SideCount {
   const { labels, values, start, sampleTypes } = profile;
-  const isKept = labelTest(profile, question.rules, known);
-  const focus = question.focus.map((text) => frameTest(profile, text));
-  const ignore = question.ignore.map((text) => frameTest(profile, text));
+  const isKept = labelTest(profile, labelsRequest.rules, known);
+  const focus = labelsRequest.focus.map((text) => frameTest(profile, text));
+  const ignore = labelsRequest.ignore.map((text) => frameTest(profile, text));
   const keys = new Map<number, Key>();
   const kept: Counted = { total: 0, samples: 0, last: -1 };
   let total = 0;
@@ -297,7 +297,7 @@ export function countLabels(
     add(kept, sample, value);
     for (let at = labels.start[sample]; at < labels.start[sample + 1]; at++) {
       const id = labels.key[at];
-      if (question.key && labels.strings[id] !== question.key) continue;
+      if (labelsRequest.key && labels.strings[id] !== labelsRequest.key) continue;
       let key = keys.get(id);
       if (!key) keys.set(id, (key = { total: 0, samples: 0, last: -1, values: new Map() }));
       add(key, sample, value);
@@ -310,12 +310,12 @@ export function countLabels(
     }
   }
   const described = [...keys].map(([id, key]) =>
-    describe(labels.strings[id], key, kept, labels, question.limit),
+    describe(labels.strings[id], key, kept, labels, labelsRequest.limit),
   );
   described.sort(
     (a, b) => bySize({ total: a.total! }, { total: b.total! }) || (a.key < b.key ? -1 : 1),
   );
-  const answer = {
+  const response = {
     unit: sampleTypes[type].unit,
     total,
     kept: kept.total,
@@ -323,5 +323,5 @@ export function countLabels(
     label_count: described.length,
     truncated: false,
   };
-  return { answer, samples: kept.samples };
+  return { response, samples: kept.samples };
 }

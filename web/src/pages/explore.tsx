@@ -52,9 +52,9 @@ addStyle(style);
 type Change = (patch: Partial<ExploreState>, how?: "push" | "replace") => void;
 
 function sourceOf({ selection, baseline, profile }: ExploreState, nowMs: number): Source {
-  const asked = requestOf(selection, nowMs);
-  if (baseline) return { kind: "diff", before: requestOf(baseline, nowMs), after: asked };
-  return profile ? { kind: "single", id: profile } : { kind: "merged", asked };
+  const request = requestOf(selection, nowMs);
+  if (baseline) return { kind: "diff", before: requestOf(baseline, nowMs), after: request };
+  return profile ? { kind: "single", id: profile } : { kind: "merged", request };
 }
 
 /** The view with the parameters that a share supports. */
@@ -86,14 +86,14 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   // By tree, because the viewer caches recent trees and does not load them again.
   const [details, setDetails] = useState<Record<string, QueryDetails>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
-  const question = treeRequestOf(view);
+  const treeRequest = treeRequestOf(view);
   const [nameCount, setNameCount] = useState(0); // increases when names arrive
   const key = [nowMs, nameCount, JSON.stringify(source), treeKey(view)].join("\n");
   const load = useCallback(
     (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
       getTree(
         source,
-        { ...question, ...treeOf(view, group, root), rules },
+        { ...treeRequest, ...treeOf(view, group, root), rules },
         signal,
         (how) => rules || group || root || setDetails((old) => ({ ...old, [key]: how })),
       ),
@@ -125,8 +125,8 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         update={update}
         flameKey={key}
         load={load}
-        loadRows={(signal, rules) => getRows(source, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getSampleLabels(source, question, labels, signal)}
+        loadRows={(signal, rules) => getRows(source, { ...treeRequest, rules }, signal)}
+        loadLabels={(labels, signal) => getSampleLabels(source, treeRequest, labels, signal)}
         labelKeys={labelKeys}
         onFlame={setFlame}
         sources={["/api/v1/source-links"]}
@@ -233,7 +233,7 @@ function SingleProfiles({ explore, nowMs, change }: SingleProfilesProps) {
         {hasList && selection.query && (
           <ProfileList
             key={nowMs}
-            asked={requestOf(selection, nowMs)}
+            request={requestOf(selection, nowMs)}
             opened={profile}
             onOpen={(id) => change({ profile: id })}
           />
@@ -376,7 +376,7 @@ function Page({ session }: { session: Session }) {
         <ShareResult
           view={shareView(view)}
           labels={labelsOfView(view.labels, view.group)}
-          asked={
+          request={
             source.kind === "diff" ? [source.before, source.after] : [requestOf(selection, nowMs)]
           }
           onClose={() => setSharing(false)}

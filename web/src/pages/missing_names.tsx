@@ -112,7 +112,7 @@ function useSymbolization(
       last = next;
       setState(next);
     };
-    const ask = async () => {
+    const send = async () => {
       clearTimeout(timer);
       try {
         take(
@@ -124,7 +124,7 @@ function useSymbolization(
         // The next poll may succeed; what is shown does not become wrong by waiting.
       }
       if (abort.signal.aborted || last?.complete) return;
-      timer = window.setTimeout(ask, wait);
+      timer = window.setTimeout(send, wait);
       wait = Math.min(
         wait * 1.5,
         last && last.pending.length > 0 ? longestWaitForPending : longestWait,
@@ -133,10 +133,10 @@ function useSymbolization(
     const look = () => {
       if (document.visibilityState === "hidden") return clearTimeout(timer);
       wait = firstWait;
-      if (!last?.complete) void ask();
+      if (!last?.complete) void send();
     };
     if (!canCome) return;
-    void ask();
+    void send();
     document.addEventListener("visibilitychange", look);
     return () => {
       abort.abort();

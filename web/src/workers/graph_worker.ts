@@ -18,7 +18,7 @@ export type GraphReply =
 
 let held: { columns: Columns; groups: FrameGroups } | null = null;
 
-function answer(request: GraphRequest): GraphReply {
+function respond(request: GraphRequest): GraphReply {
   const { id } = request;
   if ("sizes" in request) return { id, layout: layoutGraph(request.sizes, request.wires) };
   held = request.tree ?? held;
@@ -29,7 +29,7 @@ function answer(request: GraphRequest): GraphReply {
 addEventListener("message", (event: MessageEvent<GraphRequest>) => {
   let reply: GraphReply;
   try {
-    reply = answer(event.data);
+    reply = respond(event.data);
   } catch (error) {
     reply = { id: event.data.id, error: error instanceof Error ? error.message : String(error) };
   }

@@ -44,7 +44,7 @@ export class LocalFile {
     });
   }
 
-  private ask(request: Body<LocalRequest>): Promise<LocalReply> {
+  private send(request: Body<LocalRequest>): Promise<LocalReply> {
     if (this.end) return Promise.reject(this.end);
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
@@ -54,16 +54,16 @@ export class LocalFile {
   }
 
   async read(): Promise<LocalSummary | Unread> {
-    const reply = await this.ask({ files: this.files });
+    const reply = await this.send({ files: this.files });
     return "summary" in reply ? reply.summary : { unread: 0 };
   }
 
   /**
-   * sampleType: a type as named in a link. A request that the file cannot answer fails with a
+   * sampleType: a type as named in a link. A request that the file cannot serve fails with a
    * problem like the server's.
    */
   async flame(sampleType: string, tree: TreeOptions): Promise<Flame> {
-    const reply = await this.ask({ sampleType, tree }).catch((error) => {
+    const reply = await this.send({ sampleType, tree }).catch((error) => {
       throw new Problem(
         400,
         "bad_request",
@@ -79,30 +79,30 @@ export class LocalFile {
 
   /** The parts that can be removed; null for a format that only the server can read. */
   async redactable(): Promise<Redactable | null> {
-    const reply = await this.ask({ source: this.files[0], redaction: null });
+    const reply = await this.send({ source: this.files[0], redaction: null });
     return "redactable" in reply ? reply.redactable : null;
   }
 
   /** The redacted file, compressed. */
   async redact(redaction: Redaction): Promise<Blob> {
-    const reply = await this.ask({ source: this.files[0], redaction });
+    const reply = await this.send({ source: this.files[0], redaction });
     if (!("redacted" in reply)) throw new Error("The browser returned no file.");
     return reply.redacted;
   }
 
   /** The two profiles, before and after, of a file that was refused with a PairError. */
   async split(): Promise<[before: Blob, after: Blob]> {
-    const reply = await this.ask({ paired: this.files[0] });
+    const reply = await this.send({ paired: this.files[0] });
     if (!("pair" in reply)) throw new Error("The browser returned no files.");
     return reply.pair;
   }
 
   async labels(
     sampleType: string,
-    question: LabelsRequest,
+    labelsRequest: LabelsRequest,
     isNormalised: boolean,
   ): Promise<LabelsResponse> {
-    const reply = await this.ask({ sampleType, question, isNormalised });
+    const reply = await this.send({ sampleType, labelsRequest, isNormalised });
     if (!("counted" in reply)) throw new Error("The browser counted no labels.");
     return reply.counted;
   }

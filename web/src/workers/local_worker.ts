@@ -26,7 +26,7 @@ import type { LabelsResponse, LabelsRequest } from "../model/rules/labels.ts";
 export type LocalRequest =
   | { id: number; files: readonly Blob[] }
   | { id: number; sampleType: string; tree: TreeOptions }
-  | { id: number; sampleType: string; question: LabelsRequest; isNormalised: boolean }
+  | { id: number; sampleType: string; labelsRequest: LabelsRequest; isNormalised: boolean }
   /** Folded stacks with two values each. */
   | { id: number; paired: Blob }
   /** redaction: what to remove from it; null: report what can be removed. */
@@ -83,23 +83,24 @@ async function readAll(files: readonly Blob[]): Promise<LocalSummary | Unread> {
 
 function count(
   sides: readonly Side[],
-  question: LabelsRequest,
+  labelsRequest: LabelsRequest,
   isNormalised: boolean,
 ): LabelsResponse {
-  if (sides.length === 1) return countLabels(sides[0].profile, sides[0].type, question).answer;
+  if (sides.length === 1)
+    return countLabels(sides[0].profile, sides[0].type, labelsRequest).response;
   const keys = profiles.flatMap(labelKeys);
   const [a, b] = sides.map(({ profile, type }) =>
-    countLabels(profile, type, { ...question, limit: 0 }, keys),
+    countLabels(profile, type, { ...labelsRequest, limit: 0 }, keys),
   );
   return joinLabels(
     [a, b],
     [sides[0].factor, sides[1].factor * scaleOf(sides, isNormalised)],
     unitOf(sides),
-    question.limit,
+    labelsRequest.limit,
   );
 }
 
-async function answer(request: LocalRequest): Promise<LocalReply> {
+async function respond(request: LocalRequest): Promise<LocalReply> {
   const { id } = request;
   if ("seen" in request) return { id, parts: await writeExport(request.seen) };
   if ("files" in request) return { id, summary: await readAll(request.files) };
@@ -118,13 +119,13 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
     };
   if (profiles.length === 0) throw new LocalError("No file has been read.");
   const sides = findSides(profiles, request.sampleType);
-  if ("question" in request)
-    return { id, counted: count(sides, request.question, request.isNormalised) };
+  if ("labelsRequest" in request)
+    return { id, counted: count(sides, request.labelsRequest, request.isNormalised) };
   return { id, flame: encodeFlame(sides, request.tree) };
 }
 
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {
-  answer(event.data).then(
+  respond(event.data).then(
     (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
     (error) =>
       postMessage({

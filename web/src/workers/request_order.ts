@@ -18,12 +18,12 @@ const secondsOf = (error: unknown): number | null => {
  * repeated.
  */
 export async function retryWhileBusy<T>(
-  ask: () => Promise<T>,
+  send: () => Promise<T>,
   pause: (ms: number) => Promise<void> = sleep,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask();
+      return await send();
     } catch (error) {
       const seconds = secondsOf(error);
       if (seconds === null || seconds > LONGEST_S || attempt === TRIES_MAX) throw error;

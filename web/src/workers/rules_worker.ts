@@ -38,7 +38,7 @@ let held: { source: number; chain: AppliedChain } | null = null;
 
 const finish = (columns: Columns): TransformedTree => ({ columns, derived: derive(columns) });
 
-function answer(request: TransformRequest): {
+function respond(request: TransformRequest): {
   tree: TransformedTree | null;
   around: TransformedTree[];
 } {
@@ -79,7 +79,7 @@ addEventListener("message", (event: MessageEvent<TransformRequest | Rest>) => {
   let reply: TransformReply;
   let moved: ArrayBuffer[] = [];
   try {
-    const made = answer(event.data);
+    const made = respond(event.data);
     moved = transferable([made.tree, ...made.around]);
     reply = { id, ...made };
   } catch (error) {

@@ -2,7 +2,7 @@
 import flamegraph from "d3-flame-graph";
 import { select } from "d3-selection";
 
-const answer = await fetch(new URLSearchParams(location.search).get("tree"));
+const response = await fetch(new URLSearchParams(location.search).get("tree"));
 const chart = flamegraph().width(1600).minFrameSize(1).transitionDuration(0).inverted(true);
-select("#chart").datum(await answer.json()).call(chart);
+select("#chart").datum(await response.json()).call(chart);
 globalThis.chart = chart;

@@ -4,8 +4,8 @@ import { FlameGraph } from "@grafana/flamegraph";
 import { createRoot } from "react-dom/client";
 
 const theme = createTheme({ colors: { mode: "light" } });
-const answer = await fetch(new URLSearchParams(location.search).get("tree"));
-const { names, level, label, value, self } = await answer.json();
+const response = await fetch(new URLSearchParams(location.search).get("tree"));
+const { names, level, label, value, self } = await response.json();
 const field = (name, type, values, config = {}) => ({ name, type, values, config });
 const enumeration = { type: { enum: { text: names } } };
 const data = {

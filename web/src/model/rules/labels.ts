@@ -124,4 +124,7 @@ export interface LabelsRequest {
   limit: number;
 }
 
-export type LoadLabels = (question: LabelsRequest, signal: AbortSignal) => Promise<LabelsResponse>;
+export type LoadLabels = (
+  labelsRequest: LabelsRequest,
+  signal: AbortSignal,
+) => Promise<LabelsResponse>;

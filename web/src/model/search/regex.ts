@@ -290,15 +290,15 @@ class Program {
 
   /** Whether the character, or the position between two characters, matches source. */
   private holds(source: string, subject: string, isEdge: boolean): boolean {
-    let answers = this.known.get(source);
-    if (!answers) this.known.set(source, (answers = new Map()));
-    let answer = answers.get(subject);
-    if (answer === undefined)
-      answers.set(
+    let matches = this.known.get(source);
+    if (!matches) this.known.set(source, (matches = new Map()));
+    let isMatch = matches.get(subject);
+    if (isMatch === undefined)
+      matches.set(
         subject,
-        (answer = new RegExp(isEdge ? source : `^${source}$`, this.flags).test(subject)),
+        (isMatch = new RegExp(isEdge ? source : `^${source}$`, this.flags).test(subject)),
       );
-    return answer;
+    return isMatch;
   }
   private isAtEdge(source: string, before: string, after: string): boolean {
     if (source === "^") return before === "";

@@ -25,7 +25,7 @@ const blockBits = 4;
 const blockSize = 1 << blockBits;
 
 /**
- * Marks the positions of rowNodes that match, to answer "does this run contain a match?" for a
+ * Marks the positions of rowNodes that match, to find out "does this run contain a match?" for a
  * million nodes quickly.
  */
 export class RowMarks {
@@ -118,9 +118,9 @@ export function compileSearch(text: string): Pattern {
 export const compileRule = (text: string): Pattern => new Pattern(text, false);
 
 /** False for a text that is not an expression or takes too long. */
-function tells(expression: string, asks: (test: (name: string) => boolean) => boolean): boolean {
+function isTrueOf(expression: string, use: (test: (name: string) => boolean) => boolean): boolean {
   try {
-    return asks(boundedTest(compileRule(expression)));
+    return use(boundedTest(compileRule(expression)));
   } catch {
     return false;
   }
@@ -132,7 +132,7 @@ function tells(expression: string, asks: (test: (name: string) => boolean) => bo
  */
 export const findSharedPlace = ({ frames }: Flame, rules: readonly Rule[]): boolean =>
   rules.some(({ text }) =>
-    tells(text, (test) => frames.sharedPlaces?.some((id) => test(frames.string(id))) === true),
+    isTrueOf(text, (test) => frames.sharedPlaces?.some((id) => test(frames.string(id))) === true),
   );
 
 /** Whether the text was made by exactPattern() and thus matches only one name. */
@@ -206,7 +206,7 @@ export function search(flame: Flame, pattern: Pattern): SearchResult {
 
 /** Whether no frame of the tree has a name, file or binary that matches the expression. */
 export const namesNothing = ({ frames, frame }: Flame, expression: string): boolean =>
-  tells(expression, (test) => {
+  isTrueOf(expression, (test) => {
     const isThere = new Uint8Array(frames.count);
     for (const at of frame.subarray(1)) isThere[at] = 1;
     const isNamed = (at: number) =>

@@ -106,11 +106,11 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
   const [place, setPlace] = useState("");
   const { refusal, submit, isSending } = usePart(rulesPart);
   const error = refusal?.problem ?? null;
-  const [asked, setSubmitted] = useState(""); // the text that the error refers to
+  const [submitted, setSubmitted] = useState(""); // the text that the error refers to
   const selector = useRef<HTMLInputElement>(null);
   const errorId = useId();
   useEffect(() => {
-    const at = error && isAbout(error, "query") ? placeOfError(asked, error.message) : null;
+    const at = error && isAbout(error, "query") ? placeOfError(submitted, error.message) : null;
     if (at === null) return;
     selector.current?.focus();
     selector.current?.setSelectionRange(at, at);
@@ -187,7 +187,7 @@ function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormPro
           </Field>
         )}
       </div>
-      <FormError id={errorId} refusal={refusal} query={asked} />
+      <FormError id={errorId} refusal={refusal} query={submitted} />
       <div class="actions start">
         <Button look="primary" type="submit" disabled={!query.trim() || !keep.trim()}>
           {rule ? "Save" : "Add rule"}
@@ -281,7 +281,7 @@ function useFocusAfter() {
 }
 
 export function RetentionRules() {
-  const { value: answer, refusal, attempt } = usePart(rulesPart);
+  const { value: response, refusal, attempt } = usePart(rulesPart);
   const team = usePart(teamPart);
   const [edited, setEdited] = useState<Rule | null>(null);
   const focusAfter = useFocusAfter();
@@ -312,13 +312,13 @@ export function RetentionRules() {
     setEdited(null);
     document.getElementById(buttonId(rule, "edit"))?.focus();
   };
-  if (!answer || !team.value)
+  if (!response || !team.value)
     return refusal || team.refusal ? (
       <RefusalLine refusal={refusal ?? team.refusal} />
     ) : (
       <Loading />
     );
-  const { rules, default_keep_s } = answer;
+  const { rules, default_keep_s } = response;
   const most = team.value.quotas.rule_keep_s;
   // A rule that is being changed stays with the typed text, even if someone removes it.
   const lost = edited && !rules.some(({ id }) => id === edited.id) ? edited : null;

@@ -76,8 +76,8 @@ function Section({
 
 /** A link may name the preset: /settings?token=agent#tokens. */
 function firstPreset(offered: readonly string[]): string {
-  const asked = new URLSearchParams(location.search).get("token") ?? "";
-  return offered.includes(asked) ? asked : offered[0];
+  const wanted = new URLSearchParams(location.search).get("token") ?? "";
+  return offered.includes(wanted) ? wanted : offered[0];
 }
 
 interface NewTokenProps {
@@ -104,7 +104,7 @@ function NewToken({ mine, onMade }: NewTokenProps) {
     event.preventDefault();
     const made = await submit(() => api.createToken(name, scopes, expires), "Token created");
     if (!made) return;
-    onMade(made.answer);
+    onMade(made.response);
     setName("");
   };
   const choice = (key: string, label: string, purpose: string, scopes: readonly string[]) => (
@@ -248,7 +248,7 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
       "Invitation link created",
     );
     if (!made) return;
-    onMade(made.answer);
+    onMade(made.response);
     setEmail("");
   };
   return (
@@ -564,7 +564,7 @@ function Use({ session }: { session: Session }) {
 function Audit() {
   const [log, setLog] = useState<api.AuditPage | null>(null);
   const [error, setError] = useState<Problem | null>(null);
-  const ask = (
+  const load = (
     cursor: string,
     join: (old: api.AuditPage | null, page: api.AuditPage) => api.AuditPage,
   ) =>
@@ -573,10 +573,10 @@ function Audit() {
       (caught) => setError(asProblem(caught)),
     );
   const more = (cursor: string) =>
-    ask(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
+    load(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
   /** New entries are put before those shown. */
   const update = () =>
-    ask("", (old, page) => {
+    load("", (old, page) => {
       const known = page.entries.findIndex(({ id }) => id === old?.entries[0]?.id);
       return old && known >= 0
         ? { ...old, entries: [...page.entries.slice(0, known), ...old.entries] }

@@ -75,18 +75,18 @@ export function usePart<T>(part: Part<T>) {
     return () => void own.watchers.delete(redraw);
   }, []);
   const change = async <R,>(
-    ask: Change<T, R>,
-    done: string | ((answer: R) => string),
-  ): Promise<{ answer: R } | undefined> => {
+    request: Change<T, R>,
+    done: string | ((response: R) => string),
+  ): Promise<{ response: R } | undefined> => {
     setRefusal(null);
     try {
-      const asked = ask(own.version, own.value);
-      if (!asked) return undefined;
-      const answer = await asked;
-      showMessage(typeof done === "string" ? done : done(answer));
+      const promise = request(own.version, own.value);
+      if (!promise) return undefined;
+      const response = await promise;
+      showMessage(typeof done === "string" ? done : done(response));
       notifyChanged();
       await own.load().catch(refuse);
-      return { answer };
+      return { response };
     } catch (caught) {
       own.refusals++;
       const problem = asProblem(caught);
@@ -99,22 +99,22 @@ export function usePart<T>(part: Part<T>) {
    * is then shown.
    */
   const attempt = <R,>(
-    ask: Change<T, R>,
-    done: string | ((answer: R) => string),
-  ): Promise<{ answer: R } | undefined> => {
+    request: Change<T, R>,
+    done: string | ((response: R) => string),
+  ): Promise<{ response: R } | undefined> => {
     const seen = own.refusals;
-    const turn = own.turn.then(() => (seen === own.refusals ? change(ask, done) : undefined));
+    const turn = own.turn.then(() => (seen === own.refusals ? change(request, done) : undefined));
     own.turn = turn;
     return turn;
   };
   /** True while a form is sent, so that it is not sent twice. */
   const [isSending, setSending] = useState(false);
   const sending = useRef(false);
-  const submit: typeof attempt = async (ask, done) => {
+  const submit: typeof attempt = async (request, done) => {
     if (sending.current) return undefined;
     setSending((sending.current = true));
     try {
-      return await attempt(ask, done);
+      return await attempt(request, done);
     } finally {
       setSending((sending.current = false));
     }

@@ -101,10 +101,10 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   useTitle(
     before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison",
   );
-  const question = treeRequestOf(state);
+  const treeRequest = treeRequestOf(state);
   const load = useCallback(
     (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
-      getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+      getDiff(a, b, { ...treeRequest, ...treeOf(state, group, root), rules }, signal),
     [a, b, treeKey(state)],
   );
   // The view without the settings that exist only in a comparison.
@@ -168,8 +168,8 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         opensOthers
         flameKey={nameCount + treeKey(state)}
         load={load}
-        loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
+        loadRows={(signal, rules) => getDiffTop(a, b, { ...treeRequest, rules }, signal)}
+        loadLabels={(labels, signal) => getDiffLabels(a, b, treeRequest, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
         sources={[a, b].map(sourceLinksOf)}

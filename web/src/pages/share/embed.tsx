@@ -27,11 +27,11 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
   const title = isReady ? `${nameOf(before.share!)} → ${nameOf(after.share!)}` : "";
   useTitle(title);
   const broken = before.problem || after.problem;
-  const question = treeRequestOf(state);
+  const treeRequest = treeRequestOf(state);
   const key = treeKey(state);
   const load = useCallback(
     (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
-      getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+      getDiff(a, b, { ...treeRequest, ...treeOf(state, group, root), rules }, signal),
     [a, b, key],
   );
   return (
@@ -61,8 +61,8 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
         opensOthers
         flameKey={key}
         load={load}
-        loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
+        loadRows={(signal, rules) => getDiffTop(a, b, { ...treeRequest, rules }, signal)}
+        loadLabels={(labels, signal) => getDiffLabels(a, b, treeRequest, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         sources={[a, b].map(sourceLinksOf)}
       />
@@ -101,10 +101,10 @@ function EmbeddedShare({ id }: { id: string }) {
   // A history entry in a frame would be a step back in the page around it.
   const updateInPlace: Update = (patch) => update(patch, "replace");
   useTitle(share ? nameOf(share) : "");
-  const question = treeRequestOf(state);
+  const treeRequest = treeRequestOf(state);
   const load = useCallback(
     (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
-      getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+      getFlame(id, { ...treeRequest, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   return (
@@ -120,8 +120,8 @@ function EmbeddedShare({ id }: { id: string }) {
         opensOthers
         flameKey={treeKey(state)}
         load={load}
-        loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getLabels(id, question, labels, signal)}
+        loadRows={(signal, rules) => getTop(id, { ...treeRequest, rules }, signal)}
+        loadLabels={(labels, signal) => getLabels(id, treeRequest, labels, signal)}
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}

@@ -263,10 +263,10 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   useEffect(() => listenForDrops(setChosen), [chosen.length]); // the form for them listens itself
   const [nameCount, setNameCount] = useState(0); // increases when names arrive
   useTitle(share ? nameOf(share) : "");
-  const question = treeRequestOf(state);
+  const treeRequest = treeRequestOf(state);
   const load = useCallback(
     (signal: AbortSignal, rules?: ServedRequest, group?: string, root?: string) =>
-      getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+      getFlame(id, { ...treeRequest, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   const step = (direction: Direction) =>
@@ -306,8 +306,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         opensOthers
         flameKey={nameCount + treeKey(state)}
         load={load}
-        loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getLabels(id, question, labels, signal)}
+        loadRows={(signal, rules) => getTop(id, { ...treeRequest, rules }, signal)}
+        loadLabels={(labels, signal) => getLabels(id, treeRequest, labels, signal)}
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}

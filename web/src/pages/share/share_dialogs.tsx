@@ -110,9 +110,9 @@ export function readPasted(text: string, origin: string): Pasted {
 
 /** Resolves a short link. */
 async function follow(short: string): Promise<Pasted> {
-  const answer = await fetch(short, { method: "HEAD" });
-  return answer.ok
-    ? readPasted(answer.url, location.origin)
+  const response = await fetch(short, { method: "HEAD" });
+  return response.ok
+    ? readPasted(response.url, location.origin)
     : { reason: "This short link does not exist." };
 }
 

@@ -115,7 +115,7 @@ export function Ways({ session }: { session: Session }) {
       <div>
         <h2>With curl only</h2>
         <p>
-          The answer is JSON; <code>url</code> is the link.
+          The response is JSON; <code>url</code> is the link.
           {line.needsToken && (
             <>
               {" "}

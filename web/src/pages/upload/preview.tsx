@@ -172,7 +172,7 @@ export function Preview({
           )
         }
         loadRows={() => Promise.resolve([])}
-        loadLabels={(question) => local.labels(sampleType, question, isNormalised)}
+        loadLabels={(labelsRequest) => local.labels(sampleType, labelsRequest, isNormalised)}
         labelKeys={summary.labelKeys}
         onFlame={setFlame}
         extraKeys={{

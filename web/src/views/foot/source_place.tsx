@@ -14,20 +14,20 @@ import type { SourcePlaceProps } from "../panes.tsx";
 
 /** The links of a share, or the team's rules. */
 type Known = SourceLink[] | SourceRule[];
-const asked = new Map<string, Promise<Known>>();
+const places = new Map<string, Promise<Known>>();
 
 /**
  * Loaded once per page. A failure is not reported, because the text without a link is still
  * correct.
  */
 function knownAt(address: string): Promise<Known> {
-  let known = asked.get(address);
+  let known = places.get(address);
   if (!known) {
     known = getJson<{ links: Known }>(address).then(
       ({ links }) => links,
-      () => (asked.delete(address), []),
+      () => (places.delete(address), []),
     );
-    asked.set(address, known);
+    places.set(address, known);
   }
   return known;
 }

@@ -21,7 +21,7 @@ class GraphWorker {
   /** The tree that the worker holds. */
   private tree: Columns["frame"] | null = null;
 
-  private ask(request: Body<GraphRequest>): Promise<GraphReply> {
+  private send(request: Body<GraphRequest>): Promise<GraphReply> {
     this.worker ??= this.start();
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ class GraphWorker {
     this.tree = flame.frame;
     let reply;
     try {
-      reply = await this.ask(isHeld ? { mostNodes } : { mostNodes, tree: treeOf(flame) });
+      reply = await this.send(isHeld ? { mostNodes } : { mostNodes, tree: treeOf(flame) });
     } catch (error) {
       this.tree = null; // the tree did not arrive
       throw error;
@@ -65,7 +65,7 @@ class GraphWorker {
 
   async layout(graph: CallGraph, sizes: Size[]): Promise<Layout> {
     const most = Math.max(...graph.nodes.map((node) => sizeOf(node.cum)), 1);
-    const reply = await this.ask({
+    const reply = await this.send({
       sizes,
       wires: graph.edges.map(({ from, to, sum }) => ({ from, to, weight: sizeOf(sum) / most })),
     });

@@ -52,12 +52,12 @@ export async function findOldHalves(
   { marked, above, below }: ViewState,
   signal: AbortSignal,
 ): Promise<Pick<ViewState, "above" | "below">> {
-  const asked = {
+  const request = {
     ...focusedOn(exactPattern(marked)),
     above: above ? [above.zoom] : [],
     below: below ? [below.zoom] : [],
   };
-  const { metadata } = await load(signal, asked, undefined, "");
+  const { metadata } = await load(signal, request, undefined, "");
   const now = (half: VisibleHalf | null, path = half?.zoom) => half && { ...half, zoom: path! };
   return { above: now(above, metadata.above), below: now(below, metadata.below) };
 }

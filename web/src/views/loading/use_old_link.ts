@@ -1,6 +1,6 @@
 /*
  * use_old_link: resolves names in links from before symbolization, such as `app+0x2a10` or a name
- * given by the sender. The server is asked (resolve_old_link.ts) only if addresses of the profile
+ * given by the sender. The server is queried (resolve_old_link.ts) only if addresses of the profile
  * got names after the upload, and only for names that this tree does not contain.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -30,14 +30,14 @@ const mayBeOld = ({ flame, isCurrent }: Pick<OldLink, "flame" | "isCurrent">): b
  */
 function useFound<Found>(
   key: unknown,
-  ask: (code: typeof import("./resolve_old_link.ts"), signal: AbortSignal) => Promise<Found>,
+  resolve: (code: typeof import("./resolve_old_link.ts"), signal: AbortSignal) => Promise<Found>,
   onFound: (found: Found) => void,
 ): void {
   useEffect(() => {
     if (!key) return;
     const abort = new AbortController();
     import("./resolve_old_link.ts")
-      .then((code) => ask(code, abort.signal))
+      .then((code) => resolve(code, abort.signal))
       .then(
         (found) => abort.signal.aborted || onFound(found),
         () => undefined,

@@ -50,7 +50,7 @@ type Depths = Readonly<Record<string, number>>;
 
 interface Counted {
   key: string;
-  answer: LabelsResponse;
+  response: LabelsResponse;
   /**
    * Labels that are requested separately: filtered labels without their own filter, and labels with
    * more values.
@@ -68,7 +68,7 @@ async function count(
   signal: AbortSignal,
 ): Promise<Omit<Counted, "key">> {
   const { state } = context;
-  const question: LabelsRequest = {
+  const labelsRequest: LabelsRequest = {
     rules: state.labels,
     focus: textsOf(state.rules, "focus"),
     ignore: textsOf(state.rules, "ignore"),
@@ -76,18 +76,18 @@ async function count(
     limit,
   };
   const keys = [...new Set([...state.labels.map(keyOf), ...Object.keys(depths)])];
-  const [answer, ...others] = await Promise.all([
-    loadLabels(question, signal),
+  const [response, ...others] = await Promise.all([
+    loadLabels(labelsRequest, signal),
     ...keys.map((key) => {
       const rules = state.labels.filter((rule) => keyOf(rule) !== key);
       return loadLabels(
-        { ...question, rules, key, limit: limit && Math.max(limit, depths[key] ?? 0) },
+        { ...labelsRequest, rules, key, limit: limit && Math.max(limit, depths[key] ?? 0) },
         signal,
       );
     }),
   ]);
   return {
-    answer,
+    response,
     alone: new Map(
       keys.flatMap((key, i) => others[i].labels.map((label) => [key, label] as const)),
     ),
@@ -127,8 +127,8 @@ function useLabels(context: PaneContext, limit: number, depths: Depths) {
 /**
  * All sections in the server's order; a section without samples under the current filters stays.
  */
-function sectionsOf({ answer, alone }: Counted): Label[] {
-  const shown = answer.labels.map((label) => alone.get(label.key) ?? label);
+function sectionsOf({ response, alone }: Counted): Label[] {
+  const shown = response.labels.map((label) => alone.get(label.key) ?? label);
   const names = new Set(shown.map(({ key }) => key));
   return [...shown, ...[...alone.values()].filter(({ key }) => !names.has(key))];
 }
@@ -147,13 +147,16 @@ const after = (count: LabelCount) => count.total ?? count.total_b ?? 0;
 const samplesOf = (count: LabelCount) =>
   count.samples ?? Math.max(count.samples_a ?? 0, count.samples_b ?? 0);
 
-function scaleOf(answer: LabelsResponse, isDiff: boolean, isOfFiltered: boolean): Scale {
-  const [whole, kept] = [answer.total ?? answer.total_b ?? 0, answer.kept ?? answer.kept_b ?? 0];
+function scaleOf(response: LabelsResponse, isDiff: boolean, isOfFiltered: boolean): Scale {
+  const [whole, kept] = [
+    response.total ?? response.total_b ?? 0,
+    response.kept ?? response.kept_b ?? 0,
+  ];
   return {
-    unit: answer.unit,
+    unit: response.unit,
     isDiff,
     total: isOfFiltered ? kept : whole,
-    baseTotal: (isOfFiltered ? answer.kept_a : answer.total_a) ?? 0,
+    baseTotal: (isOfFiltered ? response.kept_a : response.total_a) ?? 0,
   };
 }
 
@@ -457,9 +460,9 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
 /* ---- the pane ---- */
 
 /** Describes how the views beside this pane differ from what is counted here. */
-function difference({ answer }: Counted, context: PaneContext): string {
+function difference({ response }: Counted, context: PaneContext): string {
   const { flame, source, state } = context;
-  const kept = answer.kept ?? answer.kept_b ?? 0;
+  const kept = response.kept ?? response.kept_b ?? 0;
   const isPart = state.root !== "" || state.rules.some((rule) => !rule.isOff);
   if (flame.cum[0] === kept || !isPart || !Number.isSafeInteger(kept)) return "";
   return (
@@ -487,7 +490,7 @@ export function LabelsPane({ context }: PaneProps) {
     );
   if (problem) return <ProblemView problem={problem} onRetry={retry} />;
   if (!counted) return <Loading label="Counting labels" />;
-  const scale = scaleOf(counted.answer, context.flame.isDiff, context.state.isOfFiltered);
+  const scale = scaleOf(counted.response, context.flame.isDiff, context.state.isOfFiltered);
   const all = sectionsOf(counted);
   const sections = pattern
     ? all.filter(
@@ -532,12 +535,12 @@ export function LabelsPane({ context }: PaneProps) {
         <output aria-live="polite">
           {pattern
             ? `${sections.length} of ${all.length} labels`
-            : `${formatCount(counted.answer.label_count)} ` +
-              (counted.answer.label_count === 1 ? "label" : "labels")}
-          {counted.answer.truncated && !pattern ? `, ${all.length} shown` : ""}
+            : `${formatCount(counted.response.label_count)} ` +
+              (counted.response.label_count === 1 ? "label" : "labels")}
+          {counted.response.truncated && !pattern ? `, ${all.length} shown` : ""}
           {unsearched ? "; of those with more than 10,000 values the largest are searched" : ""}
         </output>
-        {counted.answer.truncated && !wantsAll && (
+        {counted.response.truncated && !wantsAll && (
           <Button look="quiet" onClick={() => setWantsAll(true)}>
             Show all
           </Button>

@@ -414,9 +414,9 @@ function Table(props: TableProps) {
   const { flame, rows, bound, unit, pattern, chosen, colours, palette, placed } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
   const known = flame.isDiff ? diffColumns : plainColumns;
-  const asked = props.columns.filter((id) => known[id]);
-  const ids = asked.length ? asked : defaultColumns(flame);
-  const isCustom = asked.length > 0 || ids.includes("file");
+  const wanted = props.columns.filter((id) => known[id]);
+  const ids = wanted.length ? wanted : defaultColumns(flame);
+  const isCustom = wanted.length > 0 || ids.includes("file");
   const columns = inOrder(ids).map((id): [SortColumn, Column] => [
     id,
     id === "name" ? { ...nameColumn, label: frameTitle(flame) } : known[id]!,

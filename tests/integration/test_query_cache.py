@@ -14,12 +14,12 @@ def push(client, label, at_s, value):
     body = make_profile(
         CPU, BEGIN + at_s * SECOND, {("main", "work"): [1, value]}, ("cpu", "nanoseconds")
     )
-    answer = client.post("/api/v1/profiles", body=body, query={"label": label})
-    assert answer.status == 200, answer
+    response = client.post("/api/v1/profiles", body=body, query={"label": label})
+    assert response.status == 200, response
 
 
 def ask(client, begin_s=0, end_s=3600, **query):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={
             "query": TYPE,
@@ -29,8 +29,8 @@ def ask(client, begin_s=0, end_s=3600, **query):
             **query,
         },
     )
-    assert answer.status == 200, answer
-    return answer.text
+    assert response.status == 200, response
+    return response.text
 
 
 def kept_bytes(server):
@@ -38,7 +38,7 @@ def kept_bytes(server):
     return float(re.search(r'^perfolio_cache_bytes\{cache="queries"\} (\S+)', metrics, re.M)[1])
 
 
-def test_the_same_question_has_the_same_answer_until_something_comes_or_goes(start_server):
+def test_an_equal_query_has_the_same_etag_until_something_comes_or_goes(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read", "admin")
     push(client, "pod=a", 10, 5)
@@ -50,8 +50,8 @@ def test_the_same_question_has_the_same_answer_until_something_comes_or_goes(sta
     push(client, "pod=b", 20, 7)
     assert ask(client) == ask(client) == "main;work 12\n"
     assert ask(client, 5, 11) == "main;work 5\n"
-    answer = client.request("DELETE", "/api/v1/profiles", query={"query": '{pod="a"}'})
-    assert answer.status == 202, answer
+    response = client.request("DELETE", "/api/v1/profiles", query={"query": '{pod="a"}'})
+    assert response.status == 202, response
     assert ask(client) == ask(client) == "main;work 7\n"
 
 
@@ -73,7 +73,7 @@ def test_what_is_kept_is_of_one_team_one_report_and_one_choice_of_labels(server)
 
 
 def client_error(client, **query):
-    answer = client.get(
+    response = client.get(
         "/api/v1/query",
         query={
             "query": TYPE,
@@ -83,11 +83,11 @@ def client_error(client, **query):
             **query,
         },
     )
-    return answer.status == 400
+    return response.status == 400
 
 
 def test_none_is_kept_where_there_is_no_room(start_server):
-    """Nothing is kept with 0 bytes, and answers are the same."""
+    """Nothing is kept with 0 bytes, and responses are the same."""
     server = start_server("--query-cache-bytes", "0")
     client = Tenant(server).api("ingest", "read")
     push(client, "pod=a", 10, 5)

@@ -1,4 +1,4 @@
-"""An S3 server, or something in its place, that responds with what is no answer of S3: pages of
+"""An S3 server, or something in its place, that responds with what is no response of S3: pages of
 proxies.
 
 The server is the small one of s3_stub.py; make test-s3 uses real ones.
@@ -113,9 +113,9 @@ def page_for(*methods, status=200, key="", query=None):
     return spoil
 
 
-def refused(answer):
-    assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
-    return answer
+def refused(response):
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
+    return response
 
 
 def test_an_object_is_stored_only_when_s3_says_so(server, bucket):
@@ -335,16 +335,16 @@ def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(
             is_away = (
                 request.kind == "raw" and code == "NoSuchKey"
             )  # not lost: the client may try again
-            assert request.answer.status in ((503,) if is_away else (500, 503)), request.answer
+            assert request.response.status in ((503,) if is_away else (500, 503)), request.response
             for secret in secrets:
-                assert secret not in request.answer.text.replace(f"/api/v1/shares/{share}", ""), (
+                assert secret not in request.response.text.replace(f"/api/v1/shares/{share}", ""), (
                     secret,
-                    request.answer.text,
+                    request.response.text,
                 )
             if status == 403:
                 assert (
-                    "the object store refused the credentials" in request.answer.text
-                ), request.answer.text
+                    "the object store refused the credentials" in request.response.text
+                ), request.response.text
         wait_for(lambda: not is_ready(server), 60)
         ready = anonymous.get("/readyz")
         assert ready.status == 503 and "the object store" in ready.json()["detail"], ready
@@ -402,7 +402,7 @@ def endless(length, *methods):
 
 
 @pytest.mark.parametrize("length", [1 << 50, None], ids=["length", "chunked"])
-def test_an_endless_answer_of_s3_is_not_the_fault_of_the_client(server, bucket, length):
+def test_an_endless_response_of_s3_is_not_the_fault_of_the_client(server, bucket, length):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
@@ -472,8 +472,8 @@ def test_no_object_is_lost_while_the_bucket_is_away(server, bucket):
     ).json()["id"]
     assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     with bucket.spoiled(fail_with(404, "NoSuchKey", *ALL)):
-        answer = anonymous.get(f"/api/v1/shares/{share}/raw")
-        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        response = anonymous.get(f"/api/v1/shares/{share}/raw")
+        assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
         assert api.post("/api/v1/admin/scrub/start").status == 200
         wait_for(
             lambda: any("job=scrub code=busy" in line for line in server.log().splitlines()), 60
