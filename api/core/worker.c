@@ -2,10 +2,10 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/thread_signals.h"
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 
 struct worker_pool {
@@ -69,16 +69,15 @@ struct worker_pool *worker_pool_create(int thread_count, int max_queued, size_t 
     pool->max_queued = max_queued;
     pool->max_bytes = max_bytes;
     /* Only the main thread handles signals. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     for (; pool->thread_count < thread_count; pool->thread_count++) {
         int failure = pthread_create(&pool->threads[pool->thread_count], NULL, run_jobs, pool);
         assert(failure == 0 || pool->thread_count > 0);
         if (failure)
             break; /* the pool works with fewer threads */
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
     return pool;
 }
 

@@ -11,6 +11,7 @@
 #include "api/upload/upload_slot.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
+#include "lib/base/mapped_file.h"
 #include "lib/base/os.h"
 #include "lib/base/share_text.h"
 #include "lib/io/object.h"
@@ -20,7 +21,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
 struct incoming {
     char id[SYMBOL_TABLES_ID_BYTES];
@@ -228,17 +228,18 @@ static enum err_code take_parts(struct request *request, struct incoming *incomi
     fd_auto fd = -1;
     uint64_t size = 0;
     enum err_code code = upload_open_joined(request, incoming->object_key, &fd, &size, err);
-    void *memory =
-        code || size == 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (!code && memory == MAP_FAILED)
-        code = err_set_errno(err, ERR_IO, "mapping the joined parts");
+    mapped_file_auto file = {0};
+    if (!code && size == 0)
+        code = err_set(err, ERR_CORRUPT, "the joined parts are empty");
+    if (!code)
+        code = mapped_file_open(fd, (size_t)size, &file, err);
     if (code) {
         discard_incoming(request, incoming);
         return code;
     }
-    code = take_table(request, incoming, span_of(memory, (size_t)size), response, err);
-    munmap(memory, (size_t)size);
-    return code;
+    code = take_table(request, incoming, file.bytes, response, err);
+    /* Why the table seemed to be invalid. */
+    return code && mapped_file_check(&file, err) ? err->code : code;
 }
 
 enum err_code debuginfo_post_table(struct request *request, struct response *response,

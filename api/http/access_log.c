@@ -2,11 +2,11 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/thread_signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 enum { MAX_WAITING_BYTES = 4 << 20 };
@@ -90,11 +90,10 @@ enum err_code access_log_create(const char *path, struct access_log **ret_log, s
     log->path = mem_strdup(path);
     log->fd = fd;
     log->next_fd = -1;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     int failure = pthread_create(&log->writer, NULL, write_lines, log);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
     if (failure) {
         close(fd);
         mem_free(log->path);

@@ -5,10 +5,10 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/thread_signals.h"
 #include "lib/io/object.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -73,11 +73,10 @@ enum err_code object_readiness_create(struct object_store *objects,
     pthread_cond_init(&readiness->checked, &attributes);
     pthread_condattr_destroy(&attributes);
     /* Only the main thread handles signals. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     const int failure = pthread_create(&readiness->thread, NULL, check_until_stopped, readiness);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
     if (failure) {
         mem_free(readiness);
         return err_set(err, ERR_INTERNAL, "cannot start the thread that checks the object store");

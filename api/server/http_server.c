@@ -8,12 +8,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/thread_signals.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -490,9 +490,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     int failure = 0;
     for (int i = 0; i < options->loop_count && !failure; i++) {
         struct http_loop *loop = &http->loops[i];
@@ -502,7 +501,7 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
         if (loop->is_started)
             wait_for_start(http);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread_signals_restore(&before);
     if (failure)
         return err_set(err, ERR_IO, "starting a thread failed (%d)", failure);
     return ERR_NONE;

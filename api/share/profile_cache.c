@@ -14,6 +14,7 @@
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 #include "lib/base/flight_cache.h"
+#include "lib/base/mapped_file.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/profile/profile.h"
@@ -21,7 +22,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
 struct profile_cache {
     struct flight_cache *flights;
@@ -102,7 +102,8 @@ static struct profile_limits limits_of(const struct server *server, const struct
     return limits;
 }
 
-/* Reads through a mapping: an object never changes, and its pages need no copy. */
+/* Reads through a mapping: an object never changes, and its pages need no copy. The digest is
+ * computed by read calls, which report a bad sector. */
 static enum err_code decode_object(struct server *server, const struct share *share, int fd,
                                    struct profile **ret_profile, struct err *err)
 {
@@ -110,15 +111,22 @@ static enum err_code decode_object(struct server *server, const struct share *sh
     const size_t size = (size_t)object.bytes;
     if (size == 0)
         return err_set(err, ERR_CORRUPT, "the stored profile is empty");
-    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (memory == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "mapping a stored profile of %zu bytes", size);
+    enum err_code code = integrity_verify(server, &object, fd, err);
+    if (code)
+        return code;
+    mapped_file_auto file = {0};
+    code = mapped_file_open(fd, size, &file, err);
+    if (code)
+        return code;
     struct profile_limits limits = limits_of(server, share);
-    enum err_code code = integrity_verify_bytes(server, &object, span_of(memory, size), err);
+    code = format_decode(file.bytes, &limits, NULL, ret_profile, err);
+    struct err read_err;
+    if (!mapped_file_check(&file, &read_err))
+        return code;
     if (!code)
-        code = format_decode(span_of(memory, size), &limits, NULL, ret_profile, err);
-    munmap(memory, size);
-    return code;
+        profile_destroy(*ret_profile);
+    *err = read_err;
+    return err->code;
 }
 
 static enum err_code decode_share(void *context, void **ret_value, size_t *ret_bytes,

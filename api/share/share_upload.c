@@ -10,10 +10,10 @@
 #include "lib/base/arena.h"
 #include "lib/base/digest.h"
 #include "lib/base/err.h"
+#include "lib/base/mapped_file.h"
 #include "lib/base/os.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 
 static enum err_code share_object(struct request *request, const struct upload *upload,
                                   const struct share_settings *settings,
@@ -30,13 +30,14 @@ static enum err_code share_object(struct request *request, const struct upload *
     if (size != (uint64_t)upload->size_bytes)
         return err_set(err, ERR_CORRUPT, "the joined parts have %" PRIu64 " bytes, not %" PRId64,
                        size, upload->size_bytes);
-    void *memory = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (memory == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "mapping the joined parts");
-    source->bytes = span_of(memory, (size_t)size);
+    mapped_file_auto file = {0};
+    code = mapped_file_open(fd, (size_t)size, &file, err);
+    if (code)
+        return code;
+    source->bytes = file.bytes;
     code = share_create(request, settings, source, response, err);
-    munmap(memory, (size_t)size);
-    return code;
+    /* Why the profile seemed to be invalid. */
+    return code && mapped_file_check(&file, err) ? err->code : code;
 }
 
 /* A failure leaves the parts unchanged, so completing can be repeated. */

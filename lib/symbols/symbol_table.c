@@ -5,7 +5,6 @@
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_read.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* ---- sections ---- */
@@ -289,16 +288,15 @@ enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table, stru
         return err_set_errno(err, ERR_IO, "symbol table");
     if (!S_ISREG(status.st_mode) || status.st_size <= 0)
         return err_set(err, ERR_INVALID, "not a symbol table");
-    const size_t size = (size_t)status.st_size;
-    void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "mapping a symbol table of %zu bytes", size);
-    const enum err_code code = symbol_table_open(span_of(memory, size), ret_table, err);
-    if (code) {
-        munmap(memory, size);
+    mapped_file_auto file = {0};
+    enum err_code code = mapped_file_open(fd, (size_t)status.st_size, &file, err);
+    if (code)
         return code;
-    }
-    (*ret_table)->mapped = span_of(memory, size);
+    code = symbol_table_open(file.bytes, ret_table, err);
+    if (code)
+        return mapped_file_check(&file, err) ? err->code : code;
+    (*ret_table)->mapped = file;
+    file = (struct mapped_file){0};
     return ERR_NONE;
 }
 
@@ -306,8 +304,7 @@ void symbol_table_close(struct symbol_table *table)
 {
     if (!table)
         return;
-    if (table->mapped.size)
-        munmap((void *)(uintptr_t)table->mapped.data, table->mapped.size);
+    mapped_file_close(&table->mapped);
     mem_free(table->search);
     mem_free(table);
 }

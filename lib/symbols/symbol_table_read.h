@@ -4,6 +4,7 @@
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_READ_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_READ_H
 
+#include "lib/base/mapped_file.h"
 #include "lib/symbols/symbol_table.h"
 #include "lib/symbols/symbol_table_format.h"
 
@@ -30,7 +31,7 @@ struct symbol_strings {
 
 struct symbol_table {
     struct span bytes;
-    struct span mapped; /* empty: bytes belong to the caller */
+    struct mapped_file mapped; /* closed: bytes belong to the caller */
     struct symbol_table_facts facts;
     struct symbol_table_header header;
     struct span sections[SYMBOL_SECTION_END];

@@ -2,11 +2,11 @@
 #include "lib/base/compress.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/err.h"
+#include "lib/base/mapped_file.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_pack_format.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* Estimates of memory, computed from the header. Unpacking libjvm.so's table, 17 MiB of columns
@@ -515,42 +515,33 @@ uint64_t symbol_unpack_bytes(struct span packed)
            UNPACK_FUNCTION_BYTES * (uint64_t)unpacker.header.function_count;
 }
 
-static enum err_code map_packed(int fd, void **ret_memory, size_t *ret_size, struct err *err)
+static enum err_code map_packed(int fd, struct mapped_file *ret_file, struct err *err)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return err_set_errno(err, ERR_IO, "packed symbol table");
-    *ret_size = (size_t)status.st_size;
-    *ret_memory = *ret_size ? mmap(NULL, *ret_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (*ret_memory == MAP_FAILED)
-        return err_set_errno(err, *ret_size ? ERR_IO : ERR_INVALID, "packed symbol table");
-    return ERR_NONE;
+    if (status.st_size <= 0)
+        return err_set(err, ERR_INVALID, "the packed symbol table is empty");
+    return mapped_file_open(fd, (size_t)status.st_size, ret_file, err);
 }
 
 uint64_t symbol_unpack_fd_bytes(int packed_fd)
 {
-    void *memory;
-    size_t size;
+    mapped_file_auto file = {0};
     struct err ignored;
-    if (map_packed(packed_fd, &memory, &size, &ignored))
-        return 0;
-    const uint64_t bytes = symbol_unpack_bytes(span_of(memory, size));
-    munmap(memory, size);
-    return bytes;
+    return map_packed(packed_fd, &file, &ignored) ? 0 : symbol_unpack_bytes(file.bytes);
 }
 
 enum err_code symbol_unpack_fd(int packed_fd, int table_fd, size_t max_bytes, struct err *err)
 {
-    void *memory;
-    size_t size;
-    enum err_code code = map_packed(packed_fd, &memory, &size, err);
+    mapped_file_auto file = {0};
+    enum err_code code = map_packed(packed_fd, &file, err);
     if (code)
         return code;
     buf_auto table;
     buf_init(&table, max_bytes);
-    code = symbol_unpack(span_of(memory, size), &table, err);
-    if (!code)
-        code = symbol_pack_write(table_fd, buf_span(&table), err);
-    munmap(memory, size);
-    return code;
+    code = symbol_unpack(file.bytes, &table, err);
+    if (mapped_file_check(&file, err))
+        return err->code;
+    return code ? code : symbol_pack_write(table_fd, buf_span(&table), err);
 }
