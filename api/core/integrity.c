@@ -251,6 +251,31 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
     return ERR_NONE;
 }
 
+enum err_code integrity_read_range(struct server *server, const struct integrity_object *object,
+                                   uint64_t offset, size_t size, struct buf *buf, struct err *err)
+{
+    const enum err_code code =
+        object_read_range(server->objects, object->key, offset, size, buf, err);
+    if (code == ERR_NOT_FOUND)
+        return fail_missing(server, object, err);
+    if (code == ERR_CORRUPT)
+        integrity_report(server, object, err);
+    return code;
+}
+
+const struct integrity_object *integrity_copy(struct arena *arena,
+                                              const struct integrity_object *object)
+{
+    struct integrity_object *copy = arena_new(arena, struct integrity_object, 1);
+    *copy = *object;
+    copy->row = arena_strdup(arena, object->row);
+    copy->key = arena_strdup(arena, object->key);
+    copy->cursor = NULL;
+    copy->sha256 = span_of(arena_strndup(arena, object->sha256.data, object->sha256.size),
+                           object->sha256.size);
+    return copy;
+}
+
 /* ---- digests ---- */
 
 static enum err_code compare_digest(struct server *server, const struct integrity_object *object,
@@ -361,11 +386,20 @@ static void keep_verified(struct integrity *integrity, const struct verified *ve
     pthread_mutex_unlock(&integrity->mutex);
 }
 
+/* Opens the object only to read it once; a copy is gone afterwards. */
+static enum err_code open_and_verify(struct server *server, const struct integrity_object *object,
+                                     struct err *err)
+{
+    fd_auto fd = -1;
+    const enum err_code code = integrity_open(server, object, &fd, err);
+    return code ? code : integrity_verify(server, object, fd, err);
+}
+
 enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,
                                     int fd, struct err *err)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0)
+    struct stat status = {0};
+    if (fd >= 0 && fstat(fd, &status) != 0)
         return err_set_errno(err, ERR_IO, "cannot read object %s", object->key);
     struct verified verified = {.device = status.st_dev,
                                 .inode = status.st_ino,
@@ -376,7 +410,8 @@ enum err_code integrity_verify_once(struct server *server, const struct integrit
     snprintf(verified.key, sizeof(verified.key), "%s", object->key);
     if (is_verified(server->integrity, &verified))
         return ERR_NONE;
-    enum err_code code = integrity_verify(server, object, fd, err);
+    const enum err_code code =
+        fd >= 0 ? integrity_verify(server, object, fd, err) : open_and_verify(server, object, err);
     if (code)
         return code;
     keep_verified(server->integrity, &verified);

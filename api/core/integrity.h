@@ -74,6 +74,16 @@ enum err_code integrity_open_within(struct server *server, const struct integrit
                                     const struct wait_limit *wait_limit, int *ret_fd,
                                     struct err *err) MUST_USE;
 
+/* Appends a range of the object to buf, for a store that would copy the whole object to open it.
+ * Handles: ERR_LOST, ERR_CORRUPT (it ends before the range does), ERR_NOT_FOUND (its row is gone,
+ * too), what object_read_range does. */
+enum err_code integrity_read_range(struct server *server, const struct integrity_object *object,
+                                   uint64_t offset, size_t size, struct buf *buf,
+                                   struct err *err) MUST_USE;
+/* A copy in arena, with copies of all that it borrows. */
+const struct integrity_object *integrity_copy(struct arena *arena,
+                                              const struct integrity_object *object);
+
 /* Reads the whole file and compares its digest. Handles: ERR_CORRUPT, ERR_IO. */
 enum err_code integrity_verify(struct server *server, const struct integrity_object *object, int fd,
                                struct err *err) MUST_USE;
@@ -84,7 +94,9 @@ enum err_code integrity_verify_bytes(struct server *server, const struct integri
 /*
  * As integrity_verify, for requests that read parts of a large object one after the other: the
  * result is reused for ten minutes while the file is the same one (device, inode, size, times of
- * its last change), so that only the first of these requests reads the whole object.
+ * its last change), so that only the first of these requests reads the whole object. fd -1: opens
+ * and reads the object if it was not verified within that time; for stores that make copies, whose
+ * objects are identified by their keys.
  */
 enum err_code integrity_verify_once(struct server *server, const struct integrity_object *object,
                                     int fd, struct err *err) MUST_USE;

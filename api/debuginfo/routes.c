@@ -4,6 +4,7 @@
 #include "api/core/server.h"
 #include "api/debuginfo/table_store.h"
 #include "api/http/byte_range.h"
+#include "api/http/concurrency_limit.h"
 #include "api/http/json_response.h"
 #include "api/http/request.h"
 #include "api/identity/audit.h"
@@ -308,6 +309,24 @@ static enum err_code find_file(struct request *request, const char *id, const ch
     return ERR_NONE;
 }
 
+/* The whole object is read from the bucket before the first of its parts is sent: a quarter of the
+ * workers may do that for a team. */
+static enum err_code take_slot(struct request *request, struct err *err)
+{
+    struct concurrency_slot *slot = &request->concurrency_slot;
+    if (!slot->key)
+        slot->key =
+            arena_printf(request->arena, "debug files of %" PRId64, request->principal.tenant_id);
+    request->may_run_again = true;
+    if (concurrency_limit_take(request->server->concurrency, slot))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "several debug files of the team are being read, and others wait; try "
+            "again in a few seconds");
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 /* A whole file is compared while it is sent. A part of one cannot be: the whole object is read and
  * compared before the first part is sent, and the result is kept for the parts that follow. Digests
  * of single pieces would need a column that grows with the file, for a read that happens once. */
@@ -316,10 +335,30 @@ static enum err_code check_response(struct request *request, struct response *re
 {
     if (response->body_kind != RESPONSE_FILE)
         return ERR_NONE;
+    if (response->file_fd < 0)
+        response_stored(request, response, object);
+    if (response->status == 206 && response->file_fd < 0) {
+        const enum err_code code = take_slot(request, err);
+        if (code)
+            return code;
+    }
     if (response->status == 206)
         return integrity_verify_once(request->server, object, response->file_fd, err);
     response->file_check = integrity_stream_create(request->server, request->arena, object);
     return ERR_NONE;
+}
+
+/* Of a store that makes copies *ret_fd is -1: the response reads the object piece by piece. */
+static enum err_code open_file(struct request *request, const struct integrity_object *object,
+                               int *ret_fd, struct err *err)
+{
+    struct server *server = request->server;
+    if (!object_store_makes_copies(server->objects))
+        return integrity_open(server, object, ret_fd, err);
+    buf_auto byte;
+    buf_init(&byte, 1);
+    *ret_fd = -1; /* finds a lost object */
+    return integrity_read_range(server, object, 0, object->bytes > 0, &byte, err);
 }
 
 static enum err_code serve_file(struct request *request, const char *kind,
@@ -336,7 +375,7 @@ static enum err_code serve_file(struct request *request, const char *kind,
         return code;
     if (response_is_cached(request, response, file.etag, "private, max-age=86400"))
         return ERR_NONE;
-    code = integrity_open(request->server, &file.object, &fd, err);
+    code = open_file(request, &file.object, &fd, err);
     if (code)
         return code;
     response_add(request, response, "x-debuginfod-size",

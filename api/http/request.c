@@ -1,4 +1,6 @@
 #include "api/http/request.h"
+
+#include "api/core/integrity.h"
 #include "lib/base/arena.h"
 #include "lib/base/err.h"
 
@@ -281,6 +283,12 @@ void response_file(struct response *response, int status, const char *content_ty
     response->body_kind = RESPONSE_FILE;
     response->file_fd = fd;
     response->file_bytes = size;
+}
+
+void response_stored(struct request *request, struct response *response,
+                     const struct integrity_object *object)
+{
+    response->stored_object = integrity_copy(request->arena, object);
 }
 
 /* If-None-Match compares weakly: "W/" is ignored (RFC 9110 §13.1.2). */

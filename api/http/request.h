@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct arena;
+struct integrity_object;
 struct query_memory_slot;
 struct route;
 struct sources_service;
@@ -122,7 +123,11 @@ struct response {
     /* How many responses are sending these bytes now, stored beside them; NULL: only this one.
      * Memory that many responses share is counted once. */
     _Atomic uint32_t *reader_count;
-    int file_fd; /* owned by the response */
+    int file_fd; /* owned by the response; -1 with stored_object */
+    /* The file is this object (integrity_copy), of which each piece is read from the store when it
+     * is sent, so that no worker waits for the whole object and no copy fills the disk; NULL: it is
+     * file_fd. */
+    const struct integrity_object *stored_object;
     uint64_t file_bytes;
     uint64_t file_offset; /* sending starts there; 0 unless set */
     /* Compares the file, sent as a whole, with its digest: its last piece is sent only if they are
@@ -158,5 +163,8 @@ bool request_if_match(const struct request *request, const char *etag);
  */
 void response_file(struct response *response, int status, const char *content_type, int fd,
                    uint64_t size);
+/* Sets a stored object as the body, in place of the file of response_file. */
+void response_stored(struct request *request, struct response *response,
+                     const struct integrity_object *object);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -201,13 +202,37 @@ static enum err_code check_chunk(struct http_job *job, struct err *err)
     return is_last ? integrity_stream_finish(check, err) : ERR_NONE;
 }
 
-void http_response_read_chunk(struct http_job *job)
+static void fail_chunk(struct http_job *job)
 {
-    uint64_t left = job->response.file_bytes - job->sent_bytes;
-    size_t wanted = left < HTTP_CHUNK_BYTES ? left : HTTP_CHUNK_BYTES;
-    if (!job->chunk)
-        job->chunk = arena_new_raw(job->request.arena, uint8_t, wanted);
-    job->chunk_bytes = 0;
+    job->has_failed = true;
+    metric_add(job->loop->http->failed_reads, 1);
+    log_event(LOG_ERROR, "reading a file that is being sent failed",
+              "request_id=%s offset=%llu err=%s", job->request.id,
+              (unsigned long long)(job->sent_bytes + job->chunk_bytes), job->err.message);
+}
+
+/* Reads from the object store. */
+static void read_stored_chunk(struct http_job *job, size_t wanted)
+{
+    const struct response *response = &job->response;
+    buf_auto piece;
+    buf_init(&piece, wanted);
+    const enum err_code code =
+        integrity_read_range(job->request.server, response->stored_object,
+                             response->file_offset + job->sent_bytes, wanted, &piece, &job->err);
+    if (code == ERR_NOT_FOUND)
+        err_set(&job->err, ERR_GONE,
+                "this file has just been deleted: ask its creator for another link");
+    if (code) {
+        fail_chunk(job);
+        return;
+    }
+    memcpy(job->chunk, piece.data, wanted);
+    job->chunk_bytes = wanted;
+}
+
+static void read_file_chunk(struct http_job *job, size_t wanted)
+{
     while (job->chunk_bytes < wanted) {
         ssize_t size =
             pread(job->response.file_fd, job->chunk + job->chunk_bytes, wanted - job->chunk_bytes,
@@ -215,17 +240,30 @@ void http_response_read_chunk(struct http_job *job)
         if (size < 0 && errno == EINTR)
             continue;
         if (size <= 0) {
-            job->has_failed = true;
-            err_set(&job->err, size == 0 ? ERR_CORRUPT : ERR_IO,
-                    "reading a file that is being sent failed");
-            metric_add(job->loop->http->failed_reads, 1);
-            log_event(LOG_ERROR, "reading a file that is being sent failed",
-                      "request_id=%s offset=%llu errno=%d", job->request.id,
-                      (unsigned long long)(job->sent_bytes + job->chunk_bytes), errno);
+            if (size == 0)
+                err_set(&job->err, ERR_CORRUPT, "the file ends early");
+            else
+                err_set_errno(&job->err, ERR_IO, "reading a file that is being sent");
+            fail_chunk(job);
             return;
         }
         job->chunk_bytes += (uint64_t)size;
     }
+}
+
+void http_response_read_chunk(struct http_job *job)
+{
+    uint64_t left = job->response.file_bytes - job->sent_bytes;
+    size_t wanted = left < HTTP_CHUNK_BYTES ? left : HTTP_CHUNK_BYTES;
+    if (!job->chunk)
+        job->chunk = arena_new_raw(job->request.arena, uint8_t, wanted);
+    job->chunk_bytes = 0;
+    if (job->response.stored_object)
+        read_stored_chunk(job, wanted);
+    else
+        read_file_chunk(job, wanted);
+    if (job->has_failed)
+        return;
     if (check_chunk(job, &job->err)) {
         job->has_failed = true;
         if (job->sent_bytes) /* otherwise the client gets a problem */

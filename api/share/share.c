@@ -32,15 +32,26 @@ struct integrity_object share_stored_object(const struct share *share)
                                      .sha256 = share->raw_sha256};
 }
 
+static enum err_code fail_deleted(struct err *err)
+{
+    return err_set(err, ERR_GONE,
+                   "this share has just been deleted: ask its creator for another link");
+}
+
 enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
                                 struct err *err)
 {
     const struct integrity_object object = share_stored_object(share);
     const enum err_code code = integrity_open(server, &object, ret_fd, err);
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_GONE,
-                       "this share has just been deleted: ask its creator for another link");
-    return code;
+    return code == ERR_NOT_FOUND ? fail_deleted(err) : code;
+}
+
+enum err_code share_read_range(struct server *server, const struct share *share, uint64_t offset,
+                               size_t size, struct buf *buf, struct err *err)
+{
+    const struct integrity_object object = share_stored_object(share);
+    const enum err_code code = integrity_read_range(server, &object, offset, size, buf, err);
+    return code == ERR_NOT_FOUND ? fail_deleted(err) : code;
 }
 
 enum err_code share_find(struct server *server, struct span id, struct arena *arena,

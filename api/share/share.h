@@ -65,6 +65,10 @@ struct integrity_object share_stored_object(const struct share *share);
 enum err_code share_open_object(struct server *server, const struct share *share, int *ret_fd,
                                 struct err *err) MUST_USE;
 
+/* Appends a range of its object to buf. Handles: ERR_GONE, otherwise as integrity_read_range. */
+enum err_code share_read_range(struct server *server, const struct share *share, uint64_t offset,
+                               size_t size, struct buf *buf, struct err *err) MUST_USE;
+
 /* What the HTML of /p/{id} may show to anyone who has the link, including link previews. */
 struct share_public_metadata {
     const char *title;       /* "" if there is none or it may not be shown */

@@ -78,6 +78,11 @@ void object_writer_abort(struct object_writer *writer)
         writer->store->backend->writer_abort(writer);
 }
 
+bool object_store_makes_copies(const struct object_store *store)
+{
+    return store->backend->makes_copies;
+}
+
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err)
 {

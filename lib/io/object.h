@@ -86,6 +86,9 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
 enum err_code object_open_within(struct object_store *store, const char *key,
                                  const struct wait_limit *wait_limit, int *ret_fd,
                                  uint64_t *ret_size, struct err *err) MUST_USE;
+/* Whether object_open makes a copy of the whole object (S3), so that a caller who needs the bytes
+ * one after the other should read ranges instead. */
+bool object_store_makes_copies(const struct object_store *store);
 /* Appends the whole object to buf. Handles: ERR_NOT_FOUND, ERR_CORRUPT, ERR_TOO_LARGE (above
  * buf's maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 struct object_backend {
+    bool makes_copies; /* open returns a copy of the object */
     void (*close)(struct object_store *store);
     enum err_code (*put)(struct object_store *store, const char *key, struct span bytes,
                          struct err *err);

@@ -344,6 +344,7 @@ static bool s3_is_responding(const struct object_store *base)
 }
 
 static const struct object_backend s3_backend = {
+    .makes_copies = true,
     .close = s3_close,
     .put = s3_put,
     .writer_open = s3_writer_open,
