@@ -9,11 +9,11 @@
     def test_more(admin, anonymous):       admin: Api with the token of D/admin.token
 
 The servers of a session and of a file are shared: a test that changes settings, fills quotas,
-kills, or counts all objects takes start_server. The first start makes a cluster; later ones copy
-it, which takes a third of a second. Data folders are in memory (see home_of_folders); a module that
-wants a disk has its own data_home. With PERFOLIO_TEST_S3_ENDPOINT and its kin profiles are in a
-bucket (stored.py; make test-s3 does that). BUILD chooses build/<BUILD>/perfoliod. As root the
-servers drop their rights as in production.
+kills processes or counts all objects uses start_server. The first start creates a cluster; later
+starts copy it, which takes a third of a second. Data folders are in memory (see home_of_folders); a
+module that needs a disk overrides data_home. With PERFOLIO_TEST_S3_ENDPOINT and the related
+variables, profiles are stored in a bucket (stored.py; make test-s3 sets them). BUILD chooses
+build/<BUILD>/perfoliod. Started as root, the servers drop their privileges as in production.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ import stored
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 PERFOLIOD = BUILD / "perfoliod"
-# The command line and the agent may be of another build than the server: with sanitizers.
+# With sanitizers, the command line tool and the agent may come from another build than the server.
 CLIENT_BUILD = ROOT / "build" / os.environ.get("CLIENT_BUILD", BUILD.name)
 PERFOLIO = CLIENT_BUILD / "perfolio"
 AGENT = CLIENT_BUILD / "perfolio-agent"
@@ -87,7 +87,7 @@ class Response:
         for name, value in fields:
             self.headers.setdefault(name.lower(), value)
         self.body = body
-        assert b"SQLSTATE" not in body, body  # a message of PostgreSQL, which is for the log
+        assert b"SQLSTATE" not in body, body  # PostgreSQL's messages belong in the log only
 
     @property
     def text(self):
@@ -114,7 +114,7 @@ class Api:
         return Api(self.server, token, timeout=self.timeout)
 
     def request(self, method, path, body=None, json=None, query=None, headers=None, token=None):
-        """query: dict or list of pairs; json: sent as such; token overrides the client's own."""
+        """query: dict or list of pairs; json: sent as JSON; token overrides the client's own."""
         fields = {}
         if query:
             path += ("&" if "?" in path else "?") + urllib.parse.urlencode(query, doseq=True)
@@ -138,7 +138,7 @@ class Api:
                 response = Response(raw.status, raw.getheaders(), raw.read())
                 break
             except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
-                # A kept connection may have been closed meanwhile; a fresh one may not.
+                # The server may have closed a kept connection meanwhile, but not a fresh one.
                 was_kept = self.connection is not None and getattr(self.connection, "was_used", 0)
                 self.close()
                 if is_retry or not was_kept:
@@ -184,7 +184,7 @@ class Server:
     """A perfoliod process tree and its data folder."""
 
     def __init__(self, data_dir, arguments=(), environment=None, program=None, objects=None):
-        """objects: a stored.Bucket; else what the environment says."""
+        """objects: a stored.Bucket; by default the store that the environment names."""
         self.data_dir = pathlib.Path(data_dir)
         self.arguments = list(arguments)
         self.environment = dict(environment or {})
@@ -197,7 +197,7 @@ class Server:
         self.url = f"https://localhost:{self.port}"
         self.log_path = self.data_dir.parent / (self.data_dir.name + ".log")
         self.process = None
-        self.sessions = {}  # kept connections of cursor(), by thread and role
+        self.sessions = {}  # connections that cursor() keeps, by thread and role
         self.tls_context, self.tls_version = None, None
 
     def default_objects(self):
@@ -222,8 +222,8 @@ class Server:
     def launch(self):
         """Starts the process and does not wait."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
-        environment["PERFOLIO_DEBUGINFOD_URLS"] = "off"  # tests ask nobody outside
-        # All tests sign in from one address; test_passwords_per_address.py lowers it again.
+        environment["PERFOLIO_DEBUGINFOD_URLS"] = "off"  # tests send no requests to the internet
+        # All tests sign in from one address; test_passwords_per_address.py lowers the limit again.
         environment["PERFOLIO_PASSWORDS_PER_MINUTE"] = "1000000"
         environment.update(PRELOAD)
         environment.update(self.environment)
@@ -290,12 +290,12 @@ class Server:
             pytest.fail(f"perfoliod did not stop in {seconds} s:\n{self.log()[-4000:]}")
 
     def restart(self):
-        """Forgets all that is cached, as profiles of shares that were made just now are."""
+        """Empties all caches; profiles of new shares, for example, are cached."""
         self.stop()
         return self.start()
 
     def kill_all(self):
-        """SIGKILL for the supervisor and all that it started."""
+        """Sends SIGKILL to the supervisor and all its descendants."""
         victims = [self.process.pid, *self.descendants()]
         for pid in victims:
             try:
@@ -322,7 +322,7 @@ class Server:
         return found
 
     def child_pid(self):
-        """The process that serves."""
+        """The id of the process that serves requests."""
         for pid in self.descendants():
             try:
                 arguments = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
@@ -333,7 +333,8 @@ class Server:
         return None
 
     def cpu_seconds(self):
-        """Processor time of the process that serves, which no other work on the machine changes."""
+        """CPU time of the process that serves requests, which other work on the host does not
+        change."""
         stat = pathlib.Path("/proc", str(self.child_pid()), "stat").read_text()
         user, kernel = stat.rpartition(")")[2].split()[11:13]
         return (int(user) + int(kernel)) / os.sysconf("SC_CLK_TCK")
@@ -345,14 +346,14 @@ class Server:
         return (self.data_dir / "pg" / "postmaster.pid").read_text().split("\n")[4]
 
     def connect(self, timeout=120):
-        """A fresh http.client connection that trusts only this server's CA."""
+        """A new http.client connection that trusts only this server's CA."""
         return http.client.HTTPSConnection(
             "localhost", self.port, timeout=timeout, context=self.trust()
         )
 
     def trust(self):
-        """A TLS context that trusts only this server's CA; kept, because reading a CA takes longer
-        than a request."""
+        """A TLS context that trusts only this server's CA. It is kept, because reading a CA takes
+        longer than a request."""
         version = self.ca_file.stat().st_mtime_ns
         if self.tls_version != version:
             self.tls_context = ssl.create_default_context(cafile=str(self.ca_file))
@@ -369,7 +370,7 @@ class Server:
     def database(self, role="perfolio_owner"):
         """A psycopg2 connection to the private cluster, autocommit, in the given role.
 
-        The cluster's and the server's users are the present one, or root may be all of them."""
+        The cluster and the server run as the current user, or the current user is root."""
         import psycopg2
 
         connection = psycopg2.connect(
@@ -381,15 +382,15 @@ class Server:
         return connection
 
     def cursor(self, role="perfolio_owner"):
-        """A cursor of a connection that is kept: a new one costs the database more than most
-        statements, and tests repeat theirs until something has happened. Each thread has its own;
-        none may change its settings.
+        """A cursor of a connection that is kept. A new connection costs the database more than most
+        statements, and tests repeat a statement until it returns the expected rows. Each thread has
+        its own connection; no caller may change its settings.
         """
         import psycopg2
 
         key = threading.get_ident(), role
         if key in self.sessions:
-            try:  # the database may have been restarted since the last statement
+            try:  # the database may have restarted since the last statement
                 with self.sessions[key].cursor() as probe:
                     probe.execute("SELECT 1")
             except (psycopg2.OperationalError, psycopg2.InterfaceError):
@@ -399,7 +400,7 @@ class Server:
         return self.sessions[key].cursor()
 
     def rows(self, sql, values=None, role="perfolio_owner"):
-        """The rows that a statement gives, [] for one that gives none."""
+        """The rows that a statement returns; [] for a statement that returns none."""
         with self.cursor(role) as cursor:
             cursor.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
@@ -426,19 +427,19 @@ class Server:
         )
 
 
-def until_refused(ask, most):
-    """What ask says, time after time, until it is refused for its rate: on a slow machine there is
-    room for more."""
-    responses = [ask(0)]
+def until_refused(send, most):
+    """Calls send(number), at most `most` times, until the rate limit refuses a request; returns all
+    responses. On a slow host the limit allows more requests."""
+    responses = [send(0)]
     while responses[-1].status != 429 and len(responses) < most:
-        responses.append(ask(len(responses)))
+        responses.append(send(len(responses)))
     assert responses[-1].status == 429, [response.status for response in responses]
     return responses
 
 
 def let_it_run(process, seconds, pid=None):
-    """Until it, or the one of that number below it, has had so much processor time: on a busy
-    machine that takes longer."""
+    """Waits until process, or its descendant pid, has used this many seconds of CPU time, which
+    takes longer on a busy host."""
     ticks = seconds * os.sysconf("SC_CLK_TCK")
     deadline = time.monotonic() + 120
     while (
@@ -458,8 +459,8 @@ def let_it_run(process, seconds, pid=None):
 
 
 def free_port():
-    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself, so
-    that no client's end takes it before the server does."""
+    """A port that is free on 127.0.0.1 and ::1. It is below the range of ephemeral ports, so that
+    no client socket takes it before the server does."""
     for port in random.sample(range(10240, 32768), 200):
         try:
             for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
@@ -475,24 +476,24 @@ DISK = pathlib.Path("/tmp")
 
 
 def home_of_folders():
-    """Memory when there is plenty: ext4 takes seconds to make a cluster's 1,400 files where as many
-    were removed minutes ago. PERFOLIO_TEST_HOME=/tmp puts them on the disk all the same."""
-    wanted = os.environ.get("PERFOLIO_TEST_HOME")
-    if wanted:
-        return pathlib.Path(wanted)
+    """/dev/shm if enough memory is free: ext4 takes seconds to create a cluster's 1,400 files where
+    as many were removed minutes ago. PERFOLIO_TEST_HOME=/tmp selects the disk instead."""
+    home = os.environ.get("PERFOLIO_TEST_HOME")
+    if home:
+        return pathlib.Path(home)
     memory = pathlib.Path("/dev/shm")
     if not memory.is_mount():
         return DISK
-    room = os.statvfs(memory)
-    has_room = room.f_bavail * room.f_frsize >= 4 << 30
+    status = os.statvfs(memory)
+    has_space = status.f_bavail * status.f_frsize >= 4 << 30
     free = re.search(r"^MemAvailable:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text(), re.M)
-    has_room = has_room and int(free[1]) << 10 >= 6 << 30
-    return memory if has_room and not room.f_flag & os.ST_NOEXEC else DISK
+    has_space = has_space and int(free[1]) << 10 >= 6 << 30
+    return memory if has_space and not status.f_flag & os.ST_NOEXEC else DISK
 
 
 def make_folder(home=None):
-    """Open to the users that the server drops to, unlike pytest's own temporary folders. Its name
-    tells whose it is, for remove_abandoned."""
+    """A temporary folder that the users that the server drops to can read, unlike those of pytest.
+    Its name contains the process id of its owner, which remove_abandoned reads."""
     folder = pathlib.Path(
         tempfile.mkdtemp(prefix=f"perfolio-test-{os.getpid()}-", dir=home or home_of_folders())
     )
@@ -501,7 +502,7 @@ def make_folder(home=None):
 
 
 def remove_abandoned():
-    """Folders of test runs that were killed: nobody else would."""
+    """Removes the folders of test runs that were killed; nothing else removes them."""
     for home in {DISK, home_of_folders()}:
         for folder in home.glob("perfolio-test-*-*"):
             owner = folder.name.split("-")[2]
@@ -511,8 +512,8 @@ def remove_abandoned():
 
 @functools.cache
 def make(program):
-    """Builds a program or library below BUILD unless it is up to date, once in each process: make
-    itself takes a fifth of a second to find out."""
+    """Builds a program or library below BUILD unless it is up to date. Each process runs make once
+    per file, because make takes a fifth of a second even if nothing has to be built."""
     subprocess.run(
         ["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
         cwd=ROOT,
@@ -531,8 +532,8 @@ def session_folder():
 
 @pytest.fixture(scope="session")
 def cluster_template(session_folder):
-    """A data folder whose cluster has been made, migrated and stopped cleanly. The processes of
-    tests/pytest_batches.py share one."""
+    """A data folder whose cluster was created, migrated and stopped cleanly. The processes of
+    tests/pytest_batches.py share one template."""
     folder = pathlib.Path(os.environ.get("PERFOLIO_TEST_SESSION", session_folder))
     template = folder / "template"
     preloaded = folder / CHEAP_SCRYPT.name
@@ -551,7 +552,8 @@ def cluster_template(session_folder):
 
 
 def make_template(data_dir):
-    # In its folder always: a database goes with one bucket and prefix, and copies are others.
+    # Its objects are always in its folder: a database belongs to one bucket and prefix, and each
+    # copy of the template gets another prefix.
     server = Server(data_dir, objects=stored.Folder(data_dir / "objects"))
     server.start()
     assert server.stop() == 0, server.log()[-4000:]
@@ -578,7 +580,7 @@ def server(cluster_template, session_folder):
 
 @pytest.fixture
 def data_home():
-    """Where start_server makes its data folders."""
+    """The folder in which start_server makes its data folders."""
     return home_of_folders()
 
 
@@ -604,9 +606,9 @@ def start_server(cluster_template, data_home):
 
 @pytest.fixture(scope="module")
 def shared_server(cluster_template):
-    """shared_server(*flags) -> Server: one for all tests of the file that name the same flags,
-    which saves most of a start for each. A test that uses it has tenants of its own and looks at
-    nothing of the others; it may restart it.
+    """shared_server(*flags) -> Server: one server for all tests of the file that name the same
+    flags, which saves most server starts. A test that uses it creates its own tenants and does not
+    read data of other tests; it may restart the server.
     """
     folder = make_folder()
     servers = {}
@@ -626,7 +628,7 @@ def shared_server(cluster_template):
 
 @pytest.fixture
 def admin(server):
-    """The operator: tenant default with every scope."""
+    """A client of the operator: tenant default with every scope."""
     client = server.api()
     yield client
     client.close()
@@ -641,7 +643,7 @@ def anonymous(server):
 
 @pytest.fixture(scope="session")
 def print_report():
-    """What tests/oracle/print_report says: bytes of "folded", else parsed JSON."""
+    """The output of tests/oracle/print_report: bytes for "folded", otherwise parsed JSON."""
     program = BUILD / "tests" / "oracle" / "print_report"
     make(program)
 

@@ -1,8 +1,8 @@
-"""Pytest plugin: CPU seconds of each test, with those of the programs that it started.
+"""Pytest plugin: CPU seconds of each test, including those of the programs that it started.
 
 Appends a line "SECONDS<tab>NODE ID" per test to the file named by PERFOLIO_TEST_COSTS. CPU time
-hardly depends on the load of the machine, unlike the wall time of --durations. Setting up a shared
-fixture counts for the test that needs it first. tests/run.py shows the most expensive tests.
+hardly depends on the load of the host, unlike the wall time of --durations. The setup of a shared
+fixture is charged to the first test that uses it. tests/run.py shows the most expensive tests.
 """
 
 import os
@@ -14,7 +14,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def children(pid):
-    """Process ids of the living children of pid, of all its threads."""
+    """Process ids of the living children of all threads of pid."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -26,7 +26,7 @@ def children(pid):
 
 
 def cpu_seconds():
-    """CPU seconds so far of this process and all its descendants, ended or alive."""
+    """CPU seconds so far of this process and all its descendants, both ended and alive."""
     total = sum(
         used.ru_utime + used.ru_stime
         for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -36,7 +36,7 @@ def cpu_seconds():
         pid = todo.pop()
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as text:
-                # utime, stime, and both of the children that it has waited for.
+                # utime and stime, then cutime and cstime of the children that it has waited for.
                 total += sum(map(int, text.read().rpartition(")")[2].split()[11:15])) / TICKS
         except OSError:
             continue
@@ -53,8 +53,8 @@ class Costs:
     def pytest_runtest_protocol(self, item):
         yield
         now = cpu_seconds()
-        # A process that ends without being waited for takes its time with it: never less than
-        # nothing.
+        # The time of a process that nobody waits for is lost when it ends, so the difference can be
+        # negative.
         with open(self.path, "a", encoding="utf-8") as out:
             out.write(f"{max(0.0, now - self.last):.3f}\t{item.nodeid}\n")
         self.last = now

@@ -1,4 +1,4 @@
-"""Tenants and people for tests: who asks, by token or by browser session."""
+"""Tenants, users and their clients for tests: clients with a token or a browser session."""
 
 import http.client
 import itertools
@@ -16,7 +16,7 @@ def unique(text):
 
 
 def come_from(client, address):
-    """Lets the client's next connection come from another address of 127.0.0.0/8."""
+    """Makes the client's next connection come from another address of 127.0.0.0/8."""
     context = ssl.create_default_context(cafile=str(client.server.ca_file))
     client.close()
     client.connection = http.client.HTTPSConnection(
@@ -29,7 +29,7 @@ def come_from(client, address):
 
 
 class Browser(Api):
-    """A client with a cookie session; unsafe requests carry its CSRF token."""
+    """A client with a cookie session, whose unsafe requests carry its CSRF token."""
 
     csrf_token = None
 
@@ -47,7 +47,7 @@ class Browser(Api):
 
 
 class Tenant:
-    """A tenant of its own for one test, made by the operator."""
+    """A tenant that the operator creates for one test."""
 
     def __init__(self, server, **quotas):
         self.server = server
@@ -60,19 +60,19 @@ class Tenant:
         self.name = response.json()["name"]
 
     def add_user(self, role, **fields):
-        """The response for a new user with PASSWORD."""
-        wish = {
+        """Creates a user with PASSWORD; returns the JSON of the response."""
+        body = {
             "email": unique(role) + "@example.com",
             "role": role,
             "password": PASSWORD,
             **fields,
         }
-        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/users", json=wish)
+        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/users", json=body)
         assert response.status == 201, response
         return response.json()
 
     def user(self, role):
-        """A signed-in browser of a new user, who has no password; .user is the account."""
+        """A signed-in browser of a new user without a password; .user is the account."""
         account = self.add_user(role, password=None)
         browser = Browser(self.server)
         response = browser.sign_in(code=account["login_url"].partition("#code=")[2])
@@ -81,8 +81,8 @@ class Tenant:
         return browser
 
     def make_token(self, *scopes, **fields):
-        wish = {"name": unique("token"), "scopes": list(scopes), **fields}
-        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/tokens", json=wish)
+        body = {"name": unique("token"), "scopes": list(scopes), **fields}
+        response = self.operator.post(f"/api/v1/admin/tenants/{self.id}/tokens", json=body)
         assert response.status == 201, response
         return response.json()
 

@@ -1,5 +1,7 @@
-"""perfolio-agent against a real server: real processes are sampled, sent and found by their
-labels."""
+"""perfolio-agent against a real server.
+
+The agent samples real processes and sends their profiles; queries select them by their labels.
+"""
 
 import contextlib
 import http.server
@@ -91,8 +93,8 @@ def start_agent(server, tenant, tmp_path):
         agent.stop(signal.SIGKILL)
 
 
-# Of this run alone: an agent samples the whole machine, where other tests may run the program, too.
-# At most 15 characters, which is what the kernel keeps of a name.
+# Unique to this process: an agent samples the whole host, where other tests may run the same
+# program. At most 15 characters, because the kernel truncates longer names.
 NAME = f"spin-{os.getpid()}"
 
 
@@ -118,7 +120,7 @@ def program(tmp_path):
 
 
 def spin(program, seconds):
-    """Runs it for so long; returns the processor time that it got, in nanoseconds."""
+    """Runs program for this many seconds; returns the CPU time that it used, in nanoseconds."""
     process = subprocess.Popen([program, "100000000"])
     time.sleep(seconds)
     process.kill()
@@ -138,7 +140,7 @@ def spinning(*command, env=None):
 
 
 def is_about(total, spun):
-    """Samples of 5 ms each, some taken while the program starts and ends."""
+    """A sample counts 5 ms, and some are taken while the program starts and ends."""
     return 0.8 * spun - 0.05e9 < total < 1.2 * spun + 0.05e9
 
 
@@ -146,7 +148,7 @@ def now():
     return time.time_ns()
 
 
-def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
+def test_labels_select_a_process_and_an_uploaded_table_names_its_functions(
     start_agent, server, tenant, program, tmp_path
 ):
     begin = now()
@@ -181,14 +183,14 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
         },
     )
     assert by_thread.status == 200, by_thread
-    # A sample within execve is of the thread's name before.
+    # A sample within execve has the previous name of the thread.
     named = sum(
         int(line.rpartition(" ")[2])
         for line in by_thread.text.splitlines()
         if line.startswith(f"{NAME[:15]};")
     )
     assert named > 0.9 * total, by_thread.text
-    for thread, is_there in ((NAME[:15], True), ("none", False)):
+    for thread, exists in ((NAME[:15], True), ("none", False)):
         of_thread = client.get(
             "/api/v1/query",
             query={
@@ -198,7 +200,7 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
                 "report": "folded",
             },
         )
-        assert of_thread.status == 200 and bool(of_thread.text) == is_there, of_thread
+        assert of_thread.status == 200 and bool(of_thread.text) == exists, of_thread
     whole = sum(
         value
         for stack, value in rows.items()
@@ -212,7 +214,7 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
 
 
 def names_of_spinning(client, begin, name, seconds=120):
-    """The rows of the program, once they have the names of their functions."""
+    """Waits until the rows of the program contain names of functions, and returns them."""
     selector = CPU + '{process_executable_name="' + name + '"}'
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -230,7 +232,7 @@ def build_id_of(program):
     return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
 
 
-def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
+def test_the_agent_sends_symbols_of_sampled_programs_once(
     start_agent, server, tenant, program, tmp_path
 ):
     begin = now()
@@ -250,14 +252,14 @@ def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
     )
     assert whole > 0.9 * total, rows
     status = client.get(f"/api/v1/debuginfo/{build_id}").json()
-    # Symbols and no code: a table, and neither the binary nor a debug file.
+    # The agent sends symbols and no code: a table, and neither the binary nor a debug file.
     assert (
         status["state"] == "ready"
         and status["table"]["file"] == program.name
         and not status["files"]
     )
     assert "lines" in status["table"]["quality"]
-    # Another one, which knows nothing of the first, asks and sends nothing.
+    # A second agent without state of the first one queries the server and sends nothing.
     agent.command += [f"--metrics=unix:{tmp_path}/metrics.sock"]
     agent.start()
     deadline = time.monotonic() + 120
@@ -271,14 +273,16 @@ def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
     assert agent.log().count(f"build_id={build_id} kind=table") == 1
 
 
-def test_symbols_stay_here_where_they_are_not_allowed_out(start_agent, server, tenant, program):
+def test_symbols_are_not_sent_if_they_are_off_or_the_token_lacks_the_scope(
+    start_agent, server, tenant, program
+):
     build_id = build_id_of(program)
     client = server.api(tenant.make_token("read", "debuginfo")["token"])
     agent = start_agent("--symbols=off", scopes=("ingest", "debuginfo"))
     spin(program, 1.5)
     agent.stop()
     assert client.get(f"/api/v1/debuginfo/{build_id}").json()["state"] == "missing"
-    agent = start_agent()  # a token that may not
+    agent = start_agent()  # its token lacks the scope
     with spinning(program):
         agent.wait_for("needs the scope debuginfo", 120)
     agent.stop()
@@ -287,7 +291,7 @@ def test_symbols_stay_here_where_they_are_not_allowed_out(start_agent, server, t
 
 
 def rights_of_threads(process):
-    """{(effective capabilities, no_new_privs)} of all its threads."""
+    """{(effective capabilities, no_new_privs)} of all threads of the process."""
     found = set()
     for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
         text = status.read_text()
@@ -307,11 +311,9 @@ def rights_of_threads(process):
         pytest.param(("--bounded-loops",), id="bounded", marks=pytest.mark.long),
     ],
 )
-def test_samples_that_the_kernel_counts_are_all_there(
-    start_agent, server, tenant, program, tmp_path, form
-):
-    """Of several windows, whose ends fall between samples of the same stack; all processes of the
-    host are sampled."""
+def test_kernel_aggregation_loses_no_samples(start_agent, server, tenant, program, tmp_path, form):
+    """The sampling spans several windows, which end between samples of the same stack. The agent
+    samples all processes of the host."""
     begin = now()
     agent = start_agent("--aggregate=kernel", f"--metrics=unix:{tmp_path}/metrics.sock", *form)
     spun = spin(program, 5.5)
@@ -364,11 +366,11 @@ int main(int argc, char **argv)
         ),
     ],
 )
-def test_what_the_kernel_counts_is_of_the_program_that_ran(
+def test_kernel_aggregation_attributes_samples_to_the_running_program(
     start_agent, server, tenant, tmp_path, form
 ):
-    """Two of one name in one process, one after the other in a window, with the same code at the
-    same addresses."""
+    """Two programs of the same name run one after the other in one process and one window, with the
+    same code at the same addresses."""
     twins = [tmp_path / folder / NAME for folder in "ab"]
     (tmp_path / "twins.c").write_text(TWINS)
     for twin in twins:
@@ -403,7 +405,7 @@ def test_what_the_kernel_counts_is_of_the_program_that_ran(
     assert all(is_about(value, 2e9) for value in found), found
 
 
-def test_the_vdsos_functions_are_named_here(start_agent, server, tenant, tmp_path):
+def test_the_agent_names_functions_of_the_vdso(start_agent, server, tenant, tmp_path):
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run(["gcc", "-O1", tmp_path / "clock.c", "-o", tmp_path / NAME], check=True)
     begin = now()
@@ -420,14 +422,14 @@ def test_the_vdsos_functions_are_named_here(start_agent, server, tenant, tmp_pat
     assert named > 0.5 * sum(rows.values()) > 0, rows
 
 
-def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
+def test_the_agent_drops_capabilities_after_sampling_has_started(start_agent, tmp_path):
     agent = start_agent(f"--metrics=unix:{tmp_path}/metrics.sock")
     reading, sampling = 1 << 2, 1 << 2 | 1 << 19 | 1 << 34 | 1 << 39 | 1 << 40
     deadline = time.monotonic() + 60
     while len(rights := rights_of_threads(agent.process)) != 3 and time.monotonic() < deadline:
-        time.sleep(0.05)  # threads that have just begun
+        time.sleep(0.05)  # new threads have not dropped theirs yet
     assert len(rights) == 3 and all(has_no_new == "1" for _, has_no_new in rights), rights
-    # The engine's; of the threads that send; and that of metrics, which has none.
+    # The capabilities of the engine, of the threads that send, and of the metrics thread (none).
     assert {effective & ~sampling for effective, _ in rights} == {0}
     assert sorted(effective & ~sampling | effective & reading for effective, _ in rights) == [
         0,
@@ -439,7 +441,7 @@ def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
     }
 
 
-def test_above_the_memory_limit_it_grows_no_more_and_goes_on(
+def test_the_agent_keeps_sampling_above_the_memory_limit_without_growing(
     start_agent, server, tenant, program, tmp_path
 ):
     begin = now()
@@ -462,7 +464,7 @@ def test_above_the_memory_limit_it_grows_no_more_and_goes_on(
     assert "late-spin" in series_of(client, begin, '{process_executable_name="late-spin"}')
 
 
-def test_above_the_memory_limit_batches_do_not_follow_each_other(program, tmp_path):
+def test_above_the_memory_limit_batches_are_at_least_a_second_apart(program, tmp_path):
     folder = tmp_path / "offline"
     agent = subprocess.Popen(
         [AGENT, f"--offline-dir={folder}", "--interval=60", "--frequency=199", "--memory-limit=8"],
@@ -478,13 +480,14 @@ def test_above_the_memory_limit_batches_do_not_follow_each_other(program, tmp_pa
     finally:
         agent.terminate()
         _, log = agent.communicate(timeout=60)
-    # A full second lies between two, and the last comes at the end.
+    # At least a second passes between two batches; the agent writes the last one when it ends.
     assert len(list(folder.glob("*.otlp.zst"))) <= time.monotonic() - begin + 2, log
     assert "the memory limit is below" in log
 
 
 def let_it_run(process, seconds=0.4):
-    """Until it has had so much processor time: on a busy host that takes longer."""
+    """Waits until process has used this many seconds of CPU time, which takes longer on a busy
+    host."""
     deadline = time.monotonic() + 120
     while (
         sum(
@@ -522,7 +525,7 @@ relabel_configs:
 """
 
 
-def test_labels_follow_rules_and_what_they_drop_is_not_sent(
+def test_relabel_rules_set_labels_and_dropped_data_is_not_sent(
     start_agent, server, tenant, program, tmp_path
 ):
     rules = tmp_path / "relabel.yaml"
@@ -548,7 +551,7 @@ def test_labels_follow_rules_and_what_they_drop_is_not_sent(
         assert lost not in text
 
 
-def test_rules_that_are_wrong_are_told_with_their_line(tmp_path):
+def test_an_invalid_relabel_rule_is_reported_with_its_line(tmp_path):
     rules = tmp_path / "relabel.yaml"
     rules.write_text("relabel_configs:\n- action: explode\n")
     done = subprocess.run(
@@ -560,15 +563,15 @@ def test_rules_that_are_wrong_are_told_with_their_line(tmp_path):
     assert done.returncode == 2 and f"{rules}: line 2: there is no such action" in done.stderr
 
 
-# Of the kubelet, and of the API server.
+# A path of the kubelet, and one of the API server.
 PODS_PATHS = ["/pods", "/api/v1/pods?fieldSelector=spec.nodeName=node-7"]
 
 
 class Pods(http.server.BaseHTTPRequestHandler):
-    """What a kubelet answers; the container's id is the one that the test says."""
+    """Responds as a kubelet does; the test sets the id of the container."""
 
     container = ""
-    asked = 0
+    asked = 0  # the number of requests
 
     def do_GET(self):
         Pods.asked += 1
@@ -607,7 +610,7 @@ class Pods(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def cgroup():
-    """A cgroup as a container runtime makes it."""
+    """A cgroup such as a container runtime creates."""
     name = "cri-containerd-" + os.urandom(32).hex() + ".scope"
     roots = [
         Path(line.split()[4])
@@ -634,7 +637,7 @@ def cgroup():
 
 
 @pytest.mark.parametrize("path", PODS_PATHS)
-def test_a_pods_names_come_from_the_kubelet(
+def test_the_agent_gets_the_labels_of_a_pod_from_the_kubelet(
     start_agent, server, tenant, program, tmp_path, cgroup, path
 ):
     Pods.container = cgroup.name[len("cri-containerd-") : -len(".scope")]
@@ -649,7 +652,7 @@ def test_a_pods_names_come_from_the_kubelet(
             f"--pods-token-file={token}",
             "--symbols=off",
         )
-        # As a runtime does: first the cgroup, then the program.
+        # A container runtime also creates the cgroup first and then starts the program in it.
         command = ["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000"]
         client = server.api(tenant.make_token("read")["token"])
         with spinning(*command) as process:
@@ -671,7 +674,7 @@ def test_a_pods_names_come_from_the_kubelet(
         assert label in text, text
 
 
-def test_all_processes_of_the_host_are_there(start_agent, server, tenant, program):
+def test_the_agent_samples_all_processes_of_the_host(start_agent, server, tenant, program):
     begin = now()
     agent = start_agent()
     spin(program, 1.5)
@@ -721,11 +724,11 @@ def covered(client, selector, begin, end, **more):
     )
 
 
-def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
+def test_the_average_of_a_mostly_idle_process_includes_its_idle_time(
     start_agent, server, tenant, tmp_path
 ):
-    """Its processor time, as the kernel counts it, by the time that it lived. Windows have about a
-    second, and idle ones are told together."""
+    """The average equals the CPU time that the kernel counted, divided by the lifetime of the
+    process. Windows last about a second, and idle ones are reported together."""
     name = f"doze-{os.getpid()}"
     (tmp_path / "doze.c").write_text(NOW_AND_THEN)
     subprocess.run(["gcc", "-O1", tmp_path / "doze.c", "-o", tmp_path / name], check=True)
@@ -762,8 +765,8 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
     truth = ticks / os.sysconf("SC_CLK_TCK") * 1e9 / (end - begin)
     assert 0.7 * truth < series["average"] < 1.3 * truth, (truth, series)
     assert 0.85 * (end - begin) < series["covered_ms"] * 1e6 < 1.15 * (end - begin)
-    # A line at 0 between the bursts, and a gap where nobody looked. Windows are longer on a busy
-    # machine: there are few zeros then.
+    # The line is at 0 between the bursts and has a gap where the agent did not run. Windows are
+    # longer on a busy host, which leaves few zeros.
     points = covered(client, selector, begin + 2 * 10**9, end - 2 * 10**9, step="1s")["points"]
     assert len(points) >= (end - begin) // 10**9 - 6 and any(
         value == 0 for _, value in points
@@ -772,7 +775,7 @@ def test_a_process_that_sleeps_most_of_the_time_has_the_average_of_all_of_it(
     assert covered(client, selector, end + 10**9, end + HOUR)["points"] == []
 
 
-def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path, program):
+def test_an_outage_of_the_server_neither_loses_nor_repeats_samples(start_server, tmp_path, program):
     server = start_server()
     tenant = Tenant(server)
     agent = Agent(tmp_path, server, tenant.make_token("ingest")["token"])
@@ -782,15 +785,15 @@ def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path
         server.stop()
         spun = spin(program, 2.5)
         agent.wait_for("could not be sent; it is tried again")
-        time.sleep(1.5)  # the last window of the program waits, too
-        # Killed, too: what waits is sent by the next one.
+        time.sleep(1.5)  # until the last window of the program is in the spool, too
+        # The next agent also sends the batches of an agent that was killed.
         agent.stop(signal.SIGKILL)
-        kept = set(agent.waiting())
-        assert kept
+        spooled = set(agent.waiting())
+        assert spooled
         server.start()
         agent.start()
         deadline = time.monotonic() + 60
-        while kept & set(agent.waiting()):
+        while spooled & set(agent.waiting()):
             assert time.monotonic() < deadline, agent.log()
             time.sleep(0.1)
         agent.stop()
@@ -803,7 +806,7 @@ def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path
 
 @contextlib.contextmanager
 def responding(response):
-    """A server without TLS; answer(path) is (status, content type or None, body)."""
+    """A server without TLS; response(path) returns (status, content type or None, body)."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
@@ -830,8 +833,8 @@ def responding(response):
         stub.server_close()
 
 
-class Elsewhere:
-    """What Agent has to know of a server."""
+class Address:
+    """The attributes of a server that Agent uses."""
 
     def __init__(self, url, ca_file="/etc/ssl/certs/ca-certificates.crt"):
         self.url, self.ca_file = url, ca_file
@@ -846,7 +849,7 @@ class Elsewhere:
         ("text/html", b""),
     ],
 )
-def test_a_login_page_in_place_of_the_server_takes_no_batch(
+def test_a_login_page_in_place_of_the_server_acknowledges_no_batch(
     start_agent, tmp_path, content_type, body
 ):
     responses = {"is_portal": True}
@@ -856,13 +859,13 @@ def test_a_login_page_in_place_of_the_server_takes_no_batch(
         return (200, "application/x-protobuf", b"") if is_batch else (200, content_type, body)
 
     with responding(response) as url:
-        agent = start_agent("--symbols=off", at=Elsewhere(url))
+        agent = start_agent("--symbols=off", at=Address(url))
         agent.wait_for("lead to a login page")
-        kept = set(agent.waiting())
-        assert kept and f'\\"{content_type or ""}\\"' in agent.log(), agent.log()
+        spooled = set(agent.waiting())
+        assert spooled and f'\\"{content_type or ""}\\"' in agent.log(), agent.log()
         responses["is_portal"] = False
         deadline = time.monotonic() + 60
-        while kept & set(agent.waiting()):
+        while spooled & set(agent.waiting()):
             assert time.monotonic() < deadline, agent.log()
             time.sleep(0.1)
         agent.stop()
@@ -871,30 +874,28 @@ def test_a_login_page_in_place_of_the_server_takes_no_batch(
 @pytest.mark.parametrize(
     "content_type", ["text/plain; charset=utf-8", "Application/X-Protobuf", None]
 )
-def test_an_empty_response_takes_the_batch_whatever_its_type(start_agent, content_type):
-    asked = []
+def test_an_empty_response_of_any_type_acknowledges_the_batch(start_agent, content_type):
+    requests = []
 
     def response(path):
-        asked.append(path)
+        requests.append(path)
         return 200, content_type, b""
 
     with responding(response) as url:
-        agent = start_agent("--symbols=off", at=Elsewhere(url))
+        agent = start_agent("--symbols=off", at=Address(url))
         deadline = time.monotonic() + 60
-        while len(asked) < 4:  # the one before was answered and counted
+        while len(requests) < 4:  # by then the agent has counted the response to the third
             assert time.monotonic() < deadline, agent.log()
             time.sleep(0.1)
         agent.stop()
         assert "the response is not OTLP" not in agent.log() and agent.waiting() == []
-        assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(asked)
+        assert 3 <= int(re.findall(r" sent=(\d+)", agent.log())[-1]) <= len(requests)
 
 
-def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(
+def test_an_untrusted_certificate_is_not_reported_as_a_token_error(
     server, tenant, tmp_path, program
 ):
-    agent = Agent(
-        tmp_path, Elsewhere(server.url), tenant.make_token("ingest", "debuginfo")["token"]
-    )
+    agent = Agent(tmp_path, Address(server.url), tenant.make_token("ingest", "debuginfo")["token"])
     try:
         agent.start()
         with spinning(program):
@@ -905,7 +906,7 @@ def test_a_certificate_that_is_not_trusted_is_no_matter_of_the_token(
         agent.stop(signal.SIGKILL)
 
 
-def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
+def test_perfolio_push_sends_offline_batches(server, tenant, tmp_path, program):
     folder = tmp_path / "offline"
     begin = now()
     agent = subprocess.Popen(
@@ -941,7 +942,7 @@ def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
     assert is_about(sum(rows.values()), spun)
 
 
-def test_two_agents_do_not_share_a_folder(start_agent, tmp_path):
+def test_a_second_agent_refuses_the_folder_of_a_running_one(start_agent, tmp_path):
     agent = start_agent()
     done = subprocess.run(agent.command, capture_output=True, text=True, timeout=60)
     assert (
@@ -951,7 +952,7 @@ def test_two_agents_do_not_share_a_folder(start_agent, tmp_path):
     agent.stop()
 
 
-def test_an_agent_without_rights_leaves_no_folder(tmp_path):
+def test_an_agent_without_capabilities_creates_no_folder(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
     done = subprocess.run(
@@ -970,8 +971,9 @@ def test_an_agent_without_rights_leaves_no_folder(tmp_path):
     assert not (tmp_path / "q").exists()
 
 
-def test_offline_all_batches_are_kept_unless_a_bound_is_named(tmp_path):
-    """Above the bound of what waits to be sent: 256 MB, which need no room on the disk."""
+def test_offline_mode_keeps_all_batches_without_an_explicit_limit(tmp_path):
+    """The old batches exceed the default limit of the spool, 256 MB. They are sparse files, which
+    take no space on the disk."""
     folder = tmp_path / "offline"
     folder.mkdir(mode=0o700)
     old = [folder / f"{number + 1:020d}-{'a' * 22}.otlp.zst" for number in range(2)]
@@ -990,7 +992,7 @@ def test_offline_all_batches_are_kept_unless_a_bound_is_named(tmp_path):
     assert all(path.exists() for path in old)
 
 
-def test_a_full_spool_drops_the_oldest(tmp_path, program):
+def test_a_full_spool_drops_the_oldest_batches(tmp_path, program):
     folder = tmp_path / "offline"
     folder.mkdir(mode=0o700)
     for number in range(3):
@@ -1012,11 +1014,11 @@ def test_a_full_spool_drops_the_oldest(tmp_path, program):
     assert re.search(r"dropped=[1-9]", log)
 
 
-def ask(address, request, patience=10):
-    """The status and the body of what is answered at a port or a path."""
+def ask(address, request, timeout=10):
+    """The status and the body of the response from a port or a socket's path."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(patience)
+        connection.settimeout(timeout)
         connection.connect(address)
         connection.sendall(request)
         response = b""
@@ -1028,7 +1030,7 @@ def ask(address, request, patience=10):
 
 
 @pytest.mark.parametrize("is_port", [True, False], ids=["port", "socket"])
-def test_metrics_and_health_are_served_to_this_host(start_agent, program, tmp_path, is_port):
+def test_the_agent_serves_metrics_and_health_to_its_host(start_agent, program, tmp_path, is_port):
     path = tmp_path / "metrics.sock"
     if not is_port:  # as a killed agent leaves it
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as old:
@@ -1050,7 +1052,7 @@ def test_metrics_and_health_are_served_to_this_host(start_agent, program, tmp_pa
         time.sleep(0.2)
     assert values["processes"] > 1 and values["tables"] > 1 and values["lost_batches_total"] == 0
     assert values["samples_total"] >= values['stacks_total{stop="root"}']
-    # Each is explained, and said once.
+    # Each metric is described once.
     names = re.findall(r"^# TYPE perfolio_agent_(\w+) (?:counter|gauge)$", text, re.M)
     assert len(names) == len(set(names)) and {name.partition("{")[0] for name in values} == set(
         names
@@ -1059,15 +1061,15 @@ def test_metrics_and_health_are_served_to_this_host(start_agent, program, tmp_pa
     assert ask(address, get % b"/other")[0] == 404
     assert ask(address, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == 405
     assert ask(address, b"nonsense\r\n\r\n")[0] == 400
-    # Who says nothing is let go after a while, and others are answered.
+    # The agent closes a connection that sends nothing after a while, and serves other clients.
     with socket.socket(socket.AF_INET if is_port else socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.connect(address)
-        assert ask(address, get % b"/healthz", patience=60)[0] == 200
+        assert ask(address, get % b"/healthz", timeout=60)[0] == 200
     agent.stop()
     assert is_port or not path.exists()
 
 
-def test_the_doctor_says_what_is_there_and_what_is_missing():
+def test_the_doctor_reports_available_and_missing_features():
     done = subprocess.run([AGENT, "doctor"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     assert re.search(r"^ok +sampling$", done.stdout, re.M)
@@ -1089,12 +1091,12 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
     assert done.returncode == 1
     assert re.search(r"^missing +CAP_BPF.*grant", done.stdout, re.M)
     assert "not known without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
-    # Nothing is said of the kernel that it did not tell.
+    # Features of the kernel that could not be queried are not reported as missing.
     assert "Linux 5.12" not in done.stdout and "is not there" not in done.stdout
     assert done.stdout.count("not known, since perf_event_open is refused") == 2
 
 
-def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
+def test_show_unwind_accepts_regular_files_only(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in [tmp_path / "pipe", tmp_path, "/dev/tty"]:
         done = subprocess.run(
@@ -1139,7 +1141,7 @@ def test_unwind_tables_are_shown_of_regular_files_alone(tmp_path):
         (["other"], "no command"),
     ],
 )
-def test_mistakes_are_explained(arguments, words, tmp_path):
+def test_an_invalid_option_is_explained(arguments, words, tmp_path):
     done = subprocess.run(
         [AGENT, f"--spool-dir={tmp_path}", *arguments], capture_output=True, text=True, timeout=60
     )
@@ -1150,7 +1152,7 @@ def test_mistakes_are_explained(arguments, words, tmp_path):
 @pytest.mark.parametrize(
     "option", ["--server=https://x", "--token-file=x", "--ca-file=x", "--proxy=http://x"]
 )
-def test_what_is_of_sending_is_refused_where_nothing_is_sent(option, tmp_path):
+def test_offline_mode_refuses_options_for_sending(option, tmp_path):
     done = subprocess.run(
         [AGENT, f"--offline-dir={tmp_path}/x", option], capture_output=True, text=True, timeout=60
     )
@@ -1158,7 +1160,7 @@ def test_what_is_of_sending_is_refused_where_nothing_is_sent(option, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_path):
+def test_offline_dir_on_the_command_line_overrides_the_server_of_the_file(tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text(
         f"[agent]\nserver = https://localhost:1\ntoken-file = /nonexistent\nspool-dir = "
@@ -1192,7 +1194,7 @@ def test_a_command_line_that_keeps_batches_does_without_the_files_server(tmp_pat
         ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
     ],
 )
-def test_what_is_wrong_in_the_settings_file_is_named(text, words, tmp_path):
+def test_an_error_in_the_settings_file_is_named(text, words, tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text(text)
     done = subprocess.run(
@@ -1204,7 +1206,7 @@ def test_what_is_wrong_in_the_settings_file_is_named(text, words, tmp_path):
     assert done.returncode == 2 and words in done.stderr
 
 
-def test_the_settings_file_is_read_and_the_command_line_wins(tmp_path):
+def test_the_command_line_overrides_the_settings_file(tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text("[agent]\nserver = https://localhost:1\nfrequency = 0\n")
     done = subprocess.run(

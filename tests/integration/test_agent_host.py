@@ -1,8 +1,10 @@
-"""A host with C, Go, Python and Node at work: every service is found by its labels and has the
-names of its functions, with file and line in what the server knows, and in the flame graph that it
-draws; though the server is away in the middle third, what is there in the end is what the programs
-used, within a fifth: batches of which one was lost or counted twice would be more than that.
-PERFOLIO_HOST_SECONDS=600 for the long form."""
+"""A host that runs C, Go, Python and Node programs, profiled by the agent.
+
+Labels select each program. Its functions have names, file and line in the server's responses, and
+names in the flame graph. The server is stopped for the middle third of the time. The total of each
+program must still equal the CPU time that it used within a fifth; a batch that was lost or counted
+twice would change it by more. PERFOLIO_HOST_SECONDS=600 runs the long form.
+"""
 
 import gzip
 import os
@@ -47,8 +49,8 @@ pytestmark = [
 
 @pytest.fixture
 def loads(program, tmp_path):  # noqa: F811
-    """What runs, a function that is to be seen in it, and where its samples are in which file. The
-    names of code that Node makes come without lines."""
+    """{name: (command, function that its profile must contain, source file, lines of its samples)}.
+    Names of code that Node generates have no lines."""
     (tmp_path / "spin.go").write_text(GO)
     subprocess.run(
         ["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"],
@@ -59,15 +61,15 @@ def loads(program, tmp_path):  # noqa: F811
     )
     (tmp_path / "spin.py").write_text(PYTHON)
     first = SOURCE[: SOURCE.index("inner(")].count("\n") + 1
-    of_inner = range(
+    inner_lines = range(
         first, first + SOURCE[SOURCE.index("inner(") :].split("\n}")[0].count("\n") + 2
     )
     return {
-        "c": ([program, "100000000"], "inner", "spin.c", of_inner),
+        "c": ([program, "100000000"], "inner", "spin.c", inner_lines),
         "go": ([tmp_path / "go-spin"], "main.spinInGo", "spin.go", [3]),
         "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python", "spin.py", [3]),
-        # Once the loop around it is optimised V8 would inline the function, whose name no perf map
-        # has then.
+        # V8 would inline the function when it optimises the loop around it; a perf map does not
+        # name inlined functions.
         "node": (
             ["node", "--perf-basic-prof", "--no-turbo-inlining", "-e", NODE],
             "spinInNode",
@@ -85,7 +87,7 @@ def start_all(loads):
 
 
 def end_all(processes):
-    """The processor time that each got, in nanoseconds."""
+    """Kills the processes; returns the CPU time that each used, in nanoseconds."""
     used = {}
     for name, process in processes.items():
         process.kill()
@@ -96,7 +98,7 @@ def end_all(processes):
 
 
 def places(client, selector, begin, function):
-    """{(file, line) of the function: samples}, as the server answers."""
+    """{(file, line) of the function: samples}, from the server's response."""
     response = client.get(
         "/api/v1/query",
         query={"query": selector, "start": begin, "end": now() + HOUR, "report": "pprof"},
@@ -112,29 +114,29 @@ def places(client, selector, begin, function):
             for location_id in sample.stack
             for line in profile.locations[location_id]["line"]
         }:
-            of = profile.functions[line[0]]
-            if function in of["name"]:
-                place = os.path.basename(of["filename"]), line[1]
+            found_function = profile.functions[line[0]]
+            if function in found_function["name"]:
+                place = os.path.basename(found_function["filename"]), line[1]
                 found[place] = found.get(place, 0) + sample.values[0]
     return found
 
 
-def wait_for_sending(agent, build_ids, seconds=480):
+def wait_until_tables_sent(agent, build_ids, seconds=480):
     deadline = time.monotonic() + seconds
     while not all(f"build_id={build_id} kind=table" in agent.log() for build_id in build_ids):
         assert time.monotonic() < deadline, agent.log()
         time.sleep(0.2)
 
 
-def wait_for_waiting(agent):
-    """Until a batch waits for the server that is away."""
+def wait_until_spooled(agent):
+    """Waits until a batch is in the spool because the server is not reachable."""
     deadline = time.monotonic() + 180
     while not ("could not be sent; it is tried again" in agent.log() and agent.waiting()):
         assert time.monotonic() < deadline, agent.log()
         time.sleep(0.1)
 
 
-def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_path, loads):
+def test_the_agent_profiles_a_busy_host_completely_despite_an_outage(start_server, tmp_path, loads):
     server = start_server()
     tenant = Tenant(server)
     agent = Agent(
@@ -147,15 +149,15 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
         time.sleep(SECONDS / 3)
         server.stop()
         time.sleep(SECONDS / 3)
-        wait_for_waiting(agent)
+        wait_until_spooled(agent)
         server.start()
         time.sleep(SECONDS / 3)
         used = end_all(processes)
         time.sleep(2)  # the last window
-        give_up = time.monotonic() + 180
-        wait_for_sending(agent, [build_id_of(loads["c"][0][0]), build_id_of(loads["go"][0][0])])
+        deadline = time.monotonic() + 180
+        wait_until_tables_sent(agent, [build_id_of(loads[name][0][0]) for name in ("c", "go")])
         while agent.waiting():
-            assert time.monotonic() < give_up, agent.log()
+            assert time.monotonic() < deadline, agent.log()
             time.sleep(0.2)
         agent.stop()
     finally:

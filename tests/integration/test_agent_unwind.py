@@ -1,6 +1,9 @@
-"""The agent's unwind tables: rows equal what elfutils says of the same addresses, for a few dozen
-of the machine's files (`make test-unwind` compares all of them, `make test-unwind-arm64` files of
-arm64)."""
+"""The agent's unwind tables and its unwinder.
+
+The rows of the tables equal those of elfutils for the same addresses, for a few dozen files of this
+host. `make test-unwind` compares all files, `make test-unwind-arm64` those of arm64.
+"""
+
 import os
 import pathlib
 import subprocess
@@ -34,7 +37,7 @@ def unwind_rows():
 
 
 def some_files():
-    """Those that have what others lack, and every so-manieth of the others."""
+    """Libraries with unusual unwind information, and every nth of the other files."""
     special = [
         pathlib.Path(folder) / name
         for folder in FOLDERS
@@ -52,7 +55,7 @@ def some_files():
     return [path for path in special if path.exists()] + others[::step]
 
 
-def test_rows_equal_those_of_elfutils(unwind_rows):
+def test_unwind_rows_equal_those_of_elfutils(unwind_rows):
     files = some_files()
     assert len(files) > 20
     run = subprocess.run([unwind_rows, *files], capture_output=True, text=True)
@@ -62,7 +65,7 @@ def test_rows_equal_those_of_elfutils(unwind_rows):
     assert int(totals.split(" functions")[0].split()[-1]) > 10000, totals
 
 
-# ---- recorded stacks, walked by the agent's walker and by libdwfl ----
+# ---- recorded stacks, unwound by the agent's unwinder and by libdwfl ----
 
 SAMPLES = 100
 SKIPPED = 77
@@ -76,7 +79,7 @@ def replay():
 
 @pytest.fixture(scope="module")
 def truth(tmp_path_factory):
-    """The programs of which the stacks are known, without frame pointers."""
+    """Programs with known stacks, compiled without frame pointers."""
     folder = tmp_path_factory.mktemp("truth")
     for compiler, source in (("gcc", "truth.c"), ("g++", "throwing.cc")):
         subprocess.run(
@@ -95,7 +98,7 @@ def truth(tmp_path_factory):
     return folder
 
 
-def walk_recorded(replay, expected, command, samples=SAMPLES):
+def unwind_recorded(replay, expected, command, samples=SAMPLES):
     run = subprocess.run([replay, str(samples), expected, *command], capture_output=True, text=True)
     if run.returncode == SKIPPED:
         pytest.skip(run.stderr.strip())
@@ -124,21 +127,21 @@ def walk_recorded(replay, expected, command, samples=SAMPLES):
         ("thread", "spin,descend,on_thread"),
     ],
 )
-def test_recorded_stacks_reach_the_root_as_libdwfl_says(replay, truth, arguments, expected):
-    numbers, output = walk_recorded(replay, expected, [truth / "truth", *arguments.split()])
+def test_recorded_stacks_reach_the_root_and_agree_with_libdwfl(replay, truth, arguments, expected):
+    numbers, output = unwind_recorded(replay, expected, [truth / "truth", *arguments.split()])
     assert numbers["agree"] >= 0.99 * SAMPLES, output
     assert numbers["complete"] >= 0.99 * SAMPLES, output
-    # Some are taken between two calls of what is waited for.
+    # Some samples are taken between two calls of the expected function.
     assert numbers["expected"] >= 0.9 * SAMPLES, output
 
 
 def test_stacks_of_exceptions_reach_the_root(replay, truth):
     samples = 4000
-    numbers, output = walk_recorded(
+    numbers, output = unwind_recorded(
         replay, "_Z7catcherv,main,_start", [truth / "throwing"], samples
     )
-    # While libgcc puts another frame's return address in place of its own, no table says what is
-    # true; libdwfl is also wrong where it leaves for the handler, which is not behind a call.
+    # While libgcc replaces its return address by that of another frame, no table describes the
+    # stack. libdwfl is also wrong where libgcc jumps to the handler, which does not follow a call.
     assert numbers["agree"] >= 0.97 * samples, output
     assert numbers["complete"] >= 0.99 * samples, output
     assert numbers["expected"] >= 0.96 * samples, output
