@@ -1,4 +1,7 @@
-"""perfoliod backup and restore: taken while the server works, whole or refused."""
+"""perfoliod backup and restore.
+
+A backup of a running server is complete; a damaged backup is refused.
+"""
 
 import hashlib
 import os
@@ -15,7 +18,7 @@ from test_debuginfo import compile_with_id, wait_built
 
 
 def folded(number):
-    """A small profile that no other number gives."""
+    """A small profile, different for each number."""
     return "".join(f"main;step{number};work{i} {i + 1}\n" for i in range(50))
 
 
@@ -39,12 +42,13 @@ def push(api, text):
 
 @pytest.fixture
 def folder(start_server):
-    """start_server cleans up after this, so that files may lie beside its data folders."""
+    """A server and the parent of its data folder. The fixture start_server removes the parent, so
+    that tests may put files beside the data folder."""
     server = start_server()
     return server, server.data_dir.parent
 
 
-def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_it(folder):
+def test_a_backup_of_a_busy_server_restores_all_data_acknowledged_before_it(folder):
     server, beside = folder
     api = server.api()
     before = {push(api, text := folded(i)): text for i in range(20)}
@@ -59,7 +63,7 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
     assert api.post("/api/v1/debuginfo/aa5b/executable", body=program).status == 202
     table = wait_built(api, "aa5b")["table"]
 
-    # Somebody goes on pushing and deleting meanwhile.
+    # Another client pushes and deletes shares during the backup.
     stop = threading.Event()
 
     def work():
@@ -98,7 +102,7 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
         assert restored.get("/api/v1/debuginfo/aa5b").json()["table"] == table
         assert restored.get("/buildid/aa5b/executable").body == program
         assert push(restored, folded(7))
-        # Clients that trust the old CA still do.
+        # Clients that trust the CA of the original server trust the restored one.
         assert (again.data_dir / "tls/ca.crt").read_bytes() == (
             server.data_dir / "tls/ca.crt"
         ).read_bytes()
@@ -106,7 +110,7 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
         assert again.stop() == 0, again.log()[-3000:]
 
 
-def test_a_stopped_server_can_be_backed_up_too(folder):
+def test_a_backup_of_a_stopped_server_contains_its_objects(folder):
     server, beside = folder
     share = push(server.api(), folded(1))
     assert server.stop() == 0
@@ -151,7 +155,7 @@ def drop_end(backup):
 
 
 @pytest.mark.parametrize("spoil", [spoil_object, spoil_manifest, drop_object, add_object, drop_end])
-def test_a_damaged_backup_is_refused_and_nothing_is_made(folder, spoil):
+def test_restore_refuses_a_damaged_backup_and_creates_nothing(folder, spoil):
     server, beside = folder
     push(server.api(), folded(1))
     run("backup", "--data-dir", server.data_dir, beside / "backup")
@@ -161,7 +165,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_made(folder, spoil):
     assert not (beside / "again").exists() and not (beside / "again.partial").exists()
 
 
-def test_a_restore_never_touches_a_folder_that_holds_something(folder):
+def test_backup_and_restore_do_not_change_a_folder_that_is_not_empty(folder):
     server, beside = folder
     run("backup", "--data-dir", server.data_dir, beside / "backup")
     result = run("restore", "--data-dir", server.data_dir, beside / "backup", check=False)
@@ -174,7 +178,7 @@ def test_a_restore_never_touches_a_folder_that_holds_something(folder):
     assert not (beside / "nothing").exists()
 
 
-def test_the_command_line_tool_hands_backups_on(folder):
+def test_perfolio_admin_backup_runs_perfoliod_backup(folder):
     server, beside = folder
     result = server.cli("admin", "backup", "--data-dir", server.data_dir, beside / "backup")
     assert result.returncode == 0, result
@@ -182,8 +186,8 @@ def test_the_command_line_tool_hands_backups_on(folder):
     shutil.rmtree(beside / "backup")
 
 
-def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
-    """Its rows can be read only after the first start has migrated them."""
+def test_a_backup_of_an_old_version_is_restored_without_comparing_rows(folder):
+    """The rows can be read only after the first start has migrated the database."""
     server, beside = folder
     share = push(server.api(), folded(1))
     (server.data_dir / "objects/share" / share).write_bytes(b"damaged")
@@ -204,7 +208,7 @@ def test_a_backup_of_an_old_version_is_restored_without_a_comparison(folder):
     rest_long([os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/passwd")]),
     ids=["fifo", "folder", "link"],
 )
-def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder, make):
+def test_an_object_that_is_no_regular_file_is_damaged_and_may_be_omitted(folder, make):
     server, beside = folder
     shares = {push(server.api(), folded(i)): folded(i) for i in range(2)}
     lost, kept = shares
@@ -224,8 +228,10 @@ def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder
         line = next(line for line in refused.stderr.splitlines() if line.startswith("broken "))
         assert f"share/{lost}" in line and "not a regular file" in line, refused
     assert not (beside / "backup").exists()
-    left_out = run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")
-    assert f"share/{lost}" in left_out.stderr and "not a regular file" in left_out.stderr, left_out
+    incomplete = run("backup", "--allow-damaged", "--data-dir", server.data_dir, beside / "backup")
+    assert (
+        f"share/{lost}" in incomplete.stderr and "not a regular file" in incomplete.stderr
+    ), incomplete
     run("restore", "--allow-damaged", "--data-dir", beside / "again", beside / "backup")
     token = server.token
     server.stop()
@@ -238,7 +244,7 @@ def test_an_object_that_is_no_regular_file_is_damaged_and_can_be_left_out(folder
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are replaced")
-def test_a_link_in_a_backup_is_named(folder):
+def test_verify_reports_a_symbolic_link_in_a_backup(folder):
     server, beside = folder
     share = push(server.api(), folded(1))
     run("backup", "--data-dir", server.data_dir, beside / "backup")
@@ -252,10 +258,10 @@ def test_a_link_in_a_backup_is_named(folder):
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or stored.is_in_bucket(), reason="root alone reads what the server cannot"
+    os.geteuid() != 0 or stored.is_in_bucket(), reason="needs root and objects in a folder"
 )
 @pytest.mark.parametrize("where", ["object", "folder"])
-def test_root_names_an_object_that_the_server_cannot_read(folder, where):
+def test_root_reports_an_object_that_the_server_cannot_read(folder, where):
     server, beside = folder
     share = push(server.api(), folded(1))
     path = server.data_dir / "objects/share" / share
@@ -278,7 +284,7 @@ def test_root_names_an_object_that_the_server_cannot_read(folder, where):
         assert (
             found.returncode == 1 and f"share/{share}" in line and "Permission denied" in line
         ), found
-    # Root can save it.
+    # A backup as root contains the object.
     copied = run("backup", "--data-dir", server.data_dir, beside / "backup")
     assert f"contains object share/{share}, but the server's user" in copied.stderr, copied
     assert (beside / "backup/objects/share" / share).read_text() == folded(1)
@@ -287,7 +293,7 @@ def test_root_names_an_object_that_the_server_cannot_read(folder, where):
     assert ": everything is intact" in run("store", "verify", "--data-dir", server.data_dir).stdout
 
 
-def test_a_backup_without_objects_is_compared_too(folder):
+def test_restore_compares_a_backup_without_objects(folder):
     server, beside = folder
     server.stop()
     run("backup", "--data-dir", server.data_dir, beside / "backup")

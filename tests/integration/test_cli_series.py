@@ -1,4 +1,5 @@
-"""`perfolio push --series`: profiles and batches of OpenTelemetry become continuous profiles."""
+"""`perfolio push --series`, which stores profiles and OpenTelemetry batches as continuous profiles.
+"""
 
 import gzip
 import json
@@ -39,15 +40,15 @@ def push(cli, tenant):
     return lambda *arguments, **options: cli("push", *arguments, **{"token": token, **options})
 
 
-def test_profiles_get_the_labels(push, tenant, tmp_path):
+def test_pushed_profiles_get_the_labels(push, tenant, tmp_path):
     for i, name in enumerate(("a.pb.gz", "b.pb.gz")):
         (tmp_path / name).write_bytes(
             make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
         )
     labels = ("--series", "service_name=shop", "--series=k8s.pod=a=b")
-    said = [f"{tmp_path / 'a.pb.gz'}: 2 values added", f"{tmp_path / 'b.pb.gz'}: 2 values added"]
+    lines = [f"{tmp_path / 'a.pb.gz'}: 2 values added", f"{tmp_path / 'b.pb.gz'}: 2 values added"]
     done = push(*labels, tmp_path / "a.pb.gz", tmp_path / "b.pb.gz")
-    assert done.returncode == 0 and done.log == "" and done.out.splitlines() == said, done
+    assert done.returncode == 0 and done.log == "" and done.out.splitlines() == lines, done
     done = push(*labels, tmp_path / "a.pb.gz")
     assert "known already" in done.out, done
     done = push(*labels, "--json", tmp_path / "a.pb.gz")
@@ -57,8 +58,9 @@ def test_profiles_get_the_labels(push, tenant, tmp_path):
     assert rows == {("main",): 2}
 
 
-def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
-    """Also where all of a file's decimals are 0. Whole numbers without a point are another type."""
+def test_files_with_any_number_of_decimals_form_one_series(push, tenant, tmp_path):
+    """This includes a file whose decimals are all 0. Whole numbers without a decimal point have
+    another profile type."""
     files = []
     for i, text in enumerate(
         ("main;work 12.0\n", "main;work 2.5\nmain;rest 3\n", "main;work 1.125\n", "main;work 7\n")
@@ -87,7 +89,7 @@ def test_decimals_are_one_series_whatever_their_number(push, tenant, tmp_path):
 
 @pytest.mark.parametrize("how", ["1.9", "1.10", "json", "gzip", "zstd"])
 @pytest.mark.parametrize("options", [("--format=otlp",), ("--series", "service_name=other")])
-def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, how, options):
+def test_push_detects_opentelemetry_batches_by_content(push, tenant, tmp_path, how, options):
     request = otlp_maker.Request(ONE)
     data = {
         "json": request.json,
@@ -105,7 +107,7 @@ def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, h
     assert rows == {("main", "work"): 30}
 
 
-def test_what_is_left_out_is_said(push, tmp_path):
+def test_rejected_profiles_are_reported(push, tmp_path):
     request = json.loads(otlp_maker.Request(ONE).json())
     profiles = request["resourceProfiles"][0]["scopeProfiles"][0]["profiles"]
     profiles.append({**profiles[0], "samples": [{"stackIndex": 999, "values": ["1"]}]})
@@ -113,8 +115,8 @@ def test_what_is_left_out_is_said(push, tmp_path):
     file.write_text(json.dumps(request))
     done = push("--format=otlp", "--json", file)
     assert done.returncode == 0 and "left out" in done.log and "stack" in done.log, done
-    said = json.loads(done.out)
-    assert said["profiles"] == 1 and said["rejected"] == 1 and said["message"]
+    result = json.loads(done.out)
+    assert result["profiles"] == 1 and result["rejected"] == 1 and result["message"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_what_is_left_out_is_said(push, tmp_path):
         "large",
     ],
 )
-def test_what_cannot_be_added_is_said(push, tmp_path, options, data, status, words):
+def test_invalid_arguments_and_data_are_reported(push, tmp_path, options, data, status, words):
     file = tmp_path / "file"
     file.write_bytes(data)
     done = push(*options, file)
@@ -152,7 +154,7 @@ def test_what_cannot_be_added_is_said(push, tmp_path, options, data, status, wor
     assert words in done.log and "perfolio push:" in done.log and done.out == "", done
 
 
-def test_refusals_of_the_otlp_door_are_readable(push, tenant, tmp_path):
+def test_push_prints_the_reason_of_a_refused_otlp_request(push, tenant, tmp_path):
     for name, data in (
         ("proto", otlp_maker.Request(ONE).protobuf()),
         ("json", otlp_maker.Request(ONE).json()),

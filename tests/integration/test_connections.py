@@ -1,4 +1,7 @@
-"""Connections: no address can take them all, idle ones make room, and some are reserved."""
+"""Limits on connections: per address, in total, and the connections that are reserved.
+
+The server closes idle connections to accept new ones.
+"""
 
 import concurrent.futures
 import re
@@ -23,7 +26,7 @@ def many_descriptors():
 
 
 def open_idle(server, source, count):
-    """Up to count TLS connections that send nothing; those that the server refuses are left out."""
+    """Opens count TLS connections that send nothing; returns those that the server accepts."""
     context = ssl.create_default_context(cafile=str(server.ca_file))
     sockets = []
     for _ in range(count):
@@ -40,7 +43,7 @@ def log_lines(server, limit):
 
 
 @pytest.mark.long
-def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_server):
+def test_an_address_with_2048_idle_connections_does_not_block_others(start_server):
     server = start_server()
     with Wire(server, source="127.0.0.2") as first:
         assert first.send(get()).response()[0] == 200
@@ -54,8 +57,8 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
             )
             == 204
         )
-        # The address itself is still served: its longest idle connections were closed, the first
-        # one first.
+        # The server still serves the address: it closed the connections that were idle longest,
+        # beginning with the first one.
         assert first.is_closed()
         with Wire(server, source="127.0.0.2") as fresh:
             assert fresh.send(get()).response()[0] == 200
@@ -65,7 +68,7 @@ def test_an_address_with_2048_idle_connections_leaves_room_for_others(start_serv
         each.close()
 
 
-def test_an_address_may_have_as_many_as_the_setting_says(start_server):
+def test_the_setting_limits_the_connections_of_an_address(start_server):
     server = start_server("--max-connections-per-address", "3")
     with Wire(server, source="127.0.0.2") as a, Wire(server, source="127.0.0.2") as b, Wire(
         server, source="127.0.0.2"
@@ -74,11 +77,11 @@ def test_an_address_may_have_as_many_as_the_setting_says(start_server):
             assert wire.send(get()).response()[0] == 200
         with Wire(server, source="127.0.0.2") as d:
             assert d.send(get()).response()[0] == 200
-            assert b.is_closed(), "it was idle for longest"
+            assert b.is_closed(), "b was idle longest and should have been closed"
             assert a.send(get()).response()[0] == c.send(get()).response()[0] == 200
 
 
-def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connection(start_server):
+def test_anonymous_clients_of_an_address_close_no_authenticated_connection(start_server):
     server = start_server("--max-connections-per-address", "8")
     authorization = f"Authorization: Bearer {server.token}\r\n"
     body = b"main;work 1\n" * 20_000
@@ -98,7 +101,7 @@ def test_an_anonymous_neighbour_at_one_address_closes_no_authenticated_connectio
     assert metric(server, CUT % "address") > 0
 
 
-def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_stay(start_server):
+def test_the_server_evicts_idle_anonymous_connections_of_many_addresses(start_server):
     server = start_server("--max-connections", "60")
     with Wire(server, source="127.0.0.3") as member:
         authorization = f"Authorization: Bearer {server.token}\r\n"
@@ -117,7 +120,7 @@ def test_idle_connections_of_many_addresses_make_room_and_authenticated_ones_sta
         each.close()
 
 
-def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_server):
+def test_reserved_connections_serve_authenticated_clients_and_health_checks(start_server):
     server = start_server(
         "--max-connections",
         "40",
@@ -133,7 +136,7 @@ def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_s
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
         busy = [Wire(server, source="127.0.0.2").send(request) for _ in range(36)]
         assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") >= 36)
-        for _ in range(5):  # few, since the server waits ten seconds at most for the lock
+        for _ in range(5):  # few, since the server waits for the lock for ten seconds at most
             with Wire(server, source="127.0.0.3") as stranger:
                 status, headers, body = stranger.send(request).response()
                 assert status == 503 and int(headers["retry-after"]) > 0
@@ -154,7 +157,7 @@ def test_the_last_places_are_for_authenticated_clients_and_health_checks(start_s
         assert stranger.send(request).response()[0] == 404
 
 
-def test_uploads_that_make_progress_are_not_closed_for_new_connections(start_server):
+def test_new_connections_do_not_close_an_upload_that_makes_progress(start_server):
     server = start_server("--max-connections", "40")
     body = b"main;work 1\n" * 400_000
     head = (

@@ -1,5 +1,8 @@
-"""72 damages (flip, zero, truncate, delete; three objects of each of six kinds): verify finds each
-one and backup refuses, and everything that is not damaged is still served."""
+"""Damaged objects: verify reports each one, backup refuses, and undamaged data is still served.
+
+There are 72 cases: four damages (flip, zero, truncate, delete) of three objects of each of six
+kinds.
+"""
 
 import json
 import re
@@ -23,7 +26,7 @@ DAMAGES = ["flip", "zero", "truncate", "delete"]
 
 
 def zero(data):
-    """From the first place behind the middle that is not zero yet."""
+    """Overwrites up to 16 bytes with zeros, from the first nonzero byte behind the middle."""
     at = next(i for i in range(len(data) // 2, len(data)) if data[i])
     return data[:at] + bytes(min(16, len(data) - at)) + data[at + 16 :]
 
@@ -40,7 +43,7 @@ def damage(server, how, key):
 
 
 class Content:
-    """Objects of one team: some of each kind, by key, and what is served of them."""
+    """Objects of one team, some of each kind, and checks of their responses."""
 
     def __init__(self, server, tenant, folder, count, name):
         self.server, self.tenant = server, tenant
@@ -71,7 +74,7 @@ class Content:
         return sorted(rows_of(self.server, sql.format(tenant=self.tenant.id)))
 
     def keys(self):
-        """By kind; those of the store are of this team alone."""
+        """The keys of the team's objects, by kind."""
         return {
             "share": self.rows("SELECT object_key FROM share WHERE tenant_id = {tenant}"),
             "part": self.rows("SELECT object_key FROM upload_part WHERE tenant_id = {tenant}"),
@@ -115,8 +118,9 @@ class Content:
 
 @pytest.fixture
 def damaged(start_server, tmp_path):
-    """damaged(each) -> a server, its undamaged content, and what is to be done: {key: (kind,
-    damage)}, each damage for so many objects of each kind."""
+    """damaged(each) -> a server, the content to damage, the content to leave intact, the rows of
+    the latter, and the planned damages {key: (kind, damage)}, each for `each` objects of each kind.
+    """
 
     def make(each):
         count = len(DAMAGES) * each
@@ -128,7 +132,7 @@ def damaged(start_server, tmp_path):
             push(content.client, "pod=a", BEGIN + i * 25 * HOUR)
         push(intact.client, "pod=b", BEGIN)
         compact(server)
-        with server.cursor() as cursor:  # nobody merges these any more
+        with server.cursor() as cursor:  # so that the server does not merge these blocks
             cursor.execute("UPDATE block SET leased_until = now() + interval '1 hour'")
         for i in range(count):
             push(content.client, "pod=a", BEGIN + i * 25 * HOUR + 1)
@@ -137,24 +141,24 @@ def damaged(start_server, tmp_path):
         push(intact.client, "pod=b", BEGIN + 1)
         with server.cursor() as cursor:
             cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
-        done = {}
+        damages = {}
         for kind, keys in content.keys().items():
             assert len(keys) == count, (kind, keys)
             for i, key in enumerate(keys):
-                done[key] = (kind, DAMAGES[i % len(DAMAGES)])
-        assert len(done) == len(KINDS) * count
+                damages[key] = (kind, DAMAGES[i % len(DAMAGES)])
+        assert len(damages) == len(KINDS) * count
         expected = intact.rows_served()
         run("backup", "--data-dir", server.data_dir, server.data_dir.parent / "whole")
         assert run("store", "verify", "--data-dir", server.data_dir).returncode == 0
-        return server, content, intact, expected, done
+        return server, content, intact, expected, damages
 
     return make
 
 
 @pytest.mark.parametrize("each", rest_long([1, 3]))
-def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
-    server, content, intact, expected, done = damaged(each)
-    for key, (_, how) in done.items():
+def test_verify_reports_each_damaged_object_and_backup_refuses(damaged, each):
+    server, content, intact, expected, damages = damaged(each)
+    for key, (_, how) in damages.items():
         damage(server, how, key)
 
     response = json.loads(
@@ -162,7 +166,8 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
     )
     found = {one["object"]: (one["kind"], one["problem"]) for one in response["problems"]}
     assert found == {
-        key: (kind, "missing" if how == "delete" else "broken") for key, (kind, how) in done.items()
+        key: (kind, "missing" if how == "delete" else "broken")
+        for key, (kind, how) in damages.items()
     }
     assert all(one["tenant_id"] == content.tenant.id for one in response["problems"])
 
@@ -172,13 +177,13 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
         ["backup", "--verify-only", "--data-dir", server.data_dir],
     ):
         refused = run(*arguments, check=False)
-        assert refused.returncode == 1 and f"{len(done)} object(s)" in refused.stderr, refused
+        assert refused.returncode == 1 and f"{len(damages)} object(s)" in refused.stderr, refused
         named = {
             line.split()[1]
             for line in refused.stderr.splitlines()
             if re.match(r"(broken|missing) ", line)
         }
-        assert named == set(done)
+        assert named == set(damages)
     assert not target.exists() and not target.with_name("refused.partial").exists()
 
     server.restart()
@@ -196,11 +201,11 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
     intact.complete_uploads()
     assert intact.rows_served() == expected
 
-    # With the option a backup is made, and restored with the same option only.
+    # --allow-damaged creates a backup, which is restored only with the same option.
     run("backup", "--allow-damaged", "--data-dir", server.data_dir, target)
     restored = server.data_dir.parent / "restored"
     refused = run("restore", "--data-dir", restored, target, check=False)
-    assert refused.returncode == 1 and f"{len(done)} object(s)" in refused.stderr, refused
+    assert refused.returncode == 1 and f"{len(damages)} object(s)" in refused.stderr, refused
     assert not restored.exists()
     run("restore", "--allow-damaged", "--data-dir", restored, target)
     for upload in content.parts:
@@ -216,10 +221,10 @@ def test_verify_finds_each_damage_and_backup_refuses_all(damaged, each):
         again.stop()
 
 
-def test_backup_refuses_each_single_damage_and_names_it(damaged):
-    server, _, _, _, done = damaged(1)
+def test_backup_refuses_each_single_damage_and_names_the_object(damaged):
+    server, _, _, _, damages = damaged(1)
     tried = set()
-    for key, (kind, how) in done.items():
+    for key, (kind, how) in damages.items():
         tried.add((kind, how))
         path = server.data_dir / "objects" / key
         whole = path.read_bytes()

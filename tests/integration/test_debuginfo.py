@@ -1,5 +1,5 @@
-"""Debug information that teams send: symbol tables, debug files, their jobs, and debuggers that
-fetch them."""
+"""Debug information that teams upload: symbol tables, debug files and their jobs, and debuggers
+that fetch the files."""
 
 import contextlib
 import hashlib
@@ -57,14 +57,14 @@ def table_of(binary):
 
 
 def packed_of(binary):
-    """As tables are sent and stored."""
+    """The packed symbol table of binary, the form in which tables are sent and stored."""
     table = binary.parent / (binary.name + ".packed")
     run(SYMBOLIZE, "-q", "--packed", "-o", table, binary)
     return table.read_bytes()
 
 
 def crc32c(content):
-    """Bit by bit, in a table of bytes."""
+    """CRC-32C of content; the table of the 256 bytes is computed bit by bit."""
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -77,10 +77,10 @@ def crc32c(content):
 
 
 def swollen(packed, mib):
-    """A packed table whose last column is said to expand to so much more:
+    """A packed table whose header claims that the last column expands to this many MiB more; see
     lib/symbols/symbol_pack_format.h."""
     head, columns = 256, 15
-    filler = bytes((mib << 20) // 64)  # what a column may expand to is bound by its bytes
+    filler = bytes((mib << 20) // 64)  # the packed bytes limit the size to which a column expands
     content = bytearray(packed + filler)
     last = head + 16 * (columns - 1)
     packed_bytes, flat_bytes = struct.unpack_from("<QQ", content, last)
@@ -91,7 +91,7 @@ def swollen(packed, mib):
 
 
 def stripped(binary):
-    """Only the symbols that the linker needs at run time."""
+    """A copy of binary with only the symbols that the dynamic linker needs."""
     target = binary.parent / (binary.name + ".stripped")
     run("strip", "-o", target, binary)
     return target
@@ -107,7 +107,7 @@ def path(build_id, what=""):
 
 
 def wait_built(client, build_id, state="built"):
-    """The status, once no file waits any more."""
+    """Waits until no file of the build id is in the state "waiting"; returns its status."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         status = client.get(path(build_id)).json()
@@ -141,7 +141,7 @@ def stored_bytes(server, tenant):
         return cursor.fetchone()[0]
 
 
-def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
+def test_an_uploaded_table_is_stored_and_listed(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa01")
     table, packed = table_of(binary), packed_of(binary)
@@ -172,14 +172,12 @@ def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     assert stored_bytes(server, tenant) == len(packed)
 
 
-def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_read(
-    start_server, tmp_path
-):
+def test_a_table_above_the_memory_limit_is_refused_before_it_is_expanded(start_server, tmp_path):
     server = start_server("--max-heavy-memory", "64MiB")
     client = server.api(Tenant(server).make_token("debuginfo", "read")["token"])
     packed = packed_of(compile_with_id(tmp_path, "aa03"))
-    # A little one needs no place; of what is too large nothing was expanded, or it would be said to
-    # be damaged.
+    # The server refuses the large table before expanding it; otherwise it would report damage. A
+    # small table does not need a heavy-memory slot.
     refused = client.post(path("aa03", "table"), body=swollen(packed, 30))
     assert refused.status == 413, refused
     detail = refused.json()["detail"]
@@ -189,7 +187,7 @@ def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_re
 
 
 def library_of_many_names(folder, build_id):
-    """A library whose table takes 9 MiB: names that nothing compresses much."""
+    """A library whose table takes 9 MiB, because its names are random and hardly compress."""
     letters, chosen = string.ascii_letters + string.digits, random.Random(1)
     names = ("".join(chosen.choices(letters, k=250)) for _ in range(50000))
     source = folder / "names.s"
@@ -202,7 +200,7 @@ def library_of_many_names(folder, build_id):
 
 
 @pytest.mark.parametrize("memory, form", [("64MiB", b"PFSYMTB1"), ("256MiB", b"PFSYMPK1")])
-def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(
+def test_a_table_is_stored_unpacked_if_packing_exceeds_the_memory_limit(
     start_server, tmp_path, memory, form
 ):
     server = start_server("--max-heavy-memory", memory)
@@ -211,7 +209,7 @@ def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(
     table = table_of(library)
     assert len(table) > 8 << 20
 
-    def resting(team):
+    def stored_magic(team):
         with server.cursor() as cursor:
             cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s", [team.id])
             return server.objects.read(cursor.fetchone()[0])[:8]
@@ -220,16 +218,16 @@ def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(
     assert (
         sender.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
     )
-    assert resting(sender) == form
-    # So does one that is built here.
+    assert stored_magic(sender) == form
+    # The same holds for a table that the server builds.
     client = other.api("debuginfo")
     upload = in_parts(client, library.read_bytes())
     assert client.post(path("aa0e", "debuginfo"), query={"upload": upload}).status == 202
     assert wait_built(client, "aa0e")["table"]["functions"] == 50000
-    assert resting(other) == form
+    assert stored_magic(other) == form
 
 
-def test_a_large_file_has_names_before_its_debug_information_is_read(start_server, tmp_path):
+def test_a_large_file_has_symbol_names_before_its_dwarf_is_read(start_server, tmp_path):
     server = start_server()
     client = Tenant(server).api("debuginfo")
     padding = tmp_path / "padding"
@@ -237,7 +235,7 @@ def test_a_large_file_has_names_before_its_debug_information_is_read(start_serve
     for build_id in ("aa05", "aa06"):
         binary = compile_with_id(tmp_path, build_id, f"large-{build_id}")
         run("objcopy", "--add-section", f".padding={padding}", binary)
-        if build_id == "aa06":  # its debug information is of an unknown version
+        if build_id == "aa06":  # gets debug information of an unknown version
             data = bytearray(binary.read_bytes())
             for name in ("info", "line"):
                 offset = int(
@@ -259,7 +257,7 @@ def test_a_large_file_has_names_before_its_debug_information_is_read(start_serve
     assert "perfolio_symbol_first_names_total 2" in server.api().get("/metrics").text
 
 
-def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path):
+def test_a_damaged_table_or_one_of_another_binary_is_refused(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa02")
     for table in (packed_of(binary), table_of(binary)):
@@ -277,11 +275,11 @@ def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path
 
 
 @pytest.mark.parametrize("build_id", ["x", "abc", "00" * 129, "aa%2F"])
-def test_what_is_no_build_id_is_refused(tenant, build_id):
+def test_an_invalid_build_id_is_refused(tenant, build_id):
     assert tenant.api("debuginfo").get(path(build_id)).status == 400
 
 
-def test_a_debug_file_becomes_a_table(server, tenant, tmp_path):
+def test_the_server_builds_a_table_from_a_debug_file(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa04")
     data = binary.read_bytes()
@@ -291,7 +289,7 @@ def test_a_debug_file_becomes_a_table(server, tenant, tmp_path):
     status = wait_built(client, "aa04")
     assert status["state"] == "ready" and status["table"]["source"] == "file"
     assert "inlines" in status["table"]["quality"] and status["table"]["file"] == "program"
-    # The builder is the same one: so are the bytes.
+    # perfolio-symbolize is also the server's builder, so both tables have the same size.
     assert status["table"]["bytes"] == len(packed_of(binary))
     assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"]
     again = client.post(path("aa04", "debuginfo"), body=data)
@@ -299,7 +297,7 @@ def test_a_debug_file_becomes_a_table(server, tenant, tmp_path):
     assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"]
 
 
-def test_parts_become_a_file_or_a_table(server, tenant, tmp_path):
+def test_uploads_in_parts_create_a_file_or_a_table(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa05")
     padding = tmp_path / "padding"
@@ -328,7 +326,7 @@ def test_parts_become_a_file_or_a_table(server, tenant, tmp_path):
         assert len(table_of(other)) not in kept and len(packed_of(other)) in kept
 
 
-def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path):
+def test_a_table_is_replaced_only_by_a_better_one(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa07", "program", "-rdynamic")
     worse, better = table_of(stripped(binary)), table_of(binary)
@@ -342,7 +340,7 @@ def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path)
     assert stored_bytes(server, tenant) == len(packed_of(binary)) + stripped(binary).stat().st_size
 
 
-def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path):
+def test_a_table_without_dwarf_leaves_the_symbol_need_open(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa0f", "program", "-rdynamic")
 
@@ -364,7 +362,7 @@ def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
 @pytest.mark.parametrize("what", ["table", "debuginfo"])
-def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant, tmp_path, what):
+def test_a_binary_without_its_dwz_file_is_reported_as_partial(server, tenant, tmp_path, what):
     client = tenant.api("debuginfo")
     whole = compile_with_id(tmp_path, "aa10")
     binary = tmp_path / "shared"
@@ -389,7 +387,7 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
     assert (
         "names are in a shared file of dwz that was not given" in status["reason"] and needs() == 1
     )
-    # The whole one takes its place, and the other does not come back.
+    # The complete table replaces the partial one, which does not replace it in turn.
     for table in (table_of(whole), table_of(binary)):
         assert client.post(path("aa10", "table"), body=table).status in (200, 201)
         status = client.get(path("aa10")).json()
@@ -397,7 +395,7 @@ def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant
         assert status["reason"] == "" and needs() == 0
 
 
-def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path):
+def test_an_unusable_file_is_remembered_with_the_reason(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     other = compile_with_id(tmp_path, "aa08").read_bytes()
     for build_id, body, reason in (
@@ -417,7 +415,7 @@ def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path
     assert stored_bytes(server, tenant) == 0
 
 
-def test_two_teams_have_their_own_of_one_build_id(server, tmp_path):
+def test_two_teams_have_separate_tables_of_one_build_id(server, tmp_path):
     teams = [Tenant(server), Tenant(server)]
     clients = [team.api("debuginfo") for team in teams]
     binary = compile_with_id(tmp_path, "aa09", "program", "-rdynamic")
@@ -431,7 +429,7 @@ def test_two_teams_have_their_own_of_one_build_id(server, tmp_path):
     assert clients[1].get(path("aa09")).json()["table"]["bytes"] == sizes[1]
 
 
-def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
+def test_files_of_other_teams_are_indistinguishable_from_missing_ones(server, tmp_path):
     owner, other = Tenant(server).api("debuginfo"), Tenant(server).api("debuginfo")
     binary = compile_with_id(tmp_path, "aa0a").read_bytes()
     assert owner.post(path("aa0a", "debuginfo"), body=binary).status == 202
@@ -456,10 +454,11 @@ def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
         ]
 
     assert seen("aa0a") == seen("aa0b")
-    assert other.post(path("aa0a", "debuginfo"), body=binary).status == 202  # and not 200, as known
+    # 200 would reveal that the server knows the file.
+    assert other.post(path("aa0a", "debuginfo"), body=binary).status == 202
 
 
-def test_debuggers_fetch_what_was_sent(server, tenant, tmp_path):
+def test_debuginfod_clients_fetch_uploaded_files(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa0c" * 10)
     build_id = "aa0c" * 10
@@ -475,7 +474,7 @@ def test_debuggers_fetch_what_was_sent(server, tenant, tmp_path):
         pytest.skip("no debuginfod-find")
     headers = tmp_path / "headers"
     headers.write_text(f"Authorization: Bearer {client.token}\n")
-    with plain_door(server) as url:
+    with http_proxy(server) as url:
         find_both(url, headers, build_id, {"executable": binary, "debuginfo": debug}, tmp_path)
 
 
@@ -503,12 +502,12 @@ def test_an_executable_with_debug_information_is_served_as_a_debug_file(tenant, 
     head = client.request("HEAD", f"/buildid/{build_id}/debuginfo")
     assert head.status == 200 and head.headers["etag"] == etag and head.body == b""
     assert head.headers["x-debuginfod-size"] == str(binary.stat().st_size)
-    send("debuginfo", debug)  # a debug file comes before any executable
+    send("debuginfo", debug)  # the server prefers a debug file to an executable
     response = client.get(f"/buildid/{build_id}/debuginfo")
     assert response.body == debug.read_bytes() and response.headers["etag"] != etag
 
 
-def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
+def test_range_requests_return_a_part_of_the_file(tenant, tmp_path):
     client, build_id = tenant.api("debuginfo"), "aa1d" * 10
     data = compile_with_id(tmp_path, build_id).read_bytes()
     size = len(data)
@@ -539,8 +538,8 @@ def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
             {"range": "bytes=0-1,3-4"},
             {"range": "lines=1-2"},
         ):
-            all_of_it = client.get(url, headers={"range": "bytes=1-2"} | others)
-            assert all_of_it.status == 200 and all_of_it.body == data, others
+            complete = client.get(url, headers={"range": "bytes=1-2"} | others)
+            assert complete.status == 200 and complete.body == data, others
         late = client.get(url, headers={"range": f"bytes={size}-"})
         assert late.status == 416 and late.headers["content-range"] == f"bytes */{size}"
         assert late.json()["status"] == 416 and str(size) in late.json()["detail"]
@@ -553,7 +552,7 @@ def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
-def test_gdb_reads_lines_of_what_was_sent(server, tenant, tmp_path):
+def test_gdb_reads_lines_from_an_uploaded_file(server, tenant, tmp_path):
     client, build_id = tenant.api("debuginfo"), os.urandom(20).hex()
     binary = compile_with_id(tmp_path, build_id)
     assert client.post(path(build_id, "executable"), body=binary.read_bytes()).status == 202
@@ -562,7 +561,7 @@ def test_gdb_reads_lines_of_what_was_sent(server, tenant, tmp_path):
     run("strip", "-o", stripped, binary)
     headers = tmp_path / "headers"
     headers.write_text(f"Authorization: Bearer {client.token}\n")
-    with plain_door(server) as url:
+    with http_proxy(server) as url:
         environment = {
             "DEBUGINFOD_URLS": url,
             "DEBUGINFOD_HEADERS_FILE": str(headers),
@@ -608,19 +607,19 @@ class Forward(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def plain_door(server):
-    """An http address that leads to the server: libdebuginfod cannot be told of another
-    authority."""
-    door = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forward)
-    door.target = server
-    thread = threading.Thread(target=door.serve_forever)
+def http_proxy(server):
+    """The URL of an HTTP proxy of the server, because libdebuginfod has no option for another
+    certificate authority."""
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forward)
+    proxy.target = server
+    thread = threading.Thread(target=proxy.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{door.server_port}/"
+        yield f"http://127.0.0.1:{proxy.server_port}/"
     finally:
-        door.shutdown()
+        proxy.shutdown()
         thread.join()
-        door.server_close()
+        proxy.server_close()
 
 
 def find_both(url, headers, build_id, files, folder):
@@ -645,7 +644,7 @@ def find_both(url, headers, build_id, files, folder):
             assert found.read() == file.read_bytes()
 
 
-def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
+def test_deletion_frees_the_quota_and_the_objects(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     assert (
         client.post(
@@ -671,7 +670,7 @@ def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
             assert cursor.fetchone()[0] == 1 or not (server.data_dir / "objects" / key).exists()
 
 
-def test_a_full_storage_says_so(server, tmp_path):
+def test_a_table_above_the_storage_quota_is_refused(server, tmp_path):
     tenant = Tenant(server, max_bytes_stored=1000)
     client = tenant.api("debuginfo")
     table = table_of(compile_with_id(tmp_path, "aa0e"))
@@ -701,11 +700,11 @@ def perfolio(server, tenant, tmp_path):
     return call
 
 
-def test_the_command_line_uploads_tables_and_skips_what_is_there(tenant, perfolio, tmp_path):
+def test_upload_sends_tables_and_skips_those_that_the_server_has(tenant, perfolio, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa10", "program", "-rdynamic")
-    told = json.loads(perfolio("upload", "--json", stripped(binary)))
-    assert (told["build_id"], told["outcome"], told["quality"]) == ("aa10", "uploaded", ["dynsym"])
+    sent = json.loads(perfolio("upload", "--json", stripped(binary)))
+    assert (sent["build_id"], sent["outcome"], sent["quality"]) == ("aa10", "uploaded", ["dynsym"])
     assert perfolio("upload", binary).strip().endswith("aa10  uploaded")
     assert client.get(path("aa10")).json()["table"]["file"] == "program"
     for again in (binary, stripped(binary)):
@@ -718,7 +717,7 @@ def test_the_command_line_uploads_tables_and_skips_what_is_there(tenant, perfoli
     perfolio("upload", tmp_path / "nothing", binary, status=5)
 
 
-def test_the_command_line_sends_files_whole_and_in_parts(tenant, perfolio, tmp_path):
+def test_upload_sends_files_whole_and_in_parts(tenant, perfolio, tmp_path):
     client = tenant.api("debuginfo")
     small = compile_with_id(tmp_path, "aa11", "small")
     large = compile_with_id(tmp_path, "aa12", "large")
@@ -755,7 +754,7 @@ def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, t
         assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
         assert client.post(path(build_id, "executable"), body=content).status == 200
     assert stored_bytes(server, tenant) == 2 * len(content)
-    # Another binary's executable, and a debug file without names, are of no use to anybody.
+    # The executable of another binary, and a debug file without names, are not stored.
     for build_id, kind in (("aa15" * 10, "executable"), ("aa14" * 10, "debuginfo")):
         assert client.post(path(build_id, kind), body=content).status == 202
         while [
@@ -770,11 +769,11 @@ def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, t
     perfolio("upload", "--raw", kinds["aa13" * 10], status=5)
 
 
-def test_a_file_of_equal_size_is_another_file(tenant, perfolio, tmp_path):
+def test_a_changed_file_of_equal_size_is_uploaded(tenant, perfolio, tmp_path):
     client = tenant.api("debuginfo")
     binary = compile_with_id(tmp_path, "aa18")
     good = binary.read_bytes()
-    changed = good.replace(b"GCC: (", b"GCC: [")  # of .comment, which no table has
+    changed = good.replace(b"GCC: (", b"GCC: [")  # in .comment, which no table contains
     assert good != changed
     binary.write_bytes(changed)
     perfolio("upload", "--raw", binary)
@@ -786,7 +785,7 @@ def test_a_file_of_equal_size_is_another_file(tenant, perfolio, tmp_path):
     assert "has it" in perfolio("upload", "--raw", binary)
 
 
-def test_check_says_why(tenant, perfolio, tmp_path):
+def test_check_prints_the_reason_of_a_failure(tenant, perfolio, tmp_path):
     client = tenant.api("debuginfo")
     assert client.post(path("aa16", "debuginfo"), body=b"no ELF file at all").status == 202
     reason = wait_built(client, "aa16", "failed")["files"][0]["reason"]
@@ -799,8 +798,9 @@ def test_check_says_why(tenant, perfolio, tmp_path):
     )
 
 
-def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, tenant):
-    """Of Go, whose build id is text."""
+def test_check_lists_the_binaries_of_a_profile(perfolio, tenant):
+    """The profile is of a Go program, whose build id is text. An upload of its debug file makes the
+    binary ready."""
     data = (
         pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"
     )
@@ -818,9 +818,9 @@ def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, te
 
 
 def generations_read(server):
-    """How often the database was asked which generation of tables there is."""
+    """How often the server has read the generation of symbol tables from the database."""
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
-        terminate(cursor)  # a session that ends tells what it counted
+        terminate(cursor)  # a session reports its statistics when it ends
         cursor.execute(
             "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_all_tables"
             " WHERE relname = 'symbol_generation_public'"
@@ -828,21 +828,19 @@ def generations_read(server):
         return cursor.fetchone()[0]
 
 
-def test_asking_for_the_state_of_many_binaries_forgets_nothing(start_server):
+def test_status_requests_read_the_table_generation_once_each(start_server):
     server = start_server()
     client = server.api(Tenant(server).make_token("read", "debuginfo")["token"])
     count = 200
     before = generations_read(server)
     for number in range(count):
         assert client.get(path(f"{number:040x}")).json()["state"] == "missing"
-    # Each response reads it once, in passing, and no more.
+    # Each response reads the generation once.
     assert count <= generations_read(server) - before < 1.5 * count
 
 
-def test_what_was_sent_is_listed_and_deleted_from_the_command_line(
-    server, tenant, perfolio, tmp_path
-):
-    """A file of which there is no table, too, over more than a page of others."""
+def test_the_command_line_lists_and_deletes_uploaded_files(server, tenant, perfolio, tmp_path):
+    """The list includes a file without a table and spans more than one page."""
     assert perfolio("list") == ""
     binary = compile_with_id(tmp_path, "aa20")
     perfolio("upload", "--raw", binary)
@@ -861,17 +859,14 @@ def test_what_was_sent_is_listed_and_deleted_from_the_command_line(
     )
     wait_built(client, "aa22", "failed")
     wait_built(client, "aa20")
-    told = [json.loads(line) for line in perfolio("list", "--json").splitlines()]
-    assert [(one["build_id"], one["table"] is not None, one["files"]) for one in told] == [
+    listed = [json.loads(line) for line in perfolio("list", "--json").splitlines()]
+    assert [(one["build_id"], one["table"] is not None, one["files"]) for one in listed] == [
         ("aa20", True, 1),
         ("aa21", True, 0),
         ("aa22", False, 1),
     ]
-    assert [one["file_bytes"] for one in told] == [
-        binary.stat().st_size,
-        0,
-        0,
-    ]  # of what failed nothing is kept
+    # The server keeps no bytes of a file that failed.
+    assert [one["file_bytes"] for one in listed] == [binary.stat().st_size, 0, 0]
     paged = client.get("/api/v1/debuginfo", query={"limit": 2}).json()
     assert [one["build_id"] for one in paged["binaries"]] == ["aa20", "aa21"] and paged[
         "next"

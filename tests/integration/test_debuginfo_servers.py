@@ -1,7 +1,7 @@
-"""Two servers on one database and one bucket share the work for names: each job is done once, and
-what one made the other serves.
+"""Two servers with one database and one bucket share symbolization jobs.
 
-Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3).
+Each job runs once, and both servers serve its result. The tests need PERFOLIO_TEST_S3_ENDPOINT and
+the related variables (make test-s3).
 """
 
 import os
@@ -25,13 +25,13 @@ from test_shares import share
 from test_symbol_names import BASE, C_SOURCE, Program
 
 pytestmark = pytest.mark.skipif(not stored.is_in_bucket(), reason="needs a bucket: make test-s3")
-LOOKS_S = 6  # every server looks for work at least twice in that time
+POLL_SECONDS = 6  # each server polls for jobs at least twice in this time
 
 
 @pytest.fixture
 def pair(external_database):  # noqa: F811
-    """start(*flags) -> two servers, each with a builder of symbol tables that the test may
-    write."""
+    """start(*flags) -> two servers, each with a builder of symbol tables that is a script of the
+    test."""
     folder, servers = make_folder(DISK), []
 
     def start(*flags):
@@ -103,7 +103,7 @@ def test_one_server_queries_the_upstreams_for_both(pair, tmp_path):
 
         states()
         wait_for(stub.paths)
-        end = time.monotonic() + LOOKS_S
+        end = time.monotonic() + POLL_SECONDS
         while time.monotonic() < end:
             assert [row["build_id"] for state in states() for row in state["pending"]] == [
                 program.build_id
@@ -114,7 +114,7 @@ def test_one_server_queries_the_upstreams_for_both(pair, tmp_path):
         for client in (mine, other):
             program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
         assert len(stub.paths()) == 1
-        # Who did not make it serves it with nothing kept from before.
+        # The server that did not build the table serves it with empty caches.
         assert one.stop() == 0
         two.restart()
         other.close()
@@ -122,7 +122,7 @@ def test_one_server_queries_the_upstreams_for_both(pair, tmp_path):
         assert len(stub.paths()) == 1
 
 
-def test_a_sent_file_is_read_by_one_and_its_table_served_by_both(pair, tmp_path):
+def test_one_server_reads_an_uploaded_file_and_both_serve_its_table(pair, tmp_path):
     one, two = pair()
     two.stop()
     one.programs.script(WAIT)
@@ -134,24 +134,26 @@ def test_a_sent_file_is_read_by_one_and_its_table_served_by_both(pair, tmp_path)
     assert mine.post(path(program.build_id, "debuginfo"), body=data).status == 202
     one.programs.wait_running()
     two.start()
-    # The first one's lease keeps the other from it, which does what comes after it.
+    # The lease of the first server keeps the second from that job; the second runs the next job.
     send(mine, tmp_path, "aa60")
     wait_built(other, "aa60")
-    time.sleep(LOOKS_S)
+    time.sleep(POLL_SECONDS)
     assert built(two) == {'outcome="built"': 1} and built(one) == {}
     assert other.get(path(program.build_id)).json()["state"] == "pending"
     (one.programs.folder / "go").touch()
     for client in (mine, other):
         wait_built(client, program.build_id)
         wait_for(
-            lambda asks=client: asks.get(f"/p/{link}.json").json()["symbolization"]["complete"]
+            lambda reader=client: reader.get(f"/p/{link}.json").json()["symbolization"]["complete"]
         )
         program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
         assert client.get(f"/buildid/{program.build_id}/debuginfo").body == data
     assert built(one) == built(two) == {'outcome="built"': 1}
 
 
-def test_the_other_goes_on_where_one_was_killed(pair, tmp_path, external_database):  # noqa: F811
+def test_the_other_server_continues_the_job_of_a_killed_one(
+    pair, tmp_path, external_database
+):  # noqa: F811
     one, two = pair()
     two.stop()
     one.programs.script(WAIT)
@@ -160,10 +162,9 @@ def test_the_other_goes_on_where_one_was_killed(pair, tmp_path, external_databas
     one.programs.wait_running()
     two.start()
     one.kill_all()
-    time.sleep(LOOKS_S)
+    time.sleep(POLL_SECONDS)
     assert two.api(token).get(path("aa61")).json()["state"] == "pending" and built(two) == {}
-    execute(
-        external_database, "UPDATE symbol_job SET leased_until = now()"
-    )  # which it would in a minute
+    # The lease would expire in a minute.
+    execute(external_database, "UPDATE symbol_job SET leased_until = now()")
     assert wait_built(two.api(token), "aa61")["state"] == "ready"
     assert built(two) == {'outcome="built"': 1}
