@@ -1,4 +1,4 @@
-"""What is shipped beside the programs: units, completion, what runs in Kubernetes."""
+"""The files of deploy/: systemd units, shell completion, manual pages, Kubernetes, alert rules."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import yaml
 from conftest import BUILD, ROOT
 
 DEPLOY = ROOT / "deploy"
-RIGHTS = {"BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYSLOG"}
+CAPABILITIES = {"BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "SYSLOG"}
 
 
 def options_of_agent():
@@ -23,7 +23,7 @@ def options_of_agent():
 
 
 @pytest.mark.parametrize("file", ["perfolio-agent.bash", "_perfolio-agent", "perfolio-agent.fish"])
-def test_completion_of_the_agent_has_its_options_and_no_others(file):
+def test_shell_completion_lists_exactly_the_options_of_the_agent(file):
     text = (DEPLOY / "completion" / file).read_text()
     pattern = {
         "perfolio-agent.bash": r"[ ']--([a-z][a-z-]+)",
@@ -33,14 +33,14 @@ def test_completion_of_the_agent_has_its_options_and_no_others(file):
     assert set(re.findall(pattern, text, re.M)) == options_of_agent()
 
 
-def test_the_manual_has_every_option_of_the_agent():
+def test_the_manual_page_documents_every_option_of_the_agent():
     page = (DEPLOY / "man" / "perfolio-agent.8").read_text()
     assert {name for name in options_of_agent() if f"Fl Fl {name}" not in page} == set()
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
 @pytest.mark.parametrize("unit, most", [("perfolio-agent", 3.6), ("perfoliod", 6.0)])
-def test_units_are_hardened(tmp_path, unit, most):
+def test_systemd_units_are_hardened(tmp_path, unit, most):
     path = tmp_path / f"{unit}.service"
     path.write_text((DEPLOY / path.name).read_text().replace("@PREFIX@", "/usr"))
     text = subprocess.run(
@@ -50,11 +50,11 @@ def test_units_are_hardened(tmp_path, unit, most):
         timeout=60,
     ).stdout
     assert float(re.search(r"exposure level for \S+: ([0-9.]+)", text)[1]) <= most
-    # A builder of symbol tables makes its sandbox inside of the unit's.
+    # A builder of symbol tables creates its own sandbox inside that of the unit.
     assert {"seccomp", "landlock_restrict_self"} <= set(path.read_text().split())
 
 
-def test_the_daemon_set_has_the_agents_rights_and_options_and_no_others():
+def test_the_daemon_set_grants_only_the_capabilities_that_the_agent_needs():
     parts = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "perfolio-agent.yaml").read_text()))
     by_kind = {part["kind"]: part for part in parts}
     assert by_kind["ClusterRole"]["rules"] == [
@@ -65,7 +65,7 @@ def test_the_daemon_set_has_the_agents_rights_and_options_and_no_others():
     context = container["securityContext"]
     assert pod["hostPID"] and not pod.get("hostNetwork")
     assert context["capabilities"] == {"drop": ["ALL"], "add": context["capabilities"]["add"]}
-    assert set(context["capabilities"]["add"]) == RIGHTS
+    assert set(context["capabilities"]["add"]) == CAPABILITIES
     assert (
         context["allowPrivilegeEscalation"] is False and context["readOnlyRootFilesystem"] is True
     )
@@ -77,12 +77,13 @@ def test_the_daemon_set_has_the_agents_rights_and_options_and_no_others():
     unit = (DEPLOY / "perfolio-agent.service").read_text()
     assert {
         name[4:] for name in re.search(r"CapabilityBoundingSet=(.*)", unit)[1].split()
-    } == RIGHTS
+    } == CAPABILITIES
 
 
 @pytest.fixture(scope="module")
 def promtool(tmp_path_factory):
-    """From PATH, or out of Debian's package without installing it, which would start a server."""
+    """promtool from PATH, or unpacked from Debian's package. Installing the package would start a
+    server."""
     found = shutil.which("promtool")
     if found:
         return found
@@ -104,7 +105,7 @@ def promtool(tmp_path_factory):
     return folder / "usr/bin/promtool"
 
 
-def test_alert_rules_are_valid_and_fire_on_what_they_are_for(promtool, tmp_path):
+def test_alert_rules_are_valid_and_each_fires_on_its_condition(promtool, tmp_path):
     rules = DEPLOY / "prometheus-rules.yaml"
     checked = subprocess.run(
         [promtool, "check", "rules", rules], capture_output=True, text=True, timeout=60
@@ -133,8 +134,8 @@ def test_alert_rules_are_valid_and_fire_on_what_they_are_for(promtool, tmp_path)
     } == alerts
 
 
-def test_alert_rules_use_metrics_that_the_server_has(admin):
-    """With the labels that they name."""
+def test_alert_rules_use_metrics_that_the_server_exports(admin):
+    """Each metric also has the labels that the rules name."""
     metrics = admin.get("/metrics").text
     rules = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):

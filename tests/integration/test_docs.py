@@ -1,5 +1,8 @@
-"""The commands of README.md, run as they stand there (make run and make test are tests/fresh.sh's);
-and the manual pages, against what the commands say of themselves."""
+"""The commands of README.md and of the manual pages, and the options that the pages document.
+
+The commands run unchanged, apart from addresses. tests/fresh.sh runs make run and make test. The
+documented options are compared with those in the output of --help.
+"""
 
 import http.server
 import os
@@ -18,13 +21,13 @@ import pprof_maker  # noqa: E402
 
 
 def commands():
-    """Each line of the README's shell blocks that calls perfolio or curl, without its remark."""
+    """Each line of the README's shell blocks that calls perfolio or curl, without its comment."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     lines = [re.sub(r"\s+# .*$", "", line) for block in blocks for line in block.splitlines()]
     return [line for line in lines if re.match(r"(perfolio|curl) ", line)]
 
 
-# What commands about continuous profiles print, by a part of them.
+# Commands about continuous profiles print no link: {part of the command: part of its output}.
 INSTEAD_OF_A_LINK = {
     "--series": "values added",
     "/api/v1/profiles": '"samples":',
@@ -33,7 +36,7 @@ INSTEAD_OF_A_LINK = {
 
 
 class ProfileHandler(http.server.BaseHTTPRequestHandler):
-    """A program that offers its profile, as Go's net/http/pprof does."""
+    """A program that serves its profile, as Go's net/http/pprof does."""
 
     def do_GET(self):
         body = sample_profiles.pprof()
@@ -56,7 +59,7 @@ def profiled_program():
 
 @pytest.fixture(scope="module")
 def recent(server):
-    """What the queries of README and manual find: profiles that began a moment ago."""
+    """Stores recent profiles, which the queries of README and manual find."""
     for service in ("api", "checkout"):
         sent = server.api(token=server.token).post(
             "/api/v1/profiles",
@@ -71,7 +74,7 @@ def test_the_readme_has_commands():
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme(command, server, recent, profiled_program, tmp_path):
+def test_each_command_of_the_readme_succeeds(command, server, recent, profiled_program, tmp_path):
     for name in re.findall(r"[\w-]+\.pb\.gz", command):
         (tmp_path / name).write_bytes(sample_profiles.pprof())
     line = (
@@ -99,21 +102,21 @@ def test_a_command_of_the_readme(command, server, recent, profiled_program, tmp_
     )
     assert done.returncode == 0, done.stderr
     summary = tmp_path / "summary"
-    said = done.stdout + (summary.read_text() if summary.exists() else "")
-    wanted = next(
+    output = done.stdout + (summary.read_text() if summary.exists() else "")
+    expected = next(
         (words for part, words in INSTEAD_OF_A_LINK.items() if part in command), f"{server.url}/"
     )
-    assert wanted in said, said
+    assert expected in output, output
 
 
 # ---- manual pages ----
 
-# What cannot run here: it needs rights, a program of others, or a process of that number.
+# Examples that cannot run here: they need capabilities, other programs, or a certain process.
 SKIPPED_EXAMPLES = ("perfolio record", "duckdb", "source <(perfolio completion")
 
 
 def examples():
-    """Each command of the EXAMPLES of a manual page, as a shell reads it."""
+    """Each command in the EXAMPLES of the manual pages, in the syntax of the shell."""
     found = []
     for page in sorted((ROOT / "deploy/man").glob("perfolio*.1")):
         text = page.read_text().partition(".Sh EXAMPLES\n")[2].partition("\n.Sh ")[0]
@@ -131,7 +134,7 @@ def test_the_manual_has_examples():
 
 @pytest.fixture(scope="module")
 def stored(server):
-    """Profiles of which the queries of the manual find something."""
+    """Stores profiles that the queries of the manual find."""
     maker = pprof_maker.Maker([("cpu", "nanoseconds")])
     work = maker.location([(maker.function("work", "work.c"), 7)])
     maker.sample([work], [7], [("thread.name", "worker"), ("trace_id", "0123456789abcdef" * 2)])
@@ -153,7 +156,7 @@ def stored(server):
 @pytest.mark.parametrize(
     "command", [line for line in examples() if not line.startswith(SKIPPED_EXAMPLES)]
 )
-def test_an_example_of_the_manual(command, server, stored, profiled_program, tmp_path):
+def test_each_example_of_the_manual_succeeds(command, server, stored, profiled_program, tmp_path):
     environment = {
         **os.environ,
         "PATH": f"{BUILD}:{os.environ['PATH']}",
@@ -201,13 +204,13 @@ def test_an_example_of_the_manual(command, server, stored, profiled_program, tmp
 
 
 MANUAL = ROOT / "deploy/man"
-# What perfolio.1 explains whole: they take nothing that a page of their own could tell.
+# Commands without options, which perfolio.1 explains completely.
 WITHOUT_PAGE = {"version", "help"}
-# Programs of their own, whose pages are beside those of perfolio's commands.
+# Separate programs, whose pages are beside those of perfolio's commands.
 PROGRAMS = {"symbolize"}
 
 
-def said(*arguments):
+def output_of(*arguments):
     return subprocess.run(
         [str(PERFOLIO), *arguments],
         env={"HOME": "/nonexistent"},
@@ -219,17 +222,17 @@ def said(*arguments):
 
 
 def commands_of_the_program():
-    return re.findall(r"^  ([a-z]+) +\S", said("help").partition("PERFOLIO_URL")[0], re.M)
+    return re.findall(r"^  ([a-z]+) +\S", output_of("help").partition("PERFOLIO_URL")[0], re.M)
 
 
 def options_of(command):
-    """Long and short options of --help, without dashes; a line may name two of one meaning."""
-    heads = re.findall(r"^ +(-\S.*?)(?:   .*)?$", said(command, "--help"), re.M)
+    """Long and short options of --help, without dashes; a line may name two forms of one option."""
+    heads = re.findall(r"^ +(-\S.*?)(?:   .*)?$", output_of(command, "--help"), re.M)
     return {match for head in heads for match in re.findall(r"(?:^|[ ,])--?([\w?][\w-]*)", head)}
 
 
 def documented_options(page):
-    """The options that head an entry of a list; in perfolio-admin(1) any that is named."""
+    """The options at the head of list entries."""
     lines = re.findall(r"^\.It (.*)", page, re.M)
     return {
         option
@@ -239,7 +242,7 @@ def documented_options(page):
     }
 
 
-def test_each_command_has_a_page_and_no_page_is_of_none():
+def test_commands_and_manual_pages_correspond():
     names = commands_of_the_program()
     assert {"push", "open", "logout", "completion", *WITHOUT_PAGE} <= set(names)
     pages = {path.stem.partition("-")[2] for path in MANUAL.glob("perfolio-*.1")}
@@ -255,11 +258,11 @@ def test_each_command_has_a_page_and_no_page_is_of_none():
     "command",
     sorted({path.stem.partition("-")[2] for path in MANUAL.glob("perfolio-*.1")} - PROGRAMS),
 )
-def test_a_page_has_the_options_of_its_command_and_no_others(command):
+def test_each_manual_page_lists_exactly_the_options_of_its_command(command):
     page = (MANUAL / f"perfolio-{command}.1").read_text()
     options = options_of(command)
     assert "help" in options
-    if command == "admin":  # its options stand in the calls that take them
+    if command == "admin":  # its page documents options in the descriptions of subcommands
         options -= {"?"}
         documented = set(re.findall(r"Fl Fl ([\w-]+)", page))
     else:

@@ -1,12 +1,13 @@
-"""The end of `make test` names each test that failed, with its reason, of every kind of test that
-there is."""
+"""The summary of `make test` (tests/failures.py), which names each failed test of every kind of
+test, with the reason of the failure."""
+
 import pathlib
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-import failures  # noqa: E402  (it stands beside run.py)
+import failures  # noqa: E402  (beside run.py)
 
 CMOCKA = """1..3
 ok 1 - keeps_order
@@ -30,13 +31,13 @@ def as_text(found):
     return "\n".join([name + "\n" + "\n".join(reason) for name, reason in found])
 
 
-def test_tap_of_the_unit_tests():
+def test_the_summary_reads_the_tap_output_of_unit_tests():
     ((name, reason),) = failures.of_program("test_block", 1, CMOCKA)
     assert name == "test_block: refuses_a_bad_checksum"
     assert reason == ["# 0x1 != 0x2", "# tests/unit/store/block/test_block.c:7: error: Failure!"]
 
 
-def test_a_program_that_ended_before_it_told_anything():
+def test_the_summary_names_a_program_that_ended_without_a_failed_test():
     ((name, reason),) = failures.of_program(
         "test_block", -6, "1..2\nok 1 - a\n==1==ERROR: AddressSanitizer: heap-use\n"
     )
@@ -44,13 +45,13 @@ def test_a_program_that_ended_before_it_told_anything():
     assert reason == ["==1==ERROR: AddressSanitizer: heap-use"]
 
 
-def test_browser_tests():
+def test_the_summary_reads_the_output_of_browser_tests():
     ((name, reason),) = failures.of_not_ok(BROWSER)
     assert name == "settings: presses wait for their turn"
     assert len(reason) == 3 and "strictly equal" in reason[0]
 
 
-def test_pytest_itself(tmp_path):
+def test_the_summary_reads_the_report_of_pytest(tmp_path):
     (tmp_path / "test_made.py").write_text(
         """
 import pytest
@@ -80,7 +81,7 @@ def test_right():
     assert failures.of_junit(tmp_path / "missing.xml") == []
 
 
-def test_node_itself(tmp_path):
+def test_the_summary_reads_the_output_of_node(tmp_path):
     made = tmp_path / "made.test.mjs"
     made.write_text(
         """import test from "node:test"; import assert from "node:assert/strict";
@@ -98,7 +99,7 @@ test("outer", (t) => t.test("inner", () => assert.equal(1, 2, "one is not two"))
     assert "inner" in text and "one is not two" in text and "good" not in text
 
 
-def test_many_are_all_named_and_few_are_explained():
+def test_the_summary_names_all_failures_and_explains_them_if_they_are_few():
     reason = [f"line {i}" for i in range(20)]
     for count in (1, 7, 40, 55):
         lines = failures.listed([(f"test {i}", reason) for i in range(count)])

@@ -1,4 +1,7 @@
-"""Files that are generated of a share: a small one must not make a large one for everybody."""
+"""Files that the server generates from a share, and the limits on their size.
+
+A small profile can expand to a large file, which anonymous clients must not be able to request.
+"""
 
 import gzip
 import pathlib
@@ -17,7 +20,8 @@ MIB = 1 << 20
 
 
 def amplifying_profile(roots, name_bytes, depth=50):
-    """A recursive function with a long name, which is once in the profile, and once in each box."""
+    """A profile of a recursive function with a long name. The profile contains the name once, a
+    generated file once per frame."""
     maker = pprof_maker.Maker([("samples", "count")])
     location = maker.location([(maker.function("a" * name_bytes), 0)])
     for n in range(roots):
@@ -39,7 +43,7 @@ def share(client, profile):
     return response.json()["id"]
 
 
-def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(server, anonymous):
+def test_generated_files_are_limited_for_anonymous_clients(server, anonymous):
     profile = amplifying_profile(260, 16_000)
     assert len(profile) < 4500
     made = share(anonymous, profile)
@@ -53,8 +57,7 @@ def test_a_tiny_profile_does_not_become_200_megabytes_for_anonymous_clients(serv
 
 @pytest.fixture(scope="module")
 def narrow(cluster_template):
-    """A server with small limits, and a share whose files are larger than the one without
-    credentials."""
+    """A server with small limits, and shares whose files exceed the limit for anonymous clients."""
     import conftest
 
     folder = conftest.make_folder()
@@ -74,14 +77,14 @@ def narrow(cluster_template):
 @pytest.mark.parametrize(
     "pattern", ["/p/{0}.svg", "/p/{0}.folded", "/p/{0}.json", "/d/{0}..{1}.svg", "/d/{0}..{1}.json"]
 )
-def test_files_are_limited_by_role_also_when_they_are_kept(narrow, pattern):
+def test_cached_files_are_limited_by_the_role_of_the_client(narrow, pattern):
     path = pattern.format(*narrow.made)
     anonymous = narrow.anonymous()
     before = anonymous.get(path)
     assert before.status == 413 and "anonymous-max-generated-bytes" in before.json()["detail"]
     response = narrow.api().get(path)
     assert response.status == 200 and len(response.body) > MIB
-    assert anonymous.get(path).status == 413, "what is kept for the team is no way around it"
+    assert anonymous.get(path).status == 413, "the cache bypassed the limit"
     assert Tenant(narrow).api("read").get(path).status == 200
     large = pattern.format(narrow.made[2], narrow.made[2])
     response = narrow.api().get(large)
@@ -89,13 +92,13 @@ def test_files_are_limited_by_role_also_when_they_are_kept(narrow, pattern):
     assert f"{4 * MIB} bytes" in response.json()["detail"]
 
 
-def test_what_an_anonymous_client_had_generated_is_kept_for_all(narrow):
+def test_a_file_generated_for_an_anonymous_client_is_cached_for_all(narrow):
     small = share(narrow.api(), amplifying_profile(1, 1000))
     first = narrow.anonymous().get(f"/p/{small}.svg")
     assert first.status == 200 and narrow.api().get(f"/p/{small}.svg").body == first.body
 
 
-def test_pprof_is_limited_as_well(narrow):
+def test_generated_pprof_files_are_limited(narrow):
     maker = pprof_maker.Maker([("samples", "count")])
     maker.sample(
         [maker.location([(maker.function(f"{n:06}" + "a" * 15_000), 0)]) for n in range(100)], [1]
@@ -105,10 +108,10 @@ def test_pprof_is_limited_as_well(narrow):
     assert narrow.api().get(f"/p/{made}.pb.gz").status == 200
     assert (
         narrow.anonymous().get(f"/p/{made}/raw").status == 200
-    ), "the bytes as they came are not generated"
+    ), "the limit applies to generated files, not to the uploaded bytes"
 
 
-def test_an_anonymous_address_generates_one_file_at_a_time_and_others_are_served(server, anonymous):
+def test_an_anonymous_address_generates_one_file_at_a_time(server, anonymous):
     made = share(anonymous, wide_profile(20_000))
     wires = [Wire(server, source="127.0.8.1") for _ in range(40)]
     for number, wire in enumerate(wires):

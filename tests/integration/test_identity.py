@@ -33,7 +33,7 @@ def problem(response, status, name):
 # ---- signing in ----
 
 
-def test_sign_in_and_out(server, tenant):
+def test_signing_in_starts_a_session_and_signing_out_ends_it(server, tenant):
     account = tenant.add_user("member")
     browser = Browser(server)
     response = browser.sign_in(email=account["email"].upper(), password=PASSWORD)
@@ -55,11 +55,11 @@ def test_sign_in_and_out(server, tenant):
 
     stolen = dict(browser.cookies)
     assert browser.delete("/api/v1/session").status == 204
-    assert list(browser.cookies) == ["__Host-perfolio_device"], "it opens nothing"
+    assert list(browser.cookies) == ["__Host-perfolio_device"], "this cookie grants no access"
     assert Api(server, cookies=stolen).get("/api/v1/session").json()["kind"] == "anonymous"
 
 
-def test_a_session_that_ended_loses_its_cookie_and_shares_nothing_anonymously(server, owner):
+def test_an_ended_session_loses_its_cookie_and_cannot_share_anonymously(server, owner):
     stale = Browser(server, cookies=owner.cookies)
     assert owner.delete("/api/v1/session").status == 204
     problem(stale.post("/api/v1/shares", body=PROFILE), 401, "unauthenticated")
@@ -67,7 +67,7 @@ def test_a_session_that_ended_loses_its_cookie_and_shares_nothing_anonymously(se
     assert "__Host-perfolio_session" not in stale.cookies
 
 
-def test_nobody_is_anonymous(server, anonymous):
+def test_a_client_without_credentials_is_anonymous(server, anonymous):
     me = anonymous.get("/api/v1/session").json()
     assert me["kind"] == "anonymous" and me["tenant"] is None and me["scopes"] == []
     assert me["csrf_token"] is None and me["anonymous_sharing"] is True
@@ -75,13 +75,13 @@ def test_nobody_is_anonymous(server, anonymous):
     assert anonymous.delete("/api/v1/session").status == 204
 
 
-def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server):
+def test_a_wrong_password_and_an_unknown_account_are_indistinguishable(start_server):
     server = start_server(environment=REAL_SCRYPT)
     account = Tenant(server).add_user("member")
     responses, seconds = [], []
     for email in (account["email"], "nobody@example.com"):
         started = server.cpu_seconds()
-        for _ in range(3):  # the processor's time is told in hundredths of a second
+        for _ in range(3):  # the kernel counts CPU time in hundredths of a second
             response = Browser(server).sign_in(email=email, password="wrong password")
             responses.append(problem(response, 401, "unauthenticated"))
         seconds.append(server.cpu_seconds() - started)
@@ -89,7 +89,7 @@ def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server)
     assert min(seconds) > 0.25 * max(seconds), seconds
 
 
-def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
+def test_sign_in_attempts_are_limited_for_known_and_unknown_accounts(start_server):
     server = start_server()
     account = Tenant(server).add_user("member")
     for email in (account["email"], "unknown@example.com"):
@@ -98,12 +98,12 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
             return Browser(server).sign_in(email=email, password="wrong password")
 
         assert [attempt(i).status for i in range(5)] == [401] * 5
-        # At once, since the first back-offs are shorter than an attempt on a busy machine takes.
+        # In parallel, since an attempt on a busy host takes longer than the first back-offs.
         with concurrent.futures.ThreadPoolExecutor(3) as threads:
             responses = list(threads.map(attempt, range(3)))
         refused = [response for response in responses if response.status == 429]
         assert refused and all(int(response.headers["retry-after"]) >= 1 for response in refused)
-    # The right password does not help while the back-off lasts, and then does.
+    # The right password is refused during the back-off and accepted after it.
     response = Browser(server).sign_in(email=account["email"], password=PASSWORD)
     for _ in range(20):
         if response.status != 429:
@@ -113,15 +113,15 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
     assert response.status == 200
 
 
-def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
-    """PostgreSQL takes the Kelvin sign for a capital k, so both name the same account."""
+def test_all_spellings_of_an_email_share_the_limit_of_attempts(start_server):
+    """PostgreSQL treats the Kelvin sign as a capital k, so both name the same account."""
     server = start_server()
 
     def attempt(name):
         return Browser(server).sign_in(email=name + "elvin@example.com", password="wrong").status
 
     statuses = [attempt(name) for name in ("k", "K", "\u212a") * 2]
-    # At once, since the first back-offs are shorter than an attempt on a busy machine takes.
+    # In parallel, since an attempt on a busy host takes longer than the first back-offs.
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         statuses += threads.map(attempt, ("k", "K", "\u212a"))
     assert 429 in statuses, statuses
@@ -143,7 +143,7 @@ def test_parallel_sign_ins_stay_within_memory_and_succeed(start_server):
     assert all(retry for status, retry in outcomes if status != 200)
 
 
-def test_one_time_codes_sign_in_once(server, tenant):
+def test_a_one_time_code_signs_in_once(server, tenant):
     response = tenant.operator.post(
         f"/api/v1/admin/tenants/{tenant.id}/users",
         json={"email": unique("new") + "@example.com", "role": "owner"},
@@ -157,12 +157,12 @@ def test_one_time_codes_sign_in_once(server, tenant):
     assert me.status == 200 and me.json()["user"]["has_password"] is False
     problem(Browser(server).sign_in(code=code), 401, "unauthenticated")
     problem(Browser(server).sign_in(code="x"), 401, "unauthenticated")
-    # A first password needs no old one; a second does.
+    # A user without a password may set one without the old one; a later change requires it.
     assert browser.post("/api/v1/password", json={"new": PASSWORD}).status == 204
     problem(browser.post("/api/v1/password", json={"new": "another password"}), 403, "forbidden")
 
 
-def test_login_codes_of_the_operator(server, admin, tenant):
+def test_the_operator_creates_login_codes_for_users(server, admin, tenant):
     account = tenant.add_user("viewer")
     response = admin.post("/api/v1/admin/login-codes", json={"email": account["email"]})
     assert response.status == 201
@@ -200,7 +200,7 @@ def test_changing_the_password_ends_other_sessions(server, tenant):
     assert Browser(server).sign_in(email=account["email"], password="a new password").status == 200
 
 
-def test_sessions_end_when_idle_and_at_last(server, owner):
+def test_idle_and_expired_sessions_end(server, owner):
     with server.cursor() as cursor:
         cursor.execute(
             "UPDATE session SET last_used_at = now() - interval '8 days' " "WHERE user_id = %s",
@@ -236,12 +236,12 @@ def test_secrets_are_stored_as_hashes_only(server, owner):
 
 
 def test_unsafe_requests_of_a_session_need_its_csrf_token(server, tenant, owner):
-    wish = {"name": "x", "scopes": ["read"]}
+    body = {"name": "x", "scopes": ["read"]}
     for token in (None, "", "0" * 64, tenant.user("owner").csrf_token):
         bare = Api(server, cookies=owner.cookies)
         headers = {} if token is None else {"X-CSRF-Token": token}
-        problem(bare.post("/api/v1/tokens", json=wish, headers=headers), 403, "forbidden")
-    assert owner.post("/api/v1/tokens", json=wish).status == 201
+        problem(bare.post("/api/v1/tokens", json=body, headers=headers), 403, "forbidden")
+    assert owner.post("/api/v1/tokens", json=body).status == 201
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_requests_from_other_sites_are_refused(server, owner, headers):
     )
 
 
-def test_requests_from_the_own_pages_pass(server, owner):
+def test_requests_from_the_servers_own_pages_are_accepted(server, owner):
     headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
     assert (
         owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers).status
@@ -277,7 +277,7 @@ def test_requests_from_the_own_pages_pass(server, owner):
 # ---- tokens ----
 
 
-def test_tokens_are_made_used_listed_and_revoked(server, tenant, owner):
+def test_tokens_are_created_used_listed_and_revoked(server, tenant, owner):
     response = owner.post(
         "/api/v1/tokens", json={"name": "ci", "scopes": ["share", "read"], "expires": "90d"}
     )
@@ -300,7 +300,7 @@ def test_tokens_are_made_used_listed_and_revoked(server, tenant, owner):
     problem(owner.delete(f"/api/v1/tokens/{token['id']}"), 404, "not-found")
 
 
-def test_last_use_is_written_at_most_once_a_minute(server, tenant):
+def test_the_last_use_of_a_token_is_written_at_most_once_a_minute(server, tenant):
     token = tenant.make_token("read")
     client = Api(server, token["token"])
 
@@ -338,13 +338,13 @@ def test_a_token_past_its_expiry_is_refused(server, tenant):
         "Bearer " + "p" * 5000,
     ],
 )
-def test_bad_credentials_are_refused_even_where_none_are_needed(anonymous, authorization):
+def test_invalid_credentials_are_refused_where_none_are_required(anonymous, authorization):
     response = anonymous.get("/api/v1/session", headers={"Authorization": authorization})
     problem(response, 401, "unauthenticated")
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "body",
     [
         {"name": "x"},
         {"name": "x", "scopes": []},
@@ -361,18 +361,18 @@ def test_bad_credentials_are_refused_even_where_none_are_needed(anonymous, autho
         {"name": "a\0b", "scopes": ["read"]},
     ],
 )
-def test_malformed_wishes_for_tokens_are_named(owner, wish):
-    problem(owner.post("/api/v1/tokens", json=wish), 400, "invalid")
+def test_an_invalid_request_for_a_token_is_refused(owner, body):
+    problem(owner.post("/api/v1/tokens", json=body), 400, "invalid")
 
 
 @pytest.mark.parametrize(
     "body", [b"{", b"[]", b"null", b"\xff", b'{"name":"a","name":"b"}', b"[" * 5000]
 )
-def test_bodies_that_are_no_object_are_refused(owner, body):
+def test_a_body_that_is_no_json_object_is_refused(owner, body):
     problem(owner.post("/api/v1/tokens", body=body), 400, "invalid")
 
 
-def test_nobody_gives_more_scopes_than_they_have(server, tenant, owner):
+def test_a_new_token_cannot_exceed_the_scopes_of_its_creator(server, tenant, owner):
     viewer, member = tenant.user("viewer"), tenant.user("member")
     for client, scope in (
         (viewer, "share"),
@@ -401,7 +401,7 @@ def test_nobody_gives_more_scopes_than_they_have(server, tenant, owner):
     assert viewer.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).status == 201
 
 
-def test_tokens_lose_what_their_maker_loses(server, tenant, owner):
+def test_a_token_loses_the_scopes_that_its_creator_loses(server, tenant, owner):
     member = tenant.user("member")
     token = member.post("/api/v1/tokens", json={"name": "x", "scopes": ["read", "share"]}).json()
     client = Api(server, token["token"])
@@ -439,7 +439,7 @@ def test_a_token_may_revoke_itself(server, tenant):
 # ---- users and invitations ----
 
 
-def test_invitations_are_for_one_use(server, tenant, owner):
+def test_an_invitation_can_be_accepted_once(server, tenant, owner):
     email = unique("invited") + "@example.com"
     response = owner.post("/api/v1/invitations", json={"email": email, "role": "member"})
     assert response.status == 201
@@ -450,30 +450,30 @@ def test_invitations_are_for_one_use(server, tenant, owner):
     assert [row["email"] for row in listed] == [email] and "url" not in listed[0]
 
     browser = Browser(server)
-    for _ in range(2):  # looking uses nothing up
+    for _ in range(2):  # reading an invitation does not use it up
         looked = browser.post("/api/v1/invitations/look", json={"token": token})
         assert looked.status == 200 and looked.json() == {
             "email": email,
             "role": "member",
             "asks_public_debuginfod": False,
         }
-    wish = {"token": token, "password": "a fine password", "name": "Ada"}
+    body = {"token": token, "password": "a fine password", "name": "Ada"}
     problem(
-        browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}),
+        browser.post("/api/v1/invitations/accept", json={**body, "password": "short"}),
         400,
         "invalid",
     )
-    response = browser.post("/api/v1/invitations/accept", json=wish)
+    response = browser.post("/api/v1/invitations/accept", json=body)
     assert response.status == 201
     me = response.json()
     assert me["user"]["email"] == email and me["user"]["name"] == "Ada" and me["role"] == "member"
     assert browser.get("/api/v1/session").json()["tenant"]["id"] == tenant.id
-    problem(Browser(server).post("/api/v1/invitations/accept", json=wish), 404, "not-found")
+    problem(Browser(server).post("/api/v1/invitations/accept", json=body), 404, "not-found")
     assert owner.get("/api/v1/invitations").json()["invitations"] == []
     assert Browser(server).sign_in(email=email, password="a fine password").status == 200
 
 
-def test_invitations_can_be_withdrawn_and_expire(server, owner):
+def test_withdrawn_and_expired_invitations_are_refused(server, owner):
     def invite():
         response = owner.post(
             "/api/v1/invitations", json={"email": unique("late") + "@example.com", "role": "viewer"}
@@ -508,33 +508,33 @@ def invited(client, email, role="member"):
     return response.json()["url"].partition("#")[2]
 
 
-def test_members_are_not_invited(tenant, owner):
+def test_an_invitation_of_a_member_is_refused(tenant, owner):
     member = tenant.add_user("viewer")
     for email in (member["email"], member["email"].upper()):
-        said = problem(
+        detail = problem(
             owner.post("/api/v1/invitations", json={"email": email, "role": "member"}),
             409,
             "conflict",
         )
-        assert email in said and "viewer" in said
+        assert email in detail and "viewer" in detail
     assert owner.get("/api/v1/invitations").json()["invitations"] == []
     assert owner.delete(f"/api/v1/users/{member['id']}").status == 204
     invited(owner, member["email"])
 
 
-def test_another_invitation_withdraws_the_first(server, tenant, owner):
+def test_a_second_invitation_withdraws_the_first(server, tenant, owner):
     email = unique("twice") + "@example.com"
     first, second = invited(owner, email), invited(owner, email.upper(), "viewer")
     listed = owner.get("/api/v1/invitations").json()["invitations"]
     assert [(row["email"], row["role"]) for row in listed] == [(email.upper(), "viewer")]
     for path, more in (("look", {}), ("accept", {"password": PASSWORD})):
-        said = problem(
+        detail = problem(
             Browser(server).post(f"/api/v1/invitations/{path}", json={"token": first, **more}),
             404,
             "not-found",
         )
-        assert "withdrawn" in said
-    # Another team's invitation to the same person stays, and so do those to others.
+        assert "withdrawn" in detail
+    # An invitation of another team to the same person stays valid, and so do those to others.
     other = Tenant(server)
     others_link = invited(other.api("admin", "read"), email, "viewer")
     somebody = invited(owner, unique("somebody") + "@example.com")
@@ -550,7 +550,7 @@ def test_another_invitation_withdraws_the_first(server, tenant, owner):
     assert actions == ["invitation.create", "invitation.delete"] * 2 + ["invitation.create"]
 
 
-def test_two_invitations_at_once_leave_one(tenant):
+def test_concurrent_invitations_of_one_person_leave_one(tenant):
     clients = [tenant.api("admin", "read") for _ in range(4)]
     email = unique("race") + "@example.com"
     with concurrent.futures.ThreadPoolExecutor(len(clients)) as pool:
@@ -559,8 +559,8 @@ def test_two_invitations_at_once_leave_one(tenant):
     assert [row["email"] for row in listed] == [email]
 
 
-def test_an_email_has_one_account(server, tenant, owner):
-    email = Tenant(server).add_user("viewer")["email"]  # of others, which is not told here
+def test_an_email_address_has_at_most_one_account(server, tenant, owner):
+    email = Tenant(server).add_user("viewer")["email"]  # a user of another team
     url = owner.post("/api/v1/invitations", json={"email": email, "role": "member"}).json()["url"]
     response = Browser(server).post(
         "/api/v1/invitations/accept", json={"token": url.partition("#")[2], "password": PASSWORD}
@@ -575,13 +575,13 @@ def test_an_email_has_one_account(server, tenant, owner):
 @pytest.mark.parametrize(
     "email", ["", "x", "@x", "x@", "a b@c", "a@b@c", "a@b\n", "x" * 250 + "@b.com", "<a@b>"]
 )
-def test_what_is_no_email_is_refused(owner, email):
+def test_an_invalid_email_address_is_refused(owner, email):
     problem(
         owner.post("/api/v1/invitations", json={"email": email, "role": "member"}), 400, "invalid"
     )
 
 
-def test_the_last_owner_stays(tenant, owner):
+def test_the_last_owner_cannot_be_removed_or_demoted(tenant, owner):
     path = f"/api/v1/users/{owner.user['id']}"
     problem(owner.patch(path, json={"role": "member"}), 409, "conflict")
     problem(owner.delete(path), 409, "conflict")
@@ -590,7 +590,7 @@ def test_the_last_owner_stays(tenant, owner):
     problem(second.delete(f"/api/v1/users/{second.user['id']}"), 409, "conflict")
 
 
-def test_two_owners_cannot_step_down_at_once(tenant):
+def test_two_owners_cannot_be_demoted_concurrently(tenant):
     for _ in range(5):
         owners = [tenant.user("owner") for _ in range(2)]
         everybody = owners[0].get("/api/v1/users").json()["users"]
@@ -609,7 +609,7 @@ def test_two_owners_cannot_step_down_at_once(tenant):
         assert sorted(responses) in ([200, 409], [200, 403]), responses
 
 
-def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
+def test_an_admin_token_cannot_grant_a_role_beyond_its_scopes(tenant):
     client = tenant.api("admin", "read")
     problem(
         client.post("/api/v1/invitations", json={"email": "a@b.example", "role": "member"}),
@@ -627,7 +627,7 @@ def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
 # ---- versions ----
 
 
-def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
+def test_if_match_refuses_a_change_based_on_a_stale_version(tenant, owner):
     member = tenant.add_user("member")
     person = f"/api/v1/users/{member['id']}"
     for path, change in [
@@ -647,14 +647,14 @@ def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
             201,
         )
         assert owner.get(path).headers["etag"] != seen, path
-        said = problem(
+        detail = problem(
             owner.request(method, where, json=body, headers={"If-Match": seen}), 412, "stale"
         )
-        assert "changed since you loaded" in said and "repeat" in said
+        assert "changed since you loaded" in detail and "repeat" in detail
         if where == person:
             problem(owner.delete(person, headers={"If-Match": seen}), 412, "stale")
-            assert owner.delete(person).status == 204  # without one it is taken as it comes
-    # Signing in, and what is stored, changes nothing that people set.
+            assert owner.delete(person).status == 204  # without If-Match no version is checked
+    # Sign-ins and uploads do not change the version of the users.
     seen = owner.get("/api/v1/users").headers["etag"]
     tenant.user("owner")
     joined = owner.get("/api/v1/users").headers["etag"]
@@ -666,7 +666,7 @@ def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
 # ---- the tenant, quotas, audit ----
 
 
-def test_the_tenant_shows_quotas_and_use(tenant, owner):
+def test_the_tenant_reports_its_quotas_and_usage(tenant, owner):
     response = owner.get("/api/v1/tenant").json()
     assert response["id"] == tenant.id and response["usage"]["bytes_stored"] == 0
     assert response["quotas"]["max_upload_bytes"] > 0
@@ -686,7 +686,7 @@ def test_uploads_per_minute_are_limited(server):
     assert Tenant(server).api("share").post("/api/v1/shares", body=PROFILE).status == 201
 
 
-def test_the_largest_upload_is_limited(server):
+def test_the_size_of_an_upload_is_limited(server):
     client = Tenant(server, max_upload_bytes=len(PROFILE)).api("share")
     assert client.post("/api/v1/shares", body=PROFILE).status == 201
     problem(client.post("/api/v1/shares", body=PROFILE + b"x 1\n"), 413, "too-large")
@@ -694,7 +694,7 @@ def test_the_largest_upload_is_limited(server):
     problem(response, 413, "too-large")
 
 
-def test_stored_bytes_are_limited_and_given_back(server):
+def test_stored_bytes_are_limited_and_deletion_frees_them(server):
     tenant = Tenant(server, max_bytes_stored=2 * len(PROFILE))
     client = tenant.api("share", "read")
     shares = [client.post("/api/v1/shares", body=PROFILE) for _ in range(2)]
@@ -711,7 +711,7 @@ def test_stored_bytes_are_limited_and_given_back(server):
     assert client.post("/api/v1/shares", body=PROFILE).status == 201
 
 
-def test_the_audit_log_says_who_did_what_from_where(server, tenant, owner):
+def test_the_audit_log_records_actor_action_target_and_address(server, tenant, owner):
     token = owner.post("/api/v1/tokens", json={"name": "ci", "scopes": ["read", "share"]})
     share = Api(server, token.json()["token"]).post("/api/v1/shares", body=PROFILE).json()
     owner.delete(f"/api/v1/tokens/{token.json()['id']}")
@@ -740,7 +740,7 @@ def refusals(client):
     return [entry for entry in entries if entry["action"].endswith(".refuse")]
 
 
-def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_server):
+def test_the_audit_log_records_refused_attempts_without_their_secrets(start_server):
     server = start_server()
     tenant = Tenant(server)
     owner = tenant.user("owner")
@@ -755,7 +755,7 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
     ).json()
     path = f"/api/v1/shares/{made['id']}"
     assert stranger.get(path, headers={"X-Perfolio-Password": "secret typed"}).status == 401
-    assert stranger.get(path).status == 401, "no attempt: nothing was typed"
+    assert stranger.get(path).status == 401, "without a password this is no attempt"
     share, session = refusals(owner)
     assert (share["action"], share["target"]) == ("share.refuse", made["id"])
     assert (session["action"], session["target"]) == ("session.refuse", email)
@@ -772,8 +772,8 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
 
 
 def test_refused_attempts_cannot_fill_the_audit_log(start_server):
-    """Guesses that are too long for any password are refused without a hash of a fifth of a
-    second."""
+    """The guesses are longer than any password may be. The server refuses them without computing a
+    hash, which would take a fifth of a second."""
     server = start_server()
     tenant = Tenant(server)
     owner = tenant.user("owner")
@@ -809,7 +809,7 @@ def test_refused_attempts_cannot_fill_the_audit_log(start_server):
 # ---- the operator ----
 
 
-def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, tenant, owner):
+def test_the_operator_lists_and_removes_users_and_tokens_of_any_tenant(server, tenant, owner):
     operator = server.api()
     path = f"/api/v1/admin/tenants/{tenant.id}"
     member = tenant.user("member")
@@ -841,10 +841,10 @@ def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, t
     problem(operator.get(path + "/users", query={"page": 1}), 400, "invalid")
     entries = owner.get("/api/v1/audit").json()["entries"]
     assert [entry["action"] for entry in entries[:2]] == ["user.delete", "token.revoke"]
-    assert entries[0]["actor_kind"] == "token", "an operator's doing shows in the tenant's log"
+    assert entries[0]["actor_kind"] == "token", "the log of the tenant lists the operator's actions"
 
 
-def test_tenants_are_made_changed_and_listed(server, admin):
+def test_the_operator_creates_changes_and_lists_tenants(server, admin):
     name = unique("tenant")
     response = admin.post("/api/v1/admin/tenants", json={"name": name, "max_bytes_stored": 1000})
     assert response.status == 201
@@ -879,7 +879,7 @@ def test_tenants_are_made_changed_and_listed(server, admin):
         problem(admin.get(missing), 404, "not-found")
 
 
-def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
+def test_deleting_a_tenant_removes_all_its_data(server, admin):
     tenant = Tenant(server)
     owner = tenant.user("owner")
     client = tenant.api("share", "read")
@@ -916,7 +916,7 @@ def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
 
 
 def sign_in_codes(server, count):
-    """The codes printed so far, once there are count of them: they come just after readiness."""
+    """Waits until the server has printed count codes, shortly after it is ready; returns them."""
     deadline = time.monotonic() + 60
     while True:
         codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
@@ -926,7 +926,7 @@ def sign_in_codes(server, count):
         time.sleep(0.05)
 
 
-def test_a_restart_keeps_the_admin_token_and_gives_a_new_link(start_server):
+def test_a_restart_keeps_the_admin_token_and_prints_a_new_sign_in_link(start_server):
     server = start_server()
     token = server.token
     codes = sign_in_codes(server, 1)

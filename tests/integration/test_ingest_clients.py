@@ -1,5 +1,7 @@
-"""Real agents of other profilers send to a real server, and a query finds what their programs did.
-They are fetched and built by `make interop`; without them these tests are skipped."""
+"""Real agents of other profilers send to a real server, and queries return their profiles.
+
+`make interop` fetches and builds the agents; without them these tests are skipped.
+"""
 
 import os
 import subprocess
@@ -21,7 +23,7 @@ def need(path):
 
 
 def run_profiled(server, command, name="checkout"):
-    """(client of a new team, what the program said). Go and Rust take CAs of SSL_CERT_FILE."""
+    """(client of a new team, the finished process). Go and Rust read CAs from SSL_CERT_FILE."""
     tenant = Tenant(server)
     environment = {**os.environ, "SSL_CERT_FILE": str(server.ca_file)}
     done = subprocess.run(
@@ -42,7 +44,7 @@ def functions(client, query):
 
 
 @pytest.mark.parametrize("credentials", ["bearer", "basic"])
-def test_pyroscopes_agent_for_node(server, credentials):
+def test_the_server_accepts_profiles_of_the_pyroscope_agent_for_node(server, credentials):
     need(CLIENTS / "node_modules" / "@pyroscope" / "nodejs")
     tenant = Tenant(server)
     token = tenant.make_token("ingest")["token"]
@@ -60,18 +62,18 @@ def test_pyroscopes_agent_for_node(server, credentials):
     labels = '{service_name="checkout",region="eu",process_runtime_name="nodejs"}'
     cpu = functions(client, "process_cpu:cpu:nanoseconds:wall:nanoseconds" + labels)
     burnt = [row["cum"] for name, row in cpu.items() if "burnTime" in name]
-    # Some of the time that it took for sure, as other tests take processors, too.
+    # At least a part of the time that it used; other tests use the processors, too.
     assert burnt and sum(burnt) > 5 * 10**6, cpu
     heap = functions(client, "memory:inuse_space:bytes:inuse_space:bytes" + labels)
     assert any("keepMemory" in name for name in heap), heap
 
 
-def test_pyroscopes_agent_for_go(server):
+def test_the_server_accepts_profiles_of_the_pyroscope_agent_for_go(server):
     client, _ = run_profiled(server, [need(BUILT / "profiled-go")])
     labels = '{service_name="checkout",region="eu",process_runtime_name="go",pyroscope_spy="gospy"}'
     cpu = functions(client, "process_cpu:cpu:nanoseconds:cpu:nanoseconds" + labels)
     assert cpu["main.burnTime"]["cum"] > 500 * 10**6, cpu  # of 1 s
-    # 1,000 times 64 KiB were allocated, more or less as samples of every 512 KiB tell.
+    # 1,000 times 64 KiB were allocated; Go samples about every 512 KiB, so the sum is inexact.
     allocated = functions(client, "memory:alloc_space:bytes:space:bytes" + labels)[
         "main.keepMemory"
     ]
@@ -81,7 +83,7 @@ def test_pyroscopes_agent_for_go(server):
     assert types["memory:alloc_objects:count:space:bytes:delta"] == "sum"
 
 
-def test_pyroscopes_agent_for_python(server):
+def test_the_server_accepts_profiles_of_the_pyroscope_agent_for_python(server):
     program = need(BUILT / "python" / "bin" / "python")
     client, _ = run_profiled(server, [program, CLIENTS / "python" / "profiled.py"])
     labels = '{service_name="checkout",region="eu",process_runtime_name="cpython"}'

@@ -1,5 +1,7 @@
-"""The tables of the database are made at the first start; a database of another version is refused
-and not changed."""
+"""Migrations of the database: the first start creates the tables.
+
+The server refuses a database of an unknown version and does not change it.
+"""
 
 import shutil
 import subprocess
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="the database alon
 
 
 def dump(server):
-    """Everything in the database of a server that does not run, as SQL."""
+    """The database of a stopped server, as lines of SQL."""
     folder = server.data_dir.parent / "dumped"
     run("backup", "--data-dir", server.data_dir, folder)
     text = subprocess.run(
@@ -26,7 +28,7 @@ def dump(server):
         text=True,
     ).stdout
     shutil.rmtree(folder)
-    # Newer versions of pg_restore put a random word there.
+    # Newer versions of pg_restore write a random word in these lines.
     return [
         line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))
     ]
@@ -38,7 +40,7 @@ def change(server, sql):
 
 
 def refused(server):
-    """The log of a start that ends by itself and leaves the database as it was."""
+    """Restarts the server, which must exit and leave the database unchanged; returns its log."""
     server.stop()
     stored_before = dump(server)
     before = len(server.log())
@@ -52,7 +54,7 @@ def test_migrations_are_numbered_from_1_without_a_gap():
     assert [name[:5] for name in NAMES] == [f"{n + 1:04d}_" for n in range(len(NAMES))]
 
 
-def test_a_first_start_applies_all_and_the_next_none(start_server):
+def test_the_first_start_applies_all_migrations_and_the_next_none(start_server):
     server = start_server(is_fresh=True)
     assert rows_of(server, "SELECT name FROM schema_migration") == set(NAMES)
     assert f"migrations={len(NAMES)}" in server.log()
@@ -62,7 +64,7 @@ def test_a_first_start_applies_all_and_the_next_none(start_server):
 
 
 def test_a_database_of_a_development_version_is_refused_and_not_changed(start_server):
-    """The first of its 30 migrations had another text, and 24 of them are no files any more."""
+    """The first of its 30 migrations had another text, and the files of 24 of them were removed."""
     server = start_server()
     change(server, "UPDATE schema_migration SET checksum = repeat('0', 64) WHERE version = 1")
     change(server, "DELETE FROM schema_migration WHERE version > 5")
@@ -96,7 +98,7 @@ def test_a_database_of_a_newer_version_is_refused_and_not_changed(start_server):
     ],
     ids=["development", "newer"],
 )
-def test_a_backup_that_no_start_would_accept_is_not_restored(start_server, tmp_path, sql, part):
+def test_a_backup_of_a_refused_schema_version_is_not_restored(start_server, tmp_path, sql, part):
     server = start_server()
     change(server, sql)
     folder = server.data_dir.parent

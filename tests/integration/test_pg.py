@@ -1,4 +1,4 @@
-"""tests/unit/lib/io/test_pg.c against the private cluster."""
+"""Runs tests/unit/lib/io/test_pg.c against the private cluster of a server."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 from conftest import BUILD, ROOT
 
 
-def test_the_door_to_postgresql(server):
+def test_the_postgresql_client_passes_its_unit_tests(server):
     program = BUILD / "tests" / "unit" / "lib" / "io" / "test_pg"
     subprocess.run(
         ["make", "--silent", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))],
