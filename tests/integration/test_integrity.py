@@ -1,5 +1,5 @@
-"""Stored objects are served exactly as they were uploaded, or not at all: damaged, lost and deleted
-objects are told apart, counted and logged."""
+"""Integrity of stored objects: the server serves an object exactly as it was uploaded or not at
+all. It distinguishes damaged, lost and deleted objects, counts them and logs them."""
 
 import functools
 import hashlib
@@ -24,7 +24,8 @@ from test_symbol_names import C_SOURCE, Program, needs_compiler, send_table
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
 
-CHUNK = 256 << 10  # HTTP_CHUNK_BYTES: a response of one piece is compared before its status is sent
+# HTTP_CHUNK_BYTES: the server verifies a response of one chunk before it sends the status.
+CHUNK = 256 << 10
 PART = 4 << 20
 
 
@@ -48,16 +49,16 @@ DAMAGES = {
 
 
 def metric(api, name, **labels):
-    wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    selector = ",".join(f'{key}="{value}"' for key, value in labels.items())
     found = re.search(
-        rf"^{name}{{{wanted}}} (\S+)$" if labels else rf"^{name} (\S+)$",
+        rf"^{name}{{{selector}}} (\S+)$" if labels else rf"^{name} (\S+)$",
         api.get("/metrics").text,
         re.M,
     )
     return float(found[1]) if found else 0
 
 
-@functools.cache  # the tests need megabytes of them
+@functools.cache  # the tests need megabytes of digests
 def digest(number):
     return hashlib.sha256(str(number).encode()).hexdigest()
 
@@ -84,7 +85,7 @@ def refuses(api, where, kind):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
+def test_a_damaged_share_returns_an_error_without_its_bytes(start_server, damage):
     server = start_server()
     api = server.api()
     share, whole = push(api, samples.FOLDED), push(api, folded(1000))
@@ -101,7 +102,7 @@ def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
     ]
     assert "level=error" in line.lower() and key in line, line
     assert api.get(f"/api/v1/shares/{whole}/raw").status == 200
-    assert api.get(f"/api/v1/shares/{share}").status == 200, "its description is still shown"
+    assert api.get(f"/api/v1/shares/{share}").status == 200, "the metadata should still be served"
     server.restart()
     api = server.api()
     for view in ("flame", "top"):
@@ -111,7 +112,8 @@ def test_a_damaged_share_is_a_problem_and_not_a_body(start_server, damage):
 
 
 def make_socket(path):
-    """By way of the folder: the path is longer than an address of a socket may be."""
+    """Binds a socket at path. It uses a descriptor of the folder, because the path is longer than
+    the address of a socket may be."""
     folder = os.open(path.parent, os.O_PATH)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"/proc/self/fd/{folder}/{path.name}")
@@ -138,7 +140,7 @@ OTHER_FILES = {
         for name in OTHER_FILES
     ],
 )
-def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, what):
+def test_an_object_that_is_no_regular_file_is_reported_as_damaged(start_server, what):
     server = start_server("--jobs-interval", "1s")
     api, tenant = server.api(), Tenant(server)
     client = tenant.api("ingest", "read")
@@ -177,7 +179,7 @@ def test_what_is_no_regular_file_is_damaged_and_not_waited_for(start_server, wha
     }
 
 
-def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
+def test_the_response_of_a_large_damaged_share_is_aborted(start_server):
     server = start_server()
     api = server.api()
     body = folded(5 * CHUNK // 2)
@@ -203,7 +205,7 @@ def test_a_large_damaged_share_is_cut_off_before_its_last_piece(start_server):
     b"HTTP2" not in subprocess.run(["curl", "-V"], capture_output=True).stdout,
     reason="no curl with HTTP/2",
 )
-def test_over_http_2_the_stream_is_reset(start_server, tmp_path):
+def test_the_http_2_stream_of_a_damaged_share_is_reset(start_server, tmp_path):
     server = start_server("--http2", "yes")
     body = folded(5 * CHUNK // 2)
     share = push(server.api(), body)
@@ -229,7 +231,7 @@ def test_over_http_2_the_stream_is_reset(start_server, tmp_path):
     assert (version, int(size) < len(body), loaded.returncode != 0) == ("2", True, True), loaded
 
 
-def test_a_lost_share_is_told_from_a_deleted_one(start_server):
+def test_a_lost_share_is_distinguished_from_a_deleted_one(start_server):
     server = start_server()
     api = server.api()
     lost, deleted = push(api, samples.FOLDED), push(api, folded(1000))
@@ -264,7 +266,7 @@ def spoil(server, damage, key):
     "damage, metric_name",
     [("flip", "damaged"), ("truncate", "damaged"), ("unreadable", "damaged"), ("delete", "lost")],
 )
-def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_name):
+def test_a_damaged_part_is_dropped_and_can_be_sent_again(start_server, damage, metric_name):
     server = start_server("--jobs-interval", "1s")
     api = server.api()
     body = folded(2 * PART + 1000)
@@ -303,9 +305,9 @@ def test_a_damaged_part_is_dropped_and_put_again(start_server, damage, metric_na
     until(lambda: not server.objects.keys("part/"), "the parts are not deleted")
 
 
-def test_the_cli_sends_damaged_parts_again(start_server, tmp_path):
-    """An upload that was interrupted before it was completed: the parts are stored, then one is
-    damaged and one lost."""
+def test_the_cli_sends_lost_and_damaged_parts_again(start_server, tmp_path):
+    """The upload is interrupted after all parts were stored and before it was completed. Then one
+    part is damaged and one is lost."""
     server = start_server()
     large = tmp_path / "large.folded"
     large.write_bytes(folded(2 * PART + 1000))
@@ -330,7 +332,7 @@ def test_the_cli_sends_damaged_parts_of_a_debug_file_again(start_server, tmp_pat
     server = start_server()
     api = server.api()
     program = compile_with_id(tmp_path, "ab01d0", "program", "-static")
-    with program.open("ab") as file:  # sections end before it
+    with program.open("ab") as file:  # padding behind the sections
         file.write(bytes(2 * PART))
     home = {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
     with server.cursor() as cursor:
@@ -345,7 +347,7 @@ def test_the_cli_sends_damaged_parts_of_a_debug_file_again(start_server, tmp_pat
     assert api.get("/buildid/ab01d0/executable").body == program.read_bytes()
 
 
-def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_path):
+def test_damaged_debug_files_are_served_neither_whole_nor_in_parts(start_server, tmp_path):
     server = start_server()
     api = Tenant(server).api("debuginfo")
     program = compile_with_id(tmp_path, "ab01cd", "program", "-static").read_bytes()
@@ -359,7 +361,7 @@ def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_
     server.objects.write(key, flip(program))
     with pytest.raises(http.client.IncompleteRead):
         api.get(where)
-    # The damage lies outside of the part that is asked for.
+    # The damage is outside of the requested range.
     part = api.get(where, headers={"Range": "bytes=100-199"})
     assert part.status == 500 and part.json()["type"] == "/problems/damaged", part
     server.objects.write(key, program)
@@ -373,7 +375,7 @@ def test_damaged_debug_files_are_not_served_whole_or_in_parts(start_server, tmp_
     assert metric(admin, "perfolio_objects_lost_total", kind="debug_file") == 2
 
 
-def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_server):
+def test_unreadable_blocks_are_counted_per_query_and_logged_once(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client, api = tenant.api("ingest", "read"), server.api()
@@ -392,7 +394,7 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
         "start": BEGIN,
         "end": BEGIN + 100 * HOUR,
     }
-    for i in range(4):  # another window each time: results are kept
+    for i in range(4):  # another window each time, because results are cached
         response = client.get("/api/v1/query", query={**query, "end": query["end"] + i * HOUR})
         assert response.status == 200, response
     assert metric(api, "perfolio_store_damaged_reads_total", problem="damaged") >= 4
@@ -407,7 +409,7 @@ def test_blocks_that_queries_cannot_read_are_counted_and_logged_once(start_serve
         assert "level=error" in line and f"problem={problem}" in line, line
 
 
-def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start_server, tmp_path):
+def test_a_debug_file_damaged_before_its_build_can_be_sent_again(start_server, tmp_path):
     server = start_server()
     tenant = Tenant(server)
     api = tenant.api("debuginfo")
@@ -416,7 +418,7 @@ def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start
     wait_built(api, "ab01ce")
     (key,) = server.objects.keys("debuginfo/")
     server.objects.write(key, flip(program))
-    with server.cursor() as cursor:  # as if it had been damaged while it waited, in its last try
+    with server.cursor() as cursor:  # as if the file had been damaged before the last attempt
         cursor.execute("UPDATE debug_file SET state = 'waiting'")
         cursor.execute(
             "INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id, try_count)"
@@ -436,9 +438,7 @@ def test_a_debug_file_that_is_damaged_before_it_is_built_can_be_sent_again(start
 
 @needs_compiler
 @pytest.mark.parametrize("how", ["flip", "delete"])
-def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(
-    start_server, tmp_path, how
-):
+def test_a_damaged_or_lost_symbol_table_is_counted_and_not_used(start_server, tmp_path, how):
     server = start_server()
     program = Program(tmp_path, "bb" * 20, C_SOURCE)
     client = Tenant(server).api("read", "share", "debuginfo")
@@ -482,7 +482,7 @@ def test_a_damaged_or_lost_symbol_table_is_counted_and_the_page_has_no_names(
     )
 
 
-def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_server, tmp_path):
+def test_a_new_upload_replaces_a_damaged_debug_file_or_table(start_server, tmp_path):
     server = start_server()
     tenant = Tenant(server)
     api, admin = tenant.api("debuginfo"), server.api()
@@ -522,7 +522,7 @@ def test_a_damaged_debug_file_or_table_is_replaced_when_it_is_sent_again(start_s
     )
 
 
-def test_the_cli_sends_debug_information_again_that_the_server_has_damaged(start_server, tmp_path):
+def test_the_cli_sends_a_debug_file_again_that_is_damaged_on_the_server(start_server, tmp_path):
     server = start_server()
     api, home = server.api(), {"HOME": str(tmp_path), "PERFOLIO_RETRIES": "0"}
     program = compile_with_id(tmp_path, "ab01d1")
@@ -550,7 +550,7 @@ def test_the_cli_sends_debug_information_again_that_the_server_has_damaged(start
     assert api.get("/buildid/ab01d1/executable").body == program.read_bytes()
 
 
-def test_what_a_request_finds_damaged_is_listed_at_once(start_server):
+def test_damage_found_by_a_request_is_listed_immediately(start_server):
     server = start_server()
     api = server.api()
     damaged, lost = push(api, folded(1000, 1)), push(api, folded(1000, 2))

@@ -1,12 +1,14 @@
-"""Numbers are right: every profile, every sample type, against an independent reader of pprof
-(tests/oracle/pprof_reader.py) and, where Go is, against `go tool pprof`; and a diff is the
-difference. Profiles are those of ../shared/data (PERFOLIO_SHARED), where that folder is there, and
-those that the tests make: odd ones (tests/oracle/pprof_maker.py), the benchmark's, and CPU, heap
-and other profiles of a Go program (tests/oracle/go-load).
+"""Reports and diffs compared with independent implementations, for every profile and sample type.
 
-go tool pprof cuts away drop_frames when it loads a file, and so do we. It prints one row per binary
-for what has no name where we print one per name, so names that it prints twice are left out of the
-comparison with it (the reader still checks them), and so are values that a double cannot hold.
+The references are a separate reader of pprof (tests/oracle/pprof_reader.py) and, if Go is
+installed, `go tool pprof`. The profiles are those of ../shared/data (PERFOLIO_SHARED), if that
+folder exists, and generated ones: unusual profiles (tests/oracle/pprof_maker.py), the profile of
+the benchmark, and CPU, heap and other profiles of a Go program (tests/oracle/go-load).
+
+Both go tool pprof and perfoliod apply drop_frames when they load a file. go tool pprof prints one
+row per binary for addresses without a name, and perfoliod prints one row per name. The comparison
+with it therefore omits names that it prints twice, which the reader still checks, and values that
+a double cannot hold.
 """
 
 import collections
@@ -35,7 +37,7 @@ HAS_GO = shutil.which("go") is not None
 
 
 def go_profiles():
-    """Profiles that Go's runtime makes of a program that works for a moment."""
+    """Profiles that Go's runtime records of a short program."""
     if not HAS_GO:
         return {}
     with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +99,7 @@ def read_profile(name):
 
 
 class Uploaded:
-    """Profiles on a server of their own, each uploaded once."""
+    """The profiles on a separate server, each uploaded once."""
 
     def __init__(self, server):
         self.api = server.api()
@@ -140,15 +142,15 @@ def rows_of(response, *fields):
 
 
 def shown(rows):
-    """Names as JSON can carry them: a byte that is no UTF-8 becomes U+FFFD."""
+    """The rows with their names as in JSON, where bytes that are not UTF-8 become U+FFFD."""
     return {
         name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"): row
         for name, row in rows.items()
     }
 
 
-def is_alone(profile, index):
-    """Does the type's name mean this type alone?"""
+def has_unique_name(profile, index):
+    """Whether no other sample type has the name of this one."""
     kinds = [kind for kind, _ in profile.sample_types]
     return kinds[index] != "" and kinds.count(kinds[index]) == 1
 
@@ -159,12 +161,12 @@ def test_top_equals_the_independent_reader(uploaded, name):
     facts = uploaded.json(f"/api/v1/shares/{uploaded.id_of(name)}")
     assert [(t["type"], t["unit"]) for t in facts["sample_types"]] == profile.sample_types
     for index, (kind, unit) in enumerate(profile.sample_types):
-        wanted = shown(profile.top(index))
-        for asked in [index] + [kind] * is_alone(profile, index):
-            response = uploaded.top(name, sample_type=asked)
+        expected = shown(profile.top(index))
+        for sample_type in [index] + [kind] * has_unique_name(profile, index):
+            response = uploaded.top(name, sample_type=sample_type)
             assert (response["sample_type"], response["unit"]) == (kind, unit)
             assert response["total"] == profile.total(index)
-            assert rows_of(response, "flat", "cum") == wanted
+            assert rows_of(response, "flat", "cum") == expected
 
 
 NODE = re.compile(r'  N(\d+) \[.*label="((?:[^"\\]|\\.)*)" comment="flat=(-?\d+) cum=(-?\d+)"\]')
@@ -172,7 +174,7 @@ EDGE = re.compile(r'  N(\d+) -> N(\d+) \[.*? comment="sum=(-?\d+) direct=(-?\d+)
 
 
 def read_dot(body):
-    """The names of the boxes with (flat, cum), and {(caller, callee): (sum, direct)}."""
+    """({name of a node: (flat, cum)}, {(caller, callee): (sum, direct)})."""
     lines = body.decode("utf-8", "surrogateescape").splitlines()
     assert lines[0] == "digraph profile {" and lines[-1] == "}"
     nodes = [found for found in map(NODE.match, lines) if found]
@@ -190,7 +192,7 @@ def read_dot(body):
 
 
 def in_dot(name):
-    """As a box has it: in one line, and of very long names the begin."""
+    """The name as a node shows it: in one line, and truncated if it is very long."""
     begin = name.encode("utf-8", "surrogateescape")
     if len(begin) > 400:
         name = begin[:400].decode("utf-8", "ignore") + "\u2026"
@@ -198,20 +200,21 @@ def in_dot(name):
 
 
 def edges_between(profile, index, drawn):
-    """{(caller, callee): [of all stacks, of those where it calls directly]}, each stack once."""
+    """{(caller, callee): (sum of all stacks, sum of the stacks in which the caller calls the callee
+    directly)}; each stack counts once."""
     sums = {}
     for sample, stack in zip(profile.samples, profile.pruned_stacks()):
-        seen, direct, above, is_far = set(), set(), None, False
+        seen, direct, caller, is_indirect = set(), set(), None, False
         for name in reversed(stack):
             name = in_dot(name)
             if name not in drawn:
-                is_far = True
+                is_indirect = True
                 continue
-            if above not in (None, name):
-                seen.add((above, name))
-                if not is_far:
-                    direct.add((above, name))
-            above, is_far = name, False
+            if caller not in (None, name):
+                seen.add((caller, name))
+                if not is_indirect:
+                    direct.add((caller, name))
+            caller, is_indirect = name, False
         for edge in seen if sample.values[index] else ():
             both = sums.setdefault(edge, [0, 0])
             both[0] += sample.values[index]
@@ -220,7 +223,7 @@ def edges_between(profile, index, drawn):
 
 
 def large_enough(functions, column, limit):
-    """Those that hold at least 0.3 / limit of what the largest does, and something."""
+    """The functions with a nonzero value of at least 0.3 / limit of the largest one."""
     held = {name: abs(sums[column]) for name, sums in functions.items()}
     largest = max(held.values(), default=0)
     return {
@@ -246,28 +249,28 @@ def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
         assert nodes == {key: functions[key] for key in nodes}
         largest = max((abs(cum) for _, cum in functions.values()), default=0)
         assert not nodes or largest in [abs(cum) for _, cum in nodes.values()]
-        wanted = edges_between(profile, index, nodes)
-        assert edges == {edge: wanted[edge] for edge in edges}
-        # Who is called by one that is drawn is never without a caller.
-        assert {callee for _, callee in edges} == {callee for _, callee in wanted}
+        expected = edges_between(profile, index, nodes)
+        assert edges == {edge: expected[edge] for edge in edges}
+        # A node whose caller is drawn has at least one incoming edge.
+        assert {callee for _, callee in edges} == {callee for _, callee in expected}
 
 
 @pytest.mark.parametrize("name", long_if_large(NAMES))
-def test_normalised_pprof_says_all_that_the_original_says(uploaded, name):
+def test_normalised_pprof_contains_all_data_of_the_original(uploaded, name):
     response = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")
     assert response.status == 200, response
-    wanted = read_profile(name).facts()
-    assert pprof_reader.Profile(response.body).facts() == wanted
+    expected = read_profile(name).facts()
+    assert pprof_reader.Profile(response.body).facts() == expected
     raw = uploaded.api.get(f"/p/{uploaded.id_of(name)}/raw")
     assert raw.body == read_bytes(name)
 
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
 @pytest.mark.parametrize("a, b", DIFFS)
-def test_diff_equals_the_difference(uploaded, a, b, mode):
+def test_diff_equals_the_difference_of_both_profiles(uploaded, a, b, mode):
     one, other = read_profile(a), read_profile(b)
     for index in range(len(other.sample_types)):
-        wanted = shown(pprof_reader.diff_top(one, other, index, mode == "normalised"))
+        expected = shown(pprof_reader.diff_top(one, other, index, mode == "normalised"))
         response = uploaded.json(
             "/api/v1/diff/top",
             a=uploaded.id_of(a),
@@ -277,7 +280,7 @@ def test_diff_equals_the_difference(uploaded, a, b, mode):
             limit=0,
         )
         rows = rows_of(response, "flat_a", "cum_a", "flat_b", "cum_b", "flat_delta", "cum_delta")
-        assert {name: row[:4] for name, row in rows.items()} == wanted
+        assert {name: row[:4] for name, row in rows.items()} == expected
         for row in rows.values():
             assert row[4:] == (row[2] - row[0], row[3] - row[1])
 
@@ -290,14 +293,14 @@ ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$
 
 @functools.cache
 def build_pprof():
-    """New versions of Go compile the tool when it is first used, which takes minutes on a busy
-    machine and may not count for the first comparison."""
+    """Runs go tool pprof once, because new versions of Go compile the tool on its first use. That
+    takes minutes on a busy host and must not count against the timeout of the first comparison."""
     subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True, timeout=900, check=False)
 
 
 def go_top(path, index, unit, *options):
-    """({name: (flat, cum)}, names printed more than once: their flat is the sum, their cum of one
-    row)"""
+    """({name: (flat, cum)}, names printed more than once). The flat value of a repeated name is the
+    sum of its rows, its cum value that of one row."""
     command = [
         "go",
         "tool",
@@ -338,7 +341,8 @@ def write_file(folder, name):
     return path
 
 
-# Values beyond 2^53; a name that ends like go's own suffix; pprof merges types of the same name.
+# Profiles that go tool pprof reads differently: values beyond 2^53, names that end with one of its
+# suffixes, and sample types of the same name, which it merges.
 NOT_FOR_GO = {"large-values", "bytes-as-names", "repeated-types"}
 FOR_GO = [
     name for name in NAMES if name not in NOT_FOR_GO and (name not in SERIES or name == SERIES[-1])
@@ -350,10 +354,11 @@ def without(rows, names):
 
 
 def per_binary(rows, repeated):
-    """
-    What has no symbols has one row per address here and one per binary, "[libc.so.6]" or
-    "<unknown>", in pprof: here as there. Of such a row only what is flat can be compared, since two
-    addresses of one stack are in it once.
+    """({name: row}, {binary: flat}) from the rows of a report.
+
+    Addresses without symbols have one row each in our reports and one row per binary,
+    "[libc.so.6]" or "<unknown>", in pprof. Only the flat values of such a row are comparable,
+    because a stack with two addresses of a binary counts once in its cum value.
     """
     whole, flats = {}, collections.Counter()
     for name, row in rows.items():
@@ -365,10 +370,10 @@ def per_binary(rows, repeated):
     return whole, flats
 
 
-def assert_like_go(rows, wanted, repeated):
+def assert_like_go(rows, expected, repeated):
     whole, flats = per_binary(rows, repeated)
-    assert flats == {name: wanted[name][0] for name in flats}
-    assert whole == without(without(wanted, repeated), flats)
+    assert flats == {name: expected[name][0] for name in flats}
+    assert whole == without(without(expected, repeated), flats)
 
 
 @needs_go
@@ -379,13 +384,12 @@ def test_top_equals_go_tool_pprof(uploaded, tmp_path, name):
     for index, (_, unit) in enumerate(profile.sample_types):
         if not profile.samples:
             continue
-        wanted, repeated = go_top(path, index, unit)
+        expected, repeated = go_top(path, index, unit)
         rows = rows_of(uploaded.top(name, sample_type=index), "flat", "cum")
-        if (
-            name == "nameless"
-        ):  # What has a system name only: pprof prints its binary, we print the name.
+        # For a function with only a system name pprof prints the binary, we print the name.
+        if name == "nameless":
             rows["app+0x0"] = rows.pop("_system_only")
-        assert_like_go(rows, wanted, repeated)
+        assert_like_go(rows, expected, repeated)
 
 
 FILTERS = [
@@ -409,12 +413,12 @@ def test_filters_equal_go_tool_pprof(uploaded, tmp_path, name, filters):
     path = write_file(tmp_path, name)
     profile = read_profile(name)
     options = [f"-{key}={value}" for key, value in filters.items()]
-    wanted, repeated = go_top(path, 1, profile.sample_types[1][1], *options)
+    expected, repeated = go_top(path, 1, profile.sample_types[1][1], *options)
     rows = rows_of(uploaded.top(name, sample_type=1, **filters), "flat", "cum")
-    assert_like_go(rows, wanted, repeated)
+    assert_like_go(rows, expected, repeated)
 
 
-# pprof wants one period type, and applies the base's drop_frames to both.
+# pprof requires equal period types, and applies the drop_frames of the base to both profiles.
 GO_DIFFS = [("heap", "delta"), ("cpu", "sparse-ids")] + DIFFS[:2] * bool(SERIES)
 
 
@@ -426,7 +430,7 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
     profile = read_profile(b)
     options = [f"-diff_base={base}"] + ["-normalize"] * (mode == "normalised")
     for index, (_, unit) in enumerate(profile.sample_types):
-        wanted, repeated = go_top(path, index, unit, *options)
+        expected, repeated = go_top(path, index, unit, *options)
         response = uploaded.json(
             "/api/v1/diff/top",
             a=uploaded.id_of(a),
@@ -438,15 +442,15 @@ def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
         rows = rows_of(response, "flat_delta", "cum_delta")
         rows = {name: row for name, row in rows.items() if row != (0, 0)}
         if mode == "absolute":
-            assert_like_go(rows, wanted, repeated)
+            assert_like_go(rows, expected, repeated)
             continue
-        # pprof scales and rounds each sample by itself; here sums are scaled, so that totals agree:
-        # each sample with the function, and the sum, may make half of a unit.
+        # pprof scales and rounds each sample, and perfoliod scales the sums so that totals agree.
+        # Each sample with the function, and the sum, may therefore differ by half a unit.
         samples_with = collections.Counter(
             name for stack in profile.pruned_stacks() for name in set(stack)
         )
         ours, flats = per_binary(rows, repeated)
-        theirs = without(without(wanted, repeated), flats)
+        theirs = without(without(expected, repeated), flats)
         for name in {*ours, *theirs}:
             for one, other in zip(ours.get(name, (0, 0)), theirs.get(name, (0, 0))):
                 assert abs(one - other) <= (samples_with[name] + 1) / 2, name

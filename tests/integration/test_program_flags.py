@@ -1,6 +1,8 @@
-"""Flags of perfoliod and perfolio-symbolize that no other test starts them with do what their help
-says; and no flag of any program is without a test (those of perfolio's commands:
-test_cli_flags.py)."""
+"""Flags of perfoliod and perfolio-symbolize that no other test uses.
+
+It also checks that each flag of a program is used in a test; test_cli_flags.py does the same for
+the commands of perfolio.
+"""
 
 import contextlib
 import http.client
@@ -55,7 +57,7 @@ def flags_of(program):
 
 
 @pytest.mark.parametrize("program", [AGENT, PERFOLIOD, SYMBOLIZE], ids=lambda path: path.name)
-def test_each_flag_is_in_a_test(program):
+def test_each_flag_is_used_in_a_test(program):
     short = {
         "-a": "alternate",
         "-d": "dwo",
@@ -82,7 +84,7 @@ def folded(count):
     return "".join(f"main;f{i} 1\n" for i in range(count)).encode()
 
 
-def test_uploads_have_a_largest_size_for_each_kind_of_sender(start_server):
+def test_the_size_of_uploads_is_limited_by_kind_of_client(start_server):
     server = start_server(
         "--anonymous-max-upload-bytes",
         "4KiB",
@@ -108,21 +110,21 @@ def test_uploads_have_a_largest_size_for_each_kind_of_sender(start_server):
 
 @pytest.mark.skipif(
     shutil.disk_usage("/tmp").free > 1 << 40,
-    reason="the disk has more room than the flag can ask for",
+    reason="the disk has more free space than the flag can require",
 )
-def test_a_disk_with_less_than_the_free_space_stores_nothing(start_server):
+def test_min_free_bytes_refuses_uploads_on_a_full_disk(start_server):
     server = start_server()
     kept = server.api().post("/api/v1/shares", body=samples.FOLDED).json()["id"]
     server.stop()
     server.arguments = [*server.arguments, "--min-free-bytes", "1TiB"]
     server.launch()
 
-    def says():
+    def readiness_error():
         with contextlib.suppress(OSError, http.client.HTTPException):
             response = server.anonymous().get("/readyz")
             return response.status == 503 and response.json()["detail"]
 
-    assert "disk is full" in wait_for(says, 60)
+    assert "disk is full" in wait_for(readiness_error, 60)
     client = server.api()
     assert "disk is full" in client.post("/api/v1/shares", body=samples.FOLDED).text
     assert (
@@ -131,7 +133,7 @@ def test_a_disk_with_less_than_the_free_space_stores_nothing(start_server):
     )
 
 
-def test_sessions_and_invitations_end_after_their_lifetime(start_server):
+def test_sessions_and_invitations_expire_after_their_lifetime(start_server):
     server = start_server("--session-lifetime", "2h", "--invitation-lifetime", "3h")
     tenant = Tenant(server)
     owner = tenant.user("owner")
@@ -147,11 +149,11 @@ def test_sessions_and_invitations_end_after_their_lifetime(start_server):
     assert Browser(server).get("/api/v1/session").json()["kind"] == "anonymous"
 
 
-# ---- perfoliod: what runs at once ----
+# ---- perfoliod: concurrency ----
 
 
 def threads_of(server):
-    """How many each process of the server has, the most first."""
+    """The number of threads of the server's process that has the most."""
     found = subprocess.run(
         ["ps", "-o", "nlwp=", "--ppid", str(server.process.pid), "-p", str(server.process.pid)],
         check=True,
@@ -161,13 +163,12 @@ def threads_of(server):
     return max(map(int, found.split()))
 
 
-def test_threads_are_as_many_as_asked_for(start_server):
+def test_thread_flags_set_the_number_of_threads(start_server):
     few = ("--loop-threads", "1", "--worker-threads", "2", "--intake-threads", "3")
     server = start_server(*few)
-    least = min(
-        threads_of(server) for _ in range(20)
-    )  # a thread may be there for one piece of work
-    # Workers are twice as many: those of jobs beside those of requests.
+    # The server may start a further thread for a short time.
+    least = min(threads_of(server) for _ in range(20))
+    # --worker-threads counts twice: there are as many workers for jobs as for requests.
     for flag, count, each in (
         ("--loop-threads", 5, 1),
         ("--worker-threads", 6, 2),
@@ -180,14 +181,14 @@ def test_threads_are_as_many_as_asked_for(start_server):
         wait_for(lambda: threads_of(server) == least + more)
 
 
-def test_places_are_kept_for_those_who_are_known(start_server):
+def test_reserved_connections_sets_the_limit(start_server):
     server = start_server("--max-connections", "40", "--reserved-connections", "13")
     assert metric(server, 'perfolio_http_connections_limit{limit="reserved-connections"}') == 13
 
 
-def test_what_waits_for_a_worker_has_a_bound(start_server):
-    """One worker, which the database holds up, and one place to wait: others are told to come
-    again."""
+def test_worker_queue_limits_the_waiting_requests(start_server):
+    """One worker waits for the database, and the queue has one place. Other requests are refused
+    with Retry-After."""
     server = start_server("--worker-threads", "1", "--worker-queue", "1", "--loop-threads", "1")
     gate = server.database()
     gate.autocommit = False
@@ -210,7 +211,7 @@ def test_what_waits_for_a_worker_has_a_bound(start_server):
 
 
 @pytest.mark.long
-def test_open_blocks_take_no_more_than_their_cache(start_server):
+def test_block_cache_bytes_limits_the_memory_of_open_blocks(start_server):
     profiles, functions = 24, 6000
     taken = []
     for flags in ((), ("--block-cache-bytes", "16MiB")):
@@ -274,14 +275,14 @@ def limited(start_server):
     )
 
 
-def test_a_new_team_has_the_limits_of_the_settings(limited):
+def test_a_new_team_gets_the_limits_of_the_settings(limited):
     shown = Tenant(limited).api("read").get("/api/v1/tenant").json()["quotas"]
     assert {name: shown.get(name) for name, _, _ in LIMITS.values()} == {
         name: value for name, _, value in LIMITS.values()
     }
 
 
-def test_they_hold(limited):
+def test_limits_of_a_new_team_are_enforced(limited):
     client = Tenant(limited).api("ingest", "read", "admin")
 
     def push(**labels):
@@ -308,7 +309,7 @@ def test_they_hold(limited):
 
 @pytest.fixture
 def certificate():
-    """For localhost, with its key, of an authority that nobody knows; for the server's user to
+    """A self-signed certificate for localhost with its key, in a file that the server's user can
     read."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -347,7 +348,7 @@ def reason_of(server):
     return wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)[0]
 
 
-def test_a_debuginfod_servers_certificate_is_checked_with_the_file(start_server, certificate):
+def test_debuginfod_ca_file_verifies_the_certificate_of_the_server(start_server, certificate):
     with Stub(certificate=certificate) as stub:
         flags = (
             f"--debuginfod-urls={stub.url('missing', 'localhost')}",
@@ -361,8 +362,9 @@ def test_a_debuginfod_servers_certificate_is_checked_with_the_file(start_server,
         assert stub.seen
 
 
-def test_an_s3_servers_certificate_is_checked_with_the_file(start_server, certificate):
-    """The stub is none, so the server cannot start; with the file it got as far as to ask."""
+def test_s3_ca_file_verifies_the_certificate_of_the_server(start_server, certificate):
+    """The stub is no S3 server, so perfoliod cannot start. With the flag it trusts the certificate
+    and sends a request."""
     with Stub(certificate=certificate) as stub:
         flags = (
             "--s3-bucket",
@@ -380,7 +382,7 @@ def test_an_s3_servers_certificate_is_checked_with_the_file(start_server, certif
         wait_for(lambda: stub.seen)
 
 
-def test_a_debug_file_that_is_fetched_has_a_largest_size(start_server):
+def test_debuginfod_max_bytes_limits_the_size_of_a_fetched_file(start_server):
     with Stub() as stub:
         flags = (f"--debuginfod-urls={stub.url('good')}", "--debuginfod-allow-host=127.0.0.1")
         assert "at most" in reason_of(start_server(*flags, "--debuginfod-max-bytes=4KiB"))
@@ -395,7 +397,7 @@ def source(tmp_path):
     return write_source(tmp_path)
 
 
-def test_symbols_alone_have_no_lines(source):
+def test_symbols_only_writes_a_table_without_lines(source):
     binary = compile_c(source)
     whole, _ = symbolize(binary)
     at = places(whole)
@@ -442,8 +444,8 @@ end:
 
 
 def limits_of_the_builder(process):
-    """What the kernel says of the program that reads the file, once it has set its limits; empty
-    where it was gone first."""
+    """The limits of the child process that reads the file, from /proc, after it has set them; {} if
+    it ended before."""
     while process.poll() is None:
         for child in (
             pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -459,8 +461,9 @@ def limits_of_the_builder(process):
     return {}
 
 
-def test_a_file_may_not_take_more_than_it_is_given(tmp_path):
-    """Twenty million functions without anything, and a section that is larger than the memory."""
+def test_perfolio_symbolize_enforces_its_cpu_and_memory_limits(tmp_path):
+    """The files are one with twenty million empty functions, and one with a section that is larger
+    than the memory limit."""
     (tmp_path / "slow.s").write_text(SLOW)
     table = tmp_path / "table"
     subprocess.run(["gcc", "slow.s", "-o", "slow"], check=True, cwd=tmp_path)

@@ -1,5 +1,8 @@
-"""`perfolio query` and queries in `perfolio diff`, end to end: the numbers are those of a plain
-recomputation (tests/oracle/store_oracle.py); what is wrong is pointed at."""
+"""`perfolio query` and queries in `perfolio diff`, end to end.
+
+Values are compared with a plain recomputation (tests/oracle/store_oracle.py). Syntax errors are
+reported with their position.
+"""
 
 import datetime
 import json
@@ -29,7 +32,7 @@ def filled(server):
 
 
 @pytest.fixture
-def ask(cli, filled):  # noqa: F811
+def run_cli(cli, filled):  # noqa: F811
     token = filled.tenant.make_token("read", "share")["token"]
 
     def call(*arguments, **options):
@@ -44,53 +47,57 @@ def ok(result):
     return result.out
 
 
-def test_the_table_and_json_have_the_numbers(ask, filled):
+def test_query_prints_the_recomputed_values_as_table_and_json(run_cli, filled):
     wanted = cums(filled.merge(NAME, *FIRST, "p0"))
-    response = json.loads(ok(ask("query", NAME + '{pod="p0"}', *WINDOW, "--json")))
+    response = json.loads(ok(run_cli("query", NAME + '{pod="p0"}', *WINDOW, "--json")))
     assert {row["name"]: row["cum"] for row in response["functions"]} == wanted
-    table = ok(ask("query", f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}'))
+    table = ok(run_cli("query", f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}'))
     assert table.startswith("cpu: ") and all(name in table for name in wanted)
-    assert ok(ask("query", NAME + '{pod="p0"}', *WINDOW)) == table
-    hour = ok(ask("query", f'{NAME}{{pod="p0"}}@{SECONDS}'))  # the hour that begins then
+    assert ok(run_cli("query", NAME + '{pod="p0"}', *WINDOW)) == table
+    hour = ok(run_cli("query", f'{NAME}{{pod="p0"}}@{SECONDS}'))  # the hour that begins at SECONDS
     assert hour == table
     focused = json.loads(
-        ok(ask("query", NAME, *WINDOW, "--json", "--ignore", "^idle$", "--limit", 1))
+        ok(run_cli("query", NAME, *WINDOW, "--json", "--ignore", "^idle$", "--limit", 1))
     )
     assert len(focused["functions"]) == 1 and focused["functions"][0]["name"] == "work"
 
 
-def test_reports_are_written(ask, filled, tmp_path):
+def test_query_writes_each_kind_of_report(run_cli, filled, tmp_path):
     wanted = filled.merge(NAME, *FIRST)
-    lines = ok(ask("query", NAME, *WINDOW, "--report", "folded")).splitlines()
+    lines = ok(run_cli("query", NAME, *WINDOW, "--report", "folded")).splitlines()
     assert {
         tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines
     } == wanted
     file = tmp_path / "out.pb.gz"
-    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file))
+    ok(run_cli("query", NAME, *WINDOW, "--report", "pprof", "-o", file))
     top = pprof_reader.load(file).top(0)
     assert {name: cum for name, (flat, cum) in top.items()} == cums(wanted)
-    again = ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file)
+    again = run_cli("query", NAME, *WINDOW, "--report", "pprof", "-o", file)
     assert again.returncode != 0 and "out.pb.gz" in again.log
-    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-f", "-o", file))
-    assert json.loads(ok(ask("query", NAME, *WINDOW, "--report", "flame")))["root"]["value"] == sum(
-        wanted.values()
+    ok(run_cli("query", NAME, *WINDOW, "--report", "pprof", "-f", "-o", file))
+    assert json.loads(ok(run_cli("query", NAME, *WINDOW, "--report", "flame")))["root"][
+        "value"
+    ] == sum(wanted.values())
+    assert ok(run_cli("query", NAME, *WINDOW, "--report", "svg", "--focus", "work")).startswith(
+        "<svg"
     )
-    assert ok(ask("query", NAME, *WINDOW, "--report", "svg", "--focus", "work")).startswith("<svg")
 
 
-def test_labels_divide_and_choose(ask, filled, tmp_path):
+def test_query_groups_and_filters_by_labels(run_cli, filled, tmp_path):
     pods = {pod: filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")}
     lines = ok(
-        ask("query", NAME + '{pod=~"p[01]"}', *WINDOW, "--report", "folded", "--group-by", "pod")
+        run_cli(
+            "query", NAME + '{pod=~"p[01]"}', *WINDOW, "--report", "folded", "--group-by", "pod"
+        )
     ).splitlines()
     assert {
         tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines
     } == {(pod, *stack): value for pod, stacks in pods.items() for stack, value in stacks.items()}
-    response = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
+    response = json.loads(ok(run_cli("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
     assert {row["name"]: row["cum"] for row in response["functions"]} == cums(pods["p0"])
     file = tmp_path / "labelled.pb.gz"
     ok(
-        ask(
+        run_cli(
             "query",
             NAME,
             *WINDOW,
@@ -106,32 +113,34 @@ def test_labels_divide_and_choose(ask, filled, tmp_path):
     )
     top = pprof_reader.load(file).top(0)
     assert {name: cum for name, (flat, cum) in top.items()} == cums(pods["p0"])
-    wrong = ask("query", NAME, *WINDOW, "--group-by", "pot")
+    wrong = run_cli("query", NAME, *WINDOW, "--group-by", "pot")
     assert (
         wrong.returncode != 0
         and "'pot' is no label of what the query finds, which has 'pod'" in wrong.log
     )
-    unknown = ask("query", "process_cpu:wall", *WINDOW)
+    unknown = run_cli("query", "process_cpu:wall", *WINDOW)
     assert unknown.returncode != 0 and NAME in unknown.log
 
 
-def test_a_share_is_made_and_can_be_deleted(ask, filled, server):
-    result = ask("query", NAME, *WINDOW, "--share", "--title", "first hour", "--visibility", "team")
+def test_query_share_creates_a_share_that_can_be_deleted(run_cli, filled, server):
+    result = run_cli(
+        "query", NAME, *WINDOW, "--share", "--title", "first hour", "--visibility", "team"
+    )
     url = ok(result).strip()
     share = re.fullmatch(r"https://localhost:\d+/p/([0-9A-Za-z]{22})", url).group(1)
     assert folded(filled.client, share) == filled.merge(NAME, *FIRST)
     facts = filled.client.get(f"/api/v1/shares/{share}").json()
     assert (facts["title"], facts["visibility"]) == ("first hour", "team")
-    ok(ask("delete", url))
+    ok(run_cli("delete", url))
     assert filled.client.get(f"/api/v1/shares/{share}").status == 410
-    default = ask("query", NAME, *WINDOW, "--share")
+    default = run_cli("query", NAME, *WINDOW, "--share")
     assert "visible  to your team" in default.log
     shared = filled.client.get(f"/api/v1/shares/{ok(default).strip()[-22:]}").json()
     assert shared["visibility"] == "team"
     assert server.api("").get(f"/api/v1/shares/{shared['id']}").status in (401, 403, 404)
     made = json.loads(
         ok(
-            ask(
+            run_cli(
                 "query",
                 NAME,
                 *WINDOW,
@@ -148,25 +157,25 @@ def test_a_share_is_made_and_can_be_deleted(ask, filled, server):
     assert made["id"] in made["url"]
     labels = filled.client.get(f"/api/v1/shares/{made['id']}/labels").json()["labels"]
     assert [one["key"] for one in labels] == ["pod"]
-    assert "--keep-label go with --share" in ask("query", NAME, "--keep-label", "pod").log
+    assert "--keep-label go with --share" in run_cli("query", NAME, "--keep-label", "pod").log
 
 
 def diff_rows(text):
     return {row["name"]: (row["cum_a"], row["cum_b"]) for row in json.loads(text)["functions"]}
 
 
-def test_windows_are_compared_here(ask, filled, tmp_path):
+def test_local_diff_compares_windows(run_cli, filled, tmp_path):
     first, second = filled.merge(NAME, *FIRST), filled.merge(NAME, *SECOND_HOUR)
     a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
     local = ("diff", "--local", "--json", "--limit", 0)
-    assert diff_rows(ok(ask(*local, a, b))) == compared(first, second)
+    assert diff_rows(ok(run_cli(*local, a, b))) == compared(first, second)
     file = tmp_path / "first.pb.gz"
-    ok(ask("query", a, "--report", "pprof", "-o", file))
-    assert diff_rows(ok(ask(*local, b, file))) == compared(second, first)
+    ok(run_cli("query", a, "--report", "pprof", "-o", file))
+    assert diff_rows(ok(run_cli(*local, b, file))) == compared(second, first)
     pods = [filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")]
     window = f"@{FIRST[0]}..{FIRST[1]}"
     assert diff_rows(
-        ok(ask(*local, f'{NAME}{{pod="p0"}}{window}', f'{NAME}{{pod="p1"}}{window}'))
+        ok(run_cli(*local, f'{NAME}{{pod="p0"}}{window}', f'{NAME}{{pod="p1"}}{window}'))
     ) == compared(*pods)
 
 
@@ -176,11 +185,10 @@ WINDOW_LINE = (
 
 
 @pytest.mark.parametrize("options", [[], ["--local"]])
-def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printed(
-    ask, filled, options
-):
-    """It used to take the window of the other side, so that a query was compared with itself."""
-    result = ask("diff", *options, f"{NAME}@{FIRST[0]}..{FIRST[1]}", NAME + "{}")
+def test_a_side_of_a_diff_without_a_window_means_the_last_hour(run_cli, filled, options):
+    """An earlier version used the window of the other side and compared the query with itself. Both
+    windows are printed."""
+    result = run_cli("diff", *options, f"{NAME}@{FIRST[0]}..{FIRST[1]}", NAME + "{}")
     assert (
         result.returncode == 5 and f"no data in this window matches {NAME}{{}}" in result.log
     ), result.log
@@ -204,8 +212,8 @@ def test_a_side_without_a_window_is_of_the_last_hour_and_both_windows_are_printe
         ["", ""],
     ],
 )
-def test_two_sides_that_are_the_same_query_are_refused(ask, options, windows):
-    result = ask("diff", *options, *(NAME + "{}" + window for window in windows))
+def test_diff_refuses_two_sides_with_the_same_query(run_cli, options, windows):
+    result = run_cli("diff", *options, *(NAME + "{}" + window for window in windows))
     assert (
         result.returncode == 2 and "both sides are the same query of the same window" in result.log
     )
@@ -213,34 +221,34 @@ def test_two_sides_that_are_the_same_query_are_refused(ask, options, windows):
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, message",
     [
         (["--local"], "values are totals of a window"),
         (["--markdown"], "values are totals of a window"),
         (["--local", "--normalized"], "after is scaled to the total of before"),
     ],
 )
-def test_windows_that_are_not_equally_long_are_pointed_out(ask, options, said):
+def test_diff_warns_of_windows_of_different_lengths(run_cli, options, message):
     before, after = f"{NAME}@{SECONDS}..{SECONDS + 1800}", f"{NAME}@{SECONDS}..{SECONDS + 3600}"
-    result = ask("diff", *options, before, after)
+    result = run_cli("diff", *options, before, after)
     assert (
         result.returncode == 0
         and "not equally long, 30.00 min before and 1.00 h after: " in result.log
     ), result.log
-    assert said in result.log and ("warning: " in result.log) == ("--normalized" not in options)
-    same = ask("diff", "--local", f"{NAME}@{SECONDS}", f"{NAME}@{SECONDS + 3600}")
+    assert message in result.log and ("warning: " in result.log) == ("--normalized" not in options)
+    same = run_cli("diff", "--local", f"{NAME}@{SECONDS}", f"{NAME}@{SECONDS + 3600}")
     assert same.returncode == 0 and "equally long" not in same.log, same.log
 
 
-def test_windows_are_compared_by_a_link(ask, filled):
+def test_diff_prints_a_link_that_compares_windows(run_cli, filled):
     a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
-    url = ok(ask("diff", a, b)).strip()
+    url = ok(run_cli("diff", a, b)).strip()
     ids = re.fullmatch(
         r"https://localhost:\d+/d/([0-9A-Za-z]{22})\.\.([0-9A-Za-z]{22})", url
     ).groups()
     for share, window in zip(ids, (FIRST, SECOND_HOUR)):
         assert folded(filled.client, share) == filled.merge(NAME, *window)
-    mixed = ok(ask("diff", ids[0], b)).strip()
+    mixed = ok(run_cli("diff", ids[0], b)).strip()
     assert mixed.rpartition("/")[2].startswith(ids[0] + "..")
 
 
@@ -270,42 +278,42 @@ def test_windows_are_compared_by_a_link(ask, filled):
         (["cpu{}@now", "--share"], 7, ["finds no sample"]),
     ],
 )
-def test_what_is_wrong_is_pointed_at(ask, arguments, status, lines):
-    result = ask("query", *arguments)
+def test_a_syntax_error_is_reported_with_its_position(run_cli, arguments, status, lines):
+    result = run_cli("query", *arguments)
     assert result.out == "" and result.returncode == status, (result.returncode, result.log)
     for line in lines[:-1]:
         assert line in result.log.splitlines(), result.log
     assert lines[-1] in result.log
 
 
-def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
+def test_diff_reports_an_invalid_side_before_it_shares_the_other(run_cli, filled):
     def shares():
         return len(filled.client.get("/api/v1/shares").json()["shares"])
 
     count, good = shares(), f"{NAME}@{FIRST[0]}..{FIRST[1]}"
     for options in ([], ["--local"]):
-        wrong = ask("diff", *options, good, "cpu{pod=x}@now-1h")
+        wrong = run_cli("diff", *options, good, "cpu{pod=x}@now-1h")
         assert wrong.returncode == 7 and "  cpu{pod=x}\n          ^\n" in wrong.log, wrong.log
     for options in ([], ["--local"]):
-        empty = ask("diff", *options, good, 'cpu{pod="nobody"}')
+        empty = run_cli("diff", *options, good, 'cpu{pod="nobody"}')
         assert empty.returncode == 5 and "no data in this window matches" in empty.log, empty.log
-    types = ask("diff", good, f"{HEAP_NAMES[1]}@{FIRST[0]}..{FIRST[1]}")
+    types = run_cli("diff", good, f"{HEAP_NAMES[1]}@{FIRST[0]}..{FIRST[1]}")
     assert types.returncode == 7 and "sample type" in types.log, types.log
     assert shares() == count
 
 
-def test_an_empty_result_is_reported(ask, cli):  # noqa: F811
+def test_an_empty_result_is_reported(run_cli, cli):  # noqa: F811
     nothing = 'cpu{pod="nobody"}'
-    result = ask("query", nothing)
+    result = run_cli("query", nothing)
     assert result.returncode == 5 and f"no data in this window matches {nothing}" in result.log
     assert "--start" not in result.log and result.out == ""
-    listed = ask("query", nothing, "--json")
+    listed = run_cli("query", nothing, "--json")
     assert listed.returncode == 5 and json.loads(listed.out)["functions"] == []
     assert cli("query", "cpu", token=None).returncode == 4
 
 
-def test_an_idle_window_is_said_to_be_one(server, cli, tmp_path):  # noqa: F811
-    """And no advice is given to look elsewhere."""
+def test_a_window_without_samples_is_reported_as_idle(server, cli, tmp_path):  # noqa: F811
+    """The message does not suggest another window."""
     tenant = Tenant(server)
     client, token = tenant.api("ingest"), tenant.make_token("read", "share")["token"]
     body = make_profile(CPU, time.time_ns() - 10**10, {}, ("cpu", "nanoseconds"), 10**10)
@@ -322,24 +330,24 @@ def test_an_idle_window_is_said_to_be_one(server, cli, tmp_path):  # noqa: F811
     assert other.returncode == 5 and "no data in this window matches" in other.log, other.log
 
 
-def test_filters_that_leave_nothing_are_an_error(ask, filled):
-    result = ask("query", NAME, *WINDOW, "--focus", "^no such function$")
+def test_filters_that_leave_nothing_are_an_error(run_cli, filled):
+    result = run_cli("query", NAME, *WINDOW, "--focus", "^no such function$")
     assert result.returncode == 5 and "no sample of this window matches the filters" in result.log
 
 
 @pytest.mark.parametrize("report", ["folded", "pprof", "flame", "svg"])
-def test_no_file_is_written_when_no_data_matches(ask, tmp_path, report):
+def test_no_file_is_written_when_no_data_matches(run_cli, tmp_path, report):
     file = tmp_path / "empty"
-    result = ask("query", 'cpu{pod="nobody"}', "--report", report, "-o", file)
+    result = run_cli("query", 'cpu{pod="nobody"}', "--report", report, "-o", file)
     assert result.returncode == 5 and "no data in this window matches" in result.log
-    exported = ask("export", 'cpu{pod="nobody"}', "--parquet", "-o", file)
+    exported = run_cli("export", 'cpu{pod="nobody"}', "--parquet", "-o", file)
     assert (
         exported.returncode == 5 and "no data in this window matches" in exported.log
     ), exported.log
     assert not file.exists()
 
 
-def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  # noqa: F811
+def test_an_unknown_service_is_reported_with_similar_names(server, cli):  # noqa: F811
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
     assert (
@@ -353,18 +361,18 @@ def test_an_unknown_service_is_refused_with_those_of_like_names(server, cli):  #
             .status
             == 200
         )
-    for typed, said in (
+    for typed, suggestion in (
         ("chekout", "; did you mean checkout?"),
         ("pay", "; did you mean payments?"),
         ("api", "; services that have: cart, checkout, payments"),
     ):
         result = cli("query", f'samples:count{{service_name="{typed}"}}', token=token)
-        assert result.returncode == 5 and result.log.rstrip().endswith(said), result.log
+        assert result.returncode == 5 and result.log.rstrip().endswith(suggestion), result.log
     assert (
         "did you mean"
         not in cli("query", 'samples:count{service_name=~"chekout"}', token=token).log
     )
-    for quote in "\"'`":  # what was typed is no suggestion, nor is one that is like it
+    for quote in "\"'`":  # an existing service is not suggested, nor is a similar one
         result = cli(
             "query", f"samples:count{{service_name={quote}cart{quote},pod='x'}}", token=token
         )
@@ -400,13 +408,13 @@ def test_an_empty_result_names_the_time_of_the_newest_profile(server, cli):  # n
 @pytest.mark.parametrize(
     "start", ["yesterday", "today", "2 days ago", "now-2d", "yesterday 00:00", "2026-01-01"]
 )
-def test_times_are_written_as_for_date(ask, filled, start):
-    result = ask("query", 'cpu{pod="nobody"}', "--start", start)
+def test_start_accepts_times_in_the_syntax_of_date(run_cli, filled, start):
+    result = run_cli("query", 'cpu{pod="nobody"}', "--start", start)
     assert result.returncode == 5 and "no data in this window matches" in result.log, result.log
-    assert ask("usage", "--start", start).returncode == 0
+    assert run_cli("usage", "--start", start).returncode == 0
 
 
-def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
+def test_query_warns_of_damaged_objects(start_server, cli):  # noqa: F811
     server = start_server("--jobs-interval", "1s")
     filled = Filled(server)
     server.stop()

@@ -1,4 +1,4 @@
-"""Storage quotas hold whatever comes at once, and refusals say what helps."""
+"""Storage quotas hold for concurrent requests, and refusals advise the client."""
 
 import random
 import threading
@@ -16,8 +16,8 @@ def waiting_sessions(server):
 
 
 def all_at_once(server, tenant_id, count, send):
-    """The answers to send(client) of so many clients, each of which has passed every check that
-    comes before its transaction when the first one commits."""
+    """Runs send() in count threads; returns the responses. A lock holds all requests in their
+    transactions, so that each has passed all earlier checks when the first one commits."""
     responses = []
 
     def run():
@@ -43,7 +43,7 @@ def share_objects(server):
     return set(server.objects.keys("share/"))
 
 
-def test_parallel_posts_do_not_pass_the_storage_quota(server):
+def test_parallel_posts_do_not_exceed_the_storage_quota(server):
     tenant = Tenant(server, max_bytes_stored=5 * len(samples.FOLDED) // 2)
     client = tenant.api("share")
     share(client)
@@ -63,8 +63,8 @@ def test_parallel_posts_do_not_pass_the_storage_quota(server):
             assert document["type"].endswith("quota") and "SQLSTATE" not in document["detail"]
             assert response.headers["retry-after"] == "3600"
     assert stored_bytes(server, tenant.id) == 2 * len(samples.FOLDED)
-    new = share_objects(server) - objects  # what other tests have deleted may go meanwhile
-    assert len(new) == 1, "the losers leave nothing behind"
+    new = share_objects(server) - objects  # objects of other tests may disappear meanwhile
+    assert len(new) == 1, "a refused request left an object behind"
     rows = query_one(server, "SELECT count(*) FROM share WHERE tenant_id = %s", tenant.id)
     assert rows == (2,)
 
@@ -76,7 +76,7 @@ def tenant_post(server, client):
     return response
 
 
-def test_parallel_announcements_do_not_pass_the_storage_quota(server):
+def test_parallel_announcements_do_not_exceed_the_storage_quota(server):
     tenant = Tenant(server, max_bytes_stored=25 * MIB)
     client = tenant.api("share")
 
@@ -93,8 +93,9 @@ def test_parallel_announcements_do_not_pass_the_storage_quota(server):
     assert rows == (2,)
 
 
-def test_charges_of_all_sizes_stop_short_of_the_quota(server):
-    """Small charges far from the limit take another way than large and late ones."""
+def test_charges_of_all_sizes_do_not_exceed_the_quota(server):
+    """Small charges far from the limit use another code path than large charges and those near
+    it."""
     quota = 2048 * MIB
     tenant = Tenant(server, max_bytes_stored=quota)
     refused = []
@@ -142,7 +143,7 @@ def test_uploads_far_from_the_limit_do_not_wait_for_each_other(server):
     assert stored_bytes(server, tenant.id) == 3000
 
 
-def test_an_upload_larger_than_the_whole_quota_is_too_large(start_server):
+def test_an_upload_larger_than_the_quota_is_refused_as_too_large(start_server):
     server = start_server("--tenant-max-bytes", "200KiB", "--anonymous-max-bytes", "100KiB")
     body = samples.FOLDED + b"x 1\n" * 60000
     for client, bytes_, setting in (
@@ -161,7 +162,7 @@ def test_an_upload_larger_than_the_whole_quota_is_too_large(start_server):
     problem(own.post("/api/v1/shares", body), 413, "1000", "max_bytes_stored")
 
 
-def test_visitors_without_an_account_are_not_told_to_delete_shares(start_server):
+def test_anonymous_clients_are_advised_to_sign_in(start_server):
     server = start_server("--anonymous-max-bytes", "1KiB")
     anonymous = server.anonymous()
     assert anonymous.post("/api/v1/uploads", json={"size": 1000}).status == 201
@@ -177,8 +178,9 @@ def announce_from(client, address, size):
     return client.post("/api/v1/uploads", json={"size": size}, headers={"X-Forwarded-For": address})
 
 
-def test_what_an_address_announces_without_an_account_is_bounded(start_server):
-    """Or one address takes what all anonymous shares have together without sending a byte."""
+def test_announced_bytes_of_an_anonymous_address_are_limited(start_server):
+    """Without the limit, one address could use up the quota of all anonymous shares without sending
+    a byte."""
     server = start_server(
         "--anonymous-max-announced-bytes",
         "20MiB",
@@ -203,7 +205,7 @@ def test_what_an_address_announces_without_an_account_is_bounded(start_server):
     assert (
         server.api().post("/api/v1/uploads", json={"size": 30 * MIB}, headers=here).status == 201
     ), "with an account"
-    # What has come is no longer only announced, however often it comes.
+    # Received bytes no longer count as announced, even if the part is sent twice.
     upload = first.json()
     token = {"X-Perfolio-Upload-Token": upload["upload_token"], **here}
     for _ in range(2):
@@ -211,14 +213,14 @@ def test_what_an_address_announces_without_an_account_is_bounded(start_server):
     second = announce_from(anonymous, "192.0.2.1", 12 * MIB)
     assert second.status == 201
     problem(announce_from(anonymous, "192.0.2.1", 1), 429, str(20 * MIB))
-    # Deleted and ended uploads make room.
+    # Deleted and expired uploads free announced bytes.
     assert anonymous.delete(f"/api/v1/uploads/{upload['id']}", headers=token).status == 204
     assert announce_from(anonymous, "192.0.2.1", MIB).status == 201
     query_one(server, "UPDATE upload SET expires_at = now() WHERE id = %s", second.json()["id"])
     wait_for(lambda: announce_from(anonymous, "192.0.2.1", 19 * MIB).status == 201)
 
 
-def test_an_address_may_always_announce_one_upload_and_ipv6_counts_by_its_network(start_server):
+def test_an_ipv6_network_counts_as_one_address_and_may_announce_one(start_server):
     server = start_server("--anonymous-max-announced-bytes", "1MiB", "--trust-forwarded-for", "yes")
     anonymous = server.anonymous()
     assert announce_from(anonymous, "2001:db8:1:2::1", 200 * MIB).status == 201
@@ -226,7 +228,7 @@ def test_an_address_may_always_announce_one_upload_and_ipv6_counts_by_its_networ
     assert announce_from(anonymous, "2001:db8:1:3::1", 1).status == 201
 
 
-def test_parallel_announcements_of_an_address_see_each_other(start_server):
+def test_parallel_announcements_of_an_address_share_the_limit(start_server):
     server = start_server("--anonymous-max-announced-bytes", "25MiB")
 
     def announce():
@@ -240,7 +242,7 @@ def test_parallel_announcements_of_an_address_see_each_other(start_server):
     assert stored_bytes(server, 1) == 20 * MIB
 
 
-def test_a_completed_anonymous_upload_is_announced_no_more(start_server):
+def test_a_completed_anonymous_upload_no_longer_counts_as_announced(start_server):
     server = start_server("--anonymous-max-announced-bytes", "1KiB")
     anonymous = server.anonymous()
     body = samples.FOLDED * (600 // len(samples.FOLDED) + 1)
