@@ -1,5 +1,7 @@
-"""perfolio record --event: what is counted is counted right, and named as what it is. And what is
-done where the kernel refuses a form of the program."""
+"""perfolio record --event: counts and sample types of events other than CPU time.
+
+It also checks the fallback if the kernel refuses one form of the BPF program.
+"""
 
 import json
 import os
@@ -48,8 +50,8 @@ int main(int argc, char **argv)
     return argc < 0;
 }
 """
-# Refuses programs that call bpf_loop, as a verifier does to which they are too much. What libbpf
-# tries a helper with has a few instructions.
+# Refuses programs that call bpf_loop, like a verifier for which they are too complex. The small
+# programs with which libbpf probes for a helper are still accepted.
 REFUSING_KERNEL = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -130,20 +132,20 @@ def top(folder, sample_type):
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["-F", "997"], ["--bounded-loops"]]))
-def test_page_faults_are_counted_where_they_happen(work, tmp_path, options):
+def test_page_faults_are_attributed_to_the_function_that_causes_them(work, tmp_path, options):
     done = record(tmp_path, "--event", "page-faults", *options, "--", *work)
     assert done.returncode == 0, done.stderr
     assert "by the kernel's counter of page faults" in done.stderr
     assert types(tmp_path / "profile.pb.gz") == [("samples", "count"), ("page_faults", "count")]
     response, rows = top(tmp_path, "page_faults")
     assert response["unit"] == "count"
-    # Each of the pages once; what comes after the last sample of a processor is missing.
+    # Each page faults once per round; faults after the last sample of a processor are missing.
     assert 0.9 * PAGES * ROUNDS < rows["touch_pages"]["cum"] < 1.02 * PAGES * ROUNDS
     samples, _ = top(tmp_path, "samples")
     assert samples["total"] < 0.2 * PAGES * ROUNDS
 
 
-def test_context_switches_are_counted_where_a_program_waits(work, tmp_path):
+def test_context_switches_are_attributed_to_the_function_that_waits(work, tmp_path):
     done = record(tmp_path, "--event", "context-switches", "-F", "997", "--", *work)
     assert done.returncode == 0, done.stderr
     assert types(tmp_path / "profile.pb.gz") == [
@@ -155,7 +157,7 @@ def test_context_switches_are_counted_where_a_program_waits(work, tmp_path):
 
 
 @pytest.mark.parametrize("event", ["cycles", "instructions", "cache-misses"])
-def test_a_counter_of_the_processor_is_used_or_refused_with_its_reason(work, tmp_path, event):
+def test_a_hardware_counter_is_used_or_refused_with_its_reason(work, tmp_path, event):
     done = record(tmp_path, "--event", event, "--", *work)
     if done.returncode == 0:
         assert types(tmp_path / "profile.pb.gz")[1] == (event.replace("-", "_"), "count")
@@ -164,18 +166,18 @@ def test_a_counter_of_the_processor_is_used_or_refused_with_its_reason(work, tmp
         assert not (tmp_path / "profile.pb.gz").exists()
 
 
-def test_the_clock_by_name_gives_nanoseconds(work, tmp_path):
+def test_the_event_cpu_clock_records_nanoseconds(work, tmp_path):
     done = record(tmp_path, "--event", "cpu-clock", "--", *work)
     assert done.returncode == 0, done.stderr
     assert types(tmp_path / "profile.pb.gz") == [("samples", "count"), ("cpu", "nanoseconds")]
 
 
-def test_an_event_that_there_is_not_is_a_mistake(tmp_path):
+def test_an_unknown_event_is_refused(tmp_path):
     done = record(tmp_path, "--event", "branches", "--", "true")
     assert done.returncode == 2 and "--event is cpu, cpu-clock, cycles," in done.stderr
 
 
-def test_a_kernel_that_refuses_one_form_of_the_program_gets_the_other(work, tmp_path):
+def test_a_program_with_bounded_loops_is_loaded_if_bpf_loop_is_refused(work, tmp_path):
     (tmp_path / "refusing.c").write_text(REFUSING_KERNEL)
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-O1", tmp_path / "refusing.c", "-o", tmp_path / "refusing.so"],
@@ -187,7 +189,7 @@ def test_a_kernel_that_refuses_one_form_of_the_program_gets_the_other(work, tmp_
     assert "refuses the program with bpf_loop (Argument list too long)" in done.stderr
     _, rows = top(tmp_path, "page_faults")
     assert 0.9 * PAGES * ROUNDS < rows["touch_pages"]["cum"]
-    # All but those of its first moments, in which its tables are not there yet.
+    # Stacks lack main until the unwind tables of the program are loaded.
     assert rows["main"]["cum"] > 0.5 * PAGES * ROUNDS
     done = subprocess.run(
         [PERFOLIO.parent / "perfolio-agent", "doctor"],

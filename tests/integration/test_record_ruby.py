@@ -1,5 +1,7 @@
-"""perfolio record of Ruby programs: methods and blocks of the script, with file and line, among the
-machine's frames."""
+"""perfolio record of Ruby programs.
+
+Stacks contain methods and blocks of the script, with file and line, among the native frames.
+"""
 
 import os
 import pathlib
@@ -33,8 +35,8 @@ pytestmark = [
 
 
 def record_script(record, tmp_path, text, seconds=3, options=()):  # noqa: F811
-    """Of a program that runs already: what is measured is the walk, not how soon a new program is
-    known."""
+    """Records a script after it has run for a while, so that the result depends on the unwinder and
+    not on how soon perfolio record detects a new program."""
     (tmp_path / "script.rb").write_text(text)
     process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path)
     try:
@@ -85,7 +87,7 @@ main
 
 
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
-def test_methods_of_a_script_stand_in_the_place_of_the_interpreters(
+def test_methods_of_a_script_replace_the_frames_of_the_interpreter(
     record, tmp_path, options
 ):  # noqa: F811
     found, total = record_script(record, tmp_path, LOAD, options=options)
@@ -94,21 +96,22 @@ def test_methods_of_a_script_stand_in_the_place_of_the_interpreters(
     whole, of_leaf, left = 0, 0, 0
     for frames, count in found:
         script = script_of(frames)
-        # What is not in the leaf yet, or no more, is a beginning of the chain.
+        # Before the call of leaf and after its return, the stack is a prefix of the chain.
         chain = by_sort if script[1:2] == [("main", 24)] else by_each
         calls = min(len(script), len(chain)) - 1
         is_beginning = script[:2] in ([("<main>", 28), ("main", line)] for line in (22, 23, 24))
         whole += count if is_beginning and script[:calls] == chain[:calls] else 0
         is_leaf = script[:-1] == chain and script[-1] in (("leaf", line) for line in (4, 5, 6))
         of_leaf += count if is_leaf else 0
-        # A call that has not begun its frames, or has ended them, may be left.
+        # Native frames of a call may remain before it has pushed its frames and after it has
+        # removed them.
         left += count if any(frame and frame[0] == "rb_vm_exec" for frame in frames[:-1]) else 0
     assert total > 10 and whole >= 0.99 * total, (whole, total)
     assert of_leaf > 0.9 * total, (of_leaf, total)
     assert left <= 0.01 * total, (left, total)
 
 
-def test_c_functions_between_those_of_a_script_stay_between(record, tmp_path):  # noqa: F811
+def test_c_functions_stay_between_the_methods_that_call_them(record, tmp_path):  # noqa: F811
     found, total = record_script(record, tmp_path, LOAD)
     good, of_each = 0, 0
     for frames, count in found:
@@ -122,7 +125,7 @@ def test_c_functions_between_those_of_a_script_stay_between(record, tmp_path):  
     assert of_each > 10 and good >= 0.99 * of_each, (good, of_each, total)
 
 
-def test_each_thread_and_fiber_has_its_own_methods(record, tmp_path):  # noqa: F811
+def test_stacks_of_threads_and_fibers_contain_their_own_methods(record, tmp_path):  # noqa: F811
     found, total = record_script(
         record,
         tmp_path,
@@ -148,16 +151,16 @@ third
     seen = {name: 0 for name in ("first", "second", "block in third")}
     for frames, count in found:
         names = [name for name, _ in script_of(frames)]
-        of_thread = [name for name in names if name in seen]
-        assert len(of_thread) <= 1, frames
-        if of_thread:
-            seen[of_thread[0]] += count
+        own = [name for name in names if name in seen]
+        assert len(own) <= 1, frames
+        if own:
+            seen[own[0]] += count
             assert "<main>" not in names, frames  # threads and fibers have stacks of their own
     assert all(count > 0.2 * total for count in seen.values()), (seen, total)
 
 
 @pytest.mark.parametrize("depth", [100, 450])
-def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
+def test_deep_recursion_is_recorded_with_all_frames(record, tmp_path, depth):  # noqa: F811
     found, total = record_script(
         record,
         tmp_path,
@@ -181,8 +184,8 @@ down({depth}) while true
     assert total > 10 and good >= 0.95 * total, (good, total)
 
 
-def test_lines_of_a_long_method_and_names_beyond_ascii(record, tmp_path):  # noqa: F811
-    """More words of instructions than the first block of its index of lines."""
+def test_a_long_method_has_correct_lines_and_a_name_beyond_ascii(record, tmp_path):  # noqa: F811
+    """The method has more words of instructions than the first block of its line index covers."""
     assignments = "\n".join(f"  a = {i} + n" for i in range(400))
     found, total = record_script(
         record,
@@ -208,7 +211,7 @@ größe(1) while true
 
 
 @pytest.mark.long
-def test_children_have_methods_from_their_first_moment(record, tmp_path):  # noqa: F811
+def test_forked_children_have_method_names_immediately(record, tmp_path):  # noqa: F811
     found, total = record_script(
         record,
         tmp_path,
@@ -234,8 +237,8 @@ main
     assert total > 10 and of_work > 0.3 * total, (of_work, total, found[:3])
 
 
-def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  # noqa: F811
-    """Debian's library with another version in it."""
+def test_an_unknown_version_of_ruby_is_reported_as_refused(record, tmp_path):  # noqa: F811
+    """The script runs with a copy of Debian's library that contains another version number."""
     maps = subprocess.run(
         [RUBY, "-e", "print File.read('/proc/self/maps')"], capture_output=True, text=True
     ).stdout
@@ -247,9 +250,8 @@ def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  #
         next(line for line in symbols.splitlines() if "ruby_api_version" in line).split()[1], 16
     )
     other = bytearray(pathlib.Path(library).read_bytes())
-    assert (
-        int.from_bytes(other[address : address + 4], "little") == 3
-    )  # the file has it at its address
+    # The offset of the symbol in the file equals its address.
+    assert int.from_bytes(other[address : address + 4], "little") == 3
     file = tmp_path / ".".join(library.split("/")[-1].split(".")[:-1])
     file.write_bytes(other)
     (tmp_path / "script.rb").write_text("i = 0\ni += 1 while true\n")
@@ -258,7 +260,7 @@ def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  #
     )
     try:
         let_it_run(process, 0.5)
-        with file.open("r+b") as stream:  # it looks at that itself when it starts
+        with file.open("r+b") as stream:  # after the start, because Ruby itself checks the version
             stream.seek(address)
             stream.write(b"\x09")
         done = record("-p", process.pid, "-d", 2, "-F", "99")

@@ -1,8 +1,8 @@
-"""Expressions mean the same to the server and to the page: web/test/regex.test.ts reads the same
-file.
+"""Regular expressions match the same names on the server and in the page.
 
-What the file expects was counted by PCRE2 alone, called with the options that lib/base/regex.c
-names."""
+web/test/regex.test.ts reads the same file of cases. Its expected results come from PCRE2 alone,
+called with the options that lib/base/regex.c uses.
+"""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ def matched(client, made, pattern):
     return {row["name"] for row in response.json()["functions"]}
 
 
-def test_every_accepted_expression_finds_its_names(server, made):
+def test_every_accepted_expression_matches_the_expected_names(server, made):
     client = server.anonymous()
     for pattern, names in CASES["accepted"]:
         assert matched(client, made, pattern) == set(names), pattern

@@ -1,5 +1,5 @@
-"""Tenants stay apart in the database itself: with the WHERE clause forgotten, no foreign row
-appears."""
+"""Row level security: the database separates tenants even for a statement without a WHERE clause.
+"""
 
 import psycopg2
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from people import Tenant
 
 PROFILE = b"main;work 10\n"
-# Tables of the server as a whole; they name no tenant.
+# Tables of the whole server; they have no column tenant_id.
 UNSCOPED = {
     "object_folder",
     "object_problem",
@@ -36,7 +36,7 @@ def tenants(server):
             client.post("/api/v1/profiles", body=PROFILE, headers={"Perfolio-Batch-Id": "x"}).status
             == 200
         )
-        assert client.get("/api/v1/senders").status == 200  # writes who has sent
+        assert client.get("/api/v1/senders").status == 200  # makes the server store the senders
         share = client.post(
             "/api/v1/shares", body=PROFILE, headers={"Idempotency-Key": "x"}
         ).json()["id"]
@@ -44,7 +44,7 @@ def tenants(server):
         assert owner.post(f"/api/v1/shares/{share}/comments", json={"text": "x"}).status == 201
         upload = client.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": "x"}).json()
         assert client.put(f"/api/v1/uploads/{upload['id']}/parts/0", body=PROFILE).status == 204
-        tenant.add_user("viewer", password=None)  # leaves a login code
+        tenant.add_user("viewer", password=None)  # creates a login code
         with server.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO share_report (tenant_id, share_id, reason, address) "
@@ -139,7 +139,7 @@ def readable(cursor, table):
     return cursor.fetchone()[0]
 
 
-def test_every_table_is_known(server):
+def test_every_table_without_a_tenant_is_listed(server):
     with server.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.tables "
@@ -148,7 +148,7 @@ def test_every_table_is_known(server):
         tables = {row[0] for row in cursor.fetchall()}
     scoped = set(tenant_tables(server)) | {"tenant"}
     assert len(scoped) >= 12
-    assert tables - scoped <= UNSCOPED, "a table without tenant_id: say so here, or add the column"
+    assert tables - scoped <= UNSCOPED, "add the column tenant_id, or list the table in UNSCOPED"
 
 
 def test_every_tenant_table_forces_row_level_security(server):
@@ -190,12 +190,12 @@ def test_without_a_tenant_no_row_appears(server, tenants, as_server, value):
             assert as_server.fetchone() == (0,), table
 
 
-def test_what_the_servers_role_cannot_read_is_only_what_it_need_not(server, as_server):
+def test_the_role_of_the_server_can_read_all_tables_that_it_needs(server, as_server):
     hidden = [table for table in tenant_tables(server) if not readable(as_server, table)]
     assert hidden == ["ingest_batch", "ingest_series", "login_code"]
 
 
-def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_server):
+def test_rows_of_another_tenant_can_be_neither_changed_nor_inserted(server, tenants, as_server):
     mine, theirs = tenants
     set_tenant(as_server, str(mine.id))
     as_server.execute("UPDATE app_user SET name = 'changed' WHERE tenant_id = %s", [theirs.id])
@@ -212,7 +212,7 @@ def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_s
         as_server.execute("UPDATE app_user SET tenant_id = %s", [theirs.id])
 
 
-def test_the_name_of_a_user_is_found_for_the_own_tenant_alone(server, tenants, as_server):
+def test_the_name_of_a_user_is_visible_only_in_their_tenant(server, tenants, as_server):
     mine, theirs = (
         tenant.add_user("member", name=f"Somebody {n}")["id"] for n, tenant in enumerate(tenants)
     )
@@ -222,7 +222,7 @@ def test_the_name_of_a_user_is_found_for_the_own_tenant_alone(server, tenants, a
 
 
 @pytest.mark.parametrize("table", ["block", "segment_tenant"])
-def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(
+def test_a_deletion_without_a_where_clause_affects_only_the_own_profiles(
     server, tenants, as_server, table
 ):
     mine, theirs = tenants
@@ -278,7 +278,7 @@ def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(
         "SET ROLE perfolio_jobs",
     ],
 )
-def test_the_servers_role_cannot_widen_its_rights(tenants, as_server, statement):
+def test_the_role_of_the_server_cannot_extend_its_privileges(tenants, as_server, statement):
     set_tenant(as_server, str(tenants[0].id))
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
         as_server.execute(statement)
@@ -308,7 +308,7 @@ def test_the_roles_are_neither_owners_nor_superusers(server):
         assert cursor.fetchall() == []
 
 
-def test_definer_functions_fix_their_search_path_and_are_not_for_everybody(server):
+def test_definer_functions_fix_their_search_path_and_are_not_public(server):
     with server.cursor() as cursor:
         cursor.execute(
             "SELECT p.oid::regprocedure::text, p.proconfig, "
