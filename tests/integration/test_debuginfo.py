@@ -204,7 +204,7 @@ def test_a_table_is_stored_unpacked_if_packing_exceeds_the_memory_limit(
     start_server, tmp_path, memory, form
 ):
     server = start_server("--max-heavy-memory", memory)
-    sender, other = Tenant(server), Tenant(server)
+    first, other = Tenant(server), Tenant(server)
     library = library_of_many_names(tmp_path, "aa0e")
     table = table_of(library)
     assert len(table) > 8 << 20
@@ -214,11 +214,11 @@ def test_a_table_is_stored_unpacked_if_packing_exceeds_the_memory_limit(
             cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s", [team.id])
             return server.objects.read(cursor.fetchone()[0])[:8]
 
-    upload = in_parts(sender.api("debuginfo"), table)
+    upload = in_parts(first.api("debuginfo"), table)
     assert (
-        sender.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
+        first.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
     )
-    assert stored_magic(sender) == form
+    assert stored_magic(first) == form
     # The same holds for a table that the server builds.
     client = other.api("debuginfo")
     upload = in_parts(client, library.read_bytes())

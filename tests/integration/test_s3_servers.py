@@ -1,10 +1,12 @@
-"""perfoliod with its profiles in a bucket: what is said at start, pairs, backups; two servers on
-one database and one bucket, killed in turn; a bucket that fails, is slow or dies. Whatever happens,
-each batch that was acknowledged counts once, and when all is quiet no object is left that no row
-knows.
+"""perfoliod with its profiles in an S3 bucket.
 
-Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3). PERFOLIO_CRASH_ROUNDS=100 for long
-runs.
+The tests check errors at start, the pairing of database and bucket, and backups; two servers with
+one database and one bucket that are killed in turn; and a bucket that fails, is slow or whose
+server is killed. In all cases each acknowledged batch counts once, and after background maintenance
+a row names each object.
+
+The tests need PERFOLIO_TEST_S3_ENDPOINT and the related variables (make test-s3).
+PERFOLIO_CRASH_ROUNDS=100 makes long runs.
 """
 
 import contextlib
@@ -77,7 +79,7 @@ def refused(server):
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         ({"bucket": "no-such-bucket"}, "there is no such bucket; create it or correct its name"),
         ({"secret_key": "wrong"}, "check the secret key"),
@@ -85,11 +87,11 @@ def refused(server):
         ({"endpoint": "http://127.0.0.1:1"}, "127.0.0.1"),
     ],
 )
-def test_what_is_wrong_with_a_bucket_is_said_at_start(start, change, told):
-    assert told in refused(start("data", bucket(new_prefix(), **change), wait=False))
+def test_an_unusable_bucket_is_reported_at_start(start, change, message):
+    assert message in refused(start("data", bucket(new_prefix(), **change), wait=False))
 
 
-def test_a_clock_that_is_off_is_said_at_start(start):
+def test_a_wrong_clock_is_reported_at_start(start):
     with proxy_to_bucket() as proxy:
         proxy.plan(always="skew")
         server = start("data", bucket(new_prefix(), endpoint=proxy.endpoint), wait=False)
@@ -111,7 +113,7 @@ def run(*arguments, environment=None):
     )
 
 
-def test_settings_that_cannot_work_are_refused(folder):
+def test_inconsistent_s3_settings_are_refused(folder):
     data = folder / "data"
     result = run("serve", "--data-dir", data, "--s3-prefix", "x")
     assert result.returncode == 2 and "s3-prefix is set, but not s3-bucket" in result.stderr
@@ -126,7 +128,7 @@ def test_settings_that_cannot_work_are_refused(folder):
     assert not data.exists()
 
 
-def test_keys_come_from_a_file_and_stand_nowhere_else(start, folder):
+def test_keys_are_read_from_a_file_and_appear_nowhere_else(start, folder):
     objects = bucket(new_prefix())
     keys = folder / "keys"
     keys.write_text(
@@ -152,7 +154,7 @@ def test_keys_come_from_a_file_and_stand_nowhere_else(start, folder):
 # ---- pairs and backups ----
 
 
-def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
+def test_a_database_belongs_to_one_bucket_and_prefix(start, folder):
     first, second = bucket(new_prefix()), bucket(new_prefix())
     server = start("data", first)
     server.api().post("/api/v1/profiles", FOLDED, query={"label": "pod=a"})
@@ -163,7 +165,7 @@ def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
     assert "belongs to another bucket" in refused(server.launch())
     server.arguments = []
     assert "--s3-bucket" in refused(server.launch())
-    # One with profiles in its own folder does not meet a bucket unseen, either.
+    # A database with profiles in its own folder does not accept a bucket, either.
     plain = start("plain", stored.Folder(folder / "plain" / "objects"))
     plain.api().post("/api/v1/profiles", FOLDED, query={"label": "pod=a"})
     assert plain.stop() == 0
@@ -174,7 +176,7 @@ def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
 
 
 def fill(server):
-    """Tokens and what is asked with them, whose responses stay the same."""
+    """Stores shares and profiles; returns the ids of the shares."""
     api = server.api()
     shares = [
         api.post("/api/v1/shares", f"main;share{i} {i + 1}\n".encode()).json()["id"]
@@ -197,7 +199,7 @@ def responses(server, shares):
     return found + [sorted(api.get("/api/v1/query", query=query).text.splitlines())]
 
 
-def test_backups_go_from_bucket_to_folder_and_back(start, folder):
+def test_a_backup_is_restored_from_bucket_to_folder_and_back(start, folder):
     objects, again = bucket(new_prefix()), bucket(new_prefix())
     server = start("data", objects)
     shares = fill(server)
@@ -219,7 +221,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
         if path.is_file()
     }
     assert names == objects.keys() - {"database-id"} and len(names) > 3
-    # To a folder, from there to another bucket.
+    # The backup is restored to a folder, and a backup of that to another bucket.
     assert run("restore", "--data-dir", folder / "plain", folder / "backup").returncode == 0
     plain = start("plain", stored.Folder(folder / "plain" / "objects"))
     assert responses(plain, shares) == expected
@@ -235,7 +237,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     )
     assert result.returncode == 0, result
     assert responses(start("again", again), shares) == expected
-    # Not over what is there.
+    # A restore does not overwrite existing objects.
     result = run(
         "restore",
         *objects.flags(),
@@ -246,7 +248,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     )
     assert result.returncode == 1 and "contains profiles already" in result.stderr
     assert not (folder / "over").exists() and responses(server, shares) == expected
-    # Never a part for the whole.
+    # An incomplete backup is refused.
     objects.ask("DELETE", f"share/{shares[1]}")
     result = run(
         "backup",
@@ -260,7 +262,7 @@ def test_backups_go_from_bucket_to_folder_and_back(start, folder):
     assert not (folder / "third").exists()
 
 
-def test_damaged_and_lost_objects_of_a_bucket_are_found(start, folder):
+def test_verify_backup_and_scrub_find_damaged_objects_of_a_bucket(start, folder):
     objects = bucket(new_prefix())
     server = start("data", objects)
     shares = fill(server)
@@ -280,9 +282,9 @@ def test_damaged_and_lost_objects_of_a_bucket_are_found(start, folder):
         ["backup", *flags, folder / "backup"],
     ):
         result = run(*command, environment=keys)
-        told = result.stdout + result.stderr
+        output = result.stdout + result.stderr
         assert result.returncode == 1 and all(
-            key in told for key in (damaged, lost, segment)
+            key in output for key in (damaged, lost, segment)
         ), result
     assert api.post("/api/v1/admin/scrub/start").status == 200
     deadline = time.monotonic() + 60
@@ -300,7 +302,7 @@ def test_damaged_and_lost_objects_of_a_bucket_are_found(start, folder):
 
 
 class Database:
-    """For Hurry: an external database, as its superuser."""
+    """An external database with connections as its superuser, for Hurry."""
 
     def __init__(self, url):
         self.url = url.replace("app@", "root_role@")
@@ -317,7 +319,7 @@ class Database:
 
 
 class Sender(SenderToOne):
-    """Sends a batch that was not acknowledged again, to the next server each time."""
+    """Sends a batch until it is acknowledged, to another server at each attempt."""
 
     def __init__(self, servers, token, numbers, begin):
         super().__init__(None, token, numbers, begin)
@@ -335,7 +337,7 @@ class Sender(SenderToOne):
         super().send(api)
         if self.waiting is not None:
             self.refusals += 1
-            raise ConnectionError("to the next")
+            raise ConnectionError("try the next server")
 
     def run(self):
         self.server = self
@@ -345,19 +347,19 @@ class Sender(SenderToOne):
         return next(self.servers).api(token)
 
     def finish(self):
-        """Ends once the batch in hand is acknowledged."""
+        """Waits until the current batch is acknowledged, and ends the thread."""
         self.is_ending = True
         self.join(60)
-        assert not self.is_alive(), ("not taken any more", self.waiting, self.problems[-1:])
+        assert not self.is_alive(), ("no longer accepted", self.waiting, self.problems[-1:])
         assert not self.problems, self.problems[:3]
 
 
 class ShareSender(Sender):
-    """The same for shares, each under an Idempotency-Key."""
+    """Sends shares in the same way, each with an Idempotency-Key."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.shares = {}  # number: ids that were answered
+        self.shares = {}  # number: ids in the responses
 
     def send_one(self, api):
         number = next(self.numbers) if self.waiting is None else self.waiting
@@ -375,13 +377,13 @@ class ShareSender(Sender):
             self.problems.append(response)
             self.should_stop.set()
         self.refusals += 1
-        raise ConnectionError("to the next")
+        raise ConnectionError("try the next server")
 
 
 @contextlib.contextmanager
 def load(servers, database, sender_count=4):
-    """(api of the first server, senders, when they begin); all is well at the end, or it says
-    so."""
+    """Sends batches and shares to the servers: (token, senders, sender of shares, begin). It then
+    checks that all acknowledged data is stored once and no unnamed object is left."""
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
     token = Tenant(servers[0], uploads_per_minute=10**6).make_token("ingest", "read", "share")[
         "token"
@@ -406,7 +408,7 @@ def load(servers, database, sender_count=4):
                 (share,) = ids
                 response = server.api(token).get(f"/api/v1/shares/{share}/raw")
                 assert response.body == f"main;share{number} 1\n".encode(), response
-        leave_nothing(servers, database)
+        check_no_unnamed_objects(servers, database)
         check(servers[0].api(token), senders, begin)
         print(
             f"{sum(map(len, acknowledged))} batches, {len(sharer.shares)} shares, "
@@ -418,9 +420,9 @@ def load(servers, database, sender_count=4):
             thread.join()
 
 
-def leave_nothing(servers, database):
-    """Writers that were killed are ended by others; what they left is found after the next
-    start."""
+def check_no_unnamed_objects(servers, database):
+    """Restarts the servers and waits until each object has a row and each row an object. Other
+    servers end the writers that were killed, and delete their objects after the next start."""
     for server in servers:
         assert server.stop() == 0
     database.rows("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
@@ -432,11 +434,13 @@ def leave_nothing(servers, database):
         rows = database.rows("SELECT object_key FROM block UNION SELECT object_key FROM segment")
         if objects == rows and not database.rows("SELECT 1 FROM segment"):
             return
-        assert time.monotonic() < deadline, ("not named", objects - rows, "lost", rows - objects)
+        assert time.monotonic() < deadline, ("unnamed", objects - rows, "lost", rows - objects)
         time.sleep(0.2)
 
 
-def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_database):  # noqa: F811
+def test_two_servers_killed_in_turn_neither_lose_nor_repeat_batches(
+    start, external_database
+):  # noqa: F811
     prefix, database = new_prefix(), Database(external_database)
     servers = [
         start(
@@ -466,7 +470,7 @@ def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_data
             check(victim.api(token), senders, begin)
 
 
-def test_what_one_server_does_the_other_knows(start, external_database):  # noqa: F811
+def test_changes_on_one_server_are_visible_on_the_other(start, external_database):  # noqa: F811
     prefix = new_prefix()
     one, two = [
         start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
@@ -488,9 +492,8 @@ def test_what_one_server_does_the_other_knows(start, external_database):  # noqa
         "report": "folded",
     }
     assert other.get("/api/v1/query", query=query).text == FOLDED.decode()
-    assert (
-        two.anonymous().get(f"/api/v1/shares/{share}/flame").status == 200
-    )  # kept there from now on
+    # The second server caches the share from now on.
+    assert two.anonymous().get(f"/api/v1/shares/{share}/flame").status == 200
     assert mine.delete(f"/api/v1/shares/{share}").status == 204
     for path in ("", "/raw", "/flame"):
         assert two.anonymous().get(f"/api/v1/shares/{share}{path}").status == 410
@@ -501,7 +504,7 @@ def test_what_one_server_does_the_other_knows(start, external_database):  # noqa
     assert elsewhere.get("/api/v1/session").json()["kind"] == "anonymous"
     assert one.api().delete(f"/api/v1/admin/tenants/{tenant.id}/tokens/{token['id']}").status == 204
     assert mine.get("/api/v1/session").status == 401
-    deadline = time.monotonic() + 60  # AUTH_CACHE_S at most, where nothing else runs
+    deadline = time.monotonic() + 60  # it takes at most AUTH_CACHE_S on an idle host
     while other.get("/api/v1/session").status != 401:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -519,7 +522,7 @@ def proxy_to_bucket(kind=FaultProxy):
 
 
 class UnreliableProxy(FaultProxy):
-    """Spoils some requests at random, whatever else is planned."""
+    """Injects faults into random requests, in addition to the planned faults."""
 
     share, kinds, counts = 0.0, (), None
 
@@ -531,11 +534,11 @@ class UnreliableProxy(FaultProxy):
 
 
 def watch_refusals(senders):
-    """503 names the time to come back."""
+    """Makes the senders check that each response with status 503 has a Retry-After field."""
     for sender in senders:
-        ask = sender.send
+        original_send = sender.send
 
-        def send(api, ask=ask, sender=sender):
+        def send(api, original_send=original_send, sender=sender):
             request = api.request
 
             def checked(*arguments, **options):
@@ -546,7 +549,7 @@ def watch_refusals(senders):
 
             api.request = checked
             try:
-                ask(api)
+                original_send(api)
             finally:
                 api.request = request
 
@@ -554,26 +557,26 @@ def watch_refusals(senders):
 
 
 def wait_for_progress(senders, count):
-    """Until so many more batches are acknowledged."""
-    wanted = sum(len(sender.acknowledged) for sender in senders) + count
+    """Waits until count more batches are acknowledged."""
+    target = sum(len(sender.acknowledged) for sender in senders) + count
     deadline = time.monotonic() + 120
-    while sum(len(sender.acknowledged) for sender in senders) < wanted:
-        assert time.monotonic() < deadline, "no batch is taken any more"
+    while sum(len(sender.acknowledged) for sender in senders) < target:
+        assert time.monotonic() < deadline, "the servers accept no more batches"
         time.sleep(0.02)
 
 
 def wait_for_refusals(senders, count):
-    wanted = sum(sender.refusals for sender in senders) + count
+    target = sum(sender.refusals for sender in senders) + count
     deadline = time.monotonic() + 120
-    while sum(sender.refusals for sender in senders) < wanted:
-        assert time.monotonic() < deadline, "nothing is refused although nothing can be stored"
+    while sum(sender.refusals for sender in senders) < target:
+        assert time.monotonic() < deadline, "no batch is refused although none can be stored"
         time.sleep(0.02)
 
 
 FAULTS = ("500", "502", "503", "timeout-400", "reset", "reset-after", "damage", "cut", "404-page")
 
 
-def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):  # noqa: F811
+def test_failing_and_stalled_s3_requests_lose_no_batches(start, external_database):  # noqa: F811
     database = Database(external_database)
     random.seed(2)
     with proxy_to_bucket(UnreliableProxy) as proxy:
@@ -595,7 +598,7 @@ def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):
             for lasting in ("503", "hang", "reset-after"):
                 proxy.plan(always=lasting)
                 wait_for_refusals(senders, 5)
-                # Others are answered meanwhile: not all workers wait for the bucket.
+                # The server still answers other requests: not all workers wait for the bucket.
                 assert server.api(token).get("/api/v1/session").status == 200
                 proxy.plan()
                 wait_for_progress(senders, 10)
@@ -604,8 +607,8 @@ def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):
 
 
 def wait_until_collectable(objects, database):
-    """Each object that no row names, of which there are some, has the number of an ended writer:
-    only then it will be looked for while this server goes on."""
+    """Waits until each unnamed object, of which there are some, belongs to an ended writer. Only
+    such objects are collected while this server runs."""
     deadline = time.monotonic() + 30
     while True:
         left = objects.keys("segment/") - database.rows(
@@ -619,7 +622,7 @@ def wait_until_collectable(objects, database):
         time.sleep(0.1)
 
 
-def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database):  # noqa: F811
+def test_killing_the_s3_server_loses_no_batches(start, external_database):  # noqa: F811
     database = Database(external_database)
     script = ["sh", str(ROOT / "tests/s3/radosgw.sh")]
     folder = os.environ[stored.PREFIX + "DIR"]
@@ -643,7 +646,7 @@ def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database)
 
 
 class SlowProxy(FaultProxy):
-    """Each segment is two seconds away."""
+    """Delays each read of a segment by two seconds."""
 
     def next_fault(self, method, target):
         if method == "GET" and "/segment/" in target:
@@ -651,7 +654,7 @@ class SlowProxy(FaultProxy):
         return super().next_fault(method, target)
 
 
-def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
+def test_a_slow_merge_renews_its_lease(start, external_database):  # noqa: F811
     prefix, database = new_prefix(), Database(external_database)
     flags = ("--database-url", external_database)
     one = start("one", bucket(prefix), *flags)
@@ -674,7 +677,7 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
             )
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        assert len(leases) > 1, "another server would have begun the same"
+        assert len(leases) > 1, "another server could have started the same merge"
         response = two.api(token).get(
             "/api/v1/query",
             query={"query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"},
@@ -683,7 +686,7 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
         assert two.stop() == 0
 
 
-def test_a_question_does_not_wait_for_a_bucket_past_its_time(
+def test_a_query_that_waits_for_the_bucket_ends_at_its_time_limit(
     start, external_database
 ):  # noqa: F811
     prefix, flags = new_prefix(), ("--database-url", external_database)

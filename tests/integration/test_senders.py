@@ -1,5 +1,8 @@
-"""Who sends to a team: which service, by which token, program and address, how much, and what went
-wrong last; kept across restarts, bounded, and seen by the team alone."""
+"""The list of senders: the sources of a team's profiles.
+
+A source is a service with a token, an agent and an address. The list reports its sums and its last
+error. It survives restarts, has a limited size, and is visible to the team alone.
+"""
 
 import collections
 import datetime
@@ -29,7 +32,7 @@ def senders(client):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_sender_is_told_with_what_it_sent(server, wire):
+def test_the_list_of_senders_reports_the_sums_of_each_source(server, wire):
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")
     client = server.api(token["token"])
@@ -37,9 +40,9 @@ def test_a_sender_is_told_with_what_it_sent(server, wire):
     before = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=1)
     for at in range(3):
         assert is_taken(send(client, wire, {"pod": str(at)}, at))
-    (sender,) = senders(client)
+    (source,) = senders(client)
     kinds = 1 if wire == "otlp" else 2
-    wanted = {
+    expected = {
         "service": "app",
         "token_id": token["id"],
         "token_name": token["name"],
@@ -54,16 +57,16 @@ def test_a_sender_is_told_with_what_it_sent(server, wire):
         "last_error": None,
         "last_error_at": None,
     }
-    assert {name: sender[name] for name in wanted} == wanted
+    assert {name: source[name] for name in expected} == expected
     first, last = (
-        datetime.datetime.fromisoformat(sender[name].replace("Z", "+00:00"))
+        datetime.datetime.fromisoformat(source[name].replace("Z", "+00:00"))
         for name in ("first_seen_at", "last_seen_at")
     )
     assert before <= first <= last <= datetime.datetime.now(datetime.timezone.utc)
-    assert senders(Tenant(server).api("read")) == [], "other teams see nothing of it"
+    assert senders(Tenant(server).api("read")) == [], "another team can read the list"
 
 
-def test_services_programs_tokens_and_addresses_are_apart(server):
+def test_sources_differ_by_service_agent_token_and_address(server):
     tenant = Tenant(server)
     client, other = tenant.api("ingest", "read"), tenant.api("ingest")
     profile = make_same(BEGIN, STACKS)
@@ -103,23 +106,25 @@ def test_services_programs_tokens_and_addresses_are_apart(server):
     )
 
 
-def test_the_last_error_is_told_where_it_belongs(server):
+def test_the_last_error_is_attributed_to_its_source(server):
     tenant = Tenant(server, label_value_bytes=10)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "push", {}))
     response = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
     assert response.status == 400
-    (sender,) = senders(client)  # before its service was known
-    assert sender["service"] == "app" and sender["errors"] == 1 and sender["batches"] == 1
-    assert sender["last_error"] == response.json()["message"] and sender["last_error_at"]
+    (source,) = senders(client)  # the refused request named no service
+    assert source["service"] == "app" and source["errors"] == 1 and source["batches"] == 1
+    assert source["last_error"] == response.json()["message"] and source["last_error_at"]
     response = send(client, "push", {"pod": "x" * 11})
     assert response.status == 400
-    (sender,) = senders(client)
-    assert sender["errors"] == 2 and "label_value_bytes is 10" in sender["last_error"]
+    (source,) = senders(client)
+    assert source["errors"] == 2 and "label_value_bytes is 10" in source["last_error"]
     assert is_taken(send(client, "push", {}, 1))
-    (sender,) = senders(client)
-    assert sender["batches"] == 2 and "label_value_bytes is 10" in sender["last_error"], "it stays"
-    # OTLP takes what it may and tells of the rest.
+    (source,) = senders(client)
+    assert (
+        source["batches"] == 2 and "label_value_bytes is 10" in source["last_error"]
+    ), "a success clears the error"
+    # An OTLP request is accepted in part, and the rest is reported.
     assert send(client, "otlp", {"pod": "x" * 11}).status == 200
     otlp = next(one for one in senders(client) if one["protocol"] == "otlp")
     assert otlp["service"] == "app" and (otlp["batches"], otlp["profiles"], otlp["errors"]) == (
@@ -139,7 +144,7 @@ def test_the_last_error_is_told_where_it_belongs(server):
         ("/ingest", lambda name: {"name": f"x{{service_name={name}}}"}),
     ],
 )
-def test_a_refusal_is_told_of_the_service_that_the_address_names(server, path, query):
+def test_a_refusal_is_attributed_to_the_service_in_the_url(server, path, query):
     client = Tenant(server).api("ingest", "read")
     for name in ("shop", "cart"):
         assert is_taken(
@@ -157,7 +162,7 @@ def test_a_refusal_is_told_of_the_service_that_the_address_names(server, path, q
     assert sum(seen.values()) == 2
 
 
-def test_a_refusal_that_may_be_of_several_services_is_told_of_none(server):
+def test_an_ambiguous_refusal_is_attributed_to_no_service(server):
     client = Tenant(server).api("ingest", "read")
     profile = make_same(BEGIN, STACKS)
     assert is_taken(
@@ -176,17 +181,20 @@ def test_a_refusal_that_may_be_of_several_services_is_told_of_none(server):
     }
 
 
-def test_a_profile_that_is_dropped_is_told_of_its_own_service(server):
+def test_a_dropped_profile_is_attributed_to_its_own_service(server):
     client = Tenant(server).api("ingest", "read")
 
-    def of(name, time_ns):
+    def resource(name, time_ns):
         return {"service.name": name}, [
             otlp_maker.Profile(
                 ("cpu", "nanoseconds"), time_ns, {("main",): 10}, 1, ("cpu", "nanoseconds")
             )
         ]
 
-    for resources in ([of("good", BEGIN), of("bad", 2**63 + 5)], [of("worse", 2**63 + 6)]):
+    for resources in (
+        [resource("good", BEGIN), resource("bad", 2**63 + 5)],
+        [resource("worse", 2**63 + 6)],
+    ):
         response = client.post(
             OTLP, otlp_maker.Request(resources).protobuf(), headers={"Content-Type": X_PROTO}
         )
@@ -195,22 +203,22 @@ def test_a_profile_that_is_dropped_is_told_of_its_own_service(server):
         one["service"]: (one["profiles"], one["errors"], one["last_error"])
         for one in senders(client)
     }
-    why = "its time is past the year 2262"
+    reason = "its time is past the year 2262"
     assert seen == {
         "good": (1, 0, None),
-        "bad": (0, 1, f"profile 1 (resource 1): {why}"),
-        "worse": (0, 1, f"profile 0 (resource 0): {why}"),
+        "bad": (0, 1, f"profile 1 (resource 1): {reason}"),
+        "worse": (0, 1, f"profile 0 (resource 0): {reason}"),
     }
 
 
-def test_who_may_not_send_is_told(server):
+def test_a_token_without_the_scope_is_listed_with_its_error(server):
     tenant = Tenant(server)
     assert send(tenant.api("read"), "api", {}).status == 403
-    (sender,) = senders(tenant.api("read"))
-    assert sender["service"] == "" and sender["errors"] == 1 and '"ingest"' in sender["last_error"]
+    (source,) = senders(tenant.api("read"))
+    assert source["service"] == "" and source["errors"] == 1 and '"ingest"' in source["last_error"]
 
 
-def test_odd_texts_do_no_harm(server):
+def test_control_characters_and_long_names_are_replaced_and_truncated(server):
     client = Tenant(server).api("ingest", "read")
     request = otlp_maker.Request(
         [
@@ -236,7 +244,7 @@ def test_odd_texts_do_no_harm(server):
     assert sorted(one["agent"] for one in seen) == ["", "/", "??", "a/", "x" * 300]
 
 
-def test_there_are_at_most_a_thousand(server):
+def test_a_team_has_at_most_a_thousand_sources(server):
     client = Tenant(server).api("ingest", "read")
     for i in range(40):
         profiles = [
@@ -258,7 +266,7 @@ def test_there_are_at_most_a_thousand(server):
 
 
 def send_services(client, names):
-    """63 at a time: one request tells of no more."""
+    """Sends a profile of each service, 63 per request, because one request adds no more sources."""
     for at in range(0, len(names), 63):
         profiles = [
             otlp_maker.Profile(
@@ -271,9 +279,9 @@ def send_services(client, names):
         assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
 
 
-def test_what_is_not_written_yet_makes_no_room(start_server):
-    """The list writes what is new before it is read; by themselves jobs write it after an hour
-    here."""
+def test_unwritten_sources_are_not_evicted(start_server):
+    """A request for the list writes new sources first; the jobs of this server would write them
+    after an hour."""
     server = start_server("--jobs-interval", "1h")
     client = Tenant(server).api("ingest", "read")
     names = [f"m{i:04}" for i in range(1500)]
@@ -283,7 +291,7 @@ def test_what_is_not_written_yet_makes_no_room(start_server):
     assert len(seen) == 1000 and set(seen.values()) == {3}, collections.Counter(seen.values())
 
 
-def test_who_makes_room_while_it_is_written_and_comes_again_counts_right(start_server):
+def test_a_source_evicted_while_it_is_written_keeps_exact_counts(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")
     other = Tenant(server).api("ingest", "read")
@@ -301,10 +309,10 @@ def test_who_makes_room_while_it_is_written_and_comes_again_counts_right(start_s
     send_services(other, ["other"])
     assert [one["batches"] for one in senders(other)] == [
         1
-    ], "nor are others kept from being written"
+    ], "sources of another team are not written"
 
 
-def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
+def test_jobs_write_sources_which_survive_a_restart_and_expire(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
@@ -320,11 +328,11 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     server.stop()
     server.start()
     client = server.api(client.token)
-    (sender,) = senders(client)
-    assert sender["batches"] == 2
+    (source,) = senders(client)
+    assert source["batches"] == 2
     assert is_taken(send(client, "api", {}, 2))
-    (sender,) = senders(client)
-    assert sender["batches"] == 3 and sender["profiles"] == 6
+    (source,) = senders(client)
+    assert source["batches"] == 3 and source["profiles"] == 6
     with server.cursor() as cursor:
         cursor.execute("UPDATE sender SET last_seen_at = now() - interval '31 days'")
     server.stop()
@@ -332,7 +340,7 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     assert wait_until(lambda: count() == 0)
 
 
-def test_the_command_lines_version_is_told(server, tmp_path):
+def test_the_list_of_senders_reports_the_version_of_perfolio(server, tmp_path):
     tenant = Tenant(server)
     file = tmp_path / "old.folded"
     file.write_bytes(b"main;work 7\n")

@@ -1,5 +1,8 @@
-"""Short links: one per view, never to another server, gone with the share, no way around its
-visibility."""
+"""Short links.
+
+A view has one link. A link never leads to another server, is deleted with its share, and does not
+bypass the visibility of the share.
+"""
 
 import re
 import threading
@@ -23,7 +26,7 @@ def link(api, path):
     return api.post("/api/v1/links", json={"path": path})
 
 
-def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
+def test_a_view_has_one_link_that_redirects_to_it(server, admin, anonymous):
     path = f"/p/{share(admin)['id']}?{STATE}"
     response = link(anonymous, path)
     assert response.status == 201, response
@@ -42,7 +45,7 @@ def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
         assert followed.body == b""
 
 
-def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
+def test_a_link_to_a_public_share_allows_indexing(admin, anonymous):
     made = link(anonymous, f"/p/{share(admin, visibility='public')['id']}").json()
     assert "x-robots-tag" not in anonymous.get(f"/s/{made['id']}").headers
 
@@ -97,7 +100,7 @@ def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
         "/p/{0}?\u0085",
     ],
 )
-def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path):
+def test_a_link_to_anything_but_a_view_of_this_server_is_refused(server, admin, anonymous, path):
     target = path.replace("{0}", share(admin)["id"])
     response = link(anonymous, target)
     assert response.status == 400, response
@@ -118,11 +121,11 @@ def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path
         b"\xff",
     ],
 )
-def test_a_bad_body_is_said(anonymous, body):
+def test_an_invalid_body_is_refused(anonymous, body):
     assert anonymous.post("/api/v1/links", body).status == 400
 
 
-def test_a_path_may_have_16_kib_and_not_a_byte_more(admin, anonymous):
+def test_the_path_of_a_link_is_limited_to_16_kib(admin, anonymous):
     path = f"/p/{share(admin)['id']}?q="
     longest = path + "x" * (16384 - len(path))
     made = link(anonymous, longest)
@@ -132,7 +135,7 @@ def test_a_path_may_have_16_kib_and_not_a_byte_more(admin, anonymous):
     assert anonymous.post("/api/v1/links", b" " * 200000).status == 413
 
 
-def test_shares_that_cannot_be_seen_cannot_be_linked(admin, anonymous):
+def test_shares_that_the_client_cannot_read_cannot_be_linked(admin, anonymous):
     assert link(anonymous, "/p/" + "0" * 22).status == 404
     team, open_one = share(admin, visibility="team")["id"], share(admin)["id"]
     for path in (f"/p/{team}", f"/d/{team}..{open_one}", f"/d/{open_one}..{team}"):
@@ -140,7 +143,7 @@ def test_shares_that_cannot_be_seen_cannot_be_linked(admin, anonymous):
         assert link(admin, path).status == 201
 
 
-def test_a_link_to_a_protected_share_opens_nothing(server, admin, anonymous):
+def test_a_link_to_a_protected_share_grants_no_access(server, admin, anonymous):
     response = admin.post(
         "/api/v1/shares",
         folded(20),
@@ -159,7 +162,7 @@ def test_a_link_to_a_protected_share_opens_nothing(server, admin, anonymous):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_link_goes_with_either_of_its_shares(server, admin, anonymous, which):
+def test_deleting_either_share_of_a_diff_deletes_its_link(server, admin, anonymous, which):
     ids = [share(admin)["id"] for _ in range(2)]
     made = link(anonymous, f"/d/{ids[0]}..{ids[1]}").json()["id"]
     assert anonymous.get(f"/s/{made}").status == 302
@@ -171,7 +174,7 @@ def test_a_link_goes_with_either_of_its_shares(server, admin, anonymous, which):
     assert link(anonymous, f"/d/{ids[0]}..{ids[1]}").status == 410
 
 
-def test_a_link_of_an_expired_share_leads_nowhere(server, admin, anonymous):
+def test_a_link_to_an_expired_share_is_not_found(server, admin, anonymous):
     made = share(admin, expires="1h")["id"]
     short = link(anonymous, f"/p/{made}").json()["id"]
     with server.cursor() as cursor:
@@ -179,14 +182,14 @@ def test_a_link_of_an_expired_share_leads_nowhere(server, admin, anonymous):
     assert anonymous.get(f"/s/{short}").status == 404
 
 
-def test_links_go_with_their_tenant(server, anonymous):
+def test_deleting_a_tenant_deletes_its_links(server, anonymous):
     tenant = Tenant(server)
     made = link(anonymous, f"/p/{share(tenant.api('share'))['id']}").json()["id"]
     assert tenant.operator.delete(f"/api/v1/admin/tenants/{tenant.id}").status == 204
     assert anonymous.get(f"/s/{made}").status == 404
 
 
-def test_a_path_that_got_into_the_database_by_hand_leads_nowhere(server, admin, anonymous):
+def test_an_invalid_path_in_the_database_is_not_followed(server, admin, anonymous):
     made = link(anonymous, f"/p/{share(admin)['id']}").json()["id"]
     with server.cursor() as cursor:
         cursor.execute(
@@ -206,19 +209,19 @@ def test_an_unknown_link_is_not_found(anonymous, text):
         assert page.status == 404 and '<div id="app">' in page.text
 
 
-def test_guessing_and_making_links_is_slowed_down(start_server):
+def test_creation_and_lookups_of_links_are_rate_limited(start_server):
     server = start_server()
     path = f"/p/{share(server.api())['id']}"
     maker = server.anonymous()
     responses = until_refused(lambda n: link(maker, f"{path}?q={n}"), 300)
     assert len(responses) > 30 and {response.status for response in responses[:-1]} == {201}
     assert int(responses[-1].headers["retry-after"]) >= 1
-    assert link(maker, f"{path}?q=0").status == 201, "what there is already costs nothing"
+    assert link(maker, f"{path}?q=0").status == 201, "existing links should not count"
     responses = until_refused(lambda n: maker.get(f"/s/{n:022d}"), 2000)
     assert len(responses) > 150 and {response.status for response in responses[:-1]} == {404}
 
 
-def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
+def test_anonymous_clients_cannot_use_up_the_links_of_a_share(server, admin, anonymous):
     made = share(admin)["id"]
     with server.cursor() as cursor:
         cursor.execute(
@@ -233,18 +236,18 @@ def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
         cursor.execute("DELETE FROM short_link WHERE share_id = %s", [made])
 
 
-def test_the_same_link_asked_for_by_many_at_once_is_made_once(server, admin):
+def test_concurrent_requests_for_the_same_link_create_one(server, admin):
     path = f"/p/{share(admin)['id']}?q=together"
     responses = []
     barrier = threading.Barrier(6)
 
-    def ask():
+    def request_link():
         client = server.api()
         client.get("/healthz")
         barrier.wait()
         responses.append(link(client, path))
 
-    threads = [threading.Thread(target=ask) for _ in range(6)]
+    threads = [threading.Thread(target=request_link) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""perfolio-symbolize: tables of real files say what other tools say of every address."""
+"""perfolio-symbolize: tables of real files, compared with other tools address by address."""
 
 import os
 import pathlib
@@ -45,10 +45,10 @@ def source(tmp_path):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
-def test_every_version_of_dwarf_says_what_llvm_says(source, compiler, version):
+def test_tables_of_every_dwarf_version_agree_with_llvm(source, compiler, version):
     binary = compile_c(source, f"-gdwarf-{version}", compiler=compiler)
-    table, said = symbolize(binary)
-    assert said == ""
+    table, stderr = symbolize(binary)
+    assert stderr == ""
     wrong, count = differences(binary, table)
     assert wrong == [] and count > 20
     deepest = max(look_up(table, places(table)), key=len)
@@ -56,20 +56,20 @@ def test_every_version_of_dwarf_says_what_llvm_says(source, compiler, version):
 
 
 @pytest.mark.long
-def test_every_address_of_libc_is_what_llvm_says():
+def test_the_table_of_libc_agrees_with_llvm_at_every_address():
     debug = libc_debug_file()
     table = pathlib.Path("/tmp") / f"perfolio-libc-{os.getpid()}.symbols"
     try:
         assert run(SYMBOLIZE, "-q", "-o", table, debug).returncode == 0
         wrong, count = differences(debug, table)
-        # Some lines of assembly lie in a unit that llvm finds no range of.
+        # llvm finds no address range for a unit with some lines of assembly.
         assert [entry for entry in wrong if entry[2][0][1] != "??:0"] == []
         assert count > 250_000 and len(wrong) < 50
     finally:
         table.unlink(missing_ok=True)
 
 
-def test_what_is_no_elf_file_is_refused(tmp_path):
+def test_a_file_that_is_no_elf_file_is_refused(tmp_path):
     text = tmp_path / "text"
     text.write_text("#!/bin/sh\n" * 100)
     assert "no ELF file" in refuse(text)
@@ -78,7 +78,7 @@ def test_what_is_no_elf_file_is_refused(tmp_path):
     assert "empty" in refuse(empty)
 
 
-def test_a_stripped_file_names_its_exports_and_nothing_else(source):
+def test_the_table_of_a_stripped_file_names_only_its_exports(source):
     binary = compile_c(source, "-shared", "-fPIC")
     subprocess.run(["strip", str(binary)], check=True)
     table, _ = symbolize(binary)
@@ -86,7 +86,7 @@ def test_a_stripped_file_names_its_exports_and_nothing_else(source):
     assert {"entry", "main"} <= names and "outlined" not in names
 
 
-def test_too_little_memory_is_a_reason_not_a_crash(source):
+def test_the_memory_limit_is_reported_as_the_reason(source):
     binary = compile_c(source)
     assert "more than the limit of 1 MiB of memory" in refuse(binary, "--max-memory", "1")
 
@@ -101,11 +101,11 @@ def libc_debug_file():
     return debug if debug and debug.exists() else pytest.skip("no libc6-dbg")
 
 
-def test_a_limit_that_is_reached_in_the_middle_names_where(tmp_path):
+def test_the_memory_limit_is_reported_with_the_step_that_reached_it(tmp_path):
     debug = tmp_path / "libc"
     debug.write_bytes(libc_debug_file().read_bytes())
-    said = refuse(debug, "--max-memory", "32")
-    assert "more than the limit of 32 MiB of memory while reading its DWARF" in said
+    stderr = refuse(debug, "--max-memory", "32")
+    assert "more than the limit of 32 MiB of memory while reading its DWARF" in stderr
 
 
 # ---- Go ----
@@ -143,7 +143,8 @@ def go_files():
 
 
 def compare_with_go(file, table):
-    """`go tool addr2line` says the outermost function and the innermost place."""
+    """Compares table with `go tool addr2line`, which prints the outermost function and the
+    innermost file and line; returns the number of compared addresses."""
     addresses = places(table)
     lines = run(
         GO, "tool", "addr2line", file, input="".join(f"{a}\n" for a in addresses)
@@ -173,7 +174,7 @@ def compare_with_go(file, table):
         ]
     ),
 )
-def test_real_go_files_are_read(file, tmp_path):
+def test_tables_of_real_go_files_agree_with_go(file, tmp_path):
     copy = tmp_path / "file"
     copy.write_bytes(file.read_bytes())
     table, _ = symbolize(copy)
@@ -189,7 +190,7 @@ def test_real_go_files_are_read(file, tmp_path):
 @pytest.mark.parametrize(
     "flags", [[], ["-buildmode=pie"], ["-ldflags=-s -w"], ["-buildmode=pie", "-ldflags=-s -w"]]
 )
-def test_go_programs_say_what_go_says(tmp_path, flags):
+def test_tables_of_go_programs_agree_with_go(tmp_path, flags):
     (tmp_path / "main.go").write_text(GO_SOURCE)
     (tmp_path / "go.mod").write_text("module example.org/sample\n\ngo 1.18\n")
     binary = tmp_path / "program"
@@ -204,8 +205,8 @@ def test_go_programs_say_what_go_says(tmp_path, flags):
         env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"},
     )
     assert done.returncode == 0, done.stderr
-    table, said = symbolize(binary)
-    assert said == ""
+    table, stderr = symbolize(binary)
+    assert stderr == ""
     assert compare_with_go(binary, table) > 10_000
     chains = {tuple(frame[0] for frame in frames) for frames in look_up(table, places(table))}
     assert ("main.mul", "main.box.area", "main.main") in chains
@@ -218,17 +219,17 @@ def test_go_programs_say_what_go_says(tmp_path, flags):
         assert wrong == []
 
 
-# ---- everything else of the matrix ----
+# ---- other kinds of files and languages ----
 
 
-def test_a_relocatable_file_is_what_elfutils_says(source):
-    """Kernel modules are such files: code in several sections, all from address 0."""
+def test_the_table_of_a_relocatable_file_agrees_with_elfutils(source):
+    """Kernel modules are such files, with code in several sections that all start at address 0."""
     done = run(
         "gcc", "-O2", "-g", "-ffunction-sections", "-c", "main.c", "-o", "main.o", cwd=source
     )
     assert done.returncode == 0, done.stderr
-    table, said = symbolize(source / "main.o")
-    assert said == ""
+    table, stderr = symbolize(source / "main.o")
+    assert stderr == ""
     addresses = places(table)
     frames = look_up(table, addresses)
     assert {"entry", "main", "outlined"} >= {chain[-1][0] for chain in frames if chain}
@@ -239,15 +240,16 @@ def test_a_relocatable_file_is_what_elfutils_says(source):
 
 
 def kernel_modules():
-    """With DWARF: of a linux-image-…-dbg package, 280 MB, so not among what tests install."""
+    """Kernel modules with DWARF, from a linux-image-…-dbg package. The tests do not install it,
+    because it has 280 MB."""
     root = pathlib.Path(os.environ.get("PERFOLIO_KERNEL_DEBUG", "/usr/lib/debug"))
     found = sorted(root.glob("lib/modules/*/kernel/**/*.ko*"), key=lambda path: path.stat().st_size)
     return [path for path in found if path.suffix in (".ko", ".debug")]
 
 
-def of_binutils(module, address):
-    """The third vote, needed at one address that was seen (always inlined code, twice at one
-    place). -j: in a section."""
+def frames_of_addr2line(module, address):
+    """The frames according to addr2line, which decides where elfutils differs. One such address is
+    known: always inlined code, twice at one place. -j names the section of the address."""
     next_address = 0
     for name, size, flags, alignment in re.findall(
         r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)",
@@ -265,17 +267,18 @@ def of_binutils(module, address):
 
 @pytest.mark.skipif(
     not kernel_modules(),
-    reason="no linux-image-…-dbg package: PERFOLIO_KERNEL_DEBUG= says where one "
-    "is unpacked (its usr/lib/debug)",
+    reason="no linux-image-…-dbg package: set PERFOLIO_KERNEL_DEBUG to the usr/lib/debug of "
+    "an unpacked one",
 )
-def test_a_kernel_module_is_what_elfutils_says(tmp_path):
-    """Its code lies in several sections, and no two readers place them by chance alike."""
+def test_the_table_of_a_kernel_module_agrees_with_elfutils(tmp_path):
+    """The code of a module is in several sections; readers that agree on its addresses place the
+    sections in the same way."""
     modules = kernel_modules()
     for module in {modules[0], modules[len(modules) // 2]}:
         copy = tmp_path / module.name
         shutil.copy(module, copy)
-        table, said = symbolize(copy)
-        assert said == ""
+        table, stderr = symbolize(copy)
+        assert stderr == ""
         addresses = places(table)
         addresses = addresses[:: len(addresses) // 2000 + 1]
         out = run(
@@ -287,15 +290,18 @@ def test_a_kernel_module_is_what_elfutils_says(tmp_path):
         for address, chain, block in zip(addresses, look_up(table, addresses), blocks):
             lines = [line.split(" (")[0].rsplit(":", 1)[0] for line in block if line]
             if lines == ["??"] or not chain or chain[0][3] == "0" or not chain[0][0]:
-                continue  # by a symbol alone, or what fills up behind a function
+                continue  # only a symbol is known, or it is padding behind a function
             mine = [f"{file}:{line}" for _, _, file, line in chain]
-            assert lines == mine or of_binutils(copy, int(address, 16)) == mine, (address, lines)
+            assert lines == mine or frames_of_addr2line(copy, int(address, 16)) == mine, (
+                address,
+                lines,
+            )
             compared += 1
             voted += lines != mine
         assert compared > 50 and voted <= compared / 100
 
 
-def test_a_file_with_lines_alone_has_lines_and_symbols(source):
+def test_a_file_with_line_tables_only_gets_lines_and_symbols(source):
     binary = compile_c(source)
     whole, _ = symbolize(binary)
     lines = source / "lines"
@@ -304,8 +310,8 @@ def test_a_file_with_lines_alone_has_lines_and_symbols(source):
         for name in ("info", "abbrev", "aranges", "str", "rnglists", "loclists")
     ]
     assert run("objcopy", *remove, binary, lines).returncode == 0
-    table, said = symbolize(lines)
-    assert said == ""
+    table, stderr = symbolize(lines)
+    assert stderr == ""
     addresses = places(whole)
     for chain, alone in zip(look_up(whole, addresses), look_up(table, addresses)):
         if chain and chain[0][3] != "0":
@@ -317,7 +323,7 @@ def test_a_file_with_lines_alone_has_lines_and_symbols(source):
             )
 
 
-def test_one_broken_unit_leaves_the_others(source):
+def test_a_broken_dwarf_unit_does_not_affect_the_others(source):
     (source / "other.c").write_text("int other(int x) { return x * 7; }\n")
     binary = source / "program"
     done = run("gcc", "-O2", "-g", "main.c", "other.c", "-o", binary, cwd=source)
@@ -326,8 +332,8 @@ def test_one_broken_unit_leaves_the_others(source):
     offset = int(re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", sections_of(binary))[1], 16)
     data[offset + 8 : offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
     binary.write_bytes(data)
-    table, said = symbolize(binary)
-    assert "1 of 2 units of its DWARF is broken" in said
+    table, stderr = symbolize(binary)
+    assert "1 of 2 units of its DWARF is broken" in stderr
     chains = look_up(table, places(table))
     assert any(chain and chain[0][0] == "other" and chain[0][3] == "1" for chain in chains)
 
@@ -359,14 +365,14 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.parametrize("compiler", rest_long(["g++", "clang++"]))
-def test_cpp_is_demangled_and_what_llvm_says(tmp_path, compiler):
+def test_cpp_names_are_demangled_and_agree_with_llvm(tmp_path, compiler):
     (tmp_path / "main.cpp").write_text(CPP_SOURCE)
     binary = tmp_path / "program"
     done = run(compiler, "-O2", "-g", "main.cpp", "-o", binary, cwd=tmp_path)
     if done.returncode:
         pytest.skip("no " + compiler)
-    table, said = symbolize(binary)
-    assert said == ""
+    table, stderr = symbolize(binary)
+    assert stderr == ""
     wrong, count = differences(binary, table)
     assert wrong == [] and count > 500
     frames = {frame for chain in look_up(table, places(table)) for frame in chain}
@@ -380,7 +386,7 @@ def test_cpp_is_demangled_and_what_llvm_says(tmp_path, compiler):
 
 @pytest.mark.skipif(not shutil.which("rustc"), reason="no rustc")
 @pytest.mark.parametrize("mangling", rest_long(["v0", "legacy"]))
-def test_rust_is_demangled_and_what_llvm_says(tmp_path, mangling):
+def test_rust_names_are_demangled_and_agree_with_llvm(tmp_path, mangling):
     (tmp_path / "main.rs").write_text(
         r"""
 fn square(x: u64) -> u64 { x.wrapping_mul(x) }
@@ -413,11 +419,11 @@ fn main() {
 
 
 @pytest.mark.parametrize("version", sorted(go_table_maker.MAGICS))
-def test_each_layout_of_gos_table_is_read(tmp_path, version):
+def test_every_layout_of_the_go_table_is_read(tmp_path, version):
     binary = tmp_path / "program"
     binary.write_bytes(go_table_maker.elf(go_table_maker.table(version)))
-    table, said = symbolize(binary)
-    assert said == ""
+    table, stderr = symbolize(binary)
+    assert stderr == ""
     rows = go_table_maker.expected()
     chains = look_up(table, [hex(row[0]) for row in rows])
     assert [[(name, file, int(line)) for name, _, file, line in chain] for chain in chains] == [
@@ -431,7 +437,7 @@ def test_each_layout_of_gos_table_is_read(tmp_path, version):
 
 
 def mutate(data, generator, sections):
-    """A few bytes changed: anywhere, in the headers, or in one of the sections."""
+    """A copy of data with a few changed bytes: anywhere, in the headers, or in one section."""
     data = bytearray(data)
     begin, size = generator.choice([(0, len(data)), (0, 64), (len(data) - 4096, 4096), *sections])
     for _ in range(generator.choice([1, 3, 30, 300])):
@@ -442,13 +448,13 @@ def mutate(data, generator, sections):
     return data
 
 
-MUTATIONS = int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5  # of each kind
+MUTATIONS = int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5  # for each kind of file
 FEW = MUTATIONS // 5
 
 
 @pytest.mark.parametrize("kind", ["plain", "zlib", "zstd", "object", "go"])
 @pytest.mark.parametrize("first, end", rest_long([(0, FEW), (FEW, MUTATIONS)]), ids=["few", "many"])
-def test_mutated_files_give_a_table_or_a_reason(source, kind, first, end):
+def test_a_mutated_file_results_in_a_table_or_an_error(source, kind, first, end):
     if kind == "go":
         binary = source / "program"
         binary.write_bytes(go_table_maker.elf(go_table_maker.table("1.20")))

@@ -1,7 +1,9 @@
-"""Every list of upload formats has all of lib/profile/formats/format_list.h: the API's description,
-the manual, the README, the help text, fuzzers and samples. The pages are built from that file
-(web/test/upload_formats.test.ts). Needs no server. CONTRIBUTING.md describes how to add a
-format."""
+"""Upload formats: each list contains all formats of lib/profile/formats/format_list.h.
+
+The lists are the description of the API, the manual, the README, the help text, fuzzers and
+samples. The pages are built from that file (web/test/upload_formats.test.ts). The tests need no
+server. CONTRIBUTING.md describes how to add a format.
+"""
 
 import collections
 import re
@@ -34,7 +36,7 @@ def missing_titles(text):
     return [format.title for format in FORMATS if format.title not in plain(text)]
 
 
-def test_the_list_has_rows():
+def test_the_list_of_formats_has_unique_rows():
     assert len(FORMATS) >= 5
     assert len({format.name for format in FORMATS}) == len(FORMATS)
 
@@ -73,4 +75,4 @@ def test_a_format_has_its_fuzzer_seeds_and_sample(format):
     corpus = ROOT / "tests/fuzz/corpus"
     assert list((corpus / f"fuzz_{format.module}").glob("seed-*"))
     assert list((corpus / "fuzz_format").glob(f"seed-{format.module}*"))
-    assert format.name in [told for _, _, told, _ in sample_profiles.every_format()]
+    assert format.name in [name for _, _, name, _ in sample_profiles.every_format()]

@@ -1,5 +1,7 @@
-"""What a team has sent is counted once, exactly, by day: by whatever way it came, however often,
-and across restarts."""
+"""Usage of a team: what it has sent, counted by day.
+
+The counts are exact for each protocol, for batches that are sent twice, and across restarts.
+"""
 
 import concurrent.futures
 import datetime
@@ -31,7 +33,7 @@ def total(client, **query):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_all_ways_count_and_nothing_counts_twice(server, wire):
+def test_all_protocols_count_and_repeated_batches_do_not(server, wire):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     assert total(client) == {
@@ -42,9 +44,9 @@ def test_all_ways_count_and_nothing_counts_twice(server, wire):
         "cut_strings": 0,
         "series": 0,
     }
-    kinds = 1 if wire == "otlp" else 2  # of values
+    kinds = 1 if wire == "otlp" else 2  # sample types
     for at in range(3):
-        for _ in range(2):  # the second time it is known
+        for _ in range(2):  # the second batch is a duplicate
             for pod in "ab":
                 assert is_taken(send(client, wire, {"pod": pod}, at))
     seen = total(client)
@@ -56,10 +58,10 @@ def test_all_ways_count_and_nothing_counts_twice(server, wire):
         "cut_strings": 0,
         "series": 2 * kinds,
     }
-    assert total(Tenant(server).api("read"))["batches"] == 0, "teams count their own"
+    assert total(Tenant(server).api("read"))["batches"] == 0, "usage is counted per team"
 
 
-def test_what_was_refused_does_not_count(server):
+def test_refused_profiles_do_not_count(server):
     client = Tenant(server, active_series=2).api("ingest", "read")
     assert is_taken(send(client, "api", {"pod": "a"}))
     for wire in WIRES:
@@ -67,7 +69,7 @@ def test_what_was_refused_does_not_count(server):
     assert total(client)["series"] == 2 and total(client)["profiles"] == 2
 
 
-def test_a_series_that_was_too_old_counts_when_it_comes(server):
+def test_a_series_refused_as_too_old_counts_when_it_is_accepted(server):
     client = Tenant(server, profile_retention_s=86400).api("ingest", "read")
     old = send(client, "api", {"pod": "a"}, -30 * DAY)
     assert old.status == 400 and "profile_retention_s" in old.json()["detail"]
@@ -76,7 +78,7 @@ def test_a_series_that_was_too_old_counts_when_it_comes(server):
     assert total(client)["series"] == 2
 
 
-def test_bytes_are_those_of_the_receipts(server):
+def test_bytes_equal_the_sum_of_the_receipts(server):
     client = Tenant(server).api("ingest", "read")
     receipts = [send(client, "api", {"pod": str(i)}, i).json() for i in range(4)]
     seen = client.get("/api/v1/usage").json()
@@ -85,7 +87,7 @@ def test_bytes_are_those_of_the_receipts(server):
     assert seen["days"][-1]["day"] in (str(today()), str(today() - datetime.timedelta(days=1)))
 
 
-def test_many_at_once_and_a_restart_count_right(start_server):
+def test_concurrent_requests_and_a_restart_keep_usage_exact(start_server):
     server = start_server()
     tenants = [Tenant(server) for _ in range(3)]
     clients = [tenant.api("ingest", "read") for tenant in tenants]
@@ -104,13 +106,13 @@ def test_many_at_once_and_a_restart_count_right(start_server):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             assert set(pool.map(push, numbers)) == {200}
 
-    # Each request comes twice, at the same time as others; pods of a team are 4 x 5, of 2 types.
+    # Each request is sent twice, in parallel with others. A team has 4 x 5 pods with 2 types each.
     run([number for number in range(60) for _ in range(2)])
-    wanted = {"batches": 100, "profiles": 200, "samples": 400, "cut_strings": 0, "series": 40}
+    expected = {"batches": 100, "profiles": 200, "samples": 400, "cut_strings": 0, "series": 40}
     for client in clients:
         seen = total(client)
         seen.pop("bytes")
-        assert seen == wanted
+        assert seen == expected
     server.stop()
     server.start()
     run(range(60))
@@ -119,11 +121,11 @@ def test_many_at_once_and_a_restart_count_right(start_server):
         seen = total(client)
         seen.pop("bytes")
         assert seen == (
-            wanted if number else {**wanted, "batches": 105, "profiles": 210, "samples": 420}
+            expected if number else {**expected, "batches": 105, "profiles": 210, "samples": 420}
         )
 
 
-def test_a_window_has_its_days(server):
+def test_usage_of_a_window_lists_its_days(server):
     tenant = Tenant(server)
     client = tenant.api("read")
     days = [today() - datetime.timedelta(days=back) for back in (100, 40, 3)]
@@ -158,7 +160,7 @@ def test_a_window_has_its_days(server):
     assert json.loads(done.stdout)["total"]["profiles"] == 4, done
 
 
-def test_days_that_are_over_leave_their_sums_only(start_server):
+def test_past_days_keep_only_their_sums(start_server):
     server = start_server()
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
