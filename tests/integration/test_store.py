@@ -1,6 +1,9 @@
-"""Continuous profiles in, merged responses out: what the store says equals a plain recomputation
-(tests/oracle/store_oracle.py) of all that was sent, before and after a restart; batches that are
-sent twice count once; teams see their own only; errors point at what is wrong."""
+"""The store: profiles are sent and queries return merged profiles.
+
+Results equal a plain recomputation (tests/oracle/store_oracle.py) of all sent profiles, before and
+after a restart. Batches that are sent twice count once, teams read only their own profiles, and
+errors in queries are reported with their position.
+"""
 
 import concurrent.futures
 import gzip
@@ -32,7 +35,8 @@ NAMES = CPU_NAMES + HEAP_NAMES
 
 
 def make_profile(types, time_ns, stacks, period_type, duration=0):
-    """stacks: {tuple of names, root first: values}; the tables' order is as chance has it."""
+    """stacks: {tuple of names, root first: values}. The tables list locations and functions in the
+    order in which the stacks name them."""
     maker = pprof_maker.Maker(types)
     locations = {}
     for stack, values in stacks.items():
@@ -45,7 +49,7 @@ def make_profile(types, time_ns, stacks, period_type, duration=0):
 
 
 class Source:
-    """One process: its labels, and counters that grow until it begins anew."""
+    """A process with its labels, and with counters that grow until it restarts."""
 
     def __init__(self, rng, labels):
         self.rng, self.labels, self.allocated = rng, labels, {}
@@ -58,7 +62,7 @@ class Source:
 
     def cpu(self):
         if self.rng.random() < 0.1:
-            return {}  # it was idle
+            return {}  # idle
         samples = [self.rng.randint(1, 9) for _ in range(self.rng.randrange(1, 15))]
         return {self.stack(): [count, count * 10_000_000] for count in samples}
 
@@ -78,20 +82,19 @@ def parameters(labels):
 
 
 def in_parts(rng, samples):
-    """What was seen at one moment, (…, values) each: now and then as two profiles that begin
-    together."""
+    """The samples of one time, each (…, values), as one profile or as two with equal times."""
     if rng.random() < 0.6:
         return [samples]
     parts = [], []
-    for *what, values in samples:
-        most = rng.choice(
+    for *key, values in samples:
+        first = rng.choice(
             [values, [0] * len(values), [rng.randrange(value + 1) for value in values]]
         )
         for part, numbers in zip(
-            parts, (most, [all_of - one for all_of, one in zip(values, most)])
+            parts, (first, [total - one for total, one in zip(values, first)])
         ):
             if any(numbers):
-                part.append((*what, numbers))
+                part.append((*key, numbers))
     return [part for part in parts if part]
 
 
@@ -113,11 +116,11 @@ def send_part(client, oracle, source, time_ns, stacks, is_heap):
     )
     response = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
     assert response.status == 200, response
-    if response.json()["duplicate"]:  # both halves of one
+    if response.json()["duplicate"]:  # both parts are equal
         return
     for i, name in enumerate(names):
         values = {stack: numbers[i] for stack, numbers in stacks.items() if numbers[i]}
-        oracle.add(source.labels, name, time_ns, values)  # also where it has no samples of the type
+        oracle.add(source.labels, name, time_ns, values)  # also without samples of the type
 
 
 def make_sources(rng):
@@ -144,8 +147,8 @@ def folded(client, selector, start_ns, end_ns):
 
 
 def is_unknown(response, oracle, name, window):
-    """Is the type none of the window's? Then the response says which there are. Snapshots beside the
-    window may have a part of it."""
+    """Whether the window has no profile of the type; checks that the response then names the types
+    that exist. Snapshots just outside the window may still contribute to it."""
     types = oracle.lacks(name, *window)
     if not types or (response.status == 200 and store_oracle.rule_of(name) != "sum"):
         return False
@@ -191,8 +194,8 @@ TYPE_VALUES = {
 
 
 def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
-    """Conditions of types, perhaps of labels beside them: the selector, and matches(type,
-    labels)."""
+    """A random selector with conditions on types and possibly on labels, and the equivalent
+    matches(type, labels)."""
     types = [
         (comparison, rng.choice(TYPE_VALUES["=~" if "~" in comparison else "="]))
         for comparison in sorted(rng.sample(comparisons, rng.choice([1, 1, 2])))
@@ -207,8 +210,7 @@ def some_match(rng, comparisons=("=", "!=", "=~", "!~")):
 
 
 def check_match(client, oracle, rng):
-    """The series that conditions of types find, and the response of a merge where they leave one
-    type."""
+    """Checks the series that conditions on types select and, if these have one type, the merge."""
     front = rng.choice(["", "", *NAMES])
     selector, by_braces = some_match(rng)
     query, window = front + selector, {"start": BEGIN - HOUR, "end": BEGIN + 9 * HOUR}
@@ -216,13 +218,13 @@ def check_match(client, oracle, rng):
     def matches(name, labels):
         return front in ("", name) and by_braces(name, labels)
 
-    wanted = oracle.series(matches, *window.values())
+    expected = oracle.series(matches, *window.values())
     listed = client.get("/api/v1/series", query={"match[]": query, "limit": 1000, **window})
     assert listed.status == 200, (query, listed)
     assert {
         (one.pop("__profile_type__"), tuple(sorted(one.items()))) for one in listed.json()["data"]
-    } == wanted, query
-    types = {name for name, _ in wanted}
+    } == expected, query
+    types = {name for name, _ in expected}
     if len(types) == 1:
         (name,) = types
         _, rows = folded(client, query, *window.values())
@@ -247,15 +249,16 @@ def check(client, oracle, rng, rounds):
                 assert not oracle.merge(name, matches, start, end)
                 continue
         response, rows = folded(client, name + selector, start, end)
-        wanted = oracle.merge(name, matches, start, end)
-        assert rows == wanted, (name, selector, start, end)
-        if wanted:
+        expected = oracle.merge(name, matches, start, end)
+        assert rows == expected, (name, selector, start, end)
+        if expected:
             assert response.headers["perfolio-rule"] == store_oracle.rule_of(name)
 
 
 @pytest.mark.parametrize("seed", rest_long([2, 1]))
 def test_results_equal_a_plain_recomputation(shared_server, seed):
-    """Seed 1 comes in order of time; of seed 2 some are late, and it is compacted."""
+    """Profiles of seed 1 are sent in the order of their times. Some of seed 2 are late, and the
+    store is compacted."""
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
@@ -273,7 +276,7 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
         return
     compact(server)
     check(client, oracle, rng, 100)
-    for time_ns in times[:10]:  # late ones beside a block of the whole day
+    for time_ns in times[:10]:  # late profiles in addition to a block of the whole day
         send(client, oracle, rng.choice(sources), time_ns + 1)
     check(client, oracle, rng, 50)
     compact(server)
@@ -283,8 +286,8 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
     )
 
 
-def test_profiles_of_one_moment_are_one_snapshot(shared_server):
-    """As one in the list, so one in differences and in means, whatever merges have done."""
+def test_profiles_with_equal_times_are_one_snapshot(shared_server):
+    """They count as one snapshot in differences and in means, before and after merges."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     later = BEGIN + 10 * 10**9
@@ -305,10 +308,10 @@ def test_profiles_of_one_moment_are_one_snapshot(shared_server):
         ).json()
         return [value for _, value in response["series"][0]["points"]]
 
-    def look():
+    def check_results():
         window = BEGIN, BEGIN + 60 * 10**9
         assert folded(client, HEAP_NAMES[0], *window)[1] == {("main", "x"): 4, ("main", "y"): 40}
-        # What was gained in ten seconds is gained in each of them.
+        # A gain of ten seconds is distributed over these seconds.
         assert points(HEAP_NAMES[0], "1s") == [4, 5, 4, 5, 4, 4, 5, 4, 5, 4] and points(
             HEAP_NAMES[0], "60s"
         ) == [44]
@@ -317,16 +320,17 @@ def test_profiles_of_one_moment_are_one_snapshot(shared_server):
             HEAP_NAMES[1], "60s"
         ) == [200]
 
-    look()
+    check_results()
     compact(server)
-    look()
+    check_results()
     server.stop()
     server.start()
-    look()
+    check_results()
 
 
-def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
-    """As where two lock each other out: what it wrote goes at once, not when its server ends."""
+def test_a_merge_that_is_rolled_back_deletes_its_object(start_server):
+    """A deadlock in the database, for example, rolls a merge back. The server deletes the object
+    that the merge wrote immediately, not after the writer has ended."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for second in range(3):
@@ -334,7 +338,7 @@ def test_a_merge_that_the_database_rolls_back_leaves_no_object(start_server):
             HEAP, BEGIN + second * 10**9, {("main", "x"): [5, 100]}, ("space", "bytes")
         )
         assert client.post("/api/v1/profiles", body=body).status == 200
-    time.sleep(4)  # by then a start has looked for what others left
+    time.sleep(4)  # by then the server has collected the objects of ended writers
     with server.cursor() as cursor:
         cursor.execute(
             "CREATE SEQUENCE refusals; GRANT ALL ON SEQUENCE refusals TO PUBLIC;"
@@ -358,7 +362,8 @@ def objects_of(server):
 
 
 def until(condition, what, seconds=120):
-    """what: a text, or what makes it."""
+    """Waits until condition() is true. what: the message of a failure, or a function that returns
+    it."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what() if callable(what) else what
@@ -366,7 +371,8 @@ def until(condition, what, seconds=120):
 
 
 def compact(server):
-    """All there is becomes old, until one block a day is left and what it replaced is deleted."""
+    """Makes all objects old until one block a day is left and the objects that it replaced are
+    deleted."""
 
     def is_done():
         for table in ("segment", "block"):
@@ -400,7 +406,7 @@ def compact(server):
     until(is_done, left)
 
 
-def test_many_at_once_are_all_there(server):
+def test_concurrent_requests_are_all_stored(server):
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
@@ -422,29 +428,29 @@ def test_a_batch_that_is_sent_twice_counts_once(server):
     client = Tenant(server).api("ingest", "read")
     other = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-    for who in (client, other):
-        sent = [
-            who.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).json()["duplicate"]
+    for team in (client, other):
+        duplicates = [
+            team.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).json()["duplicate"]
             for _ in range(3)
         ]
-        assert sent == [False, True, True]
-    # Other labels, or another id: another batch.
+        assert duplicates == [False, True, True]
+    # A request with other labels or another id is another batch.
     assert not client.post("/api/v1/profiles", body=body, query={"label": "pod=b"}).json()[
         "duplicate"
     ]
-    for wanted in (False, True):
+    for expected in (False, True):
         response = client.post(
             "/api/v1/profiles",
             body=body,
             query={"label": "pod=a"},
             headers={"Perfolio-Batch-Id": "mine 1"},
         )
-        assert response.json()["duplicate"] == wanted
+        assert response.json()["duplicate"] == expected
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 3}
     assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
 
 
-def test_reports_are_those_of_shares(server):
+def test_reports_of_queries_equal_those_of_shares(server):
     client = Tenant(server).api("ingest", "read", "share")
     body = make_profile(
         CPU,
@@ -457,8 +463,8 @@ def test_reports_are_those_of_shares(server):
     window = {"query": "cpu:nanoseconds", "start": BEGIN, "end": BEGIN + 1}
     share = client.post("/api/v1/shares", body=body).json()["id"]
     top = client.get("/api/v1/query", query={**window, "report": "top"}).json()
-    wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu"}).json()
-    assert top["functions"] == wanted["functions"] and top["total"] == 40
+    expected = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu"}).json()
+    assert top["functions"] == expected["functions"] and top["total"] == 40
     callers = client.get(
         "/api/v1/query", query={**window, "report": "callers", "fn": "work"}
     ).json()
@@ -479,7 +485,7 @@ def test_reports_are_those_of_shares(server):
 
 
 @pytest.mark.parametrize(
-    "query, wanted",
+    "query, expected",
     [
         ("", "query is missing"),
         ("cpu{", "this { is not closed at character 4"),
@@ -498,14 +504,14 @@ def test_reports_are_those_of_shares(server):
         ("{}", "write a profile type, labels, or both"),
     ],
 )
-def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
+def test_a_syntax_error_in_a_query_is_reported_with_its_position(server, query, expected):
     client = Tenant(server).api("read")
     response = client.get("/api/v1/query", query={"query": query})
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
 @pytest.mark.parametrize("path", ["labels", "label/pod/values", "series", "profile_types"])
-def test_which_of_several_selectors_is_wrong_is_said(server, path):
+def test_an_error_names_the_selector_in_which_it_is(server, path):
     response = (
         Tenant(server)
         .api("read")
@@ -517,7 +523,7 @@ def test_which_of_several_selectors_is_wrong_is_said(server, path):
     ), response
 
 
-def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
+def test_a_quoted_type_name_may_contain_characters_of_the_syntax(server):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(
         [("ev(1)", "B/op"), ("a b{", "c")],
@@ -535,7 +541,7 @@ def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
 
 
 @pytest.mark.parametrize(
-    "options, wanted",
+    "options, expected",
     [
         ({"start": "someday"}, "start"),
         ({"start": "now", "end": "now-1h"}, "start must be before end"),
@@ -543,9 +549,9 @@ def test_a_type_with_signs_of_selectors_is_found_by_its_quoted_name(server):
         ({"limits": "1"}, "limits"),
     ],
 )
-def test_wrong_parameters_are_named(server, options, wanted):
+def test_invalid_parameters_are_named(server, options, expected):
     response = Tenant(server).api("read").get("/api/v1/query", query={"query": "cpu", **options})
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
 def test_an_empty_group_of_a_plot_is_refused(server):
@@ -557,7 +563,7 @@ def test_an_empty_group_of_a_plot_is_refused(server):
     assert response.status == 400 and "group_by must be" in response.json()["detail"], response
 
 
-def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
+def test_the_encoding_of_a_profile_is_detected_from_its_bytes(server):
     client = Tenant(server).api("ingest")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for encoding in ("identity", "gzip", "GZIP"):
@@ -574,7 +580,7 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
 
 
 @pytest.mark.parametrize(
-    "query, body, wanted",
+    "query, body, expected",
     [
         ([("label", "x")], b"main 1\n", "must have the form name=value"),
         ([("label", "=y")], b"main 1\n", "a label has no name"),
@@ -583,12 +589,12 @@ def test_how_a_profile_is_encoded_is_told_by_its_bytes(server):
         ([], b"", "the body is empty"),
     ],
 )
-def test_what_cannot_be_taken_is_refused(server, query, body, wanted):
+def test_an_invalid_profile_request_is_refused(server, query, body, expected):
     response = Tenant(server).api("ingest").post("/api/v1/profiles", body=body, query=query)
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_two_types_in_one_result_are_refused_by_name(server):
+def test_a_result_of_two_types_is_refused_with_their_names(server):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body).status == 200
@@ -600,7 +606,7 @@ def test_two_types_in_one_result_are_refused_by_name(server):
         assert name in response.json()["detail"]
 
 
-def test_addresses_without_a_name_are_counted_and_kept(server):
+def test_addresses_without_a_name_are_kept_and_counted(server):
     client = Tenant(server).api("ingest", "read")
     maker = pprof_maker.Maker(CPU)
     binary = maker.mapping("/usr/bin/app", build_id="abc1", flags=0)
@@ -615,10 +621,9 @@ def test_addresses_without_a_name_are_counted_and_kept(server):
     )
     assert "unnamed=2," in response.headers["perfolio-statistics"]
     assert sorted(line.rpartition(" ")[2] for line in response.text.splitlines()) == ["1", "2"]
-    assert all(
-        f"0x10{10 + i}" in response.text for i in range(2)
-    ), response.text  # offsets in the file
-    for more, wanted in (
+    # Addresses are shown as offsets in the file.
+    assert all(f"0x10{10 + i}" in response.text for i in range(2)), response.text
+    for more, expected in (
         ({"focus": "app$"}, 3),
         ({"ignore": "^work$"}, 3),
         ({"focus": "^work$"}, 0),
@@ -627,16 +632,16 @@ def test_addresses_without_a_name_are_counted_and_kept(server):
             "/api/v1/query_range", query={**window, "end": BEGIN + 10**9, "step": "1s", **more}
         ).json()
         assert (
-            response["series"][0]["points"][0][1] == wanted
+            response["series"][0]["points"][0][1] == expected
             and response["statistics"]["unnamed"] == 2
         )
 
 
-def test_for_an_unknown_type_the_error_names_the_known_ones(server):
+def test_the_error_for_an_unknown_type_names_the_known_types(server):
     client = Tenant(server).api("ingest", "read")
     window = {"start": BEGIN, "end": BEGIN + 1}
     paths = ("/api/v1/query", "/api/v1/query_range")
-    for path in paths:  # nothing at all is no error
+    for path in paths:  # an empty store is no error
         assert client.get(path, query={"query": CPU_NAMES[0], **window}).status == 200
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
@@ -660,7 +665,7 @@ def test_for_an_unknown_type_the_error_names_the_known_ones(server):
         response = client.get(path, query={"query": '{pod="a"}', **wide})
         assert response.status == 400
         assert response.json()["detail"].endswith(": " + ", ".join(sorted(NAMES))), response
-    # Lists of a type that is not there are empty.
+    # Lists for an unknown type are empty.
     assert client.get("/api/v1/series", query={"match[]": "memory", **window}).json()["data"] == []
     sides = {
         "a_query": "cpu:nanoseconds",
@@ -674,7 +679,7 @@ def test_for_an_unknown_type_the_error_names_the_known_ones(server):
     ), response
 
 
-def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
+def test_a_query_names_a_damaged_object_and_returns_the_rest(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(2):
@@ -697,7 +702,7 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="a file is removed")
-def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
+def test_a_query_names_a_missing_object_and_the_rest_is_merged(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(2):
@@ -728,13 +733,13 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
             )
         return rows_of(server, "SELECT DISTINCT 1 FROM block WHERE swapped_at IS NULL")
 
-    until(is_merged, "what is there is not merged")
+    until(is_merged, "the objects that are left are not merged")
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)[1] == {("main",): 1}
 
 
-def test_what_is_too_large_together_stops_no_merge(start_server):
-    """Values of one series and hour that cannot be added, and a push of more days than a merge
-    takes."""
+def test_values_and_days_beyond_the_limits_of_a_merge_do_not_block_it(start_server):
+    """The sum of the values of one series and hour overflows, and one request has more days than a
+    merge accepts."""
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = (Tenant(server).api("ingest", "read") for _ in range(2))
     for i, (pod, value) in enumerate([("huge", 6 * 10**18)] * 3 + [("ok", 5)] * 3):
@@ -765,7 +770,7 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
         blocks = rows_of(server, "SELECT level FROM block WHERE swapped_at IS NULL")
         return left == {True} and blocks == {4}
 
-    until(is_merged, "what is too large is in the way of others")
+    until(is_merged, "objects that cannot be merged block the others")
     for i in range(3):
         at = BEGIN + i
         assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {
@@ -779,9 +784,9 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in response.headers
 
 
-def test_what_was_swapped_stays_for_the_longest_question(start_server):
+def test_swapped_objects_are_kept_for_the_longest_query_time(start_server):
     server = start_server("--jobs-interval", "1s")
-    patient, client = Tenant(server, query_time_s=3600), Tenant(server).api("ingest", "read")
+    slow, client = Tenant(server, query_time_s=3600), Tenant(server).api("ingest", "read")
     for minute in range(2):
         body = make_profile(
             CPU,
@@ -805,58 +810,58 @@ def test_what_was_swapped_stays_for_the_longest_question(start_server):
     for _ in range(2):
         run(
             "INSERT INTO ingest_batch (tenant_id, batch_id, received_at) "
-            f"VALUES ({patient.id}, decode(repeat('ab', 32), 'hex'), now() - interval '2 days')"
+            f"VALUES ({slow.id}, decode(repeat('ab', 32), 'hex'), now() - interval '2 days')"
         )
         until(
             lambda: not rows_of(
                 server, "SELECT 1 FROM ingest_batch WHERE received_at < now() - interval '1 day'"
             ),
-            "old batches are still known",
+            "old batch ids are not deleted",
         )
     assert rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL")
-    server.api().patch(f"/api/v1/admin/tenants/{patient.id}", json={"query_time_s": None})
+    server.api().patch(f"/api/v1/admin/tenants/{slow.id}", json={"query_time_s": None})
     until(
         lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"),
-        "it is still there",
+        "a swapped block is not deleted",
     )
 
 
-def test_what_is_older_than_the_team_keeps_goes(start_server):
+def test_profiles_past_the_retention_of_the_team_are_deleted(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server, profile_retention_s=86400)
     client, other = tenant.api("ingest", "read"), Tenant(server).api("ingest", "read")
     now = time.time_ns()
-    for who, time_ns, wanted in (
+    for team, time_ns, expected in (
         (client, now - 2 * 86400 * 10**9, 400),
         (client, now - HOUR, 200),
         (other, now - 2 * 86400 * 10**9, 200),
     ):
         body = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-        response = who.post("/api/v1/profiles", body=body)
-        assert response.status == wanted, response
-        assert wanted == 200 or "profile_retention_s" in response.json()["detail"]
+        response = team.post("/api/v1/profiles", body=body)
+        assert response.status == expected, response
+        assert expected == 200 or "profile_retention_s" in response.json()["detail"]
     assert folded(client, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"profile_retention_s": 60})
     until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
 
     def is_gone():
         with server.cursor() as cursor:
-            for table in ("segment", "block"):  # it may have been merged by then
+            for table in ("segment", "block"):  # a merge may have replaced the segment by a block
                 cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour'")
         return len(objects_of(server)) == 1
 
-    until(is_gone, "an expired profile's bytes are still there")
+    until(is_gone, "the bytes of an expired profile are not deleted")
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="bytes are changed below an open block")
 @pytest.mark.parametrize("hour_count, step", rest_long([(2, 7), (5, 29)]))
-def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, step):
-    """One block of two pods and some hours, each part wrong in turn: answers are whole, or without
-    one pod's hour and say so; a mean is that of the snapshots that are left."""
-    server = start_server(
-        "--jobs-interval", "1s", "--query-cache-bytes", "0"
-    )  # a response that is kept would hide it
+def test_a_query_omits_a_damaged_granule_and_returns_the_others(start_server, hour_count, step):
+    """The store has one block with some hours of two pods, and one byte after the other is damaged.
+    A response is complete, or it lacks one hour of one pod and has a warning. A mean is that of the
+    remaining snapshots."""
+    # Without the query cache, which would hide the damage.
+    server = start_server("--jobs-interval", "1s", "--query-cache-bytes", "0")
     client = Tenant(server).api("ingest", "read")
     hours = [BEGIN // HOUR * HOUR + hour * HOUR for hour in range(hour_count)]
     sent = [(f"p{pod}", hour, i) for pod in range(2) for hour in hours for i in range(3)]
@@ -881,7 +886,7 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
     (block,) = (server.data_dir / "objects" / key for key in objects_of(server))
     block.chmod(0o600)
     windows = [(hours[0], hours[-1] + HOUR), (hours[0] + 1, hours[-1] + 2)]
-    response, _ = folded(client, HEAP_NAMES[1], *windows[0])  # it is open from now on
+    response, _ = folded(client, HEAP_NAMES[1], *windows[0])  # opens the block
     assert f"granules={2 * hour_count}," in response.headers["perfolio-statistics"]
     broken = set()
     for at in range(0, block.stat().st_size, step):
@@ -894,7 +899,7 @@ def test_of_a_broken_granule_the_others_are_served(start_server, hour_count, ste
                     for left_out, oracle in oracles.items()
                     if rows == oracle.merge(name, lambda labels: True, *window)
                 }
-                # The differences of an hour in the middle are those of what stands around it, too.
+                # Snapshots before and after a missing hour in the middle may yield its differences.
                 is_whole = fits == {None} or hour_count > 2 and None in fits
                 assert is_whole or fits and "perfolio-warning" in response.headers, (at, rows)
                 if "perfolio-warning" in response.headers:

@@ -1,6 +1,9 @@
-"""What is deleted is read by nobody from then on, and is gone from every object soon; nothing else
-of the blocks that had it changes: answers equal a recomputation without it
-(tests/oracle/store_oracle.py), before and after merging."""
+"""Deletion of profiles.
+
+Queries no longer read deleted profiles, and the server soon removes them from all objects. The rest
+of these blocks does not change: results equal a recomputation without the deleted profiles
+(tests/oracle/store_oracle.py), before and after merges.
+"""
 
 import contextlib
 import ctypes
@@ -48,7 +51,7 @@ def delete(client, selector, start=None, end=None):
     return response.json()
 
 
-@functools.cache  # so that the same is the same, byte by byte
+@functools.cache  # so that equal arguments give the same bytes
 def cpu_profile(time_ns, value, stack):
     return make_profile(
         CPU, time_ns, {stack: [value, 10 * value]}, ("cpu", "nanoseconds"), 10**10
@@ -68,7 +71,7 @@ def is_done(client, which):
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="a folder is made read-only")
-def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone(start_server):
+def test_a_failed_deletion_of_an_object_neither_blocks_others_nor_is_done(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin", "share")
     trash = "SELECT object_key FROM object_trash"
@@ -91,18 +94,18 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
         until(
             lambda: make_old()
             and rows_of(server, trash + " WHERE tried_at IS NOT NULL") == {segment},
-            "the segment was not tried",
+            "the deletion of the segment was not tried",
         )
-        assert not rows_of(server, "SELECT id FROM segment"), "only the trash knows it"
+        assert not rows_of(server, "SELECT id FROM segment"), "only object_trash should list it"
         share = client.post("/api/v1/shares", body=b"main;work 3\n").json()["id"]
         (raw,) = rows_of(server, f"SELECT object_key FROM share WHERE id = '{share}'")
         assert raw in server.objects.keys("share/")
         assert client.delete(f"/api/v1/shares/{share}").status == 204
         until(
             lambda: raw not in server.objects.keys("share/"),
-            "what came later waits for what cannot go",
+            "a failed deletion blocks a later one",
         )
-        time.sleep(5)  # the catalogue is tidied every two seconds
+        time.sleep(5)  # background maintenance runs every two seconds
         assert segment in objects_of(server) and is_done(client, deletion) is None
         assert rows_of(server, trash) == {segment} and "emptying the trash" in server.log()
     finally:
@@ -114,7 +117,7 @@ def test_what_cannot_be_deleted_holds_up_nothing_else_and_is_not_said_to_be_gone
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_results_equal_a_recomputation_without_what_is_deleted(shared_server, seed):
+def test_results_equal_a_recomputation_without_deleted_profiles(shared_server, seed):
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
@@ -159,7 +162,7 @@ def test_results_equal_a_recomputation_without_what_is_deleted(shared_server, se
         ),
     ],
 )
-def test_a_type_in_the_braces_is_compared_as_a_whole(shared_server, selector, left):
+def test_a_type_condition_is_compared_with_the_whole_type(shared_server, selector, left):
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     heap = make_profile([("inuse_space", "bytes")], BEGIN, {("main",): [3]}, ("space", "bytes"))
@@ -185,7 +188,7 @@ def test_a_type_in_the_braces_is_compared_as_a_whole(shared_server, selector, le
     check_left()
 
 
-def test_a_label_that_nobody_can_have_deletes_nothing(server):
+def test_a_deletion_with_an_invalid_label_is_refused(server):
     client = Tenant(server).api("admin")
     response = client.request(
         "DELETE", "/api/v1/profiles", query={"query": '{pod!="a",__name__!="cpu"}'}
@@ -197,19 +200,19 @@ def test_a_label_that_nobody_can_have_deletes_nothing(server):
     assert response.json()["deletions"] == []
 
 
-def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
+def test_deleted_profiles_are_hidden_at_once_and_later_removed(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client, other = tenant.api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
-    for who in (client, other):
+    for team in (client, other):
         for i in range(4):
-            push(who, "pod=a", BEGIN + i)
-            push(who, "pod=b", BEGIN + i)
+            push(team, "pod=a", BEGIN + i)
+            push(team, "pod=b", BEGIN + i)
     before = objects_of(server)
     made = delete(client, '{pod="a"}', BEGIN + 1, BEGIN + 3)
     assert made["start_ns"] == BEGIN + 1 and made["end_ns"] == BEGIN + 3 and made["done_at"] is None
     assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {("main", "work"): 2}
-    # Only what was there before is meant; what was known stays known.
+    # A deletion affects only earlier profiles, and batch ids remain known.
     assert push(client, "pod=a", BEGIN + 1)["duplicate"]
     assert not push(client, "pod=a", BEGIN + 2, 100)["duplicate"]
     assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {
@@ -227,7 +230,7 @@ def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
 
 
 def is_aged(server):
-    """What was swapped and what waits to be merged is older by an hour."""
+    """Makes swapped objects and those that wait for a merge older by an hour; returns True."""
     with server.cursor() as cursor:
         for table in ("segment", "block"):
             cursor.execute(
@@ -237,7 +240,7 @@ def is_aged(server):
     return True
 
 
-def test_all_of_a_block_and_all_of_a_team(start_server):
+def test_deletion_of_a_whole_block_or_team_deletes_its_objects(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("ingest", "read", "admin")
@@ -263,7 +266,7 @@ def test_all_of_a_block_and_all_of_a_team(start_server):
 
 
 @pytest.mark.parametrize(
-    "query, wanted",
+    "query, expected",
     [
         ({}, "query is missing"),
         ({"query": "{pod=}"}, "query:"),
@@ -272,17 +275,17 @@ def test_all_of_a_block_and_all_of_a_team(start_server):
         ({"query": "cpu", "from": "5"}, "from"),
     ],
 )
-def test_what_is_wrong_is_said(server, query, wanted):
+def test_an_invalid_deletion_request_is_refused(server, query, expected):
     response = Tenant(server).api("admin").request("DELETE", "/api/v1/profiles", query=query)
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_deletions_without_end_are_refused(server):
-    """Each takes the lease of what is merged, so that nothing would ever be."""
+def test_the_number_of_pending_deletions_is_limited(server):
+    """Each deletion cancels the leases of running merges, so too many would prevent all merges."""
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("ingest", "admin")
     push(client, "pod=a", BEGIN)
-    with server.cursor() as cursor:  # so that none of them is done
+    with server.cursor() as cursor:  # so that no deletion is completed
         cursor.execute(
             "UPDATE segment_tenant SET is_broken = true WHERE tenant_id = %s", [tenant.id]
         )
@@ -301,8 +304,9 @@ def test_deletions_without_end_are_refused(server):
     delete(client, ALL)
 
 
-def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
-    """By work that locks the same rows in another order: the database ends one of both."""
+def test_a_deletion_that_deadlocks_is_retried(start_server):
+    """Another transaction locks the same rows in another order, and the database aborts one of
+    both."""
     server = start_server("--jobs-interval", "3600s")
     client = Tenant(server).api("ingest", "read", "admin")
     for second in range(2):
@@ -312,7 +316,7 @@ def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
     responses = []
     deletion = threading.Thread(target=lambda: responses.append(delete(client, ALL)))
     with contextlib.closing(server.database("perfolio_cluster")) as other, other.cursor() as cursor:
-        cursor.execute("SET deadlock_timeout = '1min'")  # it is the deletion that finds out
+        cursor.execute("SET deadlock_timeout = '1min'")  # so that the deletion is aborted
         cursor.execute("BEGIN")
         cursor.execute(lock, [last])
         deletion.start()
@@ -330,7 +334,7 @@ def test_a_deletion_that_is_locked_out_is_done_all_the_same(start_server):
     assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE deletions <> '{}'") == {2}
 
 
-def test_only_administrators_delete_and_only_their_teams_profiles(server):
+def test_only_administrators_delete_profiles_and_only_of_their_team(server):
     tenant, other = Tenant(server), Tenant(server)
     mine, theirs = tenant.api("ingest", "read"), other.api("ingest", "read", "admin")
     push(mine, "pod=a", BEGIN)
@@ -344,9 +348,8 @@ def test_only_administrators_delete_and_only_their_teams_profiles(server):
     }
 
 
-def test_a_deletion_while_many_push_and_merge(start_server):
-    """Each batch before the deletion is gone, each after it is there, whatever is merged
-    meanwhile."""
+def test_deletions_are_exact_during_pushes_and_merges(start_server):
+    """A deletion removes each batch before it and none after it, regardless of merges."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     deadline, number, kept = time.monotonic() + 6, 0, []
@@ -368,7 +371,7 @@ def test_a_deletion_while_many_push_and_merge(start_server):
 
 
 def strings_of(block):
-    """Of a block's bytes (store/block/block_format.h): what its names are made of."""
+    """The strings of a block, from its bytes (store/block/block_format.h)."""
     zstd = ctypes.CDLL("libzstd.so.1")
     offset, stored, flat = struct.unpack_from("<QQQ", block, len(block) - 320)
     if stored == flat:
@@ -382,12 +385,12 @@ def strings_of(block):
     return strings.raw
 
 
-def test_a_name_of_a_day_is_in_no_block_of_another(start_server):
-    """What is merged at once becomes a block for each day, with the names of that day alone."""
+def test_a_block_contains_only_the_names_of_its_day(start_server):
+    """A merge of several days writes one block per day, with only the names of that day."""
     days = 30
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
-    with server.cursor() as cursor:  # so that none is merged before all are there
+    with server.cursor() as cursor:  # so that no merge begins before all profiles are stored
         cursor.execute(
             "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'"
         )

@@ -1,6 +1,9 @@
-"""Labels that samples carry of their own (threads, numbers, spans, traces) filter and divide every
-answer of the store: what it says equals a plain recomputation (tests/oracle/store_oracle.py),
-before and after compaction, and shares of the same profile agree."""
+"""Labels of samples (threads, numbers, spans, traces) in queries of the store.
+
+Queries filter and group by these labels. Results equal a plain recomputation
+(tests/oracle/store_oracle.py), before and after compaction, and those of shares of the same
+profile.
+"""
 
 import gzip
 import json
@@ -56,7 +59,8 @@ def text_of(label):
 
 
 def some_labels(rng, is_heap):
-    """What Go's and OpenTelemetry's profilers attach; one is named as a label of series is."""
+    """Random labels as the profilers of Go and OpenTelemetry attach them. The label zone has the
+    name of a label of series."""
     labels = []
     if is_heap:
         return [("bytes", rng.choice([16, 4096]), "bytes")] if rng.random() < 0.7 else []
@@ -104,7 +108,7 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
     )
     response = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
     assert response.status == 200, response
-    if response.json()["duplicate"]:  # both halves of one
+    if response.json()["duplicate"]:  # both parts are equal
         return
     for i, name in enumerate(names):
         rows = {}
@@ -116,7 +120,7 @@ def send_part(client, oracle, source, time_ns, samples, is_heap):
 
 
 def has(name, *values):
-    """Of rows with one of these values of the label; without values, with any."""
+    """A condition on rows: the label has one of the values or, without values, any value."""
 
     def keeps(labels, own):
         found = [labels[name]] if name in labels else [value for key, value in own if key == name]
@@ -160,7 +164,7 @@ GROUPS = [
 ]
 
 
-# What selectors compare, of labels of series and of those that only samples have.
+# Conditions of selectors on labels of series and on labels that only samples have.
 CONDITIONS = [
     [],
     [("service_name", "=", "s1")],
@@ -188,13 +192,15 @@ CONDITIONS = [
 
 
 def compared(values, comparison, value):
-    """Of several values one has to match, or none."""
-    has = any(re.fullmatch(value, one) if "~" in comparison else one == value for one in values)
-    return has == (comparison in ("=", "=~"))
+    """Whether one of the values matches or, for a negative comparison, none does."""
+    is_match = any(
+        re.fullmatch(value, one) if "~" in comparison else one == value for one in values
+    )
+    return is_match == (comparison in ("=", "=~"))
 
 
 def values_of_own(own, name):
-    """Numbers are their digits, and these with their unit."""
+    """The values of a sample's label; a number matches with and without its unit."""
     found = [value for key, value in own if key.replace(".", "_") == name]
     return {
         *found,
@@ -203,8 +209,8 @@ def values_of_own(own, name):
 
 
 def some_selector(rng, keeps):
-    """A selector, which series it finds by the labels that they have, and which of their samples it
-    finds by their own, alone and with keeps."""
+    """(selector, condition on the labels of series, condition on the labels of their samples, the
+    same combined with keeps)."""
     conditions = [
         (label.replace(".", "_"), comparison, value)
         for label, comparison, value in rng.choice(CONDITIONS)
@@ -231,7 +237,7 @@ def some_window(rng):
     return start, start + rng.choice([MINUTE, 10 * MINUTE, HOUR, 9 * HOUR])
 
 
-def ask(client, path, window, **more):
+def fetch(client, path, window, **more):
     return client.get(
         path,
         query=[("start", window[0]), ("end", window[1])]
@@ -249,19 +255,19 @@ def check_merge(client, oracle, rng):
     selector, matches, finds, keeps = some_selector(rng, keeps)
     group_by = rng.choice([None, *GROUPS])
     more = {"group_by": rng.choice([group_by, "label:" + group_by])} if group_by else {}
-    response = ask(
+    response = fetch(
         client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more
     )
     if is_unknown(response, oracle, name, window):
         return
-    wanted = oracle.merge(name, matches, *window, group_by, keeps)
-    if response.status == 400:  # no row has it
+    expected = oracle.merge(name, matches, *window, group_by, keeps)
+    if response.status == 400:  # no row has the label
         assert f"group_by: '{group_by}' is no label" in response.json()["detail"]
-        assert all(stack[0] == f"(no {group_by})" for stack in wanted)
+        assert all(stack[0] == f"(no {group_by})" for stack in expected)
         return
     assert response.status == 200, response
     rows = [line.rpartition(" ")[::2] for line in response.text.splitlines()]
-    assert {tuple(stack.split(";")): int(value) for stack, value in rows} == wanted, (
+    assert {tuple(stack.split(";")): int(value) for stack, value in rows} == expected, (
         name,
         selector,
         window,
@@ -269,17 +275,16 @@ def check_merge(client, oracle, rng):
         group_by,
     )
     if rules and store_oracle.rule_of(name) != "mean":
-        top = ask(
+        top = fetch(
             client, "/api/v1/query", window, query=name + selector, report="top", **rules
         ).json()
         merged = oracle.merge(name, matches, *window, None, finds)
         total = sum(merged.values())
-        # What is left out of counters is one sum, of which the window's part is cut once and not
-        # stack by stack.
-        most = len(merged) + 1 if store_oracle.rule_of(name) == "difference" else 0
-        assert top["kept"] == sum(wanted.values())
-        # A label that no series has and, as far as blocks tell, no sample finds no series.
-        assert abs(top["total"] - total) <= most or (not wanted and top["total"] == 0)
+        # For counters, the sum of filtered rows is scaled to the window once and not per stack.
+        tolerance = len(merged) + 1 if store_oracle.rule_of(name) == "difference" else 0
+        assert top["kept"] == sum(expected.values())
+        # A label that no series has and no block lists for its samples selects no series.
+        assert abs(top["total"] - total) <= tolerance or (not expected and top["total"] == 0)
 
 
 def check_over_time(client, oracle, rng):
@@ -292,7 +297,7 @@ def check_over_time(client, oracle, rng):
     focus = rng.choice([None, "f1"])
     step = max(rng.choice([MINUTE, 20 * MINUTE, HOUR]), (window[1] - window[0]) // 100)
     more = {"focus": focus} if focus else {}
-    response = ask(
+    response = fetch(
         client,
         "/api/v1/query_range",
         window,
@@ -304,7 +309,7 @@ def check_over_time(client, oracle, rng):
         **more,
     )
     step = step // 10**9 * 10**9
-    wanted = oracle.over_time(
+    expected = oracle.over_time(
         name,
         matches,
         *window,
@@ -313,7 +318,7 @@ def check_over_time(client, oracle, rng):
         (lambda stack: any("f1" in name for name in stack)) if focus else None,
         keeps,
     )
-    if not wanted and is_unknown(response, oracle, name, window):
+    if not expected and is_unknown(response, oracle, name, window):
         return
     assert response.status == 200, response
     found = {
@@ -322,7 +327,7 @@ def check_over_time(client, oracle, rng):
     }
     assert found == {
         key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
-        for key, points in wanted.items()
+        for key, points in expected.items()
     }, (name, selector, window, step, rules, group_by, focus)
 
 
@@ -345,15 +350,15 @@ def test_results_equal_a_plain_recomputation(shared_server, seed):
     check_all(client, oracle, rng)
 
 
-def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
+def test_samples_are_attributed_to_the_times_of_their_timestamps(shared_server):
     server = shared_server("--jobs-interval", "1s")
     rng = random.Random(13)
-    client, oracle, moments = Tenant(server).api("ingest", "read"), store_oracle.Oracle(), {}
+    client, oracle, timestamps = Tenant(server).api("ingest", "read"), store_oracle.Oracle(), {}
     name = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
     for _ in range(20):
         time_ns = BEGIN + rng.randrange(HOUR)
         stacks = {("main", f"f{i}"): rng.randint(1, 1000) for i in range(rng.randint(1, 6))}
-        moments[time_ns] = {
+        timestamps[time_ns] = {
             stack: [time_ns + rng.randrange(10 * 10**9) for _ in range(rng.randint(1, 5))]
             for stack in stacks
             if rng.random() < 0.7
@@ -365,7 +370,7 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
             1,
             ("cpu", "nanoseconds"),
             10**10,
-            moments[time_ns],
+            timestamps[time_ns],
         )
         body = otlp_maker.Request([({"service.name": "shop"}, [profile])]).protobuf()
         response = client.post(
@@ -377,11 +382,11 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
     def check():
         for _ in range(30):
             window = BEGIN + rng.randrange(HOUR), BEGIN + 2 * HOUR
-            if rng.random() < 0.5:  # of one profile, second by second
-                time_ns = rng.choice(sorted(moments))
+            if rng.random() < 0.5:  # the window of one profile, in steps of a second
+                time_ns = rng.choice(sorted(timestamps))
                 window = time_ns, time_ns + 10 * 10**9
             step = 10**9 if window[1] - window[0] < HOUR else MINUTE
-            response = ask(
+            response = fetch(
                 client,
                 "/api/v1/query_range",
                 window,
@@ -390,9 +395,9 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
                 moments="true",
             ).json()
             found = [dict(map(tuple, one["points"])) for one in response["series"]] or [{}]
-            wanted = oracle.by_timestamps(name, lambda labels: True, *window, step, moments)
+            expected = oracle.by_timestamps(name, lambda labels: True, *window, step, timestamps)
             assert found[0] == {
-                (window[0] + number * step) // 10**6: value for number, value in wanted.items()
+                (window[0] + number * step) // 10**6: value for number, value in expected.items()
             }
 
     check()
@@ -401,8 +406,7 @@ def test_samples_are_told_by_the_moments_when_they_were_seen(shared_server):
 
 
 def one_profile(server):
-    """A client, the id of a share, and the window and selector of the same profile as a continuous
-    one."""
+    """(client, id of a share, window and query that select the same profile in the store)."""
     client = Tenant(server).api("ingest", "read", "share")
     samples = [
         (("main", "work"), [("thread", "a"), ("bytes", 16, "bytes")], [1, 10]),
@@ -436,25 +440,27 @@ def one_profile(server):
         {"label": "span_id!="},
     ],
 )
-def test_labels_are_those_of_shares(server, more):
+def test_queries_by_labels_agree_with_shares(server, more):
     client, share, window = one_profile(server)
     top = client.get("/api/v1/query", query={**window, "report": "top", **more}).json()
-    wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu", **more}).json()
-    assert top["functions"] == wanted["functions"] and wanted["functions"]
-    assert (top["total"], top["kept"]) == (wanted["total"], wanted["kept"])
-    # A query beside a share, each way round: nothing has changed.
+    expected = client.get(
+        f"/api/v1/shares/{share}/top", query={"sample_type": "cpu", **more}
+    ).json()
+    assert top["functions"] == expected["functions"] and expected["functions"]
+    assert (top["total"], top["kept"]) == (expected["total"], expected["kept"])
+    # A diff of the share and the query of the same profile has no differences.
     sides = {"a": share, "b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 1}
     response = client.get("/api/v1/diff/top", query={**sides, "sample_type": "cpu", **more})
     assert response.status == 200, response
     found = response.json()
     assert found["total_a"] == found["total_b"] == 150
     assert {one["name"] for one in found["functions"]} == {
-        one["name"] for one in wanted["functions"]
+        one["name"] for one in expected["functions"]
     }
     assert all(
         one["cum_a"] == one["cum_b"] and one["flat_delta"] == 0 for one in found["functions"]
     )
-    # Two queries are compared as their shares are, by the whole of each.
+    # A diff of two queries is normalised by their totals, as a diff of shares is.
     other = {"b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 2}
     both = {"a_query": window["query"], "a_start": BEGIN, "a_end": BEGIN + 1, **other, **more}
     for mode in ("absolute", "normalised"):
@@ -462,14 +468,14 @@ def test_labels_are_those_of_shares(server, more):
         times = 1 if mode == "normalised" else 3
         assert (found["total_a"], found["total_b"]) == (150, 150 * times)
         assert {one["name"]: one["cum_a"] for one in found["functions"]} == {
-            one["name"]: one["cum"] for one in wanted["functions"]
+            one["name"]: one["cum"] for one in expected["functions"]
         }
         assert all(one["cum_b"] == times * one["cum_a"] for one in found["functions"])
 
 
-def counted(response):
-    """Of labels that samples have of their own: each value's total. How many samples there are
-    depends on the labels that were asked for: a query's are the stacks that differ in these."""
+def label_totals(response):
+    """The totals of the values of each label of samples. Numbers of samples are omitted, because a
+    query counts the stacks that differ in the requested labels."""
     return {
         one["key"]: (
             one["total"],
@@ -481,7 +487,7 @@ def counted(response):
     }
 
 
-def test_labels_are_counted_as_those_of_shares(server):
+def test_label_counts_of_queries_agree_with_those_of_shares(server):
     client, share, window = one_profile(server)
     sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}
     for more in (
@@ -491,17 +497,17 @@ def test_labels_are_counted_as_those_of_shares(server):
         {"label": "thread=a"},
         {"focus": "work", "key": "bytes"},
     ):
-        wanted = counted(
+        expected = label_totals(
             client.get(f"/api/v1/shares/{share}/labels", query={"sample_type": "cpu", **more})
         )
-        wanted = {
-            key: one for key, one in wanted.items() if more.get("key") or not key.endswith("_id")
+        expected = {
+            key: one for key, one in expected.items() if more.get("key") or not key.endswith("_id")
         }
         response = client.get("/api/v1/query", query={**window, "report": "labels", **more})
-        assert response.status == 200 and counted(response) == wanted and wanted, response
+        assert response.status == 200 and label_totals(response) == expected and expected, response
         found = client.get("/api/v1/diff/labels", query={**sides, **more}).json()["labels"]
         assert {one["key"]: one["total_a"] for one in found if one["key"] != "pod"} == {
-            key: total for key, (total, *_) in wanted.items()
+            key: total for key, (total, *_) in expected.items()
         }
         assert all(one["total_a"] == one["total_b"] for one in found)
     pods = client.get(
@@ -518,7 +524,7 @@ def test_labels_are_counted_as_those_of_shares(server):
     )
 
 
-def test_a_share_keeps_the_labels_that_are_asked_for(server):
+def test_a_share_of_a_query_keeps_the_requested_labels(server):
     client, share, window = one_profile(server)
 
     def kept(*names):
@@ -538,10 +544,10 @@ def test_a_share_keeps_the_labels_that_are_asked_for(server):
     assert keys(kept("*")) == {"thread", "bytes", "pod"}
     assert keys(kept("*", "trace_id")) == {"thread", "bytes", "pod", "trace_id"}
     rules = {"sample_type": "cpu", "label": "thread=c"}
-    wanted = client.get(f"/api/v1/shares/{share}/top", query=rules).json()
+    expected = client.get(f"/api/v1/shares/{share}/top", query=rules).json()
     assert (
         client.get(f"/api/v1/shares/{kept('thread')}/top", query=rules).json()["functions"]
-        == wanted["functions"]
+        == expected["functions"]
     )
     for name, words in (
         ("thred", "keep_label: 'thred' is no label"),
@@ -568,7 +574,7 @@ def test_two_queries_are_compared_by_labels(server):
     ), response
 
 
-def test_labels_of_pprof_are_those_that_are_asked_for(server):
+def test_a_pprof_report_contains_the_requested_labels(server):
     client, _, window = one_profile(server)
     response = client.get(
         "/api/v1/query", query={**window, "report": "pprof", "group_by": "thread"}
@@ -583,7 +589,7 @@ def test_labels_of_pprof_are_those_that_are_asked_for(server):
 
 
 @pytest.mark.parametrize(
-    "more, wanted",
+    "more, expected",
     [
         (
             {"group_by": "thred"},
@@ -598,13 +604,13 @@ def test_labels_of_pprof_are_those_that_are_asked_for(server):
         ({"label": [f"a=b{i}" for i in range(40)]}, "more than 32"),
     ],
 )
-def test_what_is_wrong_is_named(server, more, wanted):
+def test_an_invalid_label_parameter_is_named(server, more, expected):
     client, _, window = one_profile(server)
-    response = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    response = fetch(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_moments_are_of_deltas_alone(server):
+def test_moments_are_refused_for_types_that_are_no_deltas(server):
     client, _, window = one_profile(server)
     heap = make_labelled(HEAP, BEGIN, [(("main",), [], [1, 10])], ("space", "bytes"))
     assert client.post("/api/v1/profiles", body=heap).status == 200
@@ -615,7 +621,7 @@ def test_moments_are_of_deltas_alone(server):
         assert response.status == 400 and "is not a delta" in response.json()["detail"], response
 
 
-def test_a_window_without_samples_is_empty_whatever_the_labels(server):
+def test_labels_without_samples_in_the_window_give_an_empty_report(server):
     client, _, window = one_profile(server)
     response = client.get(
         "/api/v1/query",
@@ -633,7 +639,7 @@ SPLIT = [
     (("main",), {}, 13),
 ]
 SPLIT_SERIES = {"/x": 3, "/y": 5, "": 24}
-SPLIT_TOTALS = {"/x": 3, "/y": 5, "7": 11, "": 13}  # numbers stay with their samples
+SPLIT_TOTALS = {"/x": 3, "/y": 5, "7": 11, "": 13}  # numeric labels make no series
 
 
 def pprof_with_labels():
@@ -663,14 +669,14 @@ def otlp_with_labels():
     samples = []
     for stack, labels, value in SPLIT:
         indices = []
-        for name, of_name in labels.items():
+        for name, label_value in labels.items():
             table["stringTable"].append({"endpoint": "end.point"}.get(name, name))
             table["attributeTable"].append(
                 {
                     "keyStrindex": len(table["stringTable"]) - 1,
-                    "value": {"stringValue": of_name}
-                    if isinstance(of_name, str)
-                    else {"intValue": str(of_name)},
+                    "value": {"stringValue": label_value}
+                    if isinstance(label_value, str)
+                    else {"intValue": str(label_value)},
                 }
             )
             indices.append(len(table["attributeTable"]) - 1)
@@ -717,10 +723,10 @@ def test_chosen_labels_of_samples_make_series(server, wire):
         "/api/v1/query",
         query={**window, "query": '{service_name="app"}', "report": "folded", "label": "thread=t1"},
     )
-    assert response.text == "main;a 3\n", "it stays with its sample"
+    assert response.text == "main;a 3\n", "the label thread should stay with its sample"
 
 
-def test_without_a_choice_labels_stay_with_samples(start_server):
+def test_the_server_setting_chooses_labels_unless_the_team_does(start_server):
     server = start_server("--tenant-sample-labels", "endpoint")
     tenant = Tenant(server)
     owner, client = tenant.user("owner"), tenant.api("ingest", "read")
@@ -729,12 +735,12 @@ def test_without_a_choice_labels_stay_with_samples(start_server):
     token = owner.post("/api/v1/tokens", json={"name": "a", "scopes": ["admin", "read"]}).json()[
         "token"
     ]
-    for wish, kept in (
+    for argument, kept in (
         ("sample_labels=", ""),
         ("sample_labels=null", "endpoint"),
         ("sample_labels=", ""),
     ):
-        done = server.cli("admin", "team", "set", wish, environment={"PERFOLIO_TOKEN": token})
+        done = server.cli("admin", "team", "set", argument, environment={"PERFOLIO_TOKEN": token})
         assert (
             done.returncode == 0 and owner.get("/api/v1/tenant").json()["sample_labels"] == kept
         ), done
@@ -762,13 +768,13 @@ def test_an_operator_chooses_labels_for_one_tenant(start_server):
     tenant = Tenant(server)
     owner, path = tenant.user("owner"), f"/api/v1/admin/tenants/{tenant.id}"
     assert operator.get(path).json()["sample_labels"] is None
-    for wish, own, counts in (
+    for argument, own, counts in (
         ("sample_labels=end.point", "end_point", "end_point"),
         ("sample_labels=", "", ""),
         ("sample_labels=null", None, "region"),
         ("sample_labels=endpoint", "endpoint", "endpoint"),
     ):
-        done = server.cli("admin", "tenant", "set", str(tenant.id), wish)
+        done = server.cli("admin", "tenant", "set", str(tenant.id), argument)
         assert done.returncode == 0, done
         assert operator.get(path).json()["sample_labels"] == own
         assert owner.get("/api/v1/tenant").json()["sample_labels"] == counts
@@ -786,8 +792,8 @@ def test_an_operator_chooses_labels_for_one_tenant(start_server):
     assert sorted(one.get("endpoint", "") for one in series) == sorted(SPLIT_SERIES)
 
 
-def test_very_many_values_of_a_label_need_little_memory(server):
-    """A cell per value and step would take 3.8 GB; the largest values come last."""
+def test_memory_does_not_grow_with_values_times_steps(server):
+    """A cell per value and step would take 3.8 GB. The largest values come last."""
     count, window = 100_000, {"start": BEGIN, "end": BEGIN + 10 * HOUR}
     client = Tenant(server, query_memory_bytes=128 << 20).api("ingest", "read")
     samples = [(("main",), [("request", f"r{n:06}", "")], [1, n + 1]) for n in range(count)]
@@ -817,7 +823,7 @@ def test_very_many_values_of_a_label_need_little_memory(server):
     assert sum(value for one in response.json()["series"] for _, value in one["points"]) == total
 
 
-def test_series_of_labels_count_as_series(server):
+def test_series_of_sample_labels_count_as_active_series(server):
     tenant = Tenant(server, active_series=2)
     assert (
         tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status

@@ -1,6 +1,9 @@
-"""For how long a team keeps which profiles: what is past its rule is read by nobody from that
-moment on and goes from the objects; the rest equals a recomputation without it
-(tests/oracle/store_oracle.py), before and after merging."""
+"""Retention rules: how long a team keeps which profiles.
+
+Queries do not read a profile after the time that its rule sets, and the server removes it from the
+objects. Results equal a recomputation without expired profiles (tests/oracle/store_oracle.py),
+before and after merges.
+"""
 
 import random
 import re
@@ -45,9 +48,9 @@ def keep(client, selector, duration, **more):
     return response.json()
 
 
-def age_of(moment):
-    """So that what begins before then is past."""
-    return f"{(time.time_ns() - moment) // 10**9}s"
+def age_of(time_ns):
+    """The duration for a rule under which profiles that begin before time_ns are expired."""
+    return f"{(time.time_ns() - time_ns) // 10**9}s"
 
 
 def rules_of(client):
@@ -62,37 +65,37 @@ def begin_of_day(days_ago):
 
 
 class Team:
-    """Rules of a team, and what they leave of what it sent."""
+    """A team with its rules, and an oracle with the profiles that they keep."""
 
     def __init__(self, server):
         self.client, self.oracle = (
             Tenant(server).api("ingest", "read", "admin"),
             store_oracle.Oracle(),
         )
-        self.rules = []  # (selector, matches, moment)
+        self.rules = []  # (selector, matches, cutoff_ns)
 
-    def set(self, name, matcher, moment, first=False):
+    def set(self, name, matcher, cutoff_ns, first=False):
         selector, matches = matcher
         self.set_match(
             name + selector,
             lambda kind, labels: name in ("", kind) and matches(labels),
-            moment,
+            cutoff_ns,
             first,
         )
 
-    def set_match(self, selector, matches, moment, first=False):
+    def set_match(self, selector, matches, cutoff_ns, first=False):
         """matches(type, labels)."""
-        keep(self.client, selector, age_of(moment), **({"position": 1} if first else {}))
+        keep(self.client, selector, age_of(cutoff_ns), **({"position": 1} if first else {}))
         known = [one[0] for one in self.rules]
         place = known.index(selector) if selector in known else len(known)
         del self.rules[place : place + 1]
-        self.rules.insert(0 if first else place, (selector, matches, moment))
+        self.rules.insert(0 if first else place, (selector, matches, cutoff_ns))
 
     def expire(self):
         def is_past(one):
             kind, labels, time_ns, *_ = one
-            moment = next((rule[2] for rule in self.rules if rule[1](kind, labels)), 0)
-            return time_ns < moment
+            cutoff_ns = next((rule[2] for rule in self.rules if rule[1](kind, labels)), 0)
+            return time_ns < cutoff_ns
 
         self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]
 
@@ -133,19 +136,20 @@ class Team:
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_results_equal_a_recomputation_of_what_is_kept(start_server, seed):
+def test_results_equal_a_recomputation_without_expired_profiles(start_server, seed):
     rng = random.Random(seed)
     server = start_server("--jobs-interval", "1s")
     team = Team(server)
     sources = make_sources(rng)
     begin = begin_of_day(9)
-    # What was past stays so, as a merge may have left it out by then: each rule keeps less than
-    # those before.
-    moments = iter(
+    # Expired profiles must stay expired, because a merge may have removed them: each rule keeps
+    # less than those before.
+    cutoffs = iter(
         sorted(begin + rng.randrange(6 * 12) * 10 * MINUTE + 5 * MINUTE for _ in range(8))
     )
     for number in range(4):
-        for _ in range(40):  # in the first half of each ten minutes, rules come due in the second
+        # Profiles begin in the first half of each ten minutes, and rules are due in the second.
+        for _ in range(40):
             slot = begin + rng.randrange(6 * 12) * 10 * MINUTE
             send(team.client, team.oracle, rng.choice(sources), slot + rng.randrange(5 * MINUTE))
         if number % 2:
@@ -153,16 +157,16 @@ def test_results_equal_a_recomputation_of_what_is_kept(start_server, seed):
         team.set(
             rng.choice(["", "", *NAMES]),
             rng.choice(MATCHERS[1:]),
-            next(moments),
+            next(cutoffs),
             rng.random() < 0.5,
         )
         team.expire()
-        team.set_match(*some_match(rng, ("!=", "=~", "!~")), next(moments), rng.random() < 0.5)
+        team.set_match(*some_match(rng, ("!=", "=~", "!~")), next(cutoffs), rng.random() < 0.5)
         team.expire()
         team.check(rng, begin, 60)
     compact(server)
     team.check(rng, begin, 60)
-    # All of the day is past some of the rules now: the block is written without what they find.
+    # Some rules expire the whole day: the block is rewritten without the profiles they select.
     for matcher in rng.sample(MATCHERS[1:], 2):
         team.set("", matcher, begin + 2 * DAY, first=True)
     team.expire()
@@ -175,7 +179,7 @@ def test_results_equal_a_recomputation_of_what_is_kept(start_server, seed):
             - {None}
         )
         == rows,
-        "a block has rows that are past",
+        "a block has expired rows",
     )
     team.check(rng, begin, 60)
     server.stop()
@@ -184,17 +188,17 @@ def test_results_equal_a_recomputation_of_what_is_kept(start_server, seed):
 
 
 class Totals(Team):
-    """Rules that keep totals until all that there is, in order of time: as many as stay the
-    first."""
+    """A team whose rules keep totals longer than any profile. Rules are added in the order of their
+    cutoffs, and an earlier rule takes precedence."""
 
-    def set_totals(self, matcher, moment):
+    def set_totals(self, matcher, cutoff_ns):
         selector, matches = matcher
-        keep(self.client, selector or ALL, age_of(moment), totals="300d")
-        self.rules.append((matches, moment))
+        keep(self.client, selector or ALL, age_of(cutoff_ns), totals="300d")
+        self.rules.append((matches, cutoff_ns))
 
         def until_of(kind, labels):
             return (
-                next((moment for matches, moment in self.rules if matches(labels)), 0)
+                next((cutoff_ns for matches, cutoff_ns in self.rules if matches(labels)), 0)
                 // HOUR
                 * HOUR
             )
@@ -202,8 +206,8 @@ class Totals(Team):
         self.oracle.totals_until = until_of
 
     def check_unknown(self, response, name, start, end):
-        """Of hours that are totals, types are said to be there between the first and the last
-        profile."""
+        """Reduced hours have a type at any time between the first and the last profile, so a window
+        in between can also give an empty result."""
         assert response.status in (200, 404), response
         assert (
             response.status == 404 or self.oracle.merge(name, lambda labels: True, start, end) == {}
@@ -225,8 +229,8 @@ class Totals(Team):
                     "group_by": "pod",
                 },
             )
-            wanted = self.oracle.over_time(name, matches, start, end, step, ["pod"])
-            if response.status == 404 or (self.oracle.lacks(name, start, end) and not wanted):
+            expected = self.oracle.over_time(name, matches, start, end, step, ["pod"])
+            if response.status == 404 or (self.oracle.lacks(name, start, end) and not expected):
                 self.check_unknown(response, name, start, end)
                 continue
             assert response.status == 200, response
@@ -236,13 +240,13 @@ class Totals(Team):
                 }
                 for one in response.json()["series"]
             }
-            assert found == wanted, (name, selector, start, end, step)
+            assert found == expected, (name, selector, start, end, step)
 
 
 @pytest.mark.parametrize("seed", rest_long(range(3)))
-def test_hours_with_totals_only_are_returned_as_a_whole(start_server, seed):
-    """Merges and plots of whole hours are as before; an hour that is cut is left out and that is
-    said."""
+def test_hours_with_totals_only_are_returned_whole_or_omitted(start_server, seed):
+    """Merges and plots of whole hours do not change. An hour that the window cuts is omitted, with
+    a warning."""
     rng = random.Random(seed)
     server = start_server("--jobs-interval", "1s")
     team, sources = Totals(server), make_sources(rng)
@@ -268,7 +272,7 @@ def test_hours_with_totals_only_are_returned_as_a_whole(start_server, seed):
 
 
 def is_reduced(server):
-    """All blocks have been looked at with the rules that there are."""
+    """Whether the current rules have been applied to all blocks."""
     return not rows_of(
         server,
         "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
@@ -289,7 +293,7 @@ def totals_and_cut(response):
     ]
 
 
-def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(start_server):
+def test_reduced_hours_keep_no_profiles_sample_labels_or_parts(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
@@ -324,7 +328,7 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             (HOUR, 3 * HOUR + MINUTE, 100, 1),
             (5 * MINUTE, 4 * HOUR - 1, 100, 2),
         ):
-            for _ in range(2):  # and that which was kept
+            for _ in range(2):  # the second time from the cache
                 response, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
                 assert sum(rows.values()) == value, (start, end)
                 assert " left out: only totals" in response.headers["perfolio-warning"]
@@ -363,7 +367,7 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     check()
     rows = count_rows(server)
     assert 8 <= rows < 40  # of two types, with 50 profiles in an hour
-    # A part of an hour cannot be told from what else a block has of it.
+    # A deletion of a part of an hour removes all that the block has of the hour.
     delete(client, '{pod="a"}', begin + HOUR + MINUTE, begin + HOUR + 2 * MINUTE)
     left = folded(client, CPU_NAMES[0], begin, begin + DAY)[1]
     assert 150 <= left["main",] < 200
@@ -371,23 +375,21 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == left
     keep(client, '{pod="a"}', "3d", totals="5d")
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == {}
-    until(
-        lambda: is_aged(server) and not blocks_of(server, tenant), "totals that are past are left"
-    )
+    until(lambda: is_aged(server) and not blocks_of(server, tenant), "expired totals are left")
     assert verify(server)["problems"] == []
 
 
-def test_it_is_said_that_labels_of_samples_went(shared_server):
-    """Where they are asked for and the series does not have them; nothing is said where nothing is
-    lost."""
+def test_a_warning_reports_that_labels_of_samples_are_not_kept(shared_server):
+    """The warning appears if a query uses a label that the series does not have, and only if labels
+    were lost."""
     client = Tenant(shared_server("--jobs-interval", "1s")).api("ingest", "read", "admin", "share")
     begin = begin_of_day(9)
-    for moment in (begin + 5 * MINUTE, time.time_ns() - 600 * 10**9):
+    for time_ns in (begin + 5 * MINUTE, time.time_ns() - 600 * 10**9):
         maker = pprof_maker.Maker(CPU)
         where = maker.location([(maker.function("main", "main.c"), 1)])
         maker.sample([where], [5, 50], [("region", "eu")])
         maker.sample([where], [7, 70], [("region", "us")])
-        maker.scalars(time=moment, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+        maker.scalars(time=time_ns, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
         assert (
             client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status
             == 200
@@ -395,13 +397,13 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
     keep(client, '{pod="a"}', "1d", totals="300d")
     old = {"query": CPU_NAMES[0], "start": begin, "end": begin + HOUR}
     both = {**old, "end": time.time_ns()}
-    gone = "of 1 hour, counted by series and block, labels of samples are not kept any more"
+    message = "of 1 hour, counted by series and block, labels of samples are not kept any more"
 
-    def warning(path="query", wanted=gone, **query):
+    def warning(path="query", expected=message, **query):
         response = client.get("/api/v1/" + path, query=query)
         assert (response.status, response.headers.get("perfolio-warning")) == (
             200,
-            wanted,
+            expected,
         ), response
         return response
 
@@ -409,18 +411,18 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
     assert warning(**both, **folded_of, group_by="label:region").text
     for more in ({**folded_of, "group_by": "label:region"}, {"report": "labels", "key": "region"}):
         response = client.get("/api/v1/query", query={**old, **more})
-        assert response.status == 400 and gone in response.json()["detail"], response
+        assert response.status == 400 and message in response.json()["detail"], response
     response = client.post("/api/v1/shares", query={**old, "keep_label": "region"})
-    assert response.status == 400 and gone in response.json()["detail"], response
+    assert response.status == 400 and message in response.json()["detail"], response
     warning(**old, **folded_of, label="region=eu")
     warning(**old, report="labels")
     plot = {"step": "1h", "path": "query_range"}
     response = warning(**old, **plot, group_by="region").json()
     assert [one["points"][0][1] for one in response["series"]] == [12]
     for more in ({"label": "pod=a"}, {"group_by": "label:pod"}, {}):
-        warning(**old, **folded_of, **more, wanted=None)
-    warning(**old, **plot, group_by="pod", wanted=None)
-    # A window that cuts the hour finds nothing, and says why.
+        warning(**old, **folded_of, **more, expected=None)
+    warning(**old, **plot, group_by="pod", expected=None)
+    # A query of a part of the hour finds nothing and reports the reason.
     part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
     cut = "1 hour, counted by series and block, is left out: only totals are kept there"
     sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
@@ -432,7 +434,7 @@ def test_it_is_said_that_labels_of_samples_went(shared_server):
 
 
 def merge_segments(server):
-    """What came until now is a block of its own, of level 1."""
+    """Waits until the segments are merged into a separate block of level 1."""
 
     def is_merged():
         with server.cursor() as cursor:
@@ -442,12 +444,11 @@ def merge_segments(server):
             )
         return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
 
-    until(is_merged, "segments are merged")
+    until(is_merged, "segments are not merged")
 
 
 def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
-    """Which snapshots are the ends of what was gained, no block knows alone; nor what comes
-    late."""
+    """No single block has the first and last snapshot of a gain, and late snapshots change them."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
@@ -481,7 +482,7 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
             "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
             "retention_key(tenant_id, 0)",
         ),
-        "hours are reduced",
+        "hours are not reduced",
     )
     check()
     send_at(35, 10)
@@ -490,9 +491,9 @@ def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
     check()
 
 
-def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_server):
-    """Whatever labels make series of deltas, and whether a snapshot has a row or none. (On a server
-    of its own: compact waits until the blocks of all tenants are compacted.)"""
+def test_empty_snapshots_count_and_chosen_labels_change_no_value(start_server):
+    """The values do not depend on the labels that make series, nor on whether a snapshot has rows.
+    The test needs its own server, because compact waits for the blocks of all tenants."""
     server = start_server("--jobs-interval", "1s")
     begin = begin_of_day(9)
     snapshots = [
@@ -524,16 +525,16 @@ def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_ser
 
     def check():
         for _, client in tenants:
-            for name, wanted in ((HEAP_NAMES[0], 50 + 70 + 7), (HEAP_NAMES[1], 360 // 5)):
+            for name, expected in ((HEAP_NAMES[0], 50 + 70 + 7), (HEAP_NAMES[1], 360 // 5)):
                 response, rows = folded(client, name, begin, begin + HOUR)
                 assert (
-                    rows == {("main",): wanted}
+                    rows == {("main",): expected}
                     and "profiles=5" in response.headers["perfolio-statistics"]
                 ), response
             response, rows = folded(client, HEAP_NAMES[1], begin + 3 * MINUTE, begin + 4 * MINUTE)
             assert (
                 rows == {} and "profiles=1" in response.headers["perfolio-statistics"]
-            ), "a snapshot of nothing"
+            ), "an empty snapshot"
             response = client.get(
                 "/api/v1/profiles",
                 query={"query": HEAP_NAMES[1], "start": begin, "end": begin + HOUR},
@@ -552,8 +553,8 @@ def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_ser
     assert verify(server)["problems"] == []
 
 
-def test_labels_that_make_series_outlive_their_samples(start_server):
-    """Those of the others go with the profiles."""
+def test_labels_that_make_series_are_kept_in_totals(start_server):
+    """Other labels are removed with the profiles."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
@@ -607,11 +608,10 @@ def test_labels_that_make_series_outlive_their_samples(start_server):
 
     check()
     until(lambda: is_reduced(server), "a block is not reduced")
-    assert count_rows(server) == 2 * (
-        2 + 12
-    )  # of two types: two totals, and six profiles of the other two
+    # For each of the two types: two totals, and six profiles of the other two endpoints.
+    assert count_rows(server) == 2 * (2 + 12)
     check()
-    # Chosen no more: what comes now has one series, what there is stays as it was divided.
+    # A change of the chosen labels does not change the series of stored profiles.
     assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 200
     check()
 
@@ -622,7 +622,7 @@ def blocks_of(server, tenant):
     )
 
 
-def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_server):
+def test_a_mixed_block_is_rewritten_once_for_each_due_rule(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("ingest", "read", "admin")
@@ -638,18 +638,18 @@ def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_s
         lambda: not rows_of(
             server, f"SELECT 1 FROM block WHERE tenant_id = {tenant.id} AND" " retention_key = 0"
         ),
-        "a block is not looked at",
+        "the rules are not applied to a block",
     )
-    assert blocks_of(server, tenant) == before  # nothing is due
+    assert blocks_of(server, tenant) == before  # no rule is due
     keep(client, '{env="dev"}', "3d")
     keep(client, '{env=~"dev|test"}', "5d")
     assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 1}
-    until(lambda: blocks_of(server, tenant) != before, "a mixed block is not written anew")
+    until(lambda: blocks_of(server, tenant) != before, "a mixed block is not rewritten")
     after = blocks_of(server, tenant)
     assert rows_of(
         server, f"SELECT row_count, series_count FROM block WHERE object_key = '{min(after)}'"
     ) == {2}
-    # When it is looked at again for nothing: the rule of what is left comes due in ten days.
+    # The next check of the block is when the rule of the remaining profiles is due, in ten days.
     (due,) = rows_of(
         server, f"SELECT retention_due_ns FROM block WHERE object_key = '{min(after)}'"
     )
@@ -661,7 +661,7 @@ def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_s
             "SELECT 1 FROM block b WHERE swapped_at IS NULL AND retention_key <> "
             f"retention_key(b.tenant_id, 0) AND tenant_id = {tenant.id}",
         ),
-        "a block is not looked at with new rules",
+        "new rules are not applied to a block",
     )
     assert blocks_of(server, tenant) == after
     (rule,) = [
@@ -671,26 +671,26 @@ def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_s
     assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {}
     until(
         lambda: is_aged(server) and not blocks_of(server, tenant) and len(objects_of(server)) == 1,
-        "a block is left of which all is past",
+        "a block with only expired profiles is left",
     )
     assert folded(other.api("read"), CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 3}
     assert verify(server)["problems"] == []
 
 
-def test_the_first_rule_that_finds_a_series_counts(server):
+def test_the_first_rule_that_selects_a_series_applies(server):
     tenant = Tenant(server, profile_retention_s=5 * 86400)
     client = tenant.api("ingest", "read", "admin")
     keep(client, '{env="dev"}', "3d")
     keep(client, '{service_name="checkout"}', "forever")
     keep(client, ALL, "20d")
     keep(client, '{env="dev",service_name="checkout"}', "90d", position=1)
-    wanted = [
+    expected = [
         (1, '{env="dev",service_name="checkout"}', 90 * 86400),
         (2, '{env="dev"}', 3 * 86400),
         (3, '{service_name="checkout"}', 0),
         (4, ALL, 20 * 86400),
     ]
-    assert rules_of(client) == wanted
+    assert rules_of(client) == expected
     assert client.get("/api/v1/retention").json()["default_keep_s"] == 5 * 86400
     now = time.time_ns()
     for days in (1, 4, 15, 50, 200):
@@ -706,7 +706,7 @@ def test_the_first_rule_that_finds_a_series_counts(server):
                         ("time", str(now - days * DAY)),
                     ],
                 )
-                assert response.status == 200, response  # as some rule keeps it for ever
+                assert response.status == 200, response  # a rule keeps some series forever
 
     def found():
         response = client.get(
@@ -737,7 +737,7 @@ def test_the_first_rule_that_finds_a_series_counts(server):
     }
     rules = client.get("/api/v1/retention").json()["rules"]
     assert client.request("DELETE", f"/api/v1/retention/{rules[2]['id']}").status == 204
-    assert rules_of(client) == [*wanted[:2], (3, ALL, 20 * 86400)]
+    assert rules_of(client) == [*expected[:2], (3, ALL, 20 * 86400)]
     assert ("prod", "checkout", "15") in found() and ("prod", "checkout", "50") not in found()
     audit = [
         one
@@ -748,7 +748,7 @@ def test_the_first_rule_that_finds_a_series_counts(server):
     assert audit[-1]["target"] == '{env="dev"} 3d'
 
 
-def test_what_no_rule_can_keep_is_refused(server):
+def test_a_profile_that_no_rule_can_keep_is_refused(server):
     tenant = Tenant(server, profile_retention_s=86400)
     client = tenant.api("ingest", "admin")
     old = {"query": [("label", "env=dev"), ("time", str(time.time_ns() - 2 * DAY))]}
@@ -760,7 +760,7 @@ def test_what_no_rule_can_keep_is_refused(server):
     assert client.post("/api/v1/profiles", body=b"main 2\n", **old).status == 400
 
 
-def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
+def test_the_operator_limits_the_retention_of_an_owners_rules(start_server):
     server = start_server("--tenant-rule-keep", "30d")
     tenant = Tenant(server)
     owner, operator = tenant.api("admin"), server.api()
@@ -783,12 +783,12 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
     assert operator.patch(path, json={"rule_keep_s": 3600}).status == 200
     refuse(3600, "set for this team", keep="3601s")
     keep(owner, '{env="test"}', "1h")
-    # What is there stays, and may be moved; the operator's own are as long as they like.
+    # Existing rules stay and may be moved, and the limit does not apply to the operator's rules.
     assert keep(owner, '{env="dev"}', "30d", position=2)["position"] == 2
-    wanted = {"query": '{env="prod"}', "keep": "1y", "totals": "2y"}
-    assert operator.post(path + "/retention", json=wanted).status == 200
-    assert owner.post("/api/v1/retention", json={**wanted, "position": 1}).status == 200
-    refuse(3600, "set for this team", **{**wanted, "keep": "366d", "what": "totals"})
+    expected = {"query": '{env="prod"}', "keep": "1y", "totals": "2y"}
+    assert operator.post(path + "/retention", json=expected).status == 200
+    assert owner.post("/api/v1/retention", json={**expected, "position": 1}).status == 200
+    refuse(3600, "set for this team", **{**expected, "keep": "366d", "what": "totals"})
     assert rules_of(owner) == [
         (1, '{env="prod"}', 365 * 86400),
         (2, '{env="test"}', 3600),
@@ -799,7 +799,7 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
 
 
 @pytest.mark.parametrize(
-    "body, wanted",
+    "body, expected",
     [
         ({"keep": "3d"}, "query"),
         ({"query": '{env="dev"}'}, "keep"),
@@ -815,12 +815,12 @@ def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
         ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
     ],
 )
-def test_what_is_wrong_is_said(server, body, wanted):
+def test_an_invalid_rule_is_refused(server, body, expected):
     response = Tenant(server).api("admin").post("/api/v1/retention", json=body)
-    assert response.status == 400 and wanted in response.json()["detail"], response
+    assert response.status == 400 and expected in response.json()["detail"], response
 
 
-def test_a_team_has_so_many_rules_and_its_own_only(server):
+def test_a_team_has_at_most_100_rules_and_reads_only_its_own(server):
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("admin")
     for i in range(100):
@@ -848,7 +848,7 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
         ('{env="\u00f6\\n"}', '{env="\\xc3\\xb6\\x0a"}'),
     ],
 )
-def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
+def test_an_equivalent_selector_has_the_same_rule(server, first, again):
     client = Tenant(server).api("admin")
     made = keep(client, first, "3d")
     response = client.post(
@@ -872,14 +872,14 @@ def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
         ("cpu", "cpu:nanoseconds"),
     ],
 )
-def test_other_selectors_have_rules_of_their_own(server, first, other):
+def test_different_selectors_have_separate_rules(server, first, other):
     client = Tenant(server).api("admin")
     keep(client, first, "3d")
     keep(client, other, "5d", replace=False)
     assert rules_of(client) == [(1, first, 3 * 86400), (2, other, 5 * 86400)]
 
 
-def test_rules_that_were_doubled_before_are_told_apart(server):
+def test_existing_rules_with_equivalent_selectors_are_distinguished(server):
     tenant = Tenant(server)
     client = tenant.api("admin")
     keep(client, '{a="1",b="2"}', "3d")
@@ -900,15 +900,13 @@ def test_rules_that_were_doubled_before_are_told_apart(server):
     assert [keep_s for _, _, keep_s in rules_of(client)] == [7 * 86400, 5 * 86400, 3 * 86400]
 
 
-def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
+def test_if_match_refuses_changes_of_rules_based_on_a_stale_version(server):
     tenant = Tenant(server)
     client, operator = tenant.api("admin"), server.api()
-    everybody_sees = ["/api/v1/retention", f"/api/v1/admin/tenants/{tenant.id}/retention"]
+    paths = ["/api/v1/retention", f"/api/v1/admin/tenants/{tenant.id}/retention"]
 
     def version():
-        tags = {
-            api.get(path).headers["etag"] for api, path in zip((client, operator), everybody_sees)
-        }
+        tags = {api.get(path).headers["etag"] for api, path in zip((client, operator), paths)}
         assert len(tags) == 1
         return tags.pop()
 
@@ -927,7 +925,7 @@ def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
     before = rules_of(client)
     rule = client.get("/api/v1/retention").json()["rules"][0]["id"]
     for stale in seen[:-1]:
-        for api, path in zip((client, operator), everybody_sees):
+        for api, path in zip((client, operator), paths):
             for response in (
                 api.post(path, json={"query": "cpu", "keep": "9d"}, headers={"If-Match": stale}),
                 api.request("DELETE", f"{path}/{rule}", headers={"If-Match": stale}),
@@ -947,10 +945,12 @@ def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
     )
 
 
-def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
+def test_the_command_line_sets_lists_and_removes_rules(cli, server):  # noqa: F811
     tenant = Tenant(server)
-    which = ["--tenant", str(tenant.id)]
-    made = cli("admin", "retention", "set", '{env="dev"}', "--keep", "3d", *which).out.strip()
+    tenant_option = ["--tenant", str(tenant.id)]
+    made = cli(
+        "admin", "retention", "set", '{env="dev"}', "--keep", "3d", *tenant_option
+    ).out.strip()
     cli(
         "admin",
         "retention",
@@ -959,13 +959,13 @@ def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
         "--keep=90d",
         "--totals=1y",
         "--position=1",
-        *which,
+        *tenant_option,
     )
     assert rules_of(tenant.api("admin")) == [
         (1, '{service_name="checkout"}', 90 * 86400),
         (2, '{env="dev"}', 3 * 86400),
     ]
-    listed = cli("admin", "retention", "list", *which).out.splitlines()
+    listed = cli("admin", "retention", "list", *tenant_option).out.splitlines()
     assert listed[1].split()[:4] == [
         "1",
         str(int(made) + 1),
@@ -973,7 +973,7 @@ def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
         str(90 * 86400),
     ]
     assert listed[1].split()[4] == str(365 * 86400)
-    cli("admin", "retention", "remove", made, *which)
+    cli("admin", "retention", "remove", made, *tenant_option)
     assert len(rules_of(tenant.api("admin"))) == 1
     audit = tenant.user("owner").get("/api/v1/audit").json()["entries"]
     assert ("retention.remove", '{env="dev"}') in {(one["action"], one["target"]) for one in audit}
