@@ -155,7 +155,9 @@ def test_the_agent_profiles_a_busy_host_completely_despite_an_outage(start_serve
         used = end_all(processes)
         time.sleep(2)  # the last window
         deadline = time.monotonic() + 180
-        wait_until_tables_sent(agent, [build_id_of(loads[name][0][0]) for name in ("c", "go")])
+        wait_until_tables_sent(
+            agent, [build_id_of(loads["c"][0][0]), build_id_of(loads["go"][0][0])]
+        )
         while agent.waiting():
             assert time.monotonic() < deadline, agent.log()
             time.sleep(0.2)
