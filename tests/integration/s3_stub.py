@@ -1,7 +1,7 @@
-"""A small S3 server of the tests: one bucket in memory that can hang, be slow, or be away. It
-checks no signatures.
+"""A small S3 server for tests: one bucket in memory that can hang, be slow or be unreachable. It
+does not verify signatures.
 
-A test file imports the fixture server, and has one of its own that is called bucket: yield from
+A test file imports the fixture server and defines a fixture bucket: yield from
 serve(BucketServer()).
 """
 
@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         )
 
     def take(self):
-        """The body, the key and the query, once the server responds at all."""
+        """Returns the body, the key and the query; waits while the server is set to hang."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.responds.wait()
         time.sleep(self.server.delay)
@@ -112,7 +112,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class BucketServer(http.server.ThreadingHTTPServer):
-    prefix = "hang"  # of the objects' keys
+    prefix = "hang"  # prefix of all object keys
     daemon_threads = True
     request_queue_size = 128
 
@@ -136,7 +136,7 @@ class BucketServer(http.server.ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request, client_address):
-        """Clients that have given up are what this is about."""
+        """Ignores clients that closed their connection, because the tests make clients give up."""
 
     def recover(self):
         self.responds.set()
@@ -159,7 +159,7 @@ def serve(bucket):
 
 @pytest.fixture
 def server(bucket, cluster_template):
-    """Perfolio with its objects in the bucket."""
+    """A Perfolio server that stores its objects in the bucket."""
     folder = make_folder()
     copy_template(cluster_template, folder / "data")
     environment = {

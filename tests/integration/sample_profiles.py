@@ -1,4 +1,4 @@
-"""Small profiles of every format, for tests; none of it is made by the code under test."""
+"""Small profiles in every format; the code under test generates none of them."""
 
 import gzip
 import json
@@ -96,7 +96,7 @@ def pprof_gzip(sample_count=50, seed=1):
 
 
 def zstd(data):
-    """By the zstd program where there is one, else as one raw block per 128 KiB (RFC 8878)."""
+    """Compresses with the zstd program; without it, writes one raw block per 128 KiB (RFC 8878)."""
     program = shutil.which("zstd")
     if program:
         return subprocess.run(
@@ -122,7 +122,7 @@ def zstd_zeros(size):
 
 
 def every_format():
-    """name, bytes, the format that the server shall tell, its sample types."""
+    """Tuples of name, bytes, the format that the server must detect, and the sample types."""
     cpu = [{"type": "samples", "unit": "count"}, {"type": "cpu", "unit": "nanoseconds"}]
     return [
         ("pprof raw", pprof(), "pprof", cpu),

@@ -1,11 +1,11 @@
-"""The objects of a server under test, in its data folder or in a bucket: for looking at and
-spoiling.
+"""The objects of a server under test, in its data folder or in a bucket: tests read and damage
+them.
 
     server.objects.keys("segment/")      a set
     server.objects.read(key), .write(key, bytes), .has(key), .oldest("segment/")
 
-With PERFOLIO_TEST_S3_ENDPOINT and its kin (tests/s3/radosgw.sh) all servers keep theirs in a
-bucket.
+If PERFOLIO_TEST_S3_ENDPOINT and the other PERFOLIO_TEST_S3_ variables are set (by
+tests/s3/radosgw.sh), all servers store their objects in a bucket.
 """
 
 import datetime
@@ -48,7 +48,7 @@ class Folder:
 
 
 class Bucket:
-    """Signature Version 4 as the specification says it, not as the server under test does."""
+    """Signs with Signature Version 4 as specified, independently of the server under test."""
 
     def __init__(self, prefix, environment=os.environ):
         def take(name):
@@ -59,7 +59,7 @@ class Bucket:
         self.access_key, self.secret_key = take("ACCESS_KEY"), take("SECRET_KEY")
 
     def flags(self):
-        """What perfoliod is started with."""
+        """The arguments that make perfoliod use this bucket."""
         return [
             "--s3-bucket",
             self.bucket,
@@ -120,7 +120,7 @@ class Bucket:
         return response.status, body
 
     def entries(self, prefix=""):
-        """{key: when it was modified}"""
+        """{key: time of its last modification}"""
         found, query = {}, {"list-type": "2", "prefix": f"{self.prefix}/{prefix}"}
         while True:
             status, body = self.ask("GET", query=query)

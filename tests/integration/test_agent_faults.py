@@ -1,5 +1,5 @@
-"""What goes wrong around perfolio-agent is counted, costs bounded memory, and is over when its
-cause is."""
+"""perfolio-agent under faults: it counts every loss, its memory stays bounded, and it recovers when
+the cause is gone."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def fields_of(message):
-    """Of protobuf: each one's number, and its bytes or number."""
+    """Yields the number and the value (bytes or integer) of each field of a protobuf message."""
     at = 0
 
     def varint():
@@ -52,7 +52,7 @@ def strings_of_batch(path):
 
 
 class Agent:
-    """Keeps its batches, and says what it counts."""
+    """A running agent that writes its batches to a folder and serves its metrics."""
 
     def __init__(self, folder, *arguments, environment=None, hang_up=signal.SIG_DFL):
         self.batches_path, self.log_path, self.port = (
@@ -83,9 +83,9 @@ class Agent:
             )
         self.wait(lambda: STARTED in self.log_path.read_text())
 
-    def wait(self, is_so, seconds=120):
+    def wait(self, condition, seconds=120):
         deadline = time.monotonic() + seconds
-        while not is_so():
+        while not condition():
             assert (
                 self.process.poll() is None and time.monotonic() < deadline
             ), self.log_path.read_text()
@@ -103,7 +103,7 @@ class Agent:
             for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", self.metrics(), re.M)
         }
 
-    def stopped(self, reason):
+    def stop_count(self, reason):
         return int(
             re.search(
                 rf'^perfolio_agent_stacks_total{{stop="{reason}"}} (\d+)$', self.metrics(), re.M
@@ -126,13 +126,13 @@ class Agent:
         return {path.name for path in self.batches_path.glob("*.otlp.zst")}
 
     def wait_for_batches(self, number):
-        """So many more than there are."""
+        """Waits for `number` batches more than exist now, and returns their names."""
         before = self.batches()
         self.wait(lambda: len(self.batches() - before) >= number)
         return self.batches() - before
 
     def strings(self):
-        """Of all batches, as bytes."""
+        """The strings of all batches, as bytes."""
         return [
             text for name in self.batches() for text in strings_of_batch(self.batches_path / name)
         ]
@@ -177,7 +177,7 @@ def truth(tmp_path_factory):
 
 @pytest.fixture
 def busy(truth):
-    """A program with stacks of 500 frames for each processor."""
+    """Runs one program per processor, each with stacks of 500 frames."""
     programs = [subprocess.Popen([truth, "deep", "495"]) for _ in range(os.cpu_count())]
     yield programs
     for program in programs:
@@ -186,7 +186,7 @@ def busy(truth):
 
 
 @pytest.mark.usefixtures("busy")
-def test_what_a_full_ring_loses_is_counted_and_the_next_samples_come(start_agent):
+def test_samples_lost_to_a_full_ring_are_counted_and_sampling_continues(start_agent):
     agent = start_agent("--frequency=997")
     agent.wait_for("samples_total", 500)
     agent.process.send_signal(signal.SIGSTOP)
@@ -214,7 +214,9 @@ while True:
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_hundred_thousand_mappings_leave_others_their_samples(start_agent, truth, is_first):
+def test_a_hundred_thousand_mappings_do_not_stop_sampling_of_other_programs(
+    start_agent, truth, is_first
+):
     agent = None if is_first else start_agent("--frequency=99")
     programs = [
         subprocess.Popen(["python3", "-c", MANY, truth], stdout=subprocess.PIPE) for _ in range(2)
@@ -253,7 +255,7 @@ loaded = [ctypes.CDLL(path) for path in sys.argv[1:]]
 print(len(loaded), flush=True)
 time.sleep(600)
 """
-# Its frames are of a size that no other program's are.
+# No other program has frames of this size, so its unwind rules are not shared.
 LARGE_FRAME = r"""
 static volatile unsigned long sum;
 __attribute__((noinline)) void leaf(const volatile char *bytes)
@@ -278,8 +280,8 @@ int main(void)
 
 @pytest.fixture
 def load_strange_files(tmp_path):
-    """Starts a process that has files mapped with so many unwind rules each that no other file
-    has."""
+    """Starts a process that maps file_count files, each with rule_count unwind rules that no other
+    file has."""
     processes = []
 
     def load(file_count, rule_count):
@@ -317,7 +319,7 @@ def files_of_code(process):
 
 @pytest.fixture
 def large_frame(tmp_path):
-    """Starts a program of LARGE_FRAME."""
+    """Starts a program compiled from LARGE_FRAME."""
     processes = []
     (tmp_path / "large.c").write_text(LARGE_FRAME)
     run(
@@ -341,7 +343,7 @@ def end(*processes):
 
 
 @pytest.mark.parametrize("file_count, rule_count, refused_count", [(5, 16000, 5), (70, 2040, 65)])
-def test_files_of_strange_rules_leave_a_later_program_its_stacks(
+def test_files_with_many_unique_rules_do_not_cost_a_later_program_its_stacks(
     start_agent, load_strange_files, large_frame, file_count, rule_count, refused_count
 ):
     agent = start_agent("--frequency=99")
@@ -349,9 +351,9 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(
     agent.wait_for("refused_total", refused_count)
     large_frame()
     agent.wait_for("samples_total", agent.counts()["samples_total"] + 300)
-    assert agent.stopped("rules-full") == 0
-    # Of all one is said, and each is counted once however often it is tried. When all are found at
-    # once, the process's own libraries may be what does not fit.
+    assert agent.stop_count("rules-full") == 0
+    # The agent logs one of the refused files and counts each once, however often it tries. When it
+    # finds all files at once, the process's own libraries may be those that do not fit.
     assert len(files) > file_count and refused_count <= agent.counts()["refused_total"] <= len(
         files
     )
@@ -361,23 +363,23 @@ def test_files_of_strange_rules_leave_a_later_program_its_stacks(
     )
 
 
-def test_a_program_has_its_stacks_when_those_who_took_all_rules_are_gone(
+def test_a_program_gets_its_stacks_when_the_process_with_all_rules_exits(
     start_agent, load_strange_files, large_frame
 ):
     agent = start_agent("--frequency=99")
     strange = load_strange_files(60, 2000)
     agent.wait_for("refused_total", 40)
     large_frame()
-    # The process's share need not leave it too few, and something else of this host may end.
+    # The other process's quota may leave enough rules, and other programs of this host may exit.
     agent.wait_for("samples_total", agent.counts()["samples_total"] + 200)
     end(strange)
 
     def is_whole():
-        stopped, samples = agent.stopped("rules-full"), agent.counts()["samples_total"]
+        stop_count, samples = agent.stop_count("rules-full"), agent.counts()["samples_total"]
         agent.wait_for("samples_total", samples + 200)
-        return agent.stopped("rules-full") == stopped
+        return agent.stop_count("rules-full") == stop_count
 
-    # It runs on, and its table gets what was lacking.
+    # The program keeps running, and the agent adds the missing rules to its table.
     agent.wait(is_whole, 60)
 
 
@@ -397,7 +399,7 @@ time.sleep(600)
 """
 
 
-def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stacks(
+def test_a_process_with_9000_files_does_not_cost_a_later_program_its_stacks(
     start_agent, large_frame, tmp_path
 ):
     build_id = "5" * 40
@@ -425,7 +427,7 @@ def test_a_process_of_very_many_files_leaves_a_later_program_its_names_and_stack
         refused = agent.counts()["refused_total"]
         large_frame()
         agent.wait_for("samples_total", agent.counts()["samples_total"] + 500)
-        # None is counted twice: each file has one mapping and would have had one table.
+        # No file is counted twice: each has one mapping and would have had one table.
         assert agent.counts()["refused_total"] - refused < 10
         assert refused < 2 * 9000
         last = agent.wait_for_batches(2)
@@ -470,7 +472,7 @@ def kernel_table_mib(agent):
     return 4 * sum(map(is_shard, pathlib.Path("/proc", str(agent.process.pid), "fdinfo").iterdir()))
 
 
-def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_agent, tmp_path):
+def test_kernel_memory_of_unwind_tables_stays_in_the_limit_and_is_freed(start_agent, tmp_path):
     build_id = "5" * 40
     (tmp_path / "one.s").write_text(LONG_TABLE)
     run(
@@ -487,7 +489,7 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
     settings = "--frequency=99", "--memory-limit=96"
     agent = start_agent(*settings)
     before = kernel_table_mib(agent)
-    # Of 900 KB each: 72 MB, more than there is beside the tables of what else runs here.
+    # 900 KB each: 72 MB, more than the limit leaves beside the tables of the other processes.
     many = subprocess.Popen(
         ["python3", "-c", MANY_FILES, tmp_path, "80", build_id], stdout=subprocess.PIPE
     )
@@ -502,8 +504,7 @@ def test_the_kernels_memory_of_tables_is_within_the_limit_and_given_back(start_a
         assert "for lack of room or time" in agent.log_path.read_text()
     finally:
         end(many)
-    # Other programs of this machine may need more than they did: as much as one has that starts
-    # now.
+    # Other programs of this host may need more than before; an agent started now shows how much.
     other = start_agent(*settings, folder=tmp_path / "other")
     agent.wait(lambda: kernel_table_mib(agent) <= max(before, kernel_table_mib(other)) + 4, 120)
 
@@ -519,8 +520,8 @@ int main(int argc, char **argv)
 """
 
 
-def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
-    """One that is none has protobuf's readers refuse the whole batch."""
+def test_strings_are_utf8_for_all_thread_names(start_agent, tmp_path):
+    """Readers of protobuf reject a whole batch if one string is not valid UTF-8."""
     (tmp_path / "named.c").write_text(NAMED)
     run("gcc", "-O1", "named.c", "-o", "named", cwd=tmp_path)
     agent = start_agent()
@@ -537,8 +538,8 @@ def test_whatever_threads_are_called_strings_are_utf8(start_agent, tmp_path):
         text.decode()
 
 
-# So many functions of code made at run time, with names of 600 bytes, in stacks of 500 of them
-# chosen by chance; or, where a file is given, so many places of that.
+# Generates the given number of functions at run time, with names of 600 bytes, and runs in stacks
+# of 500 random ones of them. If a file is given, the stacks consist of addresses in the file.
 MADE_UP = r"""
 #include <fcntl.h>
 #include <stdint.h>
@@ -583,7 +584,7 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
-def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(start_agent, tmp_path):
+def test_generated_names_do_not_displace_others_or_add_batches(start_agent, tmp_path):
     (tmp_path / "made_up.c").write_text(MADE_UP)
     run("gcc", "-O1", "made_up.c", "-o", "made_up", cwd=tmp_path)
     agent = start_agent("--frequency=199", "--interval=600")
@@ -605,18 +606,18 @@ def test_who_makes_up_names_leaves_others_theirs_and_brings_no_more_batches(star
         assert max(map(len, strings)) == 512
         assert b"[name left out]" in strings
     assert b"made_up_%d_1_of_1" % programs[-1].pid in strings
-    said = re.findall(
+    messages = re.findall(
         r"the names of a user.s processes, or of a process of root, exceed the quota.*",
         agent.log_path.read_text(),
     )
-    assert len(said) == 1 and "name=made_up" in said[0].replace('"', ""), said
+    assert len(messages) == 1 and "name=made_up" in messages[0].replace('"', ""), messages
     assert agent.peak_mib() < 128
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
-def test_stacks_of_chance_make_more_batches_and_lose_none(start_agent, tmp_path):
-    """Frames that shrink to no less than 2 bytes each: what is too large for a batch is several,
-    here of 4 MiB."""
+def test_random_stacks_make_more_batches_and_lose_none(start_agent, tmp_path):
+    """Random frames compress to at least 2 bytes each, so the agent splits them into several
+    batches, here of 4 MiB."""
     (tmp_path / "made_up.c").write_text(MADE_UP)
     run("gcc", "-O1", "made_up.c", "-o", "made_up", cwd=tmp_path)
     with open(tmp_path / "file", "wb") as file:
@@ -675,14 +676,14 @@ def test_a_program_that_maps_a_file_in_a_loop_costs_little(start_agent, tmp_path
         getattr(after_floods, name) - getattr(before_floods, name)
         for name in ("ru_utime", "ru_stime")
     )
-    # A file that is read for each costs 10 to 20 us, as much as the mapping itself; without, it is
-    # 7 % of that.
+    # Reading the file for every mapping costs 10 to 20 us, as much as the mapping itself; without
+    # that, the agent needs 7 % of that time.
     assert spent_seconds < floods_seconds / 4, (spent_seconds, floods_seconds, counts)
 
 
-def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
-    """They are written and read in pieces: touched whole they were more than half of what it has
-    resident."""
+def test_bpf_tables_are_not_resident_in_the_agent(start_agent):
+    """The agent writes and reads the tables in pieces. When it touched them whole, they were more
+    than half of its resident memory."""
     agent = start_agent()
     process = pathlib.Path("/proc", str(agent.process.pid))
     maps = re.findall(
@@ -694,7 +695,7 @@ def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_killed_agent_loses_what_it_had_in_hand_alone(start_agent):
+def test_a_killed_agent_loses_only_unwritten_samples(start_agent):
     agent = start_agent()
     agent.wait_for_batches(2)
     agent.process.send_signal(signal.SIGKILL)
@@ -724,7 +725,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_wall_clock_that_steps_stops_nothing(start_agent, tmp_path):
+def test_a_step_of_the_wall_clock_loses_nothing(start_agent, tmp_path):
     (tmp_path / "stepping.c").write_text(STEPPING)
     run("gcc", "-shared", "-fPIC", "stepping.c", "-o", "stepping.so", cwd=tmp_path)
     ahead = tmp_path / "ahead"
@@ -753,7 +754,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_full_disk_loses_batches_that_are_counted_until_there_is_room(small_disk, start_agent):
+def test_batches_lost_to_a_full_disk_are_counted_until_space_is_free(small_disk, start_agent):
     agent = start_agent()
     agent.wait_for_batches(1)
     with open(small_disk / "ballast", "wb", buffering=0) as ballast, pytest.raises(OSError):
@@ -768,7 +769,7 @@ def test_a_full_disk_loses_batches_that_are_counted_until_there_is_room(small_di
 
 
 @pytest.mark.usefixtures("busy")
-def test_a_hang_up_ends_it_with_its_last_batch_unless_it_was_ignored(start_agent, tmp_path):
+def test_sighup_ends_the_agent_after_its_last_batch_unless_ignored(start_agent, tmp_path):
     path = tmp_path / "metrics.sock"
     agent = start_agent("--interval=600", f"--metrics=unix:{path}", hang_up=signal.SIG_DFL)
     time.sleep(1)

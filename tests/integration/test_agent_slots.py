@@ -1,4 +1,4 @@
-"""The agents of one tenant leave threads to those of others."""
+"""The agents of one tenant do not take all intake threads from other tenants."""
 
 import gzip
 import threading
@@ -9,13 +9,13 @@ CONNECTIONS = 24
 
 
 def costly_profile():
-    """69 KB of gzip that expand to some megabytes of folded stacks."""
+    """69 KB of gzip that expand to several megabytes of folded stacks."""
     lines = (f"main;f{i % 500};g{i % 9000};{'h' * 80} 1" for i in range(60_000))
     return gzip.compress("\n".join(lines).encode(), 9)
 
 
-def test_requests_of_one_tenant_leave_threads_to_others(start_server):
-    """B's request is answered while many of A's, which came before it, still wait."""
+def test_requests_of_one_tenant_leave_threads_for_others(start_server):
+    """The server responds to tenant B while many earlier requests of tenant A still wait."""
     server = start_server("--intake-threads", "8")
     body = costly_profile()
     a = people.Tenant(server)

@@ -1,8 +1,8 @@
-"""Who may do what: every route of the server times everybody who may ask.
+"""Authorization matrix: every route of the server is requested by every kind of caller.
 
-Home is the tenant that owns what is asked for; foreign people belong to another one, and the
-operator to tenant default. A route without a row here fails test_every_route_has_a_row: a new
-route is not done before it is said who may use it.
+The tenant home owns all requested objects. Foreign callers belong to another tenant, the operator
+to tenant default. A route without a row here fails test_every_route_has_a_row, so every new route
+must declare its permitted callers.
 """
 
 import gzip
@@ -21,7 +21,7 @@ from conftest import PERFOLIOD, Api
 from people import Browser, Tenant, come_from, unique
 
 PROFILE = b"main;work 10\nmain;idle 5\n"
-MARK = "only-for-home"  # in every name of home; it may reach nobody else
+MARK = "only-for-home"  # in every name of home; no other tenant may receive it
 SHARE_PASSWORD = "sesame open please"
 
 HOME_USERS = ["viewer", "member", "owner"]
@@ -38,7 +38,7 @@ FOREIGN = ["foreign owner", "foreign token", "operator"]
 EVERYBODY = ["anonymous"] + HOME + FOREIGN
 
 READERS = ["viewer", "member", "owner", "token:read", "token:all"]
-EDITORS = ["member", "owner", "token:all"]  # a token with the scope share alone, of what it made
+EDITORS = ["member", "owner", "token:all"]  # a token with only the scope share edits its own shares
 SHARERS = ["member", "owner", "token:share", "token:all"]
 DEBUGGERS = ["member", "owner", "token:debuginfo", "token:all"]
 ADMINS = ["owner", "token:admin", "token:all"]
@@ -47,7 +47,7 @@ SCOPES = {"token:all": ["ingest", "read", "share", "debuginfo", "admin"]}
 
 
 class World:
-    """One server with home, a foreign tenant and a client for each who asks."""
+    """One server with the tenant home, a foreign tenant and one client per caller."""
 
     def __init__(self, server):
         self.server = server
@@ -56,34 +56,35 @@ class World:
         self.operator = server.api()
         self.operator.patch(f"/api/v1/admin/tenants/{self.home.id}", json={"name": unique(MARK)})
         self.maker = self.home.api(*SCOPES["token:all"])
-        self.clients = {who: self.make_client(who) for who in EVERYBODY}
+        self.clients = {caller: self.make_client(caller) for caller in EVERYBODY}
         self.cached = {}
 
-    def make_client(self, who):
-        if who == "anonymous":
+    def make_client(self, caller):
+        if caller == "anonymous":
             return Api(self.server)
-        if who == "operator":
+        if caller == "operator":
             return self.server.api()
-        if who == "foreign owner":
+        if caller == "foreign owner":
             return self.other.user("owner")
-        if who == "foreign token":
+        if caller == "foreign token":
             return self.other.api(*SCOPES["token:all"])
-        if who in HOME_USERS:
-            return self.home.user(who)
-        return self.home.api(*SCOPES.get(who, [who.partition(":")[2]]))
+        if caller in HOME_USERS:
+            return self.home.user(caller)
+        return self.home.api(*SCOPES.get(caller, [caller.partition(":")[2]]))
 
-    def client(self, who, is_fresh):
-        """A copy, so that cookies which a response sets change nothing for later questions.
+    def client(self, caller, is_fresh):
+        """A copy of the caller's client, so that cookies set by a response do not affect later
+        requests.
 
-        Each comes from an address of its own, since what is limited is limited per address."""
-        original = self.make_client(who) if is_fresh else self.clients[who]
+        Each caller has its own address, because rate limits apply per address."""
+        original = self.make_client(caller) if is_fresh else self.clients[caller]
         copy = type(original)(self.server, original.token, original.cookies)
         if isinstance(copy, Browser):
             copy.csrf_token = original.csrf_token
-        come_from(copy, f"127.0.2.{EVERYBODY.index(who) + 1}")
+        come_from(copy, f"127.0.2.{EVERYBODY.index(caller) + 1}")
         return copy
 
-    # What is asked for; all of it belongs to home.
+    # The requested objects; all of them belong to home.
 
     def new_share(self, visibility):
         headers = {"X-Perfolio-Password": SHARE_PASSWORD} if visibility == "password" else {}
@@ -110,7 +111,7 @@ class World:
         return response.json()["id"]
 
     def new_comment(self):
-        """The path of a comment that home's member wrote on a public share."""
+        """Returns the path of a comment that home's member wrote on a public share."""
         share = self.share("public")
         with self.server.cursor() as cursor:
             cursor.execute(
@@ -136,11 +137,11 @@ class World:
         assert response.status == 200, response
         self.home.api("admin").delete(
             f"/api/v1/source-links/{response.json()['id'] - 20}"
-        )  # a team has a hundred
+        )  # a team may have at most 100
         return response.json()["id"]
 
     def store_profile(self):
-        """What only home's queries find."""
+        """Stores a profile that only home's queries find."""
         response = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
         assert response.status == 200, response
 
@@ -166,7 +167,7 @@ class World:
         return upload
 
     def symbol_table(self):
-        """A table of /bin/true, its build id, and its path; home has it."""
+        """Uploads a symbol table of build id aa5a for home and returns its bytes."""
         if "table" not in self.cached:
             folder = pathlib.Path(tempfile.mkdtemp())
             program, table = folder / "program", folder / "table"
@@ -189,7 +190,7 @@ class World:
         return self.cached["table"]
 
     def debug_files(self):
-        """Home's files of the build id aa5a, built."""
+        """Uploads home's debug files of build id aa5a and waits until they are processed."""
         self.symbol_table()
         for kind in ("debuginfo", "executable"):
             response = self.maker.post(
@@ -231,7 +232,7 @@ class World:
             return cursor.fetchone()[0]
 
     def stored_profile(self):
-        """Its id; a label of its own makes it home's alone."""
+        """Returns the id of a stored profile with a label that only home uses."""
         if "stored" not in self.cached:
             response = self.maker.post(
                 "/api/v1/profiles", body=PROFILE, query={"label": "pod=stored"}
@@ -247,10 +248,11 @@ class World:
 
 
 class Row:
-    """One question: ask(world) gives path and options; may lists who gets a 2xx or 3xx.
+    """One request: ask(world) returns its path and options; `may` lists the callers that get a 2xx
+    or 3xx.
 
-    Others get: anonymous 401, home 403, foreign people what `foreign` says (404 where the thing
-    itself is home's, 403 where only rights are missing)."""
+    Other callers get: anonymous 401, home 403, foreign callers the statuses in `foreign` (404 if
+    the object belongs to home, 403 if only the permission is missing)."""
 
     def __init__(
         self,
@@ -269,39 +271,39 @@ class Row:
         self.may = set(may)
         self.ask = ask or (lambda world: (pattern, {}))
         self.denied = {"home": home, "foreign": foreign, "anonymous": anonymous}
-        self.is_fresh = is_fresh  # by an account made for this question
-        self.is_theirs = is_theirs  # what they get is of their own tenant and must not hold MARK
+        self.is_fresh = is_fresh  # sent by an account created for this request
+        self.is_theirs = is_theirs  # callers get data of their own tenant, which must not hold MARK
 
     def __repr__(self):
         return f"{self.method} {self.pattern}" + (f" ({self.variant})" if self.variant else "")
 
-    def expected(self, who):
-        if who in self.may:
+    def expected(self, caller):
+        if caller in self.may:
             return range(200, 400)
-        if who == "anonymous":
+        if caller == "anonymous":
             return self.denied["anonymous"]
-        return self.denied["home" if who in HOME else "foreign"]
+        return self.denied["home" if caller in HOME else "foreign"]
 
 
 def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
-    """A reading route of a share, for each visibility. {0} and {1} are two shares of home."""
+    """Rows of a route that reads a share, one per visibility; {0} and {1} are shares of home."""
 
-    def ask(visibility):
-        def question(world):
+    def builder_for(visibility):
+        def build_request(world):
             shares = [world.share(visibility, n) for n in range(2)]
             body = options(shares) if options else {}
             return path.format(*shares), body
 
-        return question
+        return build_request
 
     return [
-        Row(method, pattern, may_public, ask("public"), "public"),
-        Row(method, pattern, may_public, ask("unlisted"), "unlisted"),
+        Row(method, pattern, may_public, builder_for("public"), "public"),
+        Row(method, pattern, may_public, builder_for("unlisted"), "unlisted"),
         Row(
             method,
             pattern,
-            [who for who in READERS if who in may_public],
-            ask("team"),
+            [caller for caller in READERS if caller in may_public],
+            builder_for("team"),
             "team",
             home=(403, 404),
             foreign=(404,),
@@ -309,8 +311,8 @@ def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
         Row(
             method,
             pattern,
-            [who for who in READERS if who in may_public],
-            ask("password"),
+            [caller for caller in READERS if caller in may_public],
+            builder_for("password"),
             "password",
             home=(401, 403),
             foreign=(401,),
@@ -321,34 +323,40 @@ def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
 AT_HOME = 'samples{at="home"}'.replace('"', "%22")
 
 
-def ask_stored(path):
-    """A question about what home has stored: others find nothing of it."""
+def stored_request(path):
+    """A request for data that home has stored; other tenants find none of it."""
 
-    def question(world):
+    def build_request(world):
         world.store_profile()
         return path, {}
 
-    return question
+    return build_request
 
 
-def ask_debuginfo(method, what, make, **options):
-    """About the build id that home has something of."""
+def debuginfo_row(method, suffix, make, **options):
+    """A row for a request about build id aa5a, for which home has files."""
 
-    def question(world):
+    def build_request(world):
         made = make(world)
-        return f"/api/v1/debuginfo/aa5a{what}", {key: value(made) for key, value in options.items()}
+        return f"/api/v1/debuginfo/aa5a{suffix}", {
+            key: value(made) for key, value in options.items()
+        }
 
     return Row(
-        method, "/api/v1/debuginfo/{id}" + what, DEBUGGERS + FOREIGN, question, is_theirs=True
+        method,
+        "/api/v1/debuginfo/{id}" + suffix,
+        DEBUGGERS + FOREIGN,
+        build_request,
+        is_theirs=True,
     )
 
 
-def ask_buildid(kind):
-    def question(world):
+def buildid_row(kind):
+    def build_request(world):
         world.debug_files()
         return f"/buildid/aa5a/{kind}", {}
 
-    return Row("GET", f"/buildid/{{id}}/{kind}", DEBUGGERS, question, foreign=(404,))
+    return Row("GET", f"/buildid/{{id}}/{kind}", DEBUGGERS, build_request, foreign=(404,))
 
 
 def page(pattern, path=None, may=EVERYBODY):
@@ -359,17 +367,17 @@ def admin_route(method, pattern, ask=None, **options):
     return Row(method, pattern, ["operator"], ask, **options)
 
 
-def tenant_wish():
+def new_tenant_options():
     return {"json": {"name": unique("matrix")}}
 
 
-def user_wish():
+def new_user_options():
     return {"json": {"email": unique("matrix") + "@example.com", "role": "viewer"}}
 
 
 RULE = {"query": '{nobody="has this"}', "keep": "3d"}
 SOURCE_LINK = {"url": "https://example.com/{path}#L{line}", "path_prefix": "/src/"}
-TOKEN_WISH = {"json": {"name": "matrix", "scopes": ["read"]}}
+NEW_TOKEN_OPTIONS = {"json": {"name": "matrix", "scopes": ["read"]}}
 USERS = HOME_USERS + ["foreign owner"]
 
 ROWS = [
@@ -401,7 +409,7 @@ ROWS = [
         "POST",
         "/api/v1/tokens",
         USERS + ["token:all", "foreign token", "operator"],
-        lambda world: ("/api/v1/tokens", TOKEN_WISH),
+        lambda world: ("/api/v1/tokens", NEW_TOKEN_OPTIONS),
     ),
     Row(
         "DELETE",
@@ -431,7 +439,7 @@ ROWS = [
         "POST",
         "/api/v1/invitations",
         ["owner", "token:all"] + FOREIGN,
-        lambda world: ("/api/v1/invitations", user_wish()),
+        lambda world: ("/api/v1/invitations", new_user_options()),
     ),
     Row(
         "POST",
@@ -470,7 +478,7 @@ ROWS = [
         "/api/v1/tenant",
         ADMINS + ["foreign owner", "foreign token"],
         is_theirs=True,
-        ask=lambda world: ("/api/v1/tenant", tenant_wish()),
+        ask=lambda world: ("/api/v1/tenant", new_tenant_options()),
         variant="not the operator's",
     ),
     Row(
@@ -478,12 +486,12 @@ ROWS = [
         "/api/v1/audit",
         ADMINS + ["foreign owner", "foreign token"],
         is_theirs=True,
-        variant="not the operator's, whose own log names what it did to home",
+        variant="not the operator's, whose own log names its changes to home",
     ),
     # ---- operator ----
     admin_route("GET", "/api/v1/admin/tenants"),
     admin_route(
-        "POST", "/api/v1/admin/tenants", lambda w: ("/api/v1/admin/tenants", tenant_wish())
+        "POST", "/api/v1/admin/tenants", lambda w: ("/api/v1/admin/tenants", new_tenant_options())
     ),
     admin_route(
         "GET", "/api/v1/admin/tenants/{id}", lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {})
@@ -501,12 +509,12 @@ ROWS = [
     admin_route(
         "POST",
         "/api/v1/admin/tenants/{id}/users",
-        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", user_wish()),
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", new_user_options()),
     ),
     admin_route(
         "POST",
         "/api/v1/admin/tenants/{id}/tokens",
-        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", TOKEN_WISH),
+        lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", NEW_TOKEN_OPTIONS),
     ),
     admin_route(
         "GET",
@@ -606,7 +614,7 @@ ROWS = [
         ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query?query=samples&report=folded", {}),
     ),
-    # What all of them sent above has the same label: test_store_metadata.py tells teams apart.
+    # All callers sent the same label above; test_store_metadata.py checks that teams are separate.
     *[
         Row(
             "GET",
@@ -640,8 +648,8 @@ ROWS = [
         ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/symbolization?build_id=0123456789abcdef", {}),
     ),
-    # A label that nothing has: who may is the question here (test_store_deletion.py has the
-    # others).
+    # No profile has this label: this row only checks permissions (test_store_deletion.py checks the
+    # rest).
     Row(
         "DELETE",
         "/api/v1/profiles",
@@ -751,7 +759,7 @@ ROWS = [
         "POST",
         "/api/v1/shares",
         ["member", "owner", "token:all"],
-        ask_stored("/api/v1/shares?query=" + AT_HOME),
+        stored_request("/api/v1/shares?query=" + AT_HOME),
         "of a query",
         foreign=(400, 403),
     ),
@@ -778,7 +786,7 @@ ROWS = [
             "GET",
             pattern,
             ["viewer", "member", "owner", "token:read", "token:all"],
-            ask_stored(f"{pattern}?a_query={AT_HOME}&b_query={AT_HOME}"),
+            stored_request(f"{pattern}?a_query={AT_HOME}&b_query={AT_HOME}"),
             "of queries",
             foreign=(400, 403),
         )
@@ -928,11 +936,11 @@ ROWS = [
         "/s/{id}",
         EVERYBODY,
         lambda world: (f"/s/{world.link('team')}", {}),
-        "of a team's share: it leads to the page, which asks",
+        "of a team's share: it redirects to the page, which checks access",
     ),
     # ---- debug information ----
     Row("GET", "/api/v1/debuginfo", DEBUGGERS + FOREIGN, is_theirs=True),
-    ask_debuginfo("GET", "", World.symbol_table),
+    debuginfo_row("GET", "", World.symbol_table),
     Row(
         "DELETE",
         "/api/v1/debuginfo/{id}",
@@ -940,11 +948,11 @@ ROWS = [
         foreign=(404,),
         ask=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1],
     ),
-    ask_debuginfo("POST", "/table", World.symbol_table, body=lambda table: table),
-    ask_debuginfo("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
-    ask_debuginfo("POST", "/executable", lambda _: None, body=lambda _: unique("x").encode()),
-    ask_buildid("debuginfo"),
-    ask_buildid("executable"),
+    debuginfo_row("POST", "/table", World.symbol_table, body=lambda table: table),
+    debuginfo_row("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
+    debuginfo_row("POST", "/executable", lambda _: None, body=lambda _: unique("x").encode()),
+    buildid_row("debuginfo"),
+    buildid_row("executable"),
     Row(
         "POST",
         "/api/v1/debuginfo/uploads",
@@ -1060,8 +1068,8 @@ def all_routes():
 def test_every_route_has_a_row():
     routes = {(route["method"], route["pattern"]) for route in all_routes()}
     rows = {(row.method, row.pattern) for row in ROWS}
-    assert routes - rows == set(), "say in ROWS who may use these"
-    assert rows - routes == set(), "there are no such routes"
+    assert routes - rows == set(), "add these routes with their permitted callers to ROWS"
+    assert rows - routes == set(), "ROWS has routes that the server does not have"
 
 
 def text_of(response):
@@ -1072,34 +1080,36 @@ def text_of(response):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=repr)
-def test_who_may(world, row):
+def test_only_permitted_callers_may_use_a_route(world, row):
     wrong = []
-    for who in EVERYBODY:
-        if who == "operator" and (row.method, row.pattern) in OPERATOR_TOO:
+    for caller in EVERYBODY:
+        if caller == "operator" and (row.method, row.pattern) in OPERATOR_TOO:
             continue
-        client = world.client(who, row.is_fresh)
+        client = world.client(caller, row.is_fresh)
         path, options = row.ask(world)
         response = client.request(row.method, path, **options)
         client.close()
-        if response.status not in row.expected(who):
+        if response.status not in row.expected(caller):
             wrong.append(
-                f"{who}: {response.status}, not {row.expected(who)}: {response.body[:200]!r}"
+                f"{caller}: {response.status}, not {row.expected(caller)}: {response.body[:200]!r}"
             )
-        if row.is_theirs and who not in HOME and MARK in text_of(response):
-            wrong.append(f"{who} sees what is home's: {text_of(response)[:500]}")
+        if row.is_theirs and caller not in HOME and MARK in text_of(response):
+            wrong.append(f"{caller} sees data of home: {text_of(response)[:500]}")
         if response.status >= 400 and MARK in text_of(response):
-            wrong.append(f"{who} was refused with a name of home: {text_of(response)[:500]}")
+            wrong.append(
+                f"{caller} got a refusal that contains a name of home: {text_of(response)[:500]}"
+            )
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("method,pattern", sorted(OPERATOR_TOO))
-def test_the_operator_has_an_own_tenant_too(world, method, pattern):
+def test_the_operator_may_use_these_routes_for_its_own_tenant(world, method, pattern):
     body = {"json": {"name": "default"}} if method == "PATCH" else {}
     assert world.operator.request(method, pattern, **body).status == 200
 
 
 def test_a_session_without_its_csrf_token_changes_nothing(world):
-    """Every unsafe route that a cookie opens, except those that say why they need no token."""
+    """Checks every unsafe route that accepts a cookie, except those marked no_csrf."""
     exempt = {
         ("POST", "/api/v1/session"),
         ("POST", "/api/v1/invitations/look"),
@@ -1121,7 +1131,7 @@ def test_a_session_without_its_csrf_token_changes_nothing(world):
         assert response.status == 403, (row, response)
 
 
-def test_no_anonymous_sharing_means_signing_in(start_server):
+def test_sharing_requires_sign_in_if_anonymous_sharing_is_off(start_server):
     server = start_server("--anonymous-sharing", "no")
     anonymous = server.anonymous()
     assert anonymous.get("/api/v1/session").json()["anonymous_sharing"] is False

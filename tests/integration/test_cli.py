@@ -130,7 +130,7 @@ def test_push_then_get_returns_the_same_bytes(cli, before, tmp_path):
         ),
     ],
 )
-def test_skipped_lines_are_said(cli, before, tmp_path, text, warning):
+def test_skipped_lines_are_reported(cli, before, tmp_path, text, warning):
     file = tmp_path / "odd.txt"
     file.write_bytes(text)
     copy = tmp_path / "copy" / "odd.txt"
@@ -152,7 +152,7 @@ def test_skipped_lines_are_said(cli, before, tmp_path, text, warning):
     assert cli("top", before).log == ""
 
 
-def test_get_names_the_file_as_it_was(cli, before, tmp_path):
+def test_get_writes_the_file_under_its_original_name(cli, before, tmp_path):
     link = pushed(cli, before)
     folder = tmp_path / "downloads"
     folder.mkdir()
@@ -164,7 +164,7 @@ def test_get_names_the_file_as_it_was(cli, before, tmp_path):
     assert [file.name for file in folder.iterdir()] == ["before.folded"]
 
 
-def test_get_other_formats(cli, before):
+def test_get_converts_to_other_formats(cli, before):
     link = pushed(cli, before)
     folded = cli("get", link, "--format", "folded", "-o", "-").out
     assert sorted(folded.splitlines()) == sorted(BEFORE.decode().splitlines())
@@ -175,7 +175,7 @@ def test_get_other_formats(cli, before):
     assert cli("get", link, "--format", "gif").returncode == 2
 
 
-def test_names_cannot_steer_a_terminal(cli, on_terminal, tmp_path):
+def test_names_cannot_send_control_characters_to_a_terminal(cli, on_terminal, tmp_path):
     hostile = "\x9b2J\x1b[2J\u202e\u200b\u2066\ufeff"
     (tmp_path / "hostile.folded").write_text(
         f"main;a{hostile}b;{hostile}\tc 5\r\nmain 3\n", newline=""
@@ -205,7 +205,7 @@ def test_names_cannot_steer_a_terminal(cli, on_terminal, tmp_path):
             status == 0 and "main" in seen and not re.search("[\x1b\x80-\x9f\u202e\u200b]", seen)
         ), (arguments, seen)
     assert seen == "main;a?2J?[2J????b;?2J?[2J????\tc 5\r\nmain 3\r\n"
-    # Elsewhere bytes stay, but for what the format cannot hold.
+    # Other outputs keep all bytes, except those that the format cannot hold.
     assert cli("get", url, "-o", "-").stdout == (tmp_path / "hostile.folded").read_bytes()
     assert (
         cli("get", url, "--format", "folded", "-o", "-").stdout.decode()
@@ -213,7 +213,7 @@ def test_names_cannot_steer_a_terminal(cli, on_terminal, tmp_path):
     )
 
 
-def test_a_binary_format_is_not_for_a_terminal(cli, on_terminal, before):
+def test_get_refuses_to_write_a_binary_format_to_a_terminal(cli, on_terminal, before):
     url = pushed(cli, before)
     status, seen, log = on_terminal("get", url, "--format", "pb.gz", "-o", "-")
     assert status == 7 and seen == "" and "not for a terminal: name a file with -o" in log, (
@@ -223,7 +223,7 @@ def test_a_binary_format_is_not_for_a_terminal(cli, on_terminal, before):
     )
 
 
-def test_a_token_that_cannot_be_sent_is_named(cli, before, server, tmp_path):
+def test_an_invalid_character_in_a_token_is_reported(cli, before, server, tmp_path):
     for token, words in (
         ("pf_a\x1b[0m", "control character (0x1b) as its byte 5"),
         ("pf_ä", "not ASCII (0xc3)"),
@@ -235,7 +235,9 @@ def test_a_token_that_cannot_be_sent_is_named(cli, before, server, tmp_path):
             result.returncode == 2 and "PERFOLIO_TOKEN holds" in result.log and words in result.log
         ), result.log
         assert "pf_" not in result.log
-    pushed(cli, before, token=server.token + "\n")  # as files and secrets of orchestrators end
+    pushed(
+        cli, before, token=server.token + "\n"
+    )  # files and secrets of orchestrators end with a newline
     file = tmp_path / "token"
     file.write_bytes(b"pf_a\x00b\n")
     result = cli("login", server.url, "--token-file", file, token=None)
@@ -259,7 +261,7 @@ def test_a_token_that_cannot_be_sent_is_named(cli, before, server, tmp_path):
     ), result.log
 
 
-def test_strange_file_names_are_taken(cli, admin, tmp_path):
+def test_push_accepts_unusual_file_names(cli, admin, tmp_path):
     for name in (b"a\x1b[31mb", b"caf\xe9", b"x" * 255, b"bidi\xe2\x80\xae", b" "):
         path = os.path.join(os.fsencode(tmp_path), name)
         with open(path, "wb") as file:
@@ -269,7 +271,7 @@ def test_strange_file_names_are_taken(cli, admin, tmp_path):
         assert name == b" " or shown and shown.isprintable()
 
 
-def test_settings_arrive(cli, before, admin):
+def test_push_sends_its_options_to_the_server(cli, before, admin):
     link = pushed(
         cli,
         before,
@@ -313,7 +315,7 @@ def test_json_contains_the_whole_result(cli, before):
     ], table
 
 
-def test_markdown_of_a_protected_share_has_a_table_and_no_picture(cli, tmp_path):
+def test_markdown_of_a_protected_share_has_a_table_and_no_image(cli, tmp_path):
     file, secret = tmp_path / "odd.folded", tmp_path / "secret"
     file.write_bytes("main;a|b`c`@team<b> 3\n".encode())
     secret.write_text("correct horse\n")
@@ -324,7 +326,7 @@ def test_markdown_of_a_protected_share_has_a_table_and_no_picture(cli, tmp_path)
         assert "| 3 | 100.0 | 3 | `a\\|b'c'@team<b>` |" in markdown
 
 
-def test_who_may_see_a_share_is_printed(cli, before):
+def test_push_prints_the_visibility_of_the_share(cli, before):
     assert "visible  to everyone who has the link" in cli("push", before).log
     assert "visible  to your team" in cli("push", "--visibility", "team", before).log
     assert "visible  to everyone, and listed" in cli("push", "--visibility", "public", before).log
@@ -350,7 +352,7 @@ def test_top_of_a_link_equals_top_of_the_file(cli, before):
     assert cli("top", link, "--sample-type", "nope").returncode == 7
 
 
-def test_rows_by_line_say_their_lines(cli, tmp_path):
+def test_rows_grouped_by_line_show_their_lines(cli, tmp_path):
     profile = tmp_path / "lines.pb.gz"
     profile.write_bytes(samples.pprof_gzip())
     link = pushed(cli, profile)
@@ -375,7 +377,7 @@ def field(number, value):
 
 
 def pprof_of_types(*types):
-    """main with the values 3, 4, … of types given as (name, unit)."""
+    """A profile of main with the values 3, 4, … for types given as (name, unit)."""
     strings = [b"", b"main"]
     raw = b""
     for pair in types:
@@ -390,7 +392,7 @@ def pprof_of_types(*types):
     return raw + b"".join(field(6, text) for text in strings)
 
 
-def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin, tmp_path):
+def test_a_sample_type_without_a_name_is_identified_by_its_index(cli, before, admin, tmp_path):
     file = tmp_path / "unnamed.pb"
     file.write_bytes(pprof_of_types((b"", b"bytes"), (b"cpu", b"nanoseconds"), (b"", b"")))
     result = cli("push", file)
@@ -425,7 +427,7 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
     assert same.startswith("type 0 (bytes): 3 B → 3 B")
 
 
-def test_values_too_large_to_be_added_are_warned_of(cli, before, tmp_path):
+def test_push_warns_if_values_are_too_large_to_be_added(cli, before, tmp_path):
     file = tmp_path / "large.folded"
     file.write_bytes(b"a;b %d\na;c %d\n" % (2**62, 2**62))
     for options in ([], ["--quiet"], ["--merge", before]):
@@ -445,8 +447,8 @@ def test_values_too_large_to_be_added_are_warned_of(cli, before, tmp_path):
     assert "warning" not in cli("push", before).log
 
 
-def test_sides_too_large_to_be_added_together_are_warned_of(cli, admin, tmp_path):
-    """Each can be added alone: 2^63 - 1 is the least that cannot."""
+def test_diff_warns_if_the_sum_of_both_sides_overflows(cli, admin, tmp_path):
+    """Each side alone can be summed: 2^63 - 1 is the smallest total that cannot."""
     near, near2, rest = (tmp_path / f"{name}.folded" for name in ("near", "near2", "rest"))
     near.write_bytes(b"main;a %d\nmain;b 1\n" % (2**63 - 3))
     near2.write_bytes(near.read_bytes() + b"main;c 0\n")
@@ -463,7 +465,7 @@ def test_sides_too_large_to_be_added_together_are_warned_of(cli, admin, tmp_path
         assert len(warnings) == is_too_large, result.log
         a, b = re.search(r"(\w{22})\.\.(\w{22})$", result.out).groups()
         assert admin.get(f"/api/v1/diff/top?a={a}&b={b}").status == (413 if is_too_large else 200)
-    rest.write_bytes(b"a %d\n" % (2**63 - 1))  # too large alone, and said once
+    rest.write_bytes(b"a %d\n" % (2**63 - 1))  # too large alone, reported once
     near3 = tmp_path / "near3.folded"
     near3.write_bytes(near2.read_bytes())
     result = cli("diff", near, rest)
@@ -531,9 +533,7 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin, tmp_path):
     ], callers.out
 
 
-def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(
-    cli, before, admin, tmp_path
-):
+def test_diff_of_different_sample_types_is_refused_before_any_upload(cli, before, admin, tmp_path):
     timed, cpu = tmp_path / "timed.json", tmp_path / "cpu.pb.gz"
     timed.write_bytes(samples.SPEEDSCOPE)
     cpu.write_bytes(samples.pprof_gzip())
@@ -555,7 +555,7 @@ def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(
 
 @pytest.fixture
 def decimals(tmp_path):
-    """Files of one tool; the unit of each is that of its own decimals."""
+    """Files of one tool with different numbers of decimals, so that their units differ."""
     files = []
     for i, text in enumerate(
         ("main;work 12\nmain;rest 3\n", "main;work 2.5\n", "main;work 1.125\nmain;rest 0.25\n")
@@ -565,7 +565,7 @@ def decimals(tmp_path):
     return files
 
 
-def test_files_with_other_decimals_are_compared_and_merged(cli, decimals, admin, tmp_path):
+def test_files_with_different_decimals_are_compared_and_merged(cli, decimals, admin, tmp_path):
     whole, one, three = decimals
     numbers = json.loads(cli("diff", "--local", "--json", one, three).out)
     assert (numbers["total_a"], numbers["total_b"], numbers["unit"]) == (2500, 1375, "count/1000")
@@ -608,14 +608,14 @@ def test_diff_local_numbers(cli, before, after):
     assert "hot" in cli("diff", "--local", before, after).out
 
 
-def test_what_a_normalised_diff_rounds_to_0_is_counted_instead_of_listed(cli, tmp_path):
+def test_normalised_diff_counts_functions_that_round_to_0_and_omits_them(cli, tmp_path):
     one, many, two = (tmp_path / f"{name}.folded" for name in ("one", "many", "two"))
     one.write_bytes(b"main;q 1\n")
     many.write_bytes(b"".join(b"f%d 1\n" % i for i in range(2000)))
     for limit in ([], ["--limit", "0"], ["--limit", "1"]):
         table = cli("diff", "--local", "--normalised", *limit, one, many).out
         shown = re.findall(r"^ .*  (\w+)$", table, re.M)
-        # Without a limit that cuts them off, main and q alone have a value that is not 0.
+        # If the limit does not omit them, only main and q have a value that is not 0.
         assert shown == (["function", "q"] if "1" in limit else ["function", "q", "main"]), table
         assert "2,000 more functions that round to 0\n" in table
         assert ("1 of 2,002 rows; --limit 0 shows all" in table) == ("1" in limit)
@@ -632,7 +632,7 @@ def test_what_a_normalised_diff_rounds_to_0_is_counted_instead_of_listed(cli, tm
     assert len(absolute.splitlines()) == 2004 and "round" not in absolute
 
 
-def test_diff_local_of_links_equals_that_of_files(cli, before, after):
+def test_diff_local_of_links_equals_diff_local_of_files(cli, before, after):
     a, b = pushed(cli, before), pushed(cli, after)
     assert cli("diff", "--local", a, b).out == cli("diff", "--local", before, after).out
 
@@ -677,7 +677,7 @@ def test_list_search_and_delete(cli, before):
     assert gone.returncode == 5 and gone.out == ""
 
 
-def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
+def test_anonymous_shares_are_deleted_with_the_stored_token(cli, before, server):
     link = pushed(cli, before, token="")
     assert link in cli("list", token="").out
     assert cli("delete", link, token="", environment={"HOME": "/nonexistent"}).returncode == 4
@@ -687,7 +687,7 @@ def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
     assert server.anonymous().get("/api/v1/shares/" + link[-22:]).status == 410
 
 
-def test_a_delete_token_that_is_given_counts_alone(cli, before, admin):
+def test_a_given_delete_token_overrides_the_stored_one(cli, before, admin):
     response = json.loads(cli("push", "--json", before).out)
     other = json.loads(cli("push", "--json", before).out)
     for wrong in (
@@ -718,7 +718,7 @@ def test_password(cli, before, tmp_path):
         == BEFORE
     )
     timed = tmp_path / "timed.json"
-    timed.write_bytes(samples.SPEEDSCOPE)  # of a type that the share does not have
+    timed.write_bytes(samples.SPEEDSCOPE)  # has a sample type that the share lacks
     for options in [], ["--local"]:
         assert (
             cli("diff", *options, link, timed, "--password-file", wrong, token="").returncode == 4
@@ -730,14 +730,14 @@ def test_password(cli, before, tmp_path):
         )
 
 
-def test_large_profiles_go_in_parts_and_come_back_whole(cli, tmp_path):
+def test_a_large_profile_is_uploaded_in_parts_and_downloaded_unchanged(cli, tmp_path):
     large = make_large(tmp_path / "large.folded")
     link = pushed(cli, large)
     assert cli("get", link, "-o", tmp_path / "copy").returncode == 0
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 
 
-def test_a_broken_large_upload_goes_on(cli, server, tmp_path):
+def test_an_interrupted_large_upload_is_resumed(cli, server, tmp_path):
     large = make_large(tmp_path / "large.folded", 14 * 1000 * 1000)
     proxy = CuttingProxy(server.port, [6 << 20])
     url = f"https://localhost:{proxy.port}"
@@ -751,7 +751,7 @@ def test_a_broken_large_upload_goes_on(cli, server, tmp_path):
     assert (tmp_path / "copy").read_bytes() == large.read_bytes()
 
 
-def test_what_the_server_refuses(cli, tmp_path):
+def test_refusals_of_the_server_have_exit_codes(cli, tmp_path):
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"\x00\x01\x02rubbish")
     assert cli("push", rubbish).returncode == 7
@@ -798,7 +798,7 @@ def test_login(cli, server, before):
     assert cli("push", before, token="", environment=bare).returncode == 2
 
 
-def test_admin_lists_go_through_all_pages(cli, admin):
+def test_admin_lists_contain_all_pages(cli, admin):
     made = [admin.post("/api/v1/admin/tenants", json={"name": f"page {i}"}) for i in range(205)]
     assert all(response.status == 201 for response in made)
     listed = cli("admin", "tenant", "list")
@@ -857,7 +857,9 @@ def test_admin(cli, server, before):
     cli("admin", "user", "add", "new-by-operator@example.org", "--tenant", tenant)
     users = cli("admin", "user", "list", "--tenant", tenant).out
     number = re.search(r"^(\d+) +new-by-operator@example.org", users, re.MULTILINE)[1]
-    assert cli("admin", "user", "remove", number).returncode != 0, "not of the operator's tenant"
+    assert (
+        cli("admin", "user", "remove", number).returncode != 0
+    ), "the user is not in the operator's tenant"
     assert cli("admin", "user", "remove", number, "--tenant", tenant).returncode == 0
     spare = cli("admin", "token", "create", "spare", "--tenant", tenant).out.strip()
     tokens = cli("admin", "token", "list", "--tenant", tenant).out
@@ -873,7 +875,7 @@ def test_admin(cli, server, before):
     assert cli("admin", "user", "role", "1").returncode == 2
 
 
-def test_takedown(cli, before):
+def test_admin_takedown_removes_a_share(cli, before):
     link = pushed(cli, before)
     result = cli("admin", "share", "takedown", link, "--reason", "a test")
     assert result.returncode == 0, result.log
@@ -892,7 +894,7 @@ def test_open_starts_the_browser(cli, before, tmp_path):
     assert (tmp_path / "opened").read_text().strip() == link
 
 
-def test_manual_names_every_option_and_setting():
+def test_the_manual_documents_every_option_and_setting():
     pages = "".join(
         page.read_text().replace("\\-", "-") for page in (ROOT / "deploy" / "man").iterdir()
     )
@@ -911,13 +913,11 @@ def test_manual_names_every_option_and_setting():
         assert name == "help" or f"Fl Fl {name}" in pages, name
 
 
-# ---- links of this and of other servers ----
+# ---- links to this server and to others ----
 
 
-def test_a_link_may_name_this_machine_otherwise_than_the_account_does(
-    cli, server, before, tmp_path
-):
-    """The team's share needs the token, so that this shows that it was sent."""
+def test_a_link_may_use_another_name_of_this_host_than_the_account(cli, server, before, tmp_path):
+    """Reading the team's share needs the token, so success proves that the token was sent."""
     link = pushed(cli, before, "--visibility", "team")
     assert link.startswith("https://localhost:")
     for host in ("127.0.0.1", "[::1]", "LOCALHOST"):
@@ -931,7 +931,7 @@ def test_a_link_may_name_this_machine_otherwise_than_the_account_does(
     assert cli("get", link, "-o", "-").returncode == 5
 
 
-def test_the_ca_file_counts_for_links_of_other_servers_and_the_token_does_not(
+def test_links_to_other_servers_use_the_ca_file_but_not_the_token(
     cli, server, before, start_server, tmp_path
 ):
     other = start_server()

@@ -1,5 +1,8 @@
-"""How `perfolio` behaves when the network or the server does not: retries, resumed uploads, exit
-codes, secrets. Against small servers made here, which fail on purpose and count what they see."""
+"""`perfolio` under faults of the network and the server: retries, resumed uploads, exit codes,
+secrets.
+
+The tests run it against small fake servers, which fail on purpose and record their requests.
+"""
 
 import http.server
 import json
@@ -25,7 +28,7 @@ FOLDED = b"main;work;hot 90\nmain;work;cold 9\nmain;idle 1\n"
 
 
 class FakeServer(http.server.ThreadingHTTPServer):
-    """Takes shares and uploads in memory; answer_with makes the next requests fail."""
+    """Stores shares and uploads in memory; `failures` makes the next requests fail."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -34,10 +37,10 @@ class FakeServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port or free_port()), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.requests = []  # (method, path)
-        self.fields = []  # header fields of each
+        self.fields = []  # header fields of each request
         self.failures = []  # (status, header fields) for the next requests
         self.cut_after_request = 0  # connections to close without a response, after reading all
-        self.lose_responses_of = []  # patterns: such requests are carried out, but not answered
+        self.lose_responses_of = []  # patterns: such requests are executed but get no response
         self.conflicts = []  # detail and fields of responses to /complete
         self.shares = {}  # id -> body
         self.keys = {}  # Idempotency-Key -> id
@@ -117,7 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
-        if len(body) < length:  # cut off: a real server would not take it either
+        if len(body) < length:  # truncated: a real server would not accept it either
             self.close_connection = True
             return
         server.requests.append((self.command, self.path))
@@ -213,10 +216,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class CuttingProxy:
-    """Passes bytes on to a port; cuts a connection off after so many bytes from the client."""
+    """Forwards to a port; cuts each connection after its limit of bytes from the client."""
 
     def __init__(self, target_port, limits):
-        self.limits = list(limits)  # per connection; None: all
+        self.limits = list(limits)  # bytes per connection; None: no limit
         self.listener = socket.create_server(("127.0.0.1", free_port()))
         self.port = self.listener.getsockname()[1]
         self.target_port = target_port
@@ -294,7 +297,7 @@ def run(home, fake):
             env=variables,
             timeout=timeout,
             start_new_session=True,
-        )  # no terminal to ask on
+        )  # no terminal for prompts
         result.out, result.log = result.stdout.decode(), result.stderr.decode()
         return result
 
@@ -309,14 +312,14 @@ def stacks(tmp_path):
 
 
 def make_large(path, size=10 * 1000 * 1000):
-    """A valid folded profile of about that size; no two stacks are the same."""
+    """Writes a valid folded profile of about `size` bytes; all stacks differ."""
     line = "main;work;function_{:09d};and_a_rather_long_name_of_a_leaf_that_fills_the_file {}\n"
     count = size // len(line.format(0, 1))
     path.write_text("".join(line.format(i, i % 97 + 1) for i in range(count)))
     return path
 
 
-# ---- what goes where ----
+# ---- output and requests ----
 
 
 def test_push_prints_one_url_per_line_and_nothing_else(run, stacks, tmp_path):
@@ -330,18 +333,18 @@ def test_push_prints_one_url_per_line_and_nothing_else(run, stacks, tmp_path):
     assert "\033" not in result.out + result.log and "\r" not in result.log
 
 
-def test_quiet_says_nothing(run, stacks):
+def test_quiet_prints_only_the_link(run, stacks):
     result = run("push", "-q", stacks)
     assert result.returncode == 0 and result.log == "" and result.out.count("\n") == 1
 
 
-def test_json_and_markdown(run, stacks):
+def test_push_prints_json_and_markdown(run, stacks):
     response = json.loads(run("push", "--json", stacks).out)
     assert response["url"].endswith(response["id"]) and response["delete_token"]
     assert run("push", "--markdown", stacks).out.startswith("[profile](http")
 
 
-def test_settings_travel_as_parameters_and_the_password_does_not(run, fake, stacks, tmp_path):
+def test_options_are_sent_as_query_parameters_and_the_password_is_not(run, fake, stacks, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("open sesame\nsecond line\n")
     result = run(
@@ -398,7 +401,7 @@ def test_seconds_replace_those_of_the_url(run, fake):
     assert len(fake.requests) == 1
 
 
-def test_user_and_password_of_a_url_are_for_its_server_alone(run, fake):
+def test_credentials_of_a_url_are_sent_only_to_its_server(run, fake):
     host = fake.url.partition("://")[2]
     result = run("push", f"http://me:hush@{host}/stacks.folded?key")
     assert result.returncode == 0 and "hush" not in result.log, result.log
@@ -411,7 +414,7 @@ def test_user_and_password_of_a_url_are_for_its_server_alone(run, fake):
     assert "hush" not in str(fake.requests)
 
 
-def test_a_file_with_a_strange_name_is_pushed(run, fake, tmp_path):
+def test_a_file_with_an_unusual_name_is_pushed(run, fake, tmp_path):
     for number, name in enumerate([b"a\x1b[31mb", b"caf\xe9", b"x" * 255, "größe".encode()]):
         with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
             file.write(FOLDED)
@@ -421,7 +424,7 @@ def test_a_file_with_a_strange_name_is_pushed(run, fake, tmp_path):
         assert sent == ["a%3F%5B31mb", "caf%3F", "x" * 255, "gr%C3%B6%C3%9Fe"][number]
 
 
-def test_secrets_that_cannot_be_read_are_told(run, fake, stacks, tmp_path):
+def test_unreadable_secrets_are_reported(run, fake, stacks, tmp_path):
     long = tmp_path / "long"
     long.write_bytes(b"s" * 5000)
     result = run("push", "--password-file", long, stacks)
@@ -436,7 +439,7 @@ def test_a_failing_file_does_not_stop_the_others(run, stacks, tmp_path):
     assert result.returncode == 5 and result.out.count("\n") == 1 and "missing" in result.log
 
 
-def test_delete_and_get_go_on_behind_one_that_fails(run, fake, stacks, tmp_path):
+def test_delete_and_get_continue_after_a_failed_item(run, fake, stacks, tmp_path):
     urls = run("push", stacks, stacks).out.split()
     stranger = f"{fake.url}/p/{'B' * 22}"
     result = run("delete", urls[0], stranger, "no link", urls[1])
@@ -448,7 +451,7 @@ def test_delete_and_get_go_on_behind_one_that_fails(run, fake, stacks, tmp_path)
     assert fake.count("GET", urls[1][-22:]) == 1 and stranger in result.log
 
 
-def test_standard_input_is_read_once(run, fake, stacks):
+def test_standard_input_may_be_named_only_once(run, fake, stacks):
     for arguments in (
         ["push", "-", "-"],
         ["push", "-", stacks, "-"],
@@ -468,7 +471,7 @@ def test_standard_input_is_read_once(run, fake, stacks):
 # ---- exit codes ----
 
 
-def test_exit_codes(run, fake, stacks, tmp_path):
+def test_exit_codes_identify_the_kind_of_failure(run, fake, stacks, tmp_path):
     bad = tmp_path / "bad.pb.gz"
     bad.write_bytes(b"\x1f\x8b\x08\x00rubbish")
     empty = tmp_path / "empty"
@@ -507,7 +510,7 @@ def test_exit_codes(run, fake, stacks, tmp_path):
         assert run("push", stacks, environment=once).returncode == expected, status
 
 
-def test_no_check_sends_what_is_no_profile(run, fake, tmp_path):
+def test_no_check_sends_files_that_are_not_profiles(run, fake, tmp_path):
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"\x00\x01\x02")
     refused = run("push", rubbish)
@@ -529,7 +532,7 @@ def test_a_full_disk_on_standard_output_is_an_error(run, home, fake, stacks):
 
 
 def without_reader(home, fake, folder, *arguments):
-    """How the command ends whose standard output nobody reads, and what it says."""
+    """Runs a command with standard output connected to a pipe whose reading end is closed."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as closed:
@@ -544,7 +547,7 @@ def without_reader(home, fake, folder, *arguments):
         )
 
 
-def test_whoever_stops_reading_ends_a_command_quietly(
+def test_a_command_ends_by_sigpipe_without_a_message_if_its_output_is_closed(
     run, home, fake, stacks, tmp_path, monkeypatch
 ):
     link = run("push", stacks).out.strip()
@@ -572,7 +575,7 @@ def test_whoever_stops_reading_ends_a_command_quietly(
         assert (ended.returncode, ended.stderr.decode()) == (-signal.SIGPIPE, ""), arguments
 
 
-def test_a_push_that_nobody_listens_to_is_done_and_kept(run, home, fake, stacks):
+def test_a_push_with_closed_output_completes_and_stores_its_tokens(run, home, fake, stacks):
     ended = without_reader(home, fake, home, "push", "-q", stacks, stacks)
     assert (ended.returncode, ended.stderr.decode()) == (-signal.SIGPIPE, "")
     assert len(fake.shares) == 2
@@ -580,7 +583,7 @@ def test_a_push_that_nobody_listens_to_is_done_and_kept(run, home, fake, stacks)
     assert all(identity in listed for identity in fake.shares)
 
 
-def test_a_long_output_that_is_cut_ends_quietly(home, tmp_path):
+def test_a_long_output_that_is_cut_ends_without_a_message(home, tmp_path):
     file = tmp_path / "many.folded"
     file.write_text(
         "".join(f"main;a_function_with_a_long_name_{i} {i + 1}\n" for i in range(20000))
@@ -602,7 +605,7 @@ def test_a_long_output_that_is_cut_ends_quietly(home, tmp_path):
 
 
 @pytest.mark.parametrize("url", ["ftp://x/y", "file:///etc/hostname", "s3+x://bucket/key"])
-def test_other_schemes_are_refused_as_such(run, fake, stacks, url):
+def test_urls_of_unsupported_schemes_are_refused(run, fake, stacks, url):
     for command in (["push"], ["top"], ["merge", stacks], ["diff", stacks]):
         result = run(*command, url)
         assert result.returncode == 7, result.log
@@ -611,7 +614,7 @@ def test_other_schemes_are_refused_as_such(run, fake, stacks, url):
 
 
 @pytest.mark.parametrize(
-    "kind, body, said",
+    "kind, body, message",
     [
         (
             "text/html; charset=utf-8",
@@ -625,7 +628,9 @@ def test_other_schemes_are_refused_as_such(run, fake, stacks, url):
         ("application/problem+json", "[", "no profile is there"),
     ],
 )
-def test_a_url_without_a_profile_is_told_in_a_line(run, fake, monkeypatch, kind, body, said):
+def test_a_url_without_a_profile_is_reported_in_one_line(
+    run, fake, monkeypatch, kind, body, message
+):
     def refuse(self):
         self.send_response(404)
         if kind:
@@ -637,13 +642,13 @@ def test_a_url_without_a_profile_is_told_in_a_line(run, fake, monkeypatch, kind,
     monkeypatch.setattr(Handler, "do_GET", refuse)
     result = run("push", f"{fake.url}/nope")
     assert result.returncode == 5
-    assert result.log == f"perfolio push: error: {fake.url}/nope returned status 404: {said}\n"
+    assert result.log == f"perfolio push: error: {fake.url}/nope returned status 404: {message}\n"
 
 
 # ---- retries ----
 
 
-def test_retries_503_after_retry_after(run, fake, stacks):
+def test_push_waits_for_retry_after_before_it_retries(run, fake, stacks):
     fake.failures = [(503, [("Retry-After", "1")]), (429, [("Retry-After", "1")])]
     begin = time.monotonic()
     result = run("push", stacks)
@@ -653,14 +658,14 @@ def test_retries_503_after_retry_after(run, fake, stacks):
     assert result.out.count("\n") == 1 and "trying again" in result.log
 
 
-def test_gives_up_when_retry_after_is_far_away(run, fake, stacks):
+def test_push_gives_up_if_retry_after_is_too_long(run, fake, stacks):
     fake.failures = [(503, [("Retry-After", "3600")])]
     result = run("push", stacks)
     assert result.returncode == 3 and fake.count("POST", "shares") == 1
     assert "3600 s" in result.log
 
 
-def test_a_push_whose_response_is_lost_is_repeated_under_its_key(run, fake, stacks):
+def test_a_push_with_a_lost_response_is_repeated_with_its_key(run, fake, stacks):
     fake.lose_responses_of = ["filename=stacks", "filename=second"]
     second = stacks.with_name("second")
     second.write_bytes(FOLDED)
@@ -674,7 +679,7 @@ def test_a_push_whose_response_is_lost_is_repeated_under_its_key(run, fake, stac
     assert len(fake.shares) == 3
 
 
-def test_another_post_whose_outcome_is_unknown_is_not_repeated(run, fake):
+def test_a_post_without_a_key_is_not_repeated_after_a_lost_response(run, fake):
     fake.cut_after_request = 1
     result = run("admin", "tenant", "create", "acme", token=TOKEN)
     assert result.returncode == 3 and fake.count("POST", "tenants") == 1
@@ -692,7 +697,7 @@ def test_reads_are_repeated_after_a_broken_connection(run, fake):
     fake.cut_after_request = 2
     result = run("login", fake.url, "--anonymous", environment={"PERFOLIO_RETRIES": "2"})
     assert result.returncode == 0, result.log
-    fake.failures = [(503, [("Retry-After", "1")])] * 2  # the server says when
+    fake.failures = [(503, [("Retry-After", "1")])] * 2  # the server sends the delay
     assert run("login", fake.url, "--anonymous").returncode == 0
 
 
@@ -715,11 +720,11 @@ def test_a_refused_connection_fails_at_once(run, stacks):
         assert result.returncode == 3 and "trying again" not in result.log, result.log
         assert f"{url}:" in result.log and "is PERFOLIO_URL right?" in result.log, result.log
     assert "is the link right?" in run("top", link).log
-    patient = run("top", link, environment={"PERFOLIO_RETRIES": "1"})
-    assert patient.returncode == 3 and patient.log.count("trying again") == 1
+    retried = run("top", link, environment={"PERFOLIO_RETRIES": "1"})
+    assert retried.returncode == 3 and retried.log.count("trying again") == 1
 
 
-def test_an_upload_waits_for_a_server_that_comes_back(home, stacks):
+def test_an_upload_waits_until_the_server_is_back(home, stacks):
     port = free_port()
     process = start(home, f"http://127.0.0.1:{port}", "push", stacks, PERFOLIO_RETRIES="5")
     failures = 0
@@ -734,7 +739,7 @@ def test_an_upload_waits_for_a_server_that_comes_back(home, stacks):
     assert len(server.shares) == 1
 
 
-def test_a_redirect_is_not_tried_again(run, fake, stacks):
+def test_a_redirected_push_is_not_retried(run, fake, stacks):
     fake.failures = [(301, [("Location", "https://elsewhere.example/")])]
     result = run("push", stacks)
     assert result.returncode == 3 and "trying again" not in result.log, result.log
@@ -744,7 +749,7 @@ def test_a_redirect_is_not_tried_again(run, fake, stacks):
 # ---- uploads in parts ----
 
 
-def test_large_files_go_in_parts_and_arrive_whole(run, fake, tmp_path):
+def test_large_files_are_uploaded_in_parts_and_stored_unchanged(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
     result = run("push", large)
     assert result.returncode == 0, result.log
@@ -768,7 +773,7 @@ def test_parts_survive_broken_connections_in_one_run(run, fake, tmp_path):
     assert "trying again" in result.log
 
 
-def test_an_interrupted_upload_goes_on_where_it_stopped(run, fake, home, tmp_path):
+def test_an_interrupted_upload_resumes_at_the_first_missing_part(run, fake, home, tmp_path):
     large = make_large(tmp_path / "large.folded")
     proxy = CuttingProxy(fake.server_address[1], [5 << 20])
     proxied = f"http://127.0.0.1:{proxy.port}"
@@ -791,7 +796,7 @@ def test_an_interrupted_upload_goes_on_where_it_stopped(run, fake, home, tmp_pat
     assert not list((home / ".local/state/perfolio/uploads").iterdir())
 
 
-def test_an_upload_that_the_server_forgot_starts_anew(run, fake, tmp_path):
+def test_an_upload_unknown_to_the_server_starts_again(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
     proxy = CuttingProxy(fake.server_address[1], [5 << 20])
     proxied = f"http://127.0.0.1:{proxy.port}"
@@ -803,14 +808,14 @@ def test_an_upload_that_the_server_forgot_starts_anew(run, fake, tmp_path):
     assert list(fake.shares.values()) == [large.read_bytes()]
 
 
-def test_a_lost_response_of_complete_does_not_make_two_shares(run, fake, tmp_path):
+def test_a_lost_response_to_complete_does_not_create_two_shares(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
     fake.lose_responses_of = ["/complete", "/complete"]
     assert run("push", large).returncode == 0
     assert len(fake.shares) == 1 and fake.count("POST", "complete") == 3
 
 
-def test_completing_waits_for_another_request_and_not_for_missing_parts(run, fake, tmp_path):
+def test_complete_is_retried_during_another_completion_only(run, fake, tmp_path):
     large = make_large(tmp_path / "large.folded")
     fake.conflicts = [("another completes it", [("Retry-After", "1")])]
     assert run("push", large).returncode == 0
@@ -874,7 +879,7 @@ def test_an_interrupted_download_leaves_nothing_behind(home, fake, monkeypatch, 
     assert list(folder.iterdir()) == []
 
 
-def test_an_interrupted_upload_says_that_it_can_go_on(run, home, fake, monkeypatch, tmp_path):
+def test_an_interrupted_upload_prints_how_to_resume_it(run, home, fake, monkeypatch, tmp_path):
     large = make_large(tmp_path / "large.folded")
     reached, done = threading.Event(), threading.Event()
 
@@ -920,7 +925,9 @@ def test_an_ignored_signal_stays_ignored(home, fake, monkeypatch, stacks):
     assert process.communicate(timeout=120)[0].count(b"\n") == 1 and process.returncode == 0
 
 
-def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monkeypatch, tmp_path):
+def test_a_broken_download_keeps_the_earlier_content_of_standard_output(
+    home, fake, monkeypatch, tmp_path
+):
     def cut(self):
         self.server.requests.append(("GET", self.path))
         self.send_response(200)
@@ -944,7 +951,7 @@ def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monk
     assert target.read_bytes() == b"what was there before\nhalf" and len(fake.requests) == 1
 
 
-def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(home, tmp_path):
+def test_a_file_truncated_while_it_is_read_is_an_error(home, tmp_path):
     file = make_large(tmp_path / "shrinking.folded", 20 * 1000 * 1000)
     content = file.read_bytes()
     seen = set()
@@ -962,7 +969,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(home, tmp_path
         os.truncate(file, 4096)
         log = process.communicate(timeout=60)[1]
         seen.add(process.returncode)
-        assert process.returncode in (0, 1), log  # 0: it was done already
+        assert process.returncode in (0, 1), log  # 0: the program had read all
         assert process.returncode == 0 or b"became shorter" in log, log
         if 1 in seen:
             break
@@ -992,7 +999,7 @@ def test_closed_standard_files_are_errors_and_never_reused(home, fake, stacks, r
 # ---- secrets ----
 
 
-def test_delete_uses_the_token_that_push_kept(run, fake, home, stacks):
+def test_delete_uses_the_token_stored_by_push(run, fake, home, stacks):
     url = run("push", stacks).out.strip()
     kept = list((home / ".local/state/perfolio/shares").iterdir())
     assert len(kept) == 1 and stat.S_IMODE(kept[0].stat().st_mode) == 0o600
@@ -1006,7 +1013,7 @@ def test_delete_uses_the_token_that_push_kept(run, fake, home, stacks):
     assert run("delete", f"{url}/delete#{'d' * 43}").returncode == 0
 
 
-def test_kept_delete_tokens_go_to_their_own_server_only(run, fake, stacks):
+def test_stored_delete_tokens_are_sent_only_to_their_server(run, fake, stacks):
     url = run("push", stacks).out.strip()
     stranger = FakeServer()
     elsewhere = url.replace(fake.url, stranger.url)
@@ -1015,7 +1022,7 @@ def test_kept_delete_tokens_go_to_their_own_server_only(run, fake, stacks):
     stranger.close()
 
 
-def test_the_account_token_goes_to_its_own_server_only(run, fake):
+def test_the_account_token_is_sent_only_to_its_server(run, fake):
     stranger = FakeServer()
     result = run("top", f"{stranger.url}/p/{'A' * 22}", token=TOKEN)
     assert result.returncode == 5
@@ -1025,12 +1032,12 @@ def test_the_account_token_goes_to_its_own_server_only(run, fake):
     stranger.close()
 
 
-def test_tokens_never_travel_in_the_clear(run, stacks):
+def test_tokens_are_never_sent_without_tls(run, stacks):
     result = run("push", stacks, url="http://perfolio.example", token=TOKEN)
     assert result.returncode == 2 and "https" in result.log
 
 
-def test_login_tries_the_token_and_keeps_it_private(run, fake, home, stacks):
+def test_login_checks_the_token_and_stores_it_privately(run, fake, home, stacks):
     config = home / ".config/perfolio/config.ini"
     wrong = run("login", fake.url, url="", input=b"pf_wrong\n")
     assert wrong.returncode == 4 and not config.exists()
@@ -1056,7 +1063,7 @@ def test_a_token_on_the_command_line_is_refused(run, fake):
     assert result.returncode == 2 and fake.requests == []
 
 
-def test_a_broken_settings_file_is_named(run, home, stacks):
+def test_an_invalid_settings_file_is_reported_with_its_line(run, home, stacks):
     config = home / ".config/perfolio/config.ini"
     config.parent.mkdir(parents=True)
     config.write_text("[server]\nthis is no setting\n")
@@ -1064,7 +1071,7 @@ def test_a_broken_settings_file_is_named(run, home, stacks):
     assert result.returncode == 2 and "config.ini, line 2" in result.log
 
 
-def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
+def test_control_characters_of_an_error_response_are_not_printed(run, fake, stacks):
     fake.failures = [(400, [])]
     Handler_problem = Handler.problem
     try:
@@ -1078,7 +1085,7 @@ def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
 
 
 def hostile(document):
-    """All texts of a response, and a name, with what would steer a terminal."""
+    """Adds control characters to all texts of a response, and to one name."""
     if isinstance(document, dict):
         changed = {name: hostile(value) for name, value in document.items()}
         return {**changed, "\x1b[2Jname": "x"} if "quotas" in document else changed
@@ -1087,7 +1094,7 @@ def hostile(document):
     return "\x1b[31m\x9b2J\n\u202e" + document if isinstance(document, str) else document
 
 
-def test_no_response_steers_the_terminal(run, fake, monkeypatch, tmp_path):
+def test_control_characters_of_responses_are_not_printed(run, fake, monkeypatch, tmp_path):
     share = {
         "id": "A" * 22,
         "url": fake.url + "/p/" + "A" * 22,
@@ -1129,7 +1136,7 @@ def test_no_response_steers_the_terminal(run, fake, monkeypatch, tmp_path):
         ), command
 
 
-def test_numbers_that_no_profile_has_are_bounded(run, fake, monkeypatch):
+def test_impossible_numbers_in_a_response_are_clamped(run, fake, monkeypatch):
     response = {
         "sample_type": "s",
         "unit": "",
@@ -1174,10 +1181,10 @@ def test_a_share_without_a_usable_link_is_an_error(run, fake, stacks, monkeypatc
     assert run("push", "--markdown", stacks).out == "[?[2J](x)\n"
 
 
-# ---- on a terminal ----
+# ---- terminals ----
 
 
-def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
+def test_progress_bar_and_colours_appear_only_on_terminals(home, fake, tmp_path):
     import pty
 
     large = make_large(tmp_path / "large.folded", 20 * 1000 * 1000)
@@ -1213,10 +1220,10 @@ def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
     assert b"\x1b[34m" not in on_terminal(NO_COLOR="1")
 
 
-def test_the_token_is_asked_for_without_echo(home, fake):
+def test_login_prompts_for_the_token_without_echo(home, fake):
     import pty
 
-    def response(typed):
+    def log_in(typed):
         pid, terminal = pty.fork()
         if pid == 0:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in a shell's background jobs
@@ -1239,14 +1246,14 @@ def test_the_token_is_asked_for_without_echo(home, fake):
         os.close(terminal)
         return status, seen
 
-    status, seen = response(TOKEN.encode() + b"\n")
+    status, seen = log_in(TOKEN.encode() + b"\n")
     assert os.waitstatus_to_exitcode(status) == 0 and TOKEN.encode() not in seen, seen
     assert TOKEN in (home / ".config/perfolio/config.ini").read_text()
-    status, _ = response(b"\x03")
+    status, _ = log_in(b"\x03")
     assert os.waitstatus_to_exitcode(status) == -2
 
 
-def test_backup_and_restore_are_those_of_perfoliod(run, tmp_path):
+def test_backup_and_restore_run_perfoliod(run, tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     shutil.copy(PERFOLIO, folder / "perfolio")
@@ -1267,14 +1274,14 @@ def test_backup_and_restore_are_those_of_perfoliod(run, tmp_path):
     assert result.stdout.decode() == f"{server} restore --data-dir d f f\n"
 
 
-def test_every_admin_call_explains_itself(run, fake):
+def test_every_admin_command_prints_its_help(run, fake):
     lines = run("admin", "help").out.splitlines()
     assert len(lines) > 40
     for usage, summary in zip(lines[::2], (line.strip() for line in lines[1::2])):
         words = [word for word in usage.split() if re.fullmatch("[a-z][a-z-]+", word)]
-        for asked in (words + ["--help"], words + ["-?"], ["help"] + words):
-            result = run("admin", *asked)
-            assert result.returncode == 0 and result.log == "", asked
+        for arguments in (words + ["--help"], words + ["-?"], ["help"] + words):
+            result = run("admin", *arguments)
+            assert result.returncode == 0 and result.log == "", arguments
             first, second, *rest = result.out.splitlines()
             assert first == f"Usage: perfolio admin {usage.strip()}"
             assert second == f"{summary[0].upper()}{summary[1:]}."
@@ -1293,7 +1300,7 @@ def test_every_admin_call_explains_itself(run, fake):
     assert fake.requests == []
 
 
-def test_completion_files_are_what_the_program_prints():
+def test_completion_files_equal_the_output_of_the_program():
     folder = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "completion"
     for shell, name in [("bash", "perfolio.bash"), ("zsh", "_perfolio"), ("fish", "perfolio.fish")]:
         printed = subprocess.run(
@@ -1309,7 +1316,7 @@ def test_completion_files_are_what_the_program_prints():
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["psuh"], 'unknown command "psuh"; did you mean push?'),
         (["frobnicate"], 'unknown command "frobnicate"; run perfolio help for a list'),
@@ -1330,18 +1337,18 @@ def test_completion_files_are_what_the_program_prints():
         (["debuginfo", "uplaod", "x"], "did you mean upload?"),
     ],
 )
-def test_misspelt_commands_and_options_are_reported_with_the_right_one(run, arguments, said):
+def test_misspelt_commands_and_options_are_reported_with_a_suggestion(run, arguments, message):
     result = run(*arguments)
-    assert result.returncode == 2 and said in result.log, result.log
+    assert result.returncode == 2 and message in result.log, result.log
 
 
-def test_arguments_that_look_like_misspelt_options_are_none(run, fake, stacks):
+def test_arguments_that_look_like_misspelt_options_are_accepted(run, fake, stacks):
     assert run("push", "--title", "--visiblity", stacks).returncode == 0
     recorded = run("record", "-d", "1", "--", "true", "--visiblity")
     assert "did you mean" not in recorded.log
 
 
-def test_the_agent_names_its_version_and_misspelt_options(tmp_path):
+def test_the_agent_prints_its_version_and_reports_misspelt_options(tmp_path):
     def agent(*arguments):
         return subprocess.run(
             [str(PERFOLIO.with_name("perfolio-agent")), *arguments],
@@ -1357,11 +1364,11 @@ def test_the_agent_names_its_version_and_misspelt_options(tmp_path):
     assert misspelt.returncode == 2 and "did you mean --server?" in misspelt.stderr
 
 
-def test_texts_of_the_server_that_are_translated_are_still_its_texts():
+def test_server_texts_that_advice_rewrites_still_exist():
     root = pathlib.Path(__file__).resolve().parents[2]
     table = (root / "cli/advice.c").read_text().partition("} words[] = {")[2].partition("\n};")[0]
     entries = re.findall(r'\{((?:"(?:\\.|[^"\\])*"\s*)+),', table)
-    # Literals that the sources divide into several are joined before they are looked for.
+    # The search joins adjacent string literals of the sources first.
     sources = "".join(
         re.sub(r'"\s*\n\s*"', "", path.read_text()) for path in (root / "api").rglob("*.c")
     )
