@@ -1,5 +1,5 @@
-"""Lines of every place in functions of CPython's library: ours equal those that each CPython says
-itself."""
+"""Line numbers of all instructions in modules of CPython's library: our decoder returns the same
+lines as each CPython version itself."""
 
 import subprocess
 
@@ -10,10 +10,10 @@ from test_record_python import ALL, KNOWN
 
 ORACLE = BUILD / "tests" / "oracle" / "cpython_lines"
 pytestmark = pytest.mark.skipif(
-    not ORACLE.exists(), reason="make oracle-programs builds what is compared"
+    not ORACLE.exists(), reason="build the oracle first: make oracle-programs"
 )
 
-# Runs in each version: "FORM FIRST TABLE PLACE…", and on the next line what it says of them.
+# Runs in each version. Prints "FORM FIRST TABLE PLACE…", then a line with the lines of the places.
 SCRIPT = r"""
 import argparse, asyncio.base_events, ast, dataclasses, difflib, dis, doctest, inspect
 import json.decoder, sys, turtle, types, typing
@@ -44,21 +44,21 @@ for module in [argparse, asyncio.base_events, ast, dataclasses, difflib, doctest
 
 
 @pytest.mark.parametrize("version", KNOWN)
-def test_lines_are_those_that_cpython_says(version):
-    said = subprocess.run(
+def test_decoded_lines_equal_those_of_cpython(version):
+    output = subprocess.run(
         [ALL[version], "-c", SCRIPT.replace("turtle, ", "")],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.splitlines()
-    asked, wanted = said[0::2], said[1::2]
+    queries, wanted = output[0::2], output[1::2]
     got = subprocess.run(
-        [ORACLE], input="\n".join(asked) + "\n", check=True, capture_output=True, text=True
+        [ORACLE], input="\n".join(queries) + "\n", check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    assert len(asked) > 500 and len(got) == len(wanted)
+    assert len(queries) > 500 and len(got) == len(wanted)
     different = [
-        (question[:200], one.split(), other.split())
-        for question, one, other in zip(asked, got, wanted)
+        (query[:200], one.split(), other.split())
+        for query, one, other in zip(queries, got, wanted)
         if one.split() != other.split()
     ]
     assert not different, (len(different), different[0])

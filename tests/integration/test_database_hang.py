@@ -1,5 +1,5 @@
-"""A database that does not respond: its processes are stopped, so connections stay open and no
-reply comes.
+"""A database that does not respond: the tests stop its processes, so connections stay open and no
+reply arrives.
 
 PERFOLIO_PRINT_SECONDS=1 prints how long each kind of request took.
 """
@@ -16,19 +16,19 @@ from people import PASSWORD, Browser, Tenant
 from test_background_locks import Held, ask, waiting
 from test_shares import wait_for
 
-# The promise is 2 s. The rest is for a busy machine: without deadlines a request waits until the
-# other side goes on, which it does only when all requests have ended, and this makes it one without
-# a response.
+# The documented limit is 2 s; the rest is for a busy host. Without deadlines a request would wait
+# until the database continues, which happens only after all requests ended, so it would get no
+# response.
 MOST_SECONDS = 45
 # 120 requests for locked tables took 198 s when each waited for those before it; 40 s now.
 LOCKED_SECONDS = 120
-# One deadline of 15 s for all statements of an ingest request. When each had its own, some took 44
-# s.
+# All statements of an ingest request share one deadline of 15 s. When each statement had its own,
+# some requests took 44 s.
 INGEST_SECONDS = 30
 
 
 def postgres_pids(server):
-    """The server process of the cluster and all sessions and workers."""
+    """Returns the server process of the cluster and all its sessions and workers."""
     return [server.postgres_pid(), *server.descendants(server.postgres_pid())]
 
 
@@ -48,7 +48,7 @@ def stopped(pids):
 
 
 class Asking(threading.Thread):
-    """One request on a connection of its own; seconds and the response, or None when none came."""
+    """A request on its own connection; stores its seconds and response (None without one)."""
 
     def __init__(self, name, client, method, path, timeout=MOST_SECONDS, **options):
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ class Asking(threading.Thread):
 
 
 def requests_of_all_kinds(server, share, user, timeout=MOST_SECONDS):
-    """60 requests: ingest by all ways, uploads, reads, sign-ins, and probes."""
+    """Starts 60 requests: ingest over two protocols, uploads, reads, sign-ins and probes."""
     sign_in = {"email": user["email"], "password": PASSWORD}
     kinds = [
         ("ingest /api/v1/profiles", "POST", "/api/v1/profiles", {"body": samples.FOLDED}),
@@ -111,7 +111,7 @@ def assert_refused(request):
     assert int(request.response.headers["retry-after"]) > 0, (request.kind, request.response)
 
 
-def test_while_the_database_hangs_requests_get_503_soon_and_it_is_used_again_without_a_restart(
+def test_requests_get_503_while_the_database_hangs_and_work_afterwards(
     start_server,
 ):
     server = start_server()
@@ -152,8 +152,8 @@ CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON segment DEFERRABLE INIT
     FOR EACH ROW EXECUTE FUNCTION wait_at_commit()"""
 
 
-def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(start_server):
-    """PostgreSQL has the COMMIT when it is stopped, and carries it out when it goes on."""
+def test_a_commit_without_reply_is_not_acknowledged_and_is_retried_once(start_server):
+    """PostgreSQL has received the COMMIT when it is stopped, and executes it when it continues."""
     server = start_server()
 
     def send():
@@ -180,14 +180,14 @@ def test_a_commit_without_reply_is_not_acknowledged_and_its_retry_counts_once(st
     assert ask(server, "SELECT count(*) FROM segment")[0] == 1
 
 
-def test_a_statement_that_waits_for_a_lock_is_not_taken_for_a_database_that_hangs(start_server):
+def test_a_statement_that_waits_for_a_lock_is_not_a_database_hang(start_server):
     server = start_server()
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE") as held:
         request = Asking(
             "share upload", server.api(), "POST", "/api/v1/shares", body=samples.FOLDED
         )
         wait_for(lambda: waiting(server, "%", "perfolio_server"))
-        time.sleep(4)  # twice the time that a database which hangs is given
+        time.sleep(4)  # twice the time after which the database counts as hanging
         assert server.anonymous().get("/readyz").status == 200
         held.release()
     request.join(60)
@@ -196,7 +196,7 @@ def test_a_statement_that_waits_for_a_lock_is_not_taken_for_a_database_that_hang
 
 
 def assert_busy(request):
-    """What to do, and when; what PostgreSQL said of it is in the log."""
+    """Checks that the response says what to do and when; PostgreSQL's message is only logged."""
     response = request.response
     assert response.status == 503 and int(response.headers["retry-after"]) > 0, (
         request.kind,
@@ -209,9 +209,9 @@ def assert_busy(request):
     )
 
 
-def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server):
-    """An operator's VACUUM FULL locks what nearly all requests need; a lock is waited for 10 s, a
-    worker 10 s."""
+def test_requests_for_locked_tables_do_not_wait_for_each_other(start_server):
+    """An operator's VACUUM FULL locks tables that nearly all requests need. A request waits up to
+    10 s for a lock and up to 10 s for a worker."""
     server = start_server()
     share = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
     user = Tenant(server).add_user("member")
@@ -242,8 +242,8 @@ def test_requests_for_locked_tables_do_not_wait_one_after_the_other(start_server
     )
 
 
-def test_open_connections_serve_while_no_new_ones_can_be_made(start_server):
-    """The process that accepts connections is stopped, the sessions run."""
+def test_open_connections_work_while_no_new_ones_can_be_opened(start_server):
+    """The process that accepts connections is stopped; the sessions keep running."""
     server = start_server()
     with Held(server, "SELECT 1"):
         assert server.api().get("/api/v1/shares").status == 200

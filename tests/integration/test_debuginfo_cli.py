@@ -1,4 +1,4 @@
-"""perfolio debuginfo: symbol tables from the command line, without a server."""
+"""perfolio debuginfo: symbol tables on the command line, without a server."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def program(tmp_path):
 
 
 def code_of(program, name):
-    """Every address of a function, as readelf has its symbol."""
+    """All addresses of a function, from its symbol in the output of readelf."""
     symbols = run("readelf", "-sW", program).stdout
     found = re.search(rf"^ +\d+: ([0-9a-f]+) +(\d+) FUNC .* {name}$", symbols, re.M)
     begin = int(found.group(1), 16)
@@ -74,11 +74,12 @@ def code_of(program, name):
 
 
 def without_inner_names(text):
-    """binutils may give the innermost of several frames the name of the symbol, the outermost's."""
+    """Removes names of inlined frames, because binutils may print the symbol's name for the
+    innermost frame instead of its own."""
     return re.sub(r"^(0x\w+): .*( at .*\n \(inlined by\))", r"\1:\2", text, flags=re.M)
 
 
-def test_a_table_says_what_addr2line_says_of_every_address(perfolio, program, tmp_path):
+def test_a_table_returns_the_frames_of_addr2line_for_every_address(perfolio, program, tmp_path):
     built = perfolio("build", program, "-o", "program.symbols")
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "program.symbols").stat().st_size < program.stat().st_size
@@ -87,26 +88,26 @@ def test_a_table_says_what_addr2line_says_of_every_address(perfolio, program, tm
         for name in ("main", "_ZN4deep5entryElPKc")
         for address in code_of(program, name)
     )
-    theirs = run("addr2line", "-Cafip", "-e", program, input=addresses)
-    expected = re.sub(r" \(discriminator \d+\)", "", theirs.stdout)
+    reference = run("addr2line", "-Cafip", "-e", program, input=addresses)
+    expected = re.sub(r" \(discriminator \d+\)", "", reference.stdout)
     expected = re.sub(r"^0x0*", "0x", expected, flags=re.M)
-    for what in ("program.symbols", program):
-        said = perfolio("show", what, "-", input=addresses)
-        assert said.returncode == 0, said.stderr
-        assert without_inner_names(said.stdout) == without_inner_names(expected)
-        assert re.search(r": leaf at .*main.cc:\d+\n \(inlined by\) deep::entry", said.stdout)
+    for file in ("program.symbols", program):
+        shown = perfolio("show", file, "-", input=addresses)
+        assert shown.returncode == 0, shown.stderr
+        assert without_inner_names(shown.stdout) == without_inner_names(expected)
+        assert re.search(r": leaf at .*main.cc:\d+\n \(inlined by\) deep::entry", shown.stdout)
 
 
-def test_names_have_modes(perfolio, program):
+def test_show_prints_names_in_each_mode(perfolio, program):
     address = hex(code_of(program, "_ZN4deep5entryElPKc")[0])
     for mode, name in (
         ("full", "deep::entry(long, char const*)"),
         ("simple", "deep::entry"),
         ("none", "_ZN4deep5entryElPKc"),
     ):
-        said = perfolio("show", "--names", mode, program, address[2:])
+        shown = perfolio("show", "--names", mode, program, address[2:])
         assert (
-            said.stdout.splitlines()[-1]
+            shown.stdout.splitlines()[-1]
             .partition(" at ")[0]
             .removeprefix(f"{address}: ")
             .removeprefix(" (inlined by) ")
@@ -115,21 +116,21 @@ def test_names_have_modes(perfolio, program):
     assert perfolio("show", program, "0xffffffff").stdout == "0xffffffff: ?? at ??:0\n"
 
 
-def test_check_tells_what_a_file_has(perfolio, program, tmp_path):
+def test_check_prints_the_debug_information_of_a_file(perfolio, program, tmp_path):
     build_id = re.search(r"Build ID: (\w+)", run("readelf", "-nW", program).stdout).group(1)
-    said = perfolio("check", program)
-    assert said.returncode == 0, said.stderr
-    assert build_id in said.stdout and "DWARF, lines, inlined calls" in said.stdout
+    shown = perfolio("check", program)
+    assert shown.returncode == 0, shown.stderr
+    assert build_id in shown.stdout and "DWARF, lines, inlined calls" in shown.stdout
     assert run("strip", "-g", program).returncode == 0
-    said = perfolio("check", program)
-    assert ".symtab" in said.stdout and "DWARF" not in said.stdout
+    shown = perfolio("check", program)
+    assert ".symtab" in shown.stdout and "DWARF" not in shown.stdout
     (tmp_path / "text").write_text("no program")
     several = perfolio("check", program, tmp_path / "text", "absent")
     assert several.returncode == 7 and build_id in several.stdout
     assert "text: " in several.stderr and "absent: " in several.stderr
 
 
-def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
+def test_check_prints_the_go_id_in_the_form_of_servers(perfolio, tmp_path):
     text = "-WEx-Hg8/abc_DEF"
     (tmp_path / "note.s").write_text(
         f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii '
@@ -146,11 +147,11 @@ def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
         tmp_path / "program",
     )
     assert done.returncode == 0, done.stderr
-    said = perfolio("check", tmp_path / "program")
-    assert f"  id         {text.encode().hex()}\n  Go's id    {text}\n" in said.stdout, said
+    shown = perfolio("check", tmp_path / "program")
+    assert f"  id         {text.encode().hex()}\n  Go's id    {text}\n" in shown.stdout, shown
 
 
-def test_a_broken_unit_is_told_once(perfolio, program, tmp_path):
+def test_a_broken_unit_is_reported_once(perfolio, program, tmp_path):
     (tmp_path / "other.c").write_text("int other(int x) { return x * 7; }\n")
     done = run(
         "g++",
@@ -168,16 +169,16 @@ def test_a_broken_unit_is_told_once(perfolio, program, tmp_path):
         re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", run("readelf", "-SW", program).stdout)[1],
         16,
     )
-    data[offset + 8 : offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
+    data[offset + 8 : offset + 12] = b"\xff\xff\xff\x7f"  # the first unit's offset of abbreviations
     program.write_bytes(data)
-    said = perfolio("check", program)
-    assert said.returncode == 0 and "incomplete" in said.stdout
-    assert re.findall(r"\w+ (?:of \w+ )?units.*", said.stderr) == [
+    shown = perfolio("check", program)
+    assert shown.returncode == 0 and "incomplete" in shown.stdout
+    assert re.findall(r"\w+ (?:of \w+ )?units.*", shown.stderr) == [
         "1 of 2 units of its DWARF is broken"
     ]
 
 
-def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
+def test_a_damaged_table_is_detected(perfolio, program, tmp_path):
     table = tmp_path / "program.symbols"
     assert perfolio("build", program, "-o", table).returncode == 0
     assert perfolio("check", "-q", table).stdout == ""
@@ -187,8 +188,8 @@ def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
     content = bytearray(table.read_bytes())
     content[len(content) // 2] ^= 1
     table.write_bytes(content)
-    said = perfolio("check", table)
-    assert said.returncode == 1 and "damaged symbol table" in said.stderr
+    shown = perfolio("check", table)
+    assert shown.returncode == 1 and "damaged symbol table" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -204,9 +205,9 @@ def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
         (["build", "absent", "-o", "z"], 5, "absent"),
     ],
 )
-def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
-    said = perfolio(*arguments)
-    assert said.returncode == status and words in said.stderr
+def test_invalid_arguments_are_reported(perfolio, tmp_path, arguments, status, words):
+    shown = perfolio(*arguments)
+    assert shown.returncode == status and words in shown.stderr
     assert not (tmp_path / "z").exists()
 
 
@@ -215,7 +216,7 @@ FOLDER, NO_FILE = "is a directory: name the files in it", "is not a regular file
 
 @pytest.mark.parametrize(
     "verb, kind, words",
-    [  # for check the others may be profiles
+    [  # check accepts pipes and devices, because they may hold profiles
         ("check", "folder", FOLDER),
         ("build", "folder", FOLDER),
         ("show", "folder", FOLDER),
@@ -225,7 +226,7 @@ FOLDER, NO_FILE = "is a directory: name the files in it", "is not a regular file
         ("show", "device", NO_FILE),
     ],
 )
-def test_what_is_no_file_is_said_and_not_waited_for(perfolio, tmp_path, verb, kind, words):
+def test_special_files_are_refused_without_waiting(perfolio, tmp_path, verb, kind, words):
     path = tmp_path / "thing"
     if kind == "pipe":
         os.mkfifo(path)
@@ -237,13 +238,13 @@ def test_what_is_no_file_is_said_and_not_waited_for(perfolio, tmp_path, verb, ki
     assert done.returncode == 7 and words in done.stderr, done.stderr
 
 
-def test_an_address_that_is_none_is_said(perfolio, program):
-    said = perfolio("show", program, "main")
-    assert said.returncode == 2 and '"main" is not a hexadecimal address' in said.stderr
+def test_an_invalid_address_is_reported(perfolio, program):
+    shown = perfolio("show", program, "main")
+    assert shown.returncode == 2 and '"main" is not a hexadecimal address' in shown.stderr
 
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
-def test_the_shared_file_of_dwz_is_found_where_the_file_says(perfolio, tmp_path):
+def test_the_shared_file_of_dwz_is_found_at_its_recorded_path(perfolio, tmp_path):
     folder = tmp_path / "debug"
     folder.mkdir()
     for name in ("one", "two"):
@@ -278,7 +279,7 @@ def test_the_shared_file_of_dwz_is_found_where_the_file_says(perfolio, tmp_path)
 
     assert "deep::entry" in whole and "leaf" in whole
     assert show() == (whole, "")
-    # Another file is none: offsets into it would be names all the same.
+    # A different file must be rejected: its offsets would resolve to wrong names.
     names, warning = show("--alternate-file", folder / "two")
     assert names != whole and "is not that of .gnu_debugaltlink" in warning
     (folder / "shared.debug").rename(folder / "moved.debug")

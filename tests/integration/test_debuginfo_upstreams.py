@@ -1,4 +1,5 @@
-"""Teams choose their debuginfod servers; what those have becomes names, whenever it appears."""
+"""Teams choose their debuginfod servers; profiles get names when a server has the debug file, even
+if the file appears later."""
 
 import contextlib
 import json
@@ -30,14 +31,14 @@ int main(int argc, char **argv) { (void)argv; return entry_of_upstream(argc) & 1
 """
 
 
-def wait_for(what, seconds=120):
+def wait_for(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = what()
+        found = condition()
         if found:
             return found
         time.sleep(0.05)
-    raise AssertionError("it did not come")
+    raise AssertionError("the condition was not met in time")
 
 
 @pytest.fixture
@@ -48,14 +49,14 @@ def stub():
 
 @pytest.fixture
 def server(start_server):
-    """Asks servers on this machine, and by itself one that is not there."""
+    """A server that may use upstreams on this host; its default upstream is unreachable."""
     return start_server(
         "--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1"
     )
 
 
 def need(server, tenant, build_id):
-    """As a question about a profile would note it."""
+    """Records a needed build id, as a query of a profile does."""
     with server.cursor() as cursor:
         cursor.execute(
             "INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
@@ -75,14 +76,14 @@ def need_of(server, tenant, build_id):
 
 
 def make_due(server, build_id):
-    """As if its time had come."""
+    """Makes the next attempt for a build id due now."""
     with server.cursor() as cursor:
         cursor.execute("UPDATE symbol_need SET next_try_at = now() WHERE build_id = %s", [build_id])
         assert cursor.rowcount == 1
 
 
 def tables_of(server, build_id):
-    """Whose tables there are: teams' numbers, and "public"."""
+    """Returns the owners of the symbol tables of a build id: tenant ids, and "public"."""
     with server.cursor() as cursor:
         cursor.execute(
             "SELECT tenant_id::text FROM symbol_table WHERE build_id = %s AND source = 'upstream' "
@@ -103,7 +104,7 @@ def build_program(folder):
     return program
 
 
-def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
+def test_the_owner_chooses_upstreams_and_headers_are_never_shown(server):
     tenant = Tenant(server)
     owner = tenant.user("owner")
     public = {
@@ -128,7 +129,7 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
         ],
     }
     assert owner.get(UPSTREAMS).json() == response.json() and "kept-for" not in response.text
-    # Named again without a header it keeps it, null removes it, a server that is not named goes.
+    # An upstream repeated without auth keeps its header; null removes it; omitted ones are removed.
     response = owner.put(
         UPSTREAMS,
         json={
@@ -166,22 +167,22 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
     assert "kept-for" not in server.log() + server.database_log()
 
 
-def test_the_invitation_says_who_learns_build_ids(server):
+def test_an_invitation_reports_whether_public_upstreams_get_build_ids(server):
     tenant = Tenant(server)
     owner = tenant.user("owner")
     url = owner.post(
         "/api/v1/invitations", json={"email": "new@example.com", "role": "member"}
     ).json()["url"]
-    for mode, is_told in (("public", True), ("off", False)):
+    for mode, is_public in (("public", True), ("off", False)):
         assert owner.put(UPSTREAMS, json={"mode": mode}).status == 200
-        looked = server.anonymous().post(
+        invitation = server.anonymous().post(
             "/api/v1/invitations/look", json={"token": url.partition("#")[2]}
         )
-        assert looked.json()["asks_public_debuginfod"] is is_told, looked
+        assert invitation.json()["asks_public_debuginfod"] is is_public, invitation
 
 
 @pytest.mark.parametrize(
-    "wish, word",
+    "options, word",
     [
         ({"mode": "some"}, "mode"),
         ({"mode": "custom"}, "needs at least one"),
@@ -217,8 +218,8 @@ def test_the_invitation_says_who_learns_build_ids(server):
         ({"mode": "custom", "upstreams": ["https://a.example/"]}, "objects"),
     ],
 )
-def test_wrong_choices_are_refused(admin_owner, wish, word):
-    response = admin_owner.put(UPSTREAMS, json=wish)
+def test_invalid_upstreams_are_refused(admin_owner, options, word):
+    response = admin_owner.put(UPSTREAMS, json=options)
     assert response.status == 400 and word in response.json()["detail"], response
 
 
@@ -234,7 +235,7 @@ def admin_owner(cluster_template, session_folder, tmp_path_factory):
 
 
 class RealDebuginfod:
-    """The distribution's server, which looks for new files all the time."""
+    """The distribution's debuginfod, which scans for new files every second."""
 
     def __init__(self, folder):
         self.folder, self.files, self.packages = folder, folder / "files", folder / "packages"
@@ -275,8 +276,8 @@ class RealDebuginfod:
         self.process.wait()
 
     def add(self, file, place):
-        """At once: of what it saw half written it would not look at the rest within the same
-        second."""
+        """Adds the file by a rename, because debuginfod would not rescan a half-written file within
+        the same second."""
         shutil.copy(file, self.folder / "copied")
         os.rename(self.folder / "copied", place)
 
@@ -303,7 +304,7 @@ def debuginfod(tmp_path):
 
 
 class SlowRelay(socketserver.ThreadingTCPServer):
-    """Passes bytes on to a port, and back not more than so many a second until it may hurry."""
+    """Forwards to a port; limits the rate of responses until may_hurry is set."""
 
     daemon_threads = allow_reuse_address = True
     PIECE_BYTES, PIECE_SECONDS = 64 << 10, 0.05
@@ -314,13 +315,13 @@ class SlowRelay(socketserver.ThreadingTCPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request, client_address):
-        pass  # one of both ends is gone, which is what the test wants
+        pass  # one end has closed the connection, which the test intends
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self):
             relay = self.server
             with socket.socket() as upstream:
-                # Else what a killed server wrote would still lie here.
+                # A larger buffer would still hold the bytes of a killed server.
                 upstream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, relay.PIECE_BYTES)
                 upstream.connect(("127.0.0.1", relay.port))
                 threading.Thread(target=self.pass_on, args=(upstream,), daemon=True).start()
@@ -344,9 +345,9 @@ def relay(debuginfod):
         made.shutdown()
 
 
-def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debuginfod):
-    """Nobody has it, and the page's response says so; the file appears, and who asks again has
-    names."""
+def test_an_old_share_gets_names_when_an_upstream_gets_the_file(server, tmp_path, debuginfod):
+    """No server has the file, and the response of the page reports that. After the file appears, a
+    retry adds the names."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     mine, theirs = Tenant(server), Tenant(server)
     client = mine.api("share", "read", "admin", "debuginfo")
@@ -357,8 +358,8 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     def status():
         return client.get(f"/p/{link}.json").json()["symbolization"]
 
-    said = "the debuginfod server does not have the file"
-    wait_for(lambda: [row["reason"] for row in status()["missing"]] == [said])
+    reason = "the debuginfod server does not have the file"
+    wait_for(lambda: [row["reason"] for row in status()["missing"]] == [reason])
     _, tries, later_s = need_of(server, mine, program.build_id)
     assert tries == 1 and 500 < later_s < 601 and status()["missing"][0]["next_retry"]
     debuginfod.add(program.elf, debuginfod.files / "program")
@@ -367,7 +368,7 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     assert (response.status, response.json()) == (202, {"count": 1})
     wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
-    # The team's own server: the team's own table.
+    # The team's own upstream provides a table for this team only.
     assert tables_of(server, program.build_id) == [str(mine.id)]
     stranger = theirs.api("debuginfo")
     assert (
@@ -376,7 +377,7 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
 
 
 def package(program, folder):
-    """A .deb as distributions make them of debuginfo: by build id, without the program itself."""
+    """Builds a debuginfo .deb like those of distributions: by build id, without the program."""
     root, build_id = folder / "program-dbgsym", program.build_id
     debug = root / "usr/lib/debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
     debug.parent.mkdir(parents=True)
@@ -395,8 +396,8 @@ def package(program, folder):
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb") or not shutil.which("bsdtar"), reason="no bsdtar")
-def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debuginfod):
-    """And after a 404, too: the package appears later than the profile."""
+def test_names_are_read_from_a_package_of_an_upstream(server, tmp_path, debuginfod):
+    """The package appears after the profile, so the first request got a 404."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     client = Tenant(server).api("share", "read", "admin", "debuginfo")
     assert (
@@ -422,8 +423,8 @@ def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debugin
 
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
-def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debuginfod):
-    """A table that lacks it is told as not complete, is asked for again, and gives way to the whole
+def test_a_missing_shared_file_of_dwz_is_reported_and_fetched_later(server, tmp_path, debuginfod):
+    """A table without it is reported as incomplete, requested again, and replaced by the complete
     one."""
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     shutil.copy(program.elf, tmp_path / "twin")
@@ -463,7 +464,7 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
     assert need_of(server, tenant, program.build_id) is None
 
 
-def test_a_shared_file_of_which_nothing_is_told_is_waited_for_a_day(server, tmp_path, stub):
+def test_a_shared_file_of_dwz_without_an_id_is_retried_after_a_day(server, tmp_path, stub):
     program, link = build_program(tmp_path), tmp_path / "link"
     link.write_bytes(b"shared.debug\0")
     subprocess.run(["objcopy", f"--add-section=.gnu_debugaltlink={link}", program], check=True)
@@ -487,7 +488,7 @@ def test_a_shared_file_of_which_nothing_is_told_is_waited_for_a_day(server, tmp_
     assert len(stub.paths()) == 1
 
 
-def test_an_id_that_servers_cannot_know_is_not_asked_for_again(server, stub):
+def test_an_id_of_another_kind_is_never_requested(server, stub):
     tenant, build_id = Tenant(server), (b"WEx-Hg8" * 12).hex()
     assert (
         tenant.user("owner")
@@ -503,12 +504,12 @@ def test_an_id_that_servers_cannot_know_is_not_asked_for_again(server, stub):
     assert (tries, later_s) == (1, None) and stub.paths() == []
 
 
-def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back(
+def test_a_debuginfod_killed_during_a_transfer_is_reported_until_it_is_back(
     server, tmp_path, debuginfod, relay
 ):
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     padding = tmp_path / "padding"
-    padding.write_bytes(os.urandom(24 << 20))  # more than lies in sockets
+    padding.write_bytes(os.urandom(24 << 20))  # more than socket buffers hold
     subprocess.run(["objcopy", "--add-section", f".padding={padding}", program.elf], check=True)
     debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
@@ -542,7 +543,7 @@ def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back
     assert tables_of(server, program.build_id) == [str(tenant.id)]
 
 
-def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stub):
+def test_public_upstreams_get_one_request_for_all_teams(start_server, tmp_path, stub):
     program = build_program(tmp_path)
     build_id = build_id_of(program)
     stub.content = program.read_bytes()
@@ -574,7 +575,7 @@ def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stu
     assert "uses no debuginfod server" in reason and later_s is None
 
 
-def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stub):
+def test_hostile_upstreams_are_reported_and_do_not_stop_the_server(server, tmp_path, stub):
     program = build_program(tmp_path)
     stub.content = program.read_bytes()
     stub.leads_to = "https://169.254.169.254/latest/meta-data"
@@ -612,7 +613,7 @@ def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stu
     assert server.is_ready() and "kept-for" not in server.log()
 
 
-def test_the_command_line(server, tmp_path):
+def test_the_command_line_sets_upstreams_and_retries(server, tmp_path):
     tenant = Tenant(server)
     token = tenant.make_token("admin", "debuginfo")["token"]
 
@@ -631,7 +632,7 @@ def test_the_command_line(server, tmp_path):
         shown
         == "custom\n  https://a.example/  with a header\n  http://127.0.0.1:2  with a header\n"
     )
-    # In another order, with the headers that they have.
+    # A new order keeps the headers.
     shown = cli("upstreams", "http://127.0.0.1:2", "https://a.example/", "--json").stdout
     assert [row["has_auth"] for row in json.loads(shown)["upstreams"]] == [True, True]
     wrong = cli("upstreams", "http://a.example/")
@@ -646,7 +647,7 @@ def test_the_command_line(server, tmp_path):
     assert cli("retry", "ef" * 20).returncode != 0
 
 
-def test_nobody_is_asked_where_the_operator_says_so(start_server):
+def test_the_operator_can_turn_off_all_upstreams(start_server):
     server = start_server("--debuginfod-urls=off")
     owner = Tenant(server).user("owner")
     assert owner.get(UPSTREAMS).json() == {
@@ -662,12 +663,12 @@ def test_nobody_is_asked_where_the_operator_says_so(start_server):
     assert pathlib.Path(server.data_dir).is_dir()
 
 
-def test_a_wrong_setting_is_said_at_start(start_server):
+def test_an_invalid_setting_is_reported_at_start(start_server):
     server = start_server("--debuginfod-urls=http://a.example/", wait=False)
     wait_for(lambda: "debuginfod-urls" in server.log() and "https" in server.log())
 
 
-def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub):
+def test_slow_upstreams_of_a_team_do_not_delay_other_teams(server, tmp_path, stub):
     program = build_program(tmp_path)
     stub.content = program.read_bytes()
     slow, quick = Tenant(server), Tenant(server)
@@ -683,13 +684,11 @@ def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub)
     wait_for(lambda: len(stub.paths()) == 2)
     need(server, quick, build_id_of(program))
     assert wait_for(lambda: tables_of(server, build_id_of(program))) == [str(quick.id)]
-    # It came past six that wait: the slow team has no more than two under way.
+    # It overtook six waiting requests: a team has at most two requests in progress.
     assert need_of(server, slow, "07" * 20)[1] == 0
 
 
-def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(
-    server, tmp_path, stub
-):
+def test_the_job_of_a_killed_server_is_run_after_a_restart(server, tmp_path, stub):
     program = build_program(tmp_path)
     build_id = build_id_of(program)
     stub.content = program.read_bytes()
@@ -705,7 +704,7 @@ def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(
     server.kill_all()
     stub.go.set()
     server.start()
-    # Nobody else takes it as long as its lease lasts, which would end by itself.
+    # No other worker takes the job before its lease expires, so the test ends the lease.
     with server.database("perfolio_jobs") as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT leased_until > now() FROM symbol_job WHERE build_id = %s", [build_id]
@@ -720,7 +719,7 @@ def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(
         assert cursor.fetchone() == (0,)
 
 
-def test_what_nobody_had_is_not_asked_for_again_after_a_start(server, stub):
+def test_a_missing_file_is_not_requested_again_after_a_restart(server, stub):
     tenant, build_id = Tenant(server), "cd" * 20
     assert (
         tenant.user("owner")
@@ -730,13 +729,17 @@ def test_what_nobody_had_is_not_asked_for_again_after_a_start(server, stub):
     )
     need(server, tenant, build_id)
     before = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
-    asked = len(stub.paths())
+    request_count = len(stub.paths())
     server.stop()
     server.start()
-    time.sleep(6)  # rounds of looking for work
+    time.sleep(6)  # several polls for work
     reason, tries, later_s = need_of(server, tenant, build_id)
-    assert (reason, tries) == before[:2] and 0 < later_s < before[2] and len(stub.paths()) == asked
-    # Counted at the start.
+    assert (
+        (reason, tries) == before[:2]
+        and 0 < later_s < before[2]
+        and len(stub.paths()) == request_count
+    )
+    # The server counts needs and jobs at start.
     metrics = server.api().get("/metrics").text
     for line in (
         'needs{state="due"} 0',

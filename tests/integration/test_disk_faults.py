@@ -1,8 +1,8 @@
-"""Each call to the file system that shares, uploads and debug files make fails once, with EIO and
-ENOSPC.
+"""Disk faults: each file system call of shares, uploads, debug files and ingest fails once, with
+EIO and with ENOSPC.
 
-The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). Its threads for
-background work may meet a fault, too: then the request succeeds and the next number is tried.
+The server is the real one with faults on demand (tests/oracle/faulty_perfoliod.c). A background
+thread may get the planned fault instead: then the request succeeds and the next call is tried.
 """
 
 import errno
@@ -48,20 +48,20 @@ class Faults:
     def __init__(self, server):
         self.address = f"\0perfolio-faults-{server.child_pid()}"
 
-    def ask(self, line):
+    def send_command(self, line):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(self.address)
             client.sendall(line.encode())
             return int(client.makefile().readline())
 
     def plan(self, call, nth, error):
-        self.ask(f"plan {CALLS[call]} {nth} {error}")
+        self.send_command(f"plan {CALLS[call]} {nth} {error}")
 
     def count(self, call):
-        return self.ask(f"count {CALLS[call]}")
+        return self.send_command(f"count {CALLS[call]}")
 
     def reset(self):
-        self.ask("reset")
+        self.send_command("reset")
 
 
 class Sharing:
@@ -78,12 +78,12 @@ class Sharing:
         return self.api.post("/api/v1/shares", self.body)
 
     def check(self, response):
-        """What was acknowledged is there."""
+        """Checks that the acknowledged share is stored."""
         assert self.api.get(f"/p/{response.json()['id']}/raw").body == self.body
 
 
 class Part(Sharing):
-    """A part of an upload; the last one stands for what is stored in the end."""
+    """A part of an upload; the check completes the upload and reads the share."""
 
     def prepare(self):
         super().prepare()
@@ -101,7 +101,7 @@ class Part(Sharing):
 
 
 class Completion(Part):
-    """Two parts that become one object."""
+    """Completes an upload, which joins two parts into one object."""
 
     def prepare(self):
         Sharing.prepare(self)
@@ -121,7 +121,7 @@ class Completion(Part):
 
 
 class DebugFile(Sharing):
-    """A file of which a table is to be built."""
+    """A debug file from which the server builds a symbol table."""
 
     def __init__(self, server, folder):
         super().__init__(server, folder)
@@ -139,7 +139,7 @@ class DebugFile(Sharing):
 
 
 class Table(Sharing):
-    """A table that was built elsewhere; each takes the place of the one before."""
+    """An uploaded symbol table; each replaces the one before."""
 
     def __init__(self, server, folder):
         super().__init__(server, folder)
@@ -163,7 +163,7 @@ class Table(Sharing):
 
 
 class Ingest(Sharing):
-    """A profile of an agent."""
+    """A profile sent by an agent."""
 
     def send(self):
         return self.api.post("/ingest", self.body, query={"name": f"app{self.number}"})
@@ -200,14 +200,14 @@ def stored_keys(server):
     }
 
 
-def assert_failed(response, what):
-    assert response.status in (500, 503), (what, response)
-    assert response.status == 503 and int(response.headers["retry-after"]) > 0, (what, response)
-    assert "errno" not in response.text and str(ROOT) not in response.text, (what, response)
+def assert_failed(response, context):
+    assert response.status in (500, 503), (context, response)
+    assert response.status == 503 and int(response.headers["retry-after"]) > 0, (context, response)
+    assert "errno" not in response.text and str(ROOT) not in response.text, (context, response)
 
 
 def fail_each_call(kind, faults):
-    """How many requests failed."""
+    """Fails each call of the request once; returns the number of failed requests."""
 
     def server_is_ready():
         return kind.api.get("/readyz").status == 200
@@ -216,19 +216,19 @@ def fail_each_call(kind, faults):
     for call in CALLS:
         for error in (errno.EIO, errno.ENOSPC):
             for nth in range(1, NTH_MAX):
-                wait_for(server_is_ready)  # the watch over the disk may have met the fault before
+                wait_for(server_is_ready)  # the disk check may have got the fault
                 kind.prepare()
                 faults.plan(call, nth, error)
                 response = kind.send()
                 count = faults.count(call)
                 faults.reset()
-                what = (type(kind).__name__, call, nth, errno.errorcode[error])
+                context = (type(kind).__name__, call, nth, errno.errorcode[error])
                 if response.status >= 300:
                     failed += 1
-                    assert_failed(response, what)
+                    assert_failed(response, context)
                     wait_for(server_is_ready)
-                    response = kind.send()  # the same again, on a disk that works
-                assert response.status < 300, (what, response)
+                    response = kind.send()  # repeats the request without a fault
+                assert response.status < 300, (context, response)
                 kind.check(response)
                 if count < nth:
                     break
@@ -238,11 +238,11 @@ def fail_each_call(kind, faults):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.__name__ for kind in KINDS])
-def test_a_disk_that_fails_costs_a_503_and_leaves_nothing(start_server, program, tmp_path, kind):
+def test_a_disk_fault_returns_503_and_leaves_no_object(start_server, program, tmp_path, kind):
     server = start_server("--jobs-interval", "1s", program=program)
     assert server.is_ready()
     failed = fail_each_call(kind(server, tmp_path), Faults(server))
-    assert failed >= 8, failed  # open, write, sync and rename, with both errors, at least
+    assert failed >= 8, failed  # at least open, write, sync and rename, with both errors
     assert server.stop() == 0
     for path in stored_keys(server).values():
         os.utime(path, (time.time() - 7200,) * 2)

@@ -1,5 +1,5 @@
-"""Frames in other sites' pages, oEmbed and badges: for what everybody with the link may see, and
-only that."""
+"""Embedding in pages of other sites, oEmbed and badges: they work only for shares that everybody
+with the link may see."""
 
 import html
 import re
@@ -36,7 +36,7 @@ def frame_ancestors(response):
     return re.search(r"frame-ancestors ([^;]*)", response.headers["content-security-policy"])[1]
 
 
-def test_only_the_page_for_frames_may_be_framed(anonymous, made):
+def test_only_the_embed_page_may_be_framed(anonymous, made):
     framed, page = anonymous.get(f"/embed/{made}?{STATE}"), anonymous.get(f"/p/{made}?{STATE}")
     assert framed.status == 200 and '<div id="app">' in framed.text
     assert frame_ancestors(framed) == "*" and frame_ancestors(page) == "'none'"
@@ -51,7 +51,7 @@ def test_only_the_page_for_frames_may_be_framed(anonymous, made):
         ), path
 
 
-def test_previews_of_what_everybody_may_see_are_open_to_robots(server, admin, anonymous, made):
+def test_robots_may_fetch_previews_of_unlisted_shares(server, admin, anonymous, made):
     robots = urllib.robotparser.RobotFileParser()
     robots.parse(anonymous.get("/robots.txt").text.splitlines())
     pair = f"/d/{made}..{made}"
@@ -64,7 +64,7 @@ def test_previews_of_what_everybody_may_see_are_open_to_robots(server, admin, an
         assert not robots.can_fetch("a bot", server.url + path), path
 
 
-def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, anonymous, made):
+def test_a_comparison_has_an_embed_page_and_a_preview_of_its_view(server, admin, anonymous, made):
     other = share(admin, body="main;work 30\nmain;idle 5\n", title="after")
     pair, state = f"{made}..{other}", "sv=2&norm=1&q=work"
     page = anonymous.get(f"/d/{pair}?{state}&v=table")
@@ -122,7 +122,7 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
         assert response.headers["x-robots-tag"] == "noindex"
 
 
-def test_a_picture_marks_what_the_page_does(anonymous, made):
+def test_a_picture_highlights_the_same_frames_as_the_page(anonymous, made):
     def fills(query):
         root = ElementTree.fromstring(anonymous.get(f"/p/{made}.svg?sv=2&{query}").text)
         words = " ".join(text.text or "" for text in root.iter(SVG + "text"))
@@ -136,7 +136,7 @@ def test_a_picture_marks_what_the_page_does(anonymous, made):
     searched, words = fills("q=WORK|nothing")
     assert (
         searched["main"] == searched["idle"] == searched["work"] != plain["work"]
-    ), "upper case counts"
+    ), "an upper-case search is case-sensitive"
     searched, words = fills("q=wo.k")
     assert (
         searched["work"] == plain["work"] and searched["main"] == searched["idle"] != plain["main"]
@@ -145,12 +145,12 @@ def test_a_picture_marks_what_the_page_does(anonymous, made):
     assert (
         fills("m=idle")[0]["idle"] == plain["idle"] and fills("m=idle")[0]["work"] != plain["work"]
     )
-    assert fills("q=(")[0] == plain, "no expression"
+    assert fills("q=(")[0] == plain, "an invalid expression highlights nothing"
 
 
-def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
-    """Steps: nothing, less than 0.1 %, and from 0.1, 0.3, 1, 3 and 10 % on, of all frames of a name
-    and all samples."""
+def test_a_picture_is_coloured_by_self_value_like_the_page(admin, anonymous):
+    """The colour steps begin at 0 %, above 0 %, and at 0.1, 0.3, 1, 3 and 10 %: the self value of
+    all frames with the name, as a share of all samples."""
     holds = {
         "none": 0,
         "tiny": 7,
@@ -178,12 +178,14 @@ def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
     by_value = fills("c=value")
     steps = ["none", "little", "some", "more", "much", "most"]
     assert len({by_value[name] for name in steps}) == len(steps)
-    assert by_value["spread"] == by_value["most"] == by_value["gone"], "of all its frames"
+    assert (
+        by_value["spread"] == by_value["most"] == by_value["gone"]
+    ), "the step depends on the sum of all frames with the name"
     assert by_value["at0"] == by_value["none"] and "tiny" not in by_value
     filtered = fills("c=value&x=ignore:gone")
     assert (
         filtered["much"] == by_value["much"] and filtered["tiny"] not in by_value.values()
-    ), "shares are of the whole"
+    ), "percentages relate to the unfiltered total"
     assert fills("c=runtime") == fills("") != by_value
     pictures = [
         anonymous.get(f"/p/{made}.png?sv=2&c={colour}").body for colour in ("value", "package")
@@ -192,7 +194,7 @@ def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
     assert "c=value" in meta(anonymous.get(f"/p/{made}?sv=2&c=value"), "og:image")
 
 
-def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
+def test_restricted_shares_cannot_be_embedded(admin, anonymous):
     team = share(admin, visibility="team", title="our secret")
     secret = share(
         admin,
@@ -218,7 +220,7 @@ def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
     assert response.status == 410 and frame_ancestors(response) == "'none'"
 
 
-def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, made):
+def test_a_page_links_to_its_oembed_response(server, anonymous, made):
     page = anonymous.get(f"/p/{made}?{STATE}")
     link = re.search(
         r'<link rel="alternate" type="application/json\+oembed" href="([^"]*)">', page.text
@@ -234,7 +236,7 @@ def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, 
     assert anonymous.get(frame.get("src").removeprefix(server.url)).status == 200
 
 
-def test_the_response_is_what_the_specification_demands(server, anonymous, made):
+def test_the_oembed_response_meets_the_specification(server, anonymous, made):
     response = oembed(anonymous, f"{server.url}/p/{made}")
     found = response.json()
     assert response.headers["content-type"] == "application/json"
@@ -262,17 +264,19 @@ def test_the_response_is_what_the_specification_demands(server, anonymous, made)
         (1200, 629, (960, 600)),
     ],
 )
-def test_sizes_stay_within_what_was_asked_for(server, anonymous, made, width, height, wanted):
+def test_oembed_sizes_stay_within_the_requested_size(
+    server, anonymous, made, width, height, wanted
+):
     query = {name: value for name, value in (("maxwidth", width), ("maxheight", height)) if value}
     found = oembed(anonymous, f"{server.url}/p/{made}", dnt="1", **query).json()
     assert (found["width"], found["height"]) == wanted
-    has_room = (width or 1200) >= 1200 and (height or 630) >= 630
-    assert ("thumbnail_url" in found) == has_room
+    fits_thumbnail = (width or 1200) >= 1200 and (height or 630) >= 630
+    assert ("thumbnail_url" in found) == fits_thumbnail
     for bad in ({"maxwidth": 0}, {"maxheight": -1}, {"maxwidth": "x"}):
         assert oembed(anonymous, f"{server.url}/p/{made}", **bad).status == 400
 
 
-def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made):
+def test_oembed_accepts_short_links_embed_urls_and_fragments(server, anonymous, made):
     short = anonymous.post("/api/v1/links", json={"path": f"/p/{made}?{STATE}"}).json()["url"]
     wanted = oembed(anonymous, f"{server.url}/p/{made}?{STATE}").json()
     for url in (short, f"{server.url}/embed/{made}?{STATE}", f"{server.url}/p/{made}?{STATE}#x"):
@@ -305,12 +309,14 @@ def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made)
         "{1}//p/{0}",
     ],
 )
-def test_other_addresses_are_not_found(server, anonymous, made, url):
+def test_oembed_returns_404_for_other_urls(server, anonymous, made, url):
     response = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
     assert response.status == 404, response
 
 
-def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, anonymous, made):
+def test_oembed_statuses_of_private_and_deleted_shares_and_of_formats(
+    server, admin, anonymous, made
+):
     team = share(admin, visibility="team")
     assert oembed(anonymous, f"{server.url}/p/{team}").status == 401
     assert oembed(admin, f"{server.url}/p/{team}").status == 401
@@ -330,7 +336,7 @@ def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, ano
         ("main 17\n", "17 samples"),
     ],
 )
-def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
+def test_a_badge_shows_the_total_as_accessible_text(anonymous, body, wanted):
     response = anonymous.get(f"/p/{share(anonymous, body)}/badge.svg")
     assert response.status == 200 and response.headers["content-type"] == "image/svg+xml"
     root = ElementTree.fromstring(response.text)
@@ -343,7 +349,7 @@ def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
 
 
 def advance_widths(text, size):
-    """How wide an ASCII text is, read from the font's own tables (cmap format 4, hmtx)."""
+    """The width of an ASCII text, computed from the tables of the font (cmap format 4, hmtx)."""
     with open("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "rb") as file:
         font = file.read()
     tables = {
@@ -382,7 +388,7 @@ def advance_widths(text, size):
     return width * size / units
 
 
-def test_texts_of_a_badge_have_their_widths(anonymous):
+def test_texts_of_a_badge_have_the_width_of_the_font(anonymous):
     root = ElementTree.fromstring(anonymous.get(f"/p/{share(anonymous)}/badge.svg").text)
     texts = list(root.iter(SVG + "text"))
     ends = [float(text.get("x")) + float(text.get("textLength")) for text in texts]
@@ -395,7 +401,7 @@ def test_texts_of_a_badge_have_their_widths(anonymous):
         )
 
 
-def test_a_badge_is_asked_for_again_only_in_name(anonymous):
+def test_a_badge_is_revalidated_by_its_etag(anonymous):
     path = f"/p/{share(anonymous)}/badge.svg"
     response = anonymous.get(path)
     assert response.headers["cache-control"] == "public, no-cache"
@@ -406,7 +412,7 @@ def test_a_badge_is_asked_for_again_only_in_name(anonymous):
     assert anonymous.get("/p/" + "0" * 22 + "/badge.svg").status == 404
 
 
-def test_a_badge_takes_the_address_of_its_page(anonymous):
+def test_a_badge_accepts_the_parameters_of_its_page(anonymous):
     made = share(anonymous)
     path = f"/p/{made}/badge.svg"
     plain = anonymous.get(path)
@@ -430,7 +436,7 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
     for ending in (
         "badge.svg",
         "og.png",
-    ):  # a profile without labels has no stacks by one: that is said, and no other total
+    ):  # a profile without labels cannot be grouped by one: the server reports that and no total
         assert anonymous.get(f"/p/{made}/{ending}?lb=a%3Db").status == 400
     for query in ("typo=1", "st=wall", "st=wall&sv=2", "sample_type=0&sample_type=0"):
         assert anonymous.get(f"{path}?{query}").status == 400, query
@@ -454,7 +460,7 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
         ({"x": "later:parse"}, "100 samples"),
     ],
 )
-def test_a_badge_says_what_its_view_shows(anonymous, query, wanted):
+def test_a_badge_shows_the_total_of_its_view(anonymous, query, wanted):
     made = share(
         anonymous,
         "main;serve;parse;alloc 10\nmain;serve;parse 5\nmain;serve;render;alloc 30\nmain;idle 40\n"
@@ -483,8 +489,10 @@ def test_a_badge_of_cpu_time_is_in_seconds(anonymous):
     shown = anonymous.get(f"/api/v1/shares/{made}").json()
     chosen = shown["default_sample_type_index"]
     assert shown["sample_types"][chosen] == {"type": "cpu", "unit": "nanoseconds"}
-    said = re.search('aria-label="profile: ([^"]*)"', anonymous.get(f"/p/{made}/badge.svg").text)[1]
-    number, unit, name = said.split(" ")
+    total = re.search('aria-label="profile: ([^"]*)"', anonymous.get(f"/p/{made}/badge.svg").text)[
+        1
+    ]
+    number, unit, name = total.split(" ")
     scale = {"ms": 1e6, "s": 1e9, "min": 60e9}[unit]
     assert name == "CPU" and float(number) * scale == pytest.approx(
         shown["totals"][chosen], rel=0.005

@@ -1,5 +1,6 @@
-"""Text and JSON formats decode to the numbers that independent readers get. Needs no server: the
-library's reports are printed by tests/oracle/print_report."""
+"""Text and JSON formats decode to the same numbers as in independent readers.
+
+The tests need no server: tests/oracle/print_report prints the reports of the library."""
 
 import json
 import pathlib
@@ -36,24 +37,24 @@ def compare(print_report, path, reader):
         assert rows == format_readers.top(stacks)
 
 
-@pytest.mark.skipif(not FILES, reason="../shared/data/formats is not there")
+@pytest.mark.skipif(not FILES, reason="../shared/data/formats does not exist")
 @pytest.mark.parametrize("path,reader", FILES, ids=[path.name for path, _ in FILES])
-def test_files_of_other_tools(print_report, path, reader):
+def test_files_of_other_tools_decode_correctly(print_report, path, reader):
     compare(print_report, path, reader)
 
 
 def random_stacks(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     names = [
         f"{word}{number}"
         for number in range(12)
         for word in ("main.f", "std::g<a, b>", "läuft ", "x/y.(*T).m", "_[k]")
     ]
-    return [[chance.choice(names) for _ in range(chance.randint(1, 30))] for _ in range(800)]
+    return [[rng.choice(names) for _ in range(rng.randint(1, 30))] for _ in range(800)]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_folded_stacks(print_report, tmp_path, seed):
+def test_random_folded_stacks_decode_correctly(print_report, tmp_path, seed):
     lines = [
         f"{';'.join(stack)} {seed * 1000003 + i}" for i, stack in enumerate(random_stacks(seed))
     ]
@@ -104,14 +105,14 @@ def speedscope_file(stacks, is_evented):
 
 
 @pytest.mark.parametrize("is_evented", [False, True], ids=["sampled", "evented"])
-def test_random_speedscope_profiles(print_report, tmp_path, is_evented):
+def test_random_speedscope_profiles_decode_correctly(print_report, tmp_path, is_evented):
     path = tmp_path / "profile.speedscope.json"
     path.write_text(speedscope_file(random_stacks(9), is_evented))
     compare(print_report, path, format_readers.speedscope)
 
 
-def test_random_cpuprofile(print_report, tmp_path):
-    chance = random.Random(5)
+def test_a_random_cpuprofile_decodes_correctly(print_report, tmp_path):
+    rng = random.Random(5)
     nodes = [{"id": 1, "callFrame": {"functionName": "(root)"}, "children": []}]
     for number in range(2, 400):
         nodes.append(
@@ -119,17 +120,17 @@ def test_random_cpuprofile(print_report, tmp_path):
                 "id": number,
                 "children": [],
                 "callFrame": {
-                    "functionName": chance.choice(["", "a", "b", "c", "d e"]),
+                    "functionName": rng.choice(["", "a", "b", "c", "d e"]),
                     "url": "x.js",
                     "lineNumber": number,
                     "columnNumber": 1,
                 },
             }
         )
-        chance.choice(nodes[:-1])["children"].append(number)
-    chance.shuffle(nodes)
-    samples = [chance.randint(1, 399) for _ in range(3000)]
-    deltas = [chance.randint(-20, 300) for _ in samples]
+        rng.choice(nodes[:-1])["children"].append(number)
+    rng.shuffle(nodes)
+    samples = [rng.randint(1, 399) for _ in range(3000)]
+    deltas = [rng.randint(-20, 300) for _ in samples]
     path = tmp_path / "x.cpuprofile"
     path.write_text(
         json.dumps(

@@ -1,5 +1,5 @@
-"""Large hostile profiles: every stack another one. Memory stays within what the server was
-given."""
+"""Large hostile profiles, in which all stacks differ: the memory of the server stays within its
+limit."""
 
 import concurrent.futures
 import os
@@ -13,12 +13,12 @@ from test_uploads import begin, put
 
 MIB = 1 << 20
 FUNCTIONS = 100
-# What the process needs besides heavy work: itself, both caches, and light work of each thread.
+# The process's memory besides heavy work: its base, both caches, and light work of each thread.
 BESIDES_MIB = 40 + 64 + 64 + 2 * 40
 
 
 def random_pprof(megabytes, depth=60):
-    """Raw pprof whose samples share nothing but the names of a hundred functions."""
+    """Raw pprof with random stacks of 100 functions, so that no two samples are alike."""
     profiles = samples.profiles
     names = ["", "hits", "count", *(f"function{i}" for i in range(FUNCTIONS))]
     parts = [profiles.block(1, profiles.integer(1, 1) + profiles.integer(2, 2))]
@@ -41,7 +41,7 @@ def random_pprof(megabytes, depth=60):
 
 
 def push(api, data):
-    """In parts, as large profiles come."""
+    """Uploads data in parts, as clients do with large profiles."""
     upload = begin(api, len(data))
     for number in range(upload["part_count"]):
         assert put(api, upload, number, data).status == 204
@@ -78,7 +78,7 @@ def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_serv
     assert cost["samples"] * 60 == cost["stack_frames"]
     assert cost["decoded_bytes"] > len(data)
 
-    def ask(number):
+    def fetch(number):
         ids = made[number % 2]["id"], made[1 - number % 2]["id"]
         paths = [
             f"/api/v1/shares/{ids[0]}/flame?limit={10000 + number}",
@@ -89,7 +89,7 @@ def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_serv
         return response.status, response.headers.get("retry-after")
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        responses = list(pool.map(ask, range(16)))
+        responses = list(pool.map(fetch, range(16)))
     assert {status for status, _ in responses} <= {200, 503}
     assert sum(status == 200 for status, _ in responses) >= 4
     assert all(retry for status, retry in responses if status == 503)
@@ -97,7 +97,7 @@ def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_serv
     assert peak_mib(server) < heavy_mib + BESIDES_MIB, peak_mib(server)
 
 
-def test_what_can_never_fit_is_refused_and_says_so(start_server):
+def test_a_profile_above_the_memory_limit_is_refused_with_the_setting(start_server):
     server = start_server("--max-heavy-memory", "96MiB")
     api = server.api()
     made = share(api, random_pprof(12))
@@ -111,7 +111,7 @@ def test_what_can_never_fit_is_refused_and_says_so(start_server):
     assert problem(push(api, random_pprof(40)), 413)
 
 
-def test_a_report_that_computes_for_too_long_is_given_up(start_server):
+def test_a_report_that_exceeds_its_cpu_time_is_refused(start_server):
     server = start_server("--report-cpu-time", "1s", "--max-heavy-memory", "4GiB")
     api = server.api()
     made = share(api, random_pprof(48))
@@ -126,8 +126,8 @@ def test_a_report_that_computes_for_too_long_is_given_up(start_server):
     )
 
 
-def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
-    """And all of them are answered, one after the other."""
+def test_slow_reports_of_one_share_leave_workers_for_others(start_server):
+    """All slow reports are computed, one after the other."""
     workers = 4
     server = start_server(
         "--worker-threads", str(workers), "--max-heavy-memory", "4GiB", "--report-wait", "600s"
@@ -137,13 +137,13 @@ def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
     many = 12
     finished = []
 
-    def ask(number):
+    def fetch(number):
         response = server.api().get(f"/api/v1/shares/{slow['id']}/top?focus=function{number}")
         finished.append(number)
         return response.status
 
     with concurrent.futures.ThreadPoolExecutor(many) as pool:
-        asked = [pool.submit(ask, number) for number in range(many)]
+        futures = [pool.submit(fetch, number) for number in range(many)]
         while not finished:
             time.sleep(0.01)
         waited_for = []
@@ -151,6 +151,6 @@ def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
             before = len(finished)
             assert api.get(f"/api/v1/shares/{quick['id']}{path}").status == 200
             waited_for.append(len(finished) - before)
-        assert {future.result() for future in asked} == {200}
-    # Behind all of them in one queue it would have waited for all but those that ran last.
+        assert {future.result() for future in futures} == {200}
+    # In one common queue, a quick request would have waited for nearly all slow ones.
     assert max(waited_for) < many - workers, waited_for
