@@ -1,6 +1,5 @@
-"""Time in which a program did nothing counts as time with data: a profile without samples, or in
-which all is 0, is one of value 0 for its duration, by whatever protocol it comes, before and after
-merges and a restart."""
+"""Idle time counts as time with data: a profile without samples, or with only zero values, counts
+as 0 for its duration, for every protocol, before and after compaction and a restart."""
 
 import gzip
 import sys
@@ -25,13 +24,15 @@ PPROF_CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 
 def windows():
-    """(begin, ns of CPU time): one second in one window of ten, else nothing."""
+    """(begin, ns of CPU time): one second in every tenth window, 0 in the others."""
     return [(BEGIN + i * WINDOW, SECOND if i in BUSY else 0) for i in range(COUNT)]
 
 
-def push_pprof(client, how="empty"):
+def push_pprof(client, form="empty"):
     for begin, value in windows():
-        stacks = {("main",): [1, value]} if value else {("main",): [0, 0]} if how == "zeros" else {}
+        stacks = (
+            {("main",): [1, value]} if value else {("main",): [0, 0]} if form == "zeros" else {}
+        )
         body = make_profile(CPU, begin, stacks, PERIOD, WINDOW)
         response = client.post("/api/v1/profiles", body=body, query=[("label", "service_name=api")])
         assert response.status == 200 and response.json()["samples"] == (
@@ -113,13 +114,13 @@ def test_idle_time_counts_in_averages(shared_server, push):
         assert {(ms * 10**6 - BEGIN) // WINDOW: value for ms, value in points.items()} == {
             i: 0.1 if i in BUSY else 0 for i in range(COUNT)
         }
-        # A window in which nothing ran at all is a line at 0.
+        # A window in which nothing ran has points at 0.
         series = one_series(
             ask(client, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE, query=query, step="10s")
         )
         assert {value for _, value in series["points"]} == {0} and len(series["points"]) == 8
         assert series["covered_ms"] == 80_000 and series["average"] == 0 and series["total"] == 0
-        # Nothing is a frame of it.
+        # Idle time adds no frame.
         assert folded(client, query, BEGIN, END)[1] == {("main",): len(BUSY) * SECOND}
         assert folded(client, query, BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE)[1] == {}
         rows = client.get(
@@ -131,8 +132,8 @@ def test_idle_time_counts_in_averages(shared_server, push):
     check_again_merged_and_restarted(server, check)
 
 
-def test_types_of_which_all_is_zero_are_idle_too(shared_server):
-    """Beside types of the same profile that have values."""
+def test_sample_types_with_only_zero_values_count_as_idle(shared_server):
+    """The same profiles have other types with values."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     types = [("cpu", "nanoseconds"), ("lock_wait", "nanoseconds"), ("never", "count")]
@@ -160,8 +161,8 @@ def test_types_of_which_all_is_zero_are_idle_too(shared_server):
     check_again_merged_and_restarted(server, check)
 
 
-def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(shared_server):
-    """A thread that did not run, and all of them, are 0 and no group of their own."""
+def test_groups_by_a_sample_label_are_zero_while_their_series_is_idle(shared_server):
+    """While one or all threads are idle, their groups are 0 and no extra group appears."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(20):
@@ -201,7 +202,7 @@ def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(shared_
             ask(client, BEGIN, BEGIN + 20 * WINDOW, query=PPROF_CPU, label="thread=b", step="10s")
         )
         assert only["covered_ms"] == 200_000 and near(only["average"], 0.005)
-        # In a window without samples no thread is known: the series is there, at 0.
+        # A window without samples has no thread names, so it has one series at 0.
         idle = BEGIN + 40 * SECOND, BEGIN + 2 * MINUTE
         series = one_series(ask(client, *idle, query=PPROF_CPU, group_by="thread", step="10s"))
         assert (
@@ -218,7 +219,7 @@ def test_groups_of_labels_of_samples_are_zero_while_their_series_is_idle(shared_
     check_again_merged_and_restarted(server, check)
 
 
-def test_an_empty_body_without_a_time_says_nothing(server):
+def test_an_empty_body_without_a_time_range_adds_no_data(server):
     client = Tenant(server).api("ingest", "read")
     for query in (
         {},
@@ -230,8 +231,8 @@ def test_an_empty_body_without_a_time_says_nothing(server):
     assert ask(client, BEGIN - MINUTE, "now", query=PPROF_CPU)["series"] == []
 
 
-def test_senders_of_nothing_have_limits(start_server):
-    """Series, and a sample for each profile: none of them is free."""
+def test_limits_apply_to_profiles_without_samples(start_server):
+    """Each empty profile counts as one sample, and its series as an active series."""
     server = start_server(
         "--tenant-active-series=3", "--tenant-samples-burst=8", "--tenant-samples-per-second=1"
     )

@@ -1,5 +1,5 @@
-"""What a sender can do to its team is bounded: long names are cut, bombs and profiles of the far
-future are refused, by every way in, and the source of it all shows in the lists for people."""
+"""Ingest limits: for every protocol, the server cuts long names and refuses decompression bombs and
+profiles from the far future, and it reports them at their source (service or agent)."""
 
 import gzip
 import time
@@ -14,7 +14,7 @@ from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
 from test_limits import END, WIRES
 from test_store import BEGIN
 
-from pprof_maker import Maker  # its folder is in the path since test_ingest_wire
+from pprof_maker import Maker  # test_ingest_wire adds its folder to sys.path
 
 STRING_BYTES = 16 << 10
 SECOND = 10**9
@@ -25,7 +25,7 @@ def is_taken(response):
 
 
 def make_pprof(names, time_ns=BEGIN, file="", label=""):
-    """A sample of 10 for each name."""
+    """A pprof profile with one sample of value 10 for each name."""
     maker = Maker([("cpu", "nanoseconds")])
     mapping = maker.mapping(file or "/bin/app")
     for name in names:
@@ -36,7 +36,7 @@ def make_pprof(names, time_ns=BEGIN, file="", label=""):
 
 
 def post(client, wire, raw, pack=lambda raw: raw, service="app"):
-    """raw, compressed by pack where the way has a place for it. OTLP takes raw as its own."""
+    """Sends a profile over one protocol, compressed by pack; raw is pprof, for OTLP a request."""
     if wire == "api":
         return client.post(
             "/api/v1/profiles", pack(raw), query={"label": f"service_name={service}"}
@@ -84,14 +84,14 @@ def top_names(client, query='{service_name="app"}'):
     return {row["name"]: row["flat"] for row in response.json()["functions"]}
 
 
-def only_sender(client):
+def only_source(client):
     senders = client.get("/api/v1/senders").json()["senders"]
     assert len(senders) == 1, senders
     return senders[0]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_long_names_are_cut_stay_different_and_are_counted(server, wire):
+def test_long_names_are_cut_remain_distinct_and_are_counted(server, wire):
     client = Tenant(server).api("ingest", "read")
     before = metric(server, "perfolio_ingest_cut_strings_total") or 0
     names = ["f" * 10**6 + end for end in ("a", "b")] + ["日" * STRING_BYTES, "short"]
@@ -102,13 +102,13 @@ def test_long_names_are_cut_stay_different_and_are_counted(server, wire):
     for name in seen:
         assert STRING_BYTES - 4 < len(name.encode()) <= STRING_BYTES
         assert name[-33] == "#" and name[0] in "f日" and int(name[-32:], 16) >= 0
-    assert only_sender(client)["cut_strings"] == 3
-    assert only_sender(client)["last_error"] is None
+    assert only_source(client)["cut_strings"] == 3
+    assert only_source(client)["last_error"] is None
     assert client.get("/api/v1/usage").json()["total"]["cut_strings"] == 3
     assert metric(server, "perfolio_ingest_cut_strings_total") >= before + 3
 
 
-def test_the_command_says_how_many_names_were_cut(server, cli):  # noqa: F811
+def test_the_command_prints_the_number_of_cut_names(server, cli):  # noqa: F811
     tenant = Tenant(server)
     token = tenant.make_token("ingest", "read")["token"]
     for names, count in ((["short"], 0), (["f" * 10**6 + end for end in "ab"], 2)):
@@ -119,7 +119,7 @@ def test_the_command_says_how_many_names_were_cut(server, cli):  # noqa: F811
         ), printed
 
 
-def test_files_binaries_and_labels_are_cut_too_by_the_teams_own_limit(server):
+def test_files_binaries_and_labels_are_cut_by_the_limit_of_the_team(server):
     tenant = Tenant(server, string_bytes=300)
     client = tenant.api("ingest", "read")
     assert is_taken(
@@ -135,11 +135,11 @@ def test_files_binaries_and_labels_are_cut_too_by_the_teams_own_limit(server):
     assert (
         b"f" * 299 in raw and b"d" * 300 not in raw and b"l" * 300 not in raw and b"d" * 250 in raw
     )
-    assert only_sender(client)["cut_strings"] == 2
+    assert only_source(client)["cut_strings"] == 2
 
 
-def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
-    """21 requests of 102 KB, each of which has one name of 100 MB."""
+def test_names_of_100_mb_do_not_break_queries_of_the_window(server):
+    """21 requests of 102 KB each expand to one name of 100 MB."""
     client = Tenant(server, profile_bytes=1 << 30).api("ingest", "read")
     body = gzip.compress(make_pprof(["x" * 10**8]), 9, mtime=0)
     for _ in range(21):
@@ -149,7 +149,7 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
             "max-expansion-ratio" in response.json()["detail"]
             and "200 times" in response.json()["detail"]
         )
-    # As many bytes as the ratio allows.
+    # These bodies expand as far as the ratio allows.
     body = sample_profiles.zstd(
         make_pprof([f"x{number}" + "x" * (400 << 10) for number in range(19)])
     )
@@ -178,7 +178,7 @@ def test_names_of_100_mb_leave_queries_of_the_window_alone(server):
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("packing", ["gzip", "zstd"])
-def test_bombs_are_refused_by_the_name_of_the_limit(server, wire, packing):
+def test_the_refusal_of_a_bomb_names_the_limit(server, wire, packing):
     client = Tenant(server).api("ingest", "read")
     pack = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": sample_profiles.zstd}[
         packing
@@ -189,12 +189,16 @@ def test_bombs_are_refused_by_the_name_of_the_limit(server, wire, packing):
     assert (
         "max-expansion-ratio" in text and "200 times" in text and "profile_bytes" not in text
     ), text
-    assert "max-expansion-ratio" in only_sender(client)["last_error"]
-    assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]), pack)), "below the floor"
-    assert is_taken(post(client, wire, make_raw(wire, ["x" * (7 << 20)]))), "not compressed"
+    assert "max-expansion-ratio" in only_source(client)["last_error"]
+    assert is_taken(
+        post(client, wire, make_raw(wire, ["x" * (7 << 20)]), pack)
+    ), "the ratio does not apply to small profiles"
+    assert is_taken(
+        post(client, wire, make_raw(wire, ["x" * (7 << 20)]))
+    ), "the ratio does not apply to uncompressed profiles"
 
 
-def test_ratios_are_settings(start_server):
+def test_expansion_ratios_are_configurable(start_server):
     server = start_server("--max-expansion-ratio", "100000", "--max-share-expansion-ratio", "100")
     client = Tenant(server).api("ingest", "read", "share")
     packed = gzip.compress(make_pprof(["x" * (40 << 20)]), 9, mtime=0)
@@ -207,7 +211,7 @@ def test_ratios_are_settings(start_server):
     assert "100 times" in refused.json()["detail"]
 
 
-def test_shares_keep_their_bytes_and_show_cut_names(server):
+def test_a_share_stores_the_original_bytes_and_shows_cut_names(server):
     client = Tenant(server).api("share", "read")
     raw = make_pprof(["f" * 10**6 + "a", "f" * 10**6 + "b", "short"])
     packed = gzip.compress(raw, mtime=0)
@@ -236,10 +240,10 @@ def ahead(days):
 @pytest.mark.parametrize(
     "days, skew", [(400.5, "400 days"), (219.5 * 365, "219 years"), (1.5, "35 hours")]
 )
-def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wire, days, skew):
+def test_profiles_from_the_future_are_refused_and_reported(server, wire, days, skew):
     client = Tenant(server).api("ingest", "read")
     response = post(client, wire, make_raw(wire, ["f"], time_ns=ahead(days)))
-    # OpenTelemetry: a request of which something is dropped is a success that says so.
+    # OpenTelemetry: a request with dropped profiles succeeds, and its response reports them.
     assert response.status == {"api": 400, "push": 400, "ingest": 422, "otlp": 200}[wire], response
     text = response.body.decode(errors="replace")
     assert f"the profile's time is {skew} ahead of this server's clock" in text, text
@@ -247,12 +251,12 @@ def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wir
         "future_s is 86400, by the setting tenant-future" in text
         and "check the clock of the agent" in text
     )
-    sender = only_sender(client)
-    assert sender["service"] == "app"
+    source = only_source(client)
+    assert source["service"] == "app"
     assert (
-        f"{skew} ahead" in sender["last_error"]
-        and sender["errors"] == 1
-        and sender["profiles"] == 0
+        f"{skew} ahead" in source["last_error"]
+        and source["errors"] == 1
+        and source["profiles"] == 0
     )
     assert client.get("/api/v1/usage").json()["total"]["profiles"] == 0
     found = client.get("/api/v1/series", query={"start": "now-1h", "end": "2262-01-01T00:00:00Z"})
@@ -260,7 +264,7 @@ def test_profiles_of_the_future_are_refused_and_show_at_their_source(server, wir
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_clocks_that_are_ahead_a_little_are_tolerated_and_the_limit_is_a_teams_own(server, wire):
+def test_small_clock_skew_is_accepted_within_the_limit_of_the_team(server, wire):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     assert is_taken(post(client, wire, make_raw(wire, ["f"], time_ns=ahead(0.9))))
@@ -273,8 +277,8 @@ def test_clocks_that_are_ahead_a_little_are_tolerated_and_the_limit_is_a_teams_o
     assert is_taken(post(loose, wire, make_raw(wire, ["f"], time_ns=ahead(219 * 365))))
 
 
-def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
-    """Of two services, one has a clock that is wrong: the other's profiles are taken."""
+def test_otlp_profiles_from_the_future_are_a_partial_success(server):
+    """One of two services has a wrong clock; the server stores the profiles of the other."""
     client = Tenant(server).api("ingest", "read")
     profile = lambda time_ns: otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, {("main",): 10})
     request = otlp_maker.Request(
@@ -300,7 +304,7 @@ def test_one_otlp_profile_of_the_future_is_a_partial_success(server):
     )
 
 
-def test_the_profiles_of_a_request_begin_on_at_most_64_days(server):
+def test_profiles_of_one_request_may_begin_on_at_most_64_days(server):
     """Each day becomes an object, so a request of 20 KB could keep background work busy for
     minutes."""
     client = Tenant(server).api("ingest", "read")

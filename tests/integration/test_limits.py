@@ -1,6 +1,6 @@
 """Limits of a team on continuous profiles: each refusal names the limit, its value and where it is
-set, in the form of the protocol that it came by; other teams and what is within the limits are not
-touched."""
+set, in the error format of the protocol. Other teams and data within the limits are not
+affected."""
 
 import concurrent.futures
 import gzip
@@ -24,7 +24,7 @@ CPU_TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
 
 
 def make_same(time_ns, stacks):
-    """As make_profile, and the same bytes each time: gzip's own have the time of day in them."""
+    """Like make_profile, but with identical bytes each time: gzip would store the current time."""
     return gzip.compress(
         gzip.decompress(make_profile(CPU, time_ns, stacks, ("cpu", "nanoseconds"), 10**10)),
         mtime=0,
@@ -32,7 +32,7 @@ def make_same(time_ns, stacks):
 
 
 def send(client, wire, labels, at=0, stacks=STACKS):
-    """One profile of the service "app": 4 samples, of OTLP 2."""
+    """Sends one profile of the service "app" with 4 samples (2 over OTLP)."""
     profile = make_same(BEGIN + at, stacks)
     if wire == "api":
         return client.post(
@@ -69,23 +69,23 @@ def send(client, wire, labels, at=0, stacks=STACKS):
 
 
 def refusal(response, wire, status, code):
-    """The text of a refusal, which has the form of the protocol."""
+    """Returns the message of a refusal and checks the error format of the protocol."""
     assert response.status == status, response
-    said = response.json()
+    document = response.json()
     if wire == "api":
         assert response.headers["content-type"] == "application/problem+json"
-        assert said["status"] == status
-        return said["detail"]
+        assert document["status"] == status
+        return document["detail"]
     assert response.headers["content-type"] == "application/json"
-    assert said["code"] == code, said
-    return said["message"]
+    assert document["code"] == code, document
+    return document["message"]
 
 
 def is_taken(response):
     return response.status == 200 and "partialSuccess" not in response.text
 
 
-def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(start_server):
+def test_times_after_2262_are_refused_and_earlier_ones_survive_compaction(start_server):
     server = start_server("--jobs-interval", "1s", "--tenant-future", "100000d")
     client = Tenant(server).api("ingest", "read")
     for wire in WIRES:
@@ -113,20 +113,20 @@ def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(sta
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_samples_per_second_have_a_burst(server, wire):
+def test_samples_per_second_are_limited_with_a_burst(server, wire):
     tenant, other = Tenant(server, samples_per_second=1, samples_burst=9), Tenant(server)
     client = tenant.api("ingest", "read")
     responses = []
     while len(responses) < 100 and all(map(is_taken, responses)):
         responses.append(send(client, wire, {}, len(responses)))
     each = 2 if wire == "otlp" else 4
-    # While these came, seconds may have passed, each of which gives one sample.
+    # Each second that passes during the requests allows one more sample.
     assert 9 // each <= sum(map(is_taken, responses)) < 100, responses
     refused = next(response for response in responses if response.status != 200)
     text = refusal(refused, wire, 429, 8 if wire == "otlp" else "resource_exhausted")
     assert "samples_per_second is 1, set for this team" in text
     assert 1 <= int(refused.headers["retry-after"]) <= 4
-    assert is_taken(send(other.api("ingest"), wire, {})), "another team has its own"
+    assert is_taken(send(other.api("ingest"), wire, {})), "each team has its own limit"
     _, rows = folded(client, CPU_TYPE + '{service_name="app"}', BEGIN, END)
     assert rows == {
         stack: values[1] * sum(map(is_taken, responses)) for stack, values in STACKS.items()
@@ -134,7 +134,7 @@ def test_samples_per_second_have_a_burst(server, wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_more_samples_than_may_ever_come_at_once_are_too_large(server, wire):
+def test_a_profile_with_more_samples_than_the_burst_is_too_large(server, wire):
     client = Tenant(server, samples_burst=1).api("ingest")
     text = refusal(
         send(client, wire, {}),
@@ -146,13 +146,13 @@ def test_more_samples_than_may_ever_come_at_once_are_too_large(server, wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_active_series_have_a_limit(server, wire):
+def test_active_series_are_limited(server, wire):
     each = 1 if wire == "otlp" else 2  # one of each type
     tenant = Tenant(server, active_series=2 * each)
     client = tenant.api("ingest", "read")
     for at in range(2):
         for pod in "ab":
-            assert is_taken(send(client, wire, {"pod": pod}, at)), "what is known goes on"
+            assert is_taken(send(client, wire, {"pod": pod}, at)), "known series stay accepted"
     response = send(client, wire, {"pod": "c"})
     wanted = f"active_series is {2 * each}, set for this team"
     if wire == "otlp":
@@ -168,11 +168,11 @@ def test_active_series_have_a_limit(server, wire):
         assert rows.get(("main",), 0) == 20 * count, pod
     response = server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"active_series": 100})
     assert response.status == 200
-    # OTLP told its sender not to send those again; this one is another.
-    assert is_taken(send(client, wire, {"pod": "c"}, 5)), "a change counts at once"
+    # OTLP clients must not repeat rejected profiles, so this is a new profile.
+    assert is_taken(send(client, wire, {"pod": "c"}, 5)), "a new limit applies immediately"
 
 
-def test_of_an_otlp_request_the_series_within_the_limits_are_kept(server):
+def test_series_of_an_otlp_request_within_the_limits_are_stored(server):
     client = Tenant(server, active_series=2, label_value_bytes=20).api("ingest", "read")
     make = lambda: [
         otlp_maker.Profile(
@@ -198,7 +198,7 @@ def test_of_an_otlp_request_the_series_within_the_limits_are_kept(server):
     assert seen == ["a", "b"]
 
 
-def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
+def test_a_refused_push_does_not_use_up_active_series(server):
     client = Tenant(server, active_series=4).api("ingest")
     profile = make_same(BEGIN, STACKS)
     series = [({"service_name": "app", "pod": pod}, [profile]) for pod in "abc"]
@@ -217,7 +217,7 @@ def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
         ("series_labels", 5, {f"l{i}": "1" for i in range(6)}),
     ],
 )
-def test_labels_have_limits(server, wire, limit, value, labels):
+def test_labels_are_limited(server, wire, limit, value, labels):
     client = Tenant(server, **{limit: value}).api("ingest", "read")
     response = send(client, wire, labels)
     wanted = f"{limit} is {value}, set for this team"
@@ -233,7 +233,7 @@ def test_labels_have_limits(server, wire, limit, value, labels):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_profile_has_a_largest_size(server, wire):
+def test_the_size_of_a_profile_is_limited(server, wire):
     stacks = {("main", f"a rather long name of a function {i}"): [1, 10] for i in range(100)}
     client = Tenant(server, profile_bytes=2000).api("ingest")
     text = refusal(
@@ -246,7 +246,7 @@ def test_a_profile_has_a_largest_size(server, wire):
     assert is_taken(send(client, wire, {}))
 
 
-def test_settings_are_the_default_and_are_named(start_server):
+def test_settings_are_the_default_limits_and_are_named_in_refusals(start_server):
     server = start_server(
         "--tenant-samples-per-second",
         "1",
@@ -272,7 +272,7 @@ def test_settings_are_the_default_and_are_named(start_server):
     )
 
 
-def test_limits_are_set_and_given_back(server):
+def test_limits_of_a_team_are_set_and_returned(server):
     tenant = Tenant(server, active_series=7)
     path = f"/api/v1/admin/tenants/{tenant.id}"
     operator = server.api()
@@ -295,9 +295,9 @@ def test_limits_are_set_and_given_back(server):
         assert response.status == 400 and next(iter(wrong)) in response.json()["detail"], response
 
 
-# ---- questions ----
+# ---- queries ----
 
-QUESTIONS = {
+QUERIES = {
     "/api/v1/query": {"query": CPU_TYPE},
     "/api/v1/query_range": {"query": CPU_TYPE, "step": 60},
     "/api/v1/series": {},
@@ -307,39 +307,39 @@ QUESTIONS = {
 }
 
 
-def question(client, path, **more):
-    return client.get(path, query={**QUESTIONS[path], "start": BEGIN, "end": END, **more})
+def fetch(client, path, **more):
+    return client.get(path, query={**QUERIES[path], "start": BEGIN, "end": END, **more})
 
 
-@pytest.mark.parametrize("path", QUESTIONS)
+@pytest.mark.parametrize("path", QUERIES)
 @pytest.mark.parametrize("limit", ["query_cpu_s", "query_time_s"])
-def test_questions_have_a_time(server, path, limit):
+def test_the_time_of_a_query_is_limited(server, path, limit):
     client = Tenant(server, **{limit: 0}).api("ingest", "read")
     assert is_taken(send(client, "api", {}))
-    document = refusal(question(client, path), "api", 422, None)
+    document = refusal(fetch(client, path), "api", 422, None)
     assert f"{limit} is 0, set for this team" in document
 
 
-@pytest.mark.parametrize("path", QUESTIONS)
-def test_opening_blocks_is_counted(server, path):
+@pytest.mark.parametrize("path", QUERIES)
+def test_bytes_read_to_open_blocks_are_counted(server, path):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "api", {}))
-    fields = question(client, path).headers.get("perfolio-statistics")
+    fields = fetch(client, path).headers.get("perfolio-statistics")
     assert fields is None or int(re.search(r"bytes=(\d+)", fields)[1]) > 500, fields
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_read_bytes": 500})
     client = tenant.api("read")
-    assert "query_read_bytes is 500" in refusal(question(client, path), "api", 422, None)
+    assert "query_read_bytes is 500" in refusal(fetch(client, path), "api", 422, None)
 
 
-def test_questions_have_a_cost(server):
+def test_the_bytes_that_a_query_reads_are_limited(server):
     tenant = Tenant(server, query_read_bytes=1)
     client = tenant.api("ingest", "read")
     for at in range(3):
         assert is_taken(send(client, "api", {}, at * 60 * 10**9))
-    # The window ends within the hour, so that its rows are read.
+    # The window ends within the hour, so the query reads its rows.
     for path in ("/api/v1/query", "/api/v1/query_range"):
-        response = question(client, path, end=BEGIN + 90 * 10**9, focus="work")
+        response = fetch(client, path, end=BEGIN + 90 * 10**9, focus="work")
         assert "query_read_bytes is 1, set for this team" in refusal(response, "api", 422, None)
     response = client.get(
         "/api/v1/diff",
@@ -367,7 +367,7 @@ def test_questions_have_a_cost(server):
     assert done.returncode == 6 and b"query_read_bytes is 1" in done.stderr, done
 
 
-def test_questions_have_memory(server):
+def test_the_memory_of_a_query_is_limited(server):
     stacks = {
         tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10]
         for i in range(20000)
@@ -375,14 +375,14 @@ def test_questions_have_memory(server):
     tenant = Tenant(server, query_memory_bytes=1 << 20)
     client = tenant.api("ingest", "read")
     assert is_taken(send(client, "api", {}, stacks=stacks))
-    text = refusal(question(client, "/api/v1/query"), "api", 422, None)
+    text = refusal(fetch(client, "/api/v1/query"), "api", 422, None)
     assert "query_memory_bytes is 1048576, set for this team" in text
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_memory_bytes": None})
-    assert question(client, "/api/v1/query", report="folded").status == 200
+    assert fetch(client, "/api/v1/query", report="folded").status == 200
 
 
 @pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range"])
-def test_the_work_ends_when_its_client_has_gone(start_server, path):
+def test_a_query_is_cancelled_when_its_client_disconnects(start_server, path):
     server = start_server()
     client = Tenant(server).api("ingest", "read")
     assert is_taken(send(client, "api", {}))
@@ -407,8 +407,8 @@ def test_the_work_ends_when_its_client_has_gone(start_server, path):
 
 
 @pytest.mark.long
-def test_questions_share_memory(start_server):
-    """Each alone has room, all at once have not: they wait for each other, and nothing is cut."""
+def test_queries_share_the_memory_limit_of_the_server(start_server):
+    """Each query fits alone, but not all together: they wait for each other and stay complete."""
     server = start_server("--max-query-memory", "64MiB")
     lines = b"".join(b"main;f%d;g%d;leaf%d 1\n" % (i % 997, i % 9973, i) for i in range(200000))
     clients = []
@@ -420,13 +420,14 @@ def test_questions_share_memory(start_server):
             .status
             == 200
         )
-    ask = {"query": "samples:count", "start": BEGIN, "end": END, "report": "top", "limit": 3}
-    expected = clients[0].get("/api/v1/query", query=ask)
+    query = {"query": "samples:count", "start": BEGIN, "end": END, "report": "top", "limit": 3}
+    expected = clients[0].get("/api/v1/query", query=query)
     assert expected.json()["total"] == 200000, expected
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         responses = list(
             pool.map(
-                lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=ask), range(6)
+                lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=query),
+                range(6),
             )
         )
     for response in responses:
@@ -440,7 +441,7 @@ def test_questions_share_memory(start_server):
     assert metric(server, "perfolio_queries_waiting") == 0
 
 
-def test_a_question_needs_no_more_than_there_is(start_server):
+def test_a_query_that_exceeds_the_memory_of_the_server_is_refused(start_server):
     server = start_server("--max-query-memory", "1MiB")
     client = Tenant(server).api("ingest", "read")
     lines = b"".join(b"main;f%d;g%d;leaf%d 1\n" % (i % 997, i % 9973, i) for i in range(200000))

@@ -1,4 +1,4 @@
-"""tests/one.py: which command a T of `make one-test` selects, and that a T without a test fails."""
+"""tests/one.py: T of `make one-test` selects a command, and a T that matches no test fails."""
 import sys
 
 import pytest
@@ -41,7 +41,7 @@ def test_a_name_that_matches_nothing_fails_and_shows_similar_ones(select, wanted
     assert "matches" in stopped.value.code and similar in stopped.value.code
 
 
-def test_the_names_of_browser_tests_are_known():
+def test_one_py_lists_the_names_of_browser_tests():
     names = one.browser_names()
     assert len(names) > 100
     assert any("password" in name for name in one.similar("share with a pasword", names))

@@ -1,4 +1,4 @@
-"""The HTML shell of each page: status, title, OpenGraph lines, what search engines are told."""
+"""The HTML shell of each page: status, title, OpenGraph tags, directives for search engines."""
 import html
 import re
 
@@ -26,7 +26,7 @@ def meta(response, name):
     "path",
     ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"],
 )
-def test_pages_are_there_for_everyone(anonymous, path):
+def test_everyone_may_load_these_pages(anonymous, path):
     response = anonymous.get(path)
     assert response.status == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -38,7 +38,7 @@ def test_pages_are_there_for_everyone(anonymous, path):
     assert response.headers["cross-origin-opener-policy"] == "same-origin"
 
 
-def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
+def test_assets_of_the_shell_are_immutable_and_compressed(anonymous):
     paths = re.findall(r'(?:src|href)="(/assets/[^"]+)"', anonymous.get("/").text)
     assert len(paths) >= 2
     for path in paths:
@@ -53,7 +53,7 @@ def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
     assert anonymous.get("/favicon.svg").headers["content-type"] == "image/svg+xml"
 
 
-def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
+def test_licenses_of_bundled_packages_are_served(anonymous):
     page = anonymous.get("/").text
     path = re.search(r'<link rel="license" href="([^"]+)">', page)[1]
     response = anonymous.get(path)
@@ -65,7 +65,7 @@ def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
         assert words in response.text and words in frame, words
 
 
-def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
+def test_a_share_page_escapes_its_title(server, admin, anonymous):
     title = 'a "quoted" <b>title</b> & more \u05d0'
     made = share(
         admin, title=title, description="First line\n\n**second** line", visibility="public"
@@ -83,8 +83,8 @@ def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
     assert anonymous.get(f"/p/{made['id']}/og.png").headers["content-type"] == "image/png"
 
 
-def test_the_description_has_total_and_top_function_where_no_picture_can_load(admin, anonymous):
-    """Self values: work 30 + 12, <idle> 20; "main" only calls."""
+def test_the_description_has_the_total_and_the_top_function(admin, anonymous):
+    """Self values: work 30 + 12, <idle> 20; main has none."""
     stacks = b"main;work 30\nmain;other;work 12\nmain;<idle> 20\n"
     made = admin.post("/api/v1/shares", stacks, query={"filename": "x.folded"}).json()
     assert admin.get("/api/v1/shares/" + made["id"]).json()["top_function"] == {
@@ -109,20 +109,20 @@ def test_the_description_has_total_and_top_function_where_no_picture_can_load(ad
     assert "\u202e" not in meta(page, "og:description")
 
 
-def test_an_unlisted_share_is_kept_from_search_engines(admin, anonymous):
+def test_an_unlisted_share_has_noindex_for_search_engines(admin, anonymous):
     response = anonymous.get("/p/" + share(admin, title="quiet")["id"])
     assert meta(response, "robots") == "noindex"
     assert response.headers["x-robots-tag"] == "noindex"
 
 
-def test_a_team_share_tells_strangers_nothing(admin, anonymous):
+def test_the_page_of_a_team_share_reveals_nothing_to_others(admin, anonymous):
     made = share(admin, title="our secret", description="very secret", visibility="team")
     response = anonymous.get("/p/" + made["id"])
     assert "secret" not in response.text
     assert meta(response, "og:image") is None
 
 
-def test_missing_and_deleted_shares_have_their_status_and_still_a_page(admin, anonymous):
+def test_missing_and_deleted_shares_return_a_page_with_their_status(admin, anonymous):
     missing = anonymous.get("/p/" + "0" * 22)
     assert missing.status == 404 and '<div id="app">' in missing.text
     made = share(admin, title="short-lived")
@@ -137,15 +137,15 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 
 @pytest.mark.parametrize("path", ["/p/%ff", "/settings/%", "/p/a%2fb", "/%zz", "/p/%01"])
-def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, path):
+def test_a_browser_gets_a_page_for_a_malformed_address(anonymous, path):
     response = anonymous.get(path, headers=BROWSER)
     assert response.status == 400 and response.headers["content-type"] == "text/html; charset=utf-8"
     assert "<title>Bad address · Perfolio</title>" in response.text
     for headers in ({}, {"Accept": "application/json"}):
         plain = anonymous.get(path, headers=headers)
         assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
-    for of_programs in ("/api/v1/shares/%ff", "/assets/%"):
-        plain = anonymous.get(of_programs, headers=BROWSER)
+    for api_path in ("/api/v1/shares/%ff", "/assets/%"):
+        plain = anonymous.get(api_path, headers=BROWSER)
         assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
 
 
@@ -153,7 +153,7 @@ def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, pat
     "path",
     ["/nowhere", "/p", "/problems/none", "/d/abc", "/favicon.ico", "/p/" + "0" * 22 + "/raw"],
 )
-def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):
+def test_a_browser_gets_a_page_for_an_unknown_path(anonymous, path):
     for method in ("GET", "HEAD"):
         response = anonymous.request(method, path, headers=BROWSER)
         assert response.status == 404
@@ -168,7 +168,7 @@ def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):
         assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_errors_of_the_api_are_problems_for_every_client(anonymous):
+def test_api_errors_are_problem_documents_for_every_client(anonymous):
     for path in ("/api/v1/none", "/api/", "/api/v1/shares/" + "0" * 22, "/assets/none.js"):
         response = anonymous.get(path, headers=BROWSER)
         assert response.status == 404
@@ -177,7 +177,7 @@ def test_errors_of_the_api_are_problems_for_every_client(anonymous):
     assert posted.headers["content-type"] == "application/problem+json"
 
 
-def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
+def test_a_diff_page_names_both_shares_and_has_the_worse_status(admin, anonymous):
     first, second = share(admin, title="before"), share(admin, title="after")
     response = anonymous.get(f"/d/{first['id']}..{second['id']}")
     assert response.status == 200
@@ -190,12 +190,12 @@ def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
     assert anonymous.get(f"/d/{first['id']}").status == 404
 
 
-def test_a_link_with_a_slash_at_its_end_leads_to_the_page(admin, anonymous):
+def test_a_link_with_a_trailing_slash_redirects_to_the_page(admin, anonymous):
     share = admin.post("/api/v1/shares", body=b"main 1\n").json()["id"]
     for path in (f"/p/{share}", f"/d/{share}..{share}"):
         moved = anonymous.get(path + "/", query={"v": "table"})
         assert moved.status == 308 and moved.headers["location"] == path + "?v=table"
-    # What would be a line of its own in the response's head is no id.
+    # An id with a line break must not add a field to the response's head.
     for path, status in (
         ("/p/a%0d%0aset-cookie:%20b/", 400),
         ("/p/a%20b/", 404),
@@ -205,7 +205,7 @@ def test_a_link_with_a_slash_at_its_end_leads_to_the_page(admin, anonymous):
         assert anonymous.get(path).status == status, path
 
 
-def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
+def test_loading_the_delete_page_does_not_delete(admin, anonymous):
     made = share(admin)
     for method in ("GET", "HEAD"):
         assert anonymous.request(method, f"/p/{made['id']}/delete").status == 200
@@ -213,7 +213,7 @@ def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
 
 
 def guess(client, path="/p/" + "1" * 22):
-    """Asks for what does not exist until that is refused."""
+    """Requests a share that does not exist until the server refuses with 429."""
     for _ in range(260):
         response = client.get(path)
         if response.status == 429:
@@ -223,16 +223,16 @@ def guess(client, path="/p/" + "1" * 22):
     return response
 
 
-def test_guessing_links_is_slowed_down(start_server):
+def test_guesses_at_links_are_limited(start_server):
     server = start_server()
     guesser = server.anonymous()
     response = guess(guesser)
     assert int(response.headers["retry-after"]) >= 1
     assert response.headers["content-type"] == "application/problem+json"
-    assert guesser.get("/healthz").status == 200, "what is no guess still works"
+    assert guesser.get("/healthz").status == 200, "requests that are not guesses still work"
 
 
-def test_whoever_is_known_is_not_locked_out_by_guesses(start_server):
+def test_signed_in_clients_are_not_locked_out_by_guesses(start_server):
     server = start_server()
     admin, guesser = server.api(), server.anonymous()
     known = [admin, Tenant(server).user("viewer")]
@@ -240,10 +240,10 @@ def test_whoever_is_known_is_not_locked_out_by_guesses(start_server):
     guess(guesser)
     for client in known:
         guess(guesser)
-        assert client.get(path).status == 200, "neither refused for others behind the address"
+        assert client.get(path).status == 200, "not refused because of others with the same address"
         for _ in range(230):
-            assert client.get("/p/" + "1" * 22).status == 404, "nor counted"
-    # A token or session that is none helps nobody through. The first waits are short: some tries.
+            assert client.get("/p/" + "1" * 22).status == 404, "not counted as a guess"
+    # An invalid token or session does not bypass the limit. The first waits are short: retry.
     for stranger in (
         server.api("pf_" + "A" * 43),
         server.api("nonsense"),
@@ -252,7 +252,7 @@ def test_whoever_is_known_is_not_locked_out_by_guesses(start_server):
         assert any(guess(guesser) and stranger.get(path).status == 429 for _ in range(5))
 
 
-def test_what_a_share_lacks_is_no_guess(start_server):
+def test_unknown_functions_of_a_share_are_not_guesses(start_server):
     server = start_server()
     made = share(server.api())
     anonymous = server.anonymous()
@@ -266,4 +266,4 @@ def test_what_a_share_lacks_is_no_guess(start_server):
         if response.status == 429:
             break
         assert response.status == 404
-    assert response.status == 429, "one share that exists hides no guesses at another"
+    assert response.status == 429, "an existing share must not hide guesses at another"

@@ -1,5 +1,5 @@
-"""Names from agents may hold escape sequences, newlines and marks that turn text around: terminals
-and logs show none of these, files and JSON have the exact bytes."""
+"""Names from agents may hold escape sequences, newlines and marks that reverse text: terminals and
+logs show none of these; files and JSON contain the exact bytes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PERFOLIO = ROOT / "build" / "release" / "perfolio"
 
 
 def fill(server):
-    """A team with a profile whose service, label and function have such names."""
+    """Creates a team with a profile whose service, label and function names contain EVIL."""
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
     response = client.post(
@@ -90,9 +90,9 @@ def test_tables_and_reports_on_terminals_show_plain_names(server, tmp_path):
         *WINDOW,
         on_terminal=True,
     )
-    # The server has blanks for controls and ":" for ";" in folded stacks.
+    # In folded stacks the server replaces control characters by blanks and ";" by ":".
     assert code == 0 and "f ]0:x |?| | 2J|? 10" in text, text
-    assert_plain(text.replace("\r\x1b[K", ""))  # what wipes the bar
+    assert_plain(text.replace("\r\x1b[K", ""))  # erases the progress bar
     code, text = run(
         server,
         tenant,
@@ -106,7 +106,7 @@ def test_tables_and_reports_on_terminals_show_plain_names(server, tmp_path):
     assert_plain(text.replace("\r\x1b[K", ""))
 
 
-def test_files_and_json_have_the_exact_names(server, tmp_path):
+def test_files_and_json_contain_the_exact_names(server, tmp_path):
     tenant, client = fill(server)
     code, text = run(server, tenant, tmp_path, "query", "process_cpu:cpu", "--json", *WINDOW)
     assert code == 0 and json.loads(text)["functions"][0]["name"] == "f" + EVIL
@@ -135,10 +135,10 @@ def test_files_and_json_have_the_exact_names(server, tmp_path):
     assert_plain(text)
 
 
-def test_the_servers_log_has_plain_names(start_server):
+def test_the_log_of_the_server_shows_plain_names(start_server):
     server = start_server("--log-level", "debug", "--access-log", "-")
     tenant, client = fill(server)
-    # What is refused is told with the label's name.
+    # The refusal contains the name of the label.
     refused = client.post(
         "/api/v1/profiles",
         make_pprof(["f"]),

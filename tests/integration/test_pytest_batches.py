@@ -1,4 +1,4 @@
-"""tests/pytest_batches.py: every file runs once, and the results of all processes are added up."""
+"""tests/pytest_batches.py: every file runs once, and the results of all processes are summed."""
 
 import pathlib
 import subprocess
@@ -39,7 +39,7 @@ def cases_of(folder):
     return {case.get("name") for case in xml_tree.parse(folder / "report.xml").iter("testcase")}
 
 
-def test_results_of_all_files_are_added_up(tmp_path):
+def test_results_of_all_files_are_summed(tmp_path):
     write(tmp_path, FILES)
     done = run(tmp_path, "-m", "not long", "-W", "ignore")
     assert done.returncode == 1 and "the reason" in done.stdout, done
@@ -48,14 +48,14 @@ def test_results_of_all_files_are_added_up(tmp_path):
     assert cases_of(tmp_path) == {"test_one", "test_two", "test_wrong", "test_no"}
 
 
-def test_files_without_a_selected_test_are_no_failure(tmp_path):
+def test_files_without_a_selected_test_do_not_fail(tmp_path):
     write(tmp_path, ["test_good.py", "test_long.py"])
     done = run(tmp_path, "-m", "long", "-W", "ignore")
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[-1].startswith("1 passed, 2 deselected in "), done.stdout
 
 
-def test_a_file_that_cannot_be_imported_is_a_failure(tmp_path):
+def test_a_file_that_cannot_be_imported_fails_the_run(tmp_path):
     write(tmp_path, ["test_good.py"])
     (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")
     done = run(tmp_path)
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_imported_is_a_failure(tmp_path):
     assert "1 errors" in done.stdout.splitlines()[-1], done.stdout
 
 
-def test_what_took_longest_comes_first_and_everything_comes_once(tmp_path):
+def test_the_slowest_files_run_first_and_every_file_runs_once(tmp_path):
     seconds = {pathlib.Path(f"test_{number}.py"): 1.0 + number for number in range(50)}
     queue = pytest_batches.Queue(seconds, 4)
     batches = []
@@ -76,7 +76,7 @@ def test_what_took_longest_comes_first_and_everything_comes_once(tmp_path):
     assert 4 < len(batches) < 24 and max(sizes) == sizes[0] < sum(sizes) / 4, sizes
 
 
-def test_the_last_run_tells_how_long_a_file_takes(tmp_path):
+def test_the_expected_time_of_a_file_comes_from_the_last_run(tmp_path):
     files = [tmp_path / name for name in ("test_a.py", "test_b.py", "test_new.py")]
     for file, lines in zip(files, (10, 30, 20)):
         file.write_text("#\n" * lines)

@@ -1,5 +1,5 @@
-"""A source that sends names out of all proportion does not keep a team from its other profiles: a
-query without the memory for them leaves them out, and says which series and service they are of."""
+"""A source with oversized names does not make a team's other profiles unreadable: a query that
+lacks the memory for them omits them, and reports their series and service."""
 
 import gzip
 import random
@@ -37,7 +37,7 @@ def send(client, service, at, stacks):
 
 
 def send_names(client, service, at, count=600, seed=None):
-    """One sample of two types, whose frames have names and files of 16,000 bytes each."""
+    """Sends one sample whose frames have names of nearly 16,000 bytes each."""
     seed = at if seed is None else seed
     rng = random.Random(seed)
     filler = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(16000 - 20))
@@ -49,19 +49,19 @@ def send_names(client, service, at, count=600, seed=None):
     )
 
 
-def ask(client, path, **more):
+def fetch(client, path, **more):
     response = client.get(path, query={**WINDOW, **more})
     assert response.status == 200, response
     return response
 
 
 def check_honest(client, service=None, count=0):
-    """Tables have honest profiles, and values over time those of the other service as well."""
-    response = ask(client, "/api/v1/query", report="folded", label="service_name=honest")
+    """Checks tables of the honest service, and values over time of both services."""
+    response = fetch(client, "/api/v1/query", report="folded", label="service_name=honest")
     assert sorted(response.text.splitlines()) == sorted(
         f"{';'.join(stack)} {3 * values[1]}" for stack, values in HONEST.items()
     )
-    response = ask(client, "/api/v1/query_range", group_by="service_name")
+    response = fetch(client, "/api/v1/query_range", group_by="service_name")
     sums = {
         one["labels"]["service_name"]: sum(value for _, value in one["points"])
         for one in response.json()["series"]
@@ -73,8 +73,8 @@ def check_honest(client, service=None, count=0):
 
 
 def send_deep(client, service, at, stacks, depth=1000, lines=1000):
-    """Stacks of one location with very many inlined calls: some KB that expand to stacks * depth *
-    lines frames."""
+    """Sends stacks of one location with many inlined calls: a few KB that expand to stacks * depth
+    * lines frames."""
     maker = pprof_maker.Maker(CPU)
     inlined = maker.location(
         [(maker.function(f"inlined {i}", "deep.c"), i + 1) for i in range(lines)]
@@ -96,28 +96,28 @@ def send_deep(client, service, at, stacks, depth=1000, lines=1000):
     assert response.status == 200, response
 
 
-def test_stacks_of_a_million_frames_leave_the_rest_of_the_window_readable(start_server):
+def test_stacks_of_a_million_frames_do_not_break_queries_of_the_window(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")
     for at in range(3):
         send(client, "honest", at, HONEST)
     send_deep(client, "evil", 10, 300)
     total = 3 * sum(values[1] for values in HONEST.values()) + 300
-    table = ask(client, "/api/v1/query", report="top", limit=0).json()
+    table = fetch(client, "/api/v1/query", report="top", limit=0).json()
     assert table["total"] == total
     flat = {row["name"]: row["flat"] for row in table["functions"]}
     assert flat["work7"] == 3 * 8 and flat["leaf 299"] == 1
-    folded = ask(client, "/api/v1/query", report="folded").text.splitlines()
+    folded = fetch(client, "/api/v1/query", report="folded").text.splitlines()
     assert "main;work7 24" in folded
     assert (
         sum(line.startswith("[frames above the last 1024 are cut];inlined") for line in folded)
         == 300
     )
     for report in ("flame", "labels"):
-        ask(client, "/api/v1/query", report=report)
+        fetch(client, "/api/v1/query", report=report)
 
 
-def test_names_out_of_proportion_are_left_out_and_named(start_server):
+def test_samples_with_oversized_names_are_omitted_and_reported(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server, query_memory_bytes=32 << 20).api("ingest", "read")
     for at in range(3):
@@ -137,7 +137,7 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
             ("export", {}),
             ("query_range", {"focus": "work"}),
         ):
-            response = ask(client, f"/api/v1/{path}", **more)
+            response = fetch(client, f"/api/v1/{path}", **more)
             assert re.search(WARNING, response.headers["perfolio-warning"]), response.headers[
                 "perfolio-warning"
             ]
@@ -150,26 +150,26 @@ def test_names_out_of_proportion_are_left_out_and_named(start_server):
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
 @pytest.mark.parametrize("is_first", rest_long([False, True]), ids=["second", "first"])
 def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(start_server, is_first):
-    """Of a day's blocks, of which no two can be merged: one is ordinary, and the others have
-    oversized names."""
+    """One of the day's blocks is ordinary, the others have oversized names; no two of them can be
+    merged."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
 
-    def day_of_honest():
+    def store_honest_block():
         for at in range(3):
             send(client, "honest", at, HONEST)
         compact(server)
 
     if is_first:
-        day_of_honest()
+        store_honest_block()
     send_names(client, "evil", 10, count=1200)
     compact(server)
     if not is_first:
-        day_of_honest()
+        store_honest_block()
     (honest,) = rows_of(server, "SELECT object_key FROM block WHERE row_count > 10")
     (evil,) = rows_of(server, "SELECT object_key FROM block WHERE row_count < 10")
-    # As if as many blocks had come one after the other: with eight of a day they are merged.
+    # Simulates blocks that arrived one after the other; the server merges eight blocks of a day.
     (columns,) = rows_of(
         server,
         "SELECT string_agg(column_name, ', ') FROM information_schema.columns"
@@ -187,7 +187,7 @@ def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(star
             )
         cursor.execute(
             "UPDATE block SET leased_until = NULL, created_at = now()"
-        )  # older ones are left as they are
+        )  # the server does not merge older ones
     until(
         lambda: rows_of(server, "SELECT 1 FROM block WHERE is_broken")
         and not rows_of(server, "SELECT 1 FROM block WHERE leased_until > now() AND NOT is_broken"),
@@ -197,8 +197,8 @@ def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(star
     assert marked and all(key.startswith(evil) for key in marked), (marked, honest)
 
 
-def test_the_same_long_names_again_are_stored_once(start_server):
-    """A client with a fault, no attack: once its blocks are merged, all of its profiles fit."""
+def test_repeated_long_names_are_stored_once(start_server):
+    """A faulty client repeats its names, so all its profiles fit once its blocks are merged."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server, query_memory_bytes=64 << 20).api("ingest", "read")
     for at in range(3):
@@ -207,12 +207,12 @@ def test_the_same_long_names_again_are_stored_once(start_server):
         send_names(client, "faulty", 10 + at, count=300, seed=1)
     compact(server)
     check_honest(client, "faulty", 12)
-    response = ask(client, "/api/v1/query", report="folded")
+    response = fetch(client, "/api/v1/query", report="folded")
     assert "perfolio-warning" not in response.headers and len(response.text) > 300 * 15900
     assert rows_of(server, "SELECT count(*) FROM block") == {2}
 
 
-def test_what_fits_is_not_left_out(server):
+def test_samples_that_fit_are_not_omitted(server):
     client = Tenant(server).api("ingest", "read")
     for at in range(3):
         send(client, "honest", at, HONEST)

@@ -1,7 +1,9 @@
-"""Random pprof profiles, with recursion, inlined calls, frames without names, negative values and
-several sample types, through every report: top, flame, folded, labels, diff and merge under random
-filters and groupings. What comes out is compared with plain arithmetic over lists of frames,
-written from lib/profile/report/view.h and filter.h. Needs no server."""
+"""Random pprof profiles in every report: top, flame, folded, labels, diff and merge with random
+filters and groupings.
+
+The profiles have recursion, inlined calls, frames without names, negative values and several sample
+types. The tests compare each report with plain arithmetic over lists of frames, which follows
+lib/profile/report/view.h and filter.h. They need no server."""
 
 import collections
 import functools
@@ -52,7 +54,7 @@ LABEL_RULES = [
     r"a\=b\!!=64",
     "thread=nobody",
 ]
-MAPPING_START, MAPPING_OFFSET = 0x400000, 0x1000  # as pprof_maker has them
+MAPPING_START, MAPPING_OFFSET = 0x400000, 0x1000  # the values of pprof_maker
 GROUPS = ["function", "file", "line", "address", "binary", "thread", "label:size"]
 
 Line = collections.namedtuple("Line", "name system file start line")
@@ -122,7 +124,7 @@ def encode(samples):
     return maker.bytes()
 
 
-# ---- the same by plain arithmetic ----
+# ---- expected reports by plain arithmetic ----
 
 
 def matches(pattern, line):
@@ -136,7 +138,7 @@ def location_matches(pattern, location):
 
 
 def visible_lines(location, rules):
-    """What hide and show leave: lines, or [None] of a location that never had any, or nothing."""
+    """Lines left by hide and show: a list, [None] for a location that never had lines, or []."""
     lines = list(location.lines) or [None]
     for action, pattern in rules:
         if action not in ("hide", "show"):
@@ -205,7 +207,7 @@ def label_frame(sample, group):
 
 
 def meets(sample, rule):
-    """(the key, is it excluded, does the sample meet it) of one label rule"""
+    """One label rule: its key, whether it excludes, and whether the sample matches"""
     key, excludes, value = re.fullmatch(r"((?:\\.|[^=\\!]|!(?!=))+)(!?)=(.*)", rule).groups()
     key = re.sub(r"\\(.)", r"\1", key)
     labels = [label for label in sample.labels if label[0] == key]

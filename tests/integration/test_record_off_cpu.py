@@ -1,5 +1,5 @@
-"""Where threads wait, and for how long: perfolio record --off-cpu and --wall, perfolio-agent
---off-cpu."""
+"""Off-CPU profiles, which show where and how long threads wait: perfolio record --off-cpu and
+--wall, perfolio-agent --off-cpu."""
 
 import json
 import os
