@@ -64,41 +64,39 @@ Sample = collections.namedtuple("Sample", "stack values labels")  # stack: locat
 
 @functools.cache
 def random_profile(seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     functions = [
-        (name, chance.choice((name, "_Z" + name, "")), chance.choice(FILES), number)
+        (name, rng.choice((name, "_Z" + name, "")), rng.choice(FILES), number)
         for name in NAMES
         for number in (0, 3)
     ]
     locations = [
         Location(
             [
-                Line(*chance.choice(functions), chance.randrange(3))
-                for _ in range(chance.choice((0, 1, 1, 1, 2, 4)))
+                Line(*rng.choice(functions), rng.randrange(3))
+                for _ in range(rng.choice((0, 1, 1, 1, 2, 4)))
             ],
-            chance.choice(BINARIES),
-            chance.choice((0, 0x1000 + i)),
+            rng.choice(BINARIES),
+            rng.choice((0, 0x1000 + i)),
         )
         for i in range(40)
     ]
-    some = chance.sample(locations, 6)
+    some = rng.sample(locations, 6)
     samples = []
-    for i in range(chance.choice((1, 60, 200))):
+    for i in range(rng.choice((1, 60, 200))):
         stack = [
-            chance.choice(chance.choice((some, locations)))
-            for _ in range(chance.choice((0, 1, 2, 5, 9, 25)))
+            rng.choice(rng.choice((some, locations)))
+            for _ in range(rng.choice((0, 1, 2, 5, 9, 25)))
         ]
-        labels = [("thread", chance.choice(("io", "main")))] * chance.choice((0, 1, 1, 2))
-        labels += [("size", chance.choice((-1, 64)), "bytes")] * chance.choice((0, 0, 1))
+        labels = [("thread", rng.choice(("io", "main")))] * rng.choice((0, 1, 1, 2))
+        labels += [("size", rng.choice((-1, 64)), "bytes")] * rng.choice((0, 0, 1))
         if seed % 3 == 0:  # several values, numbers with and without units, keys that need escapes
-            labels += [("thread", chance.choice(("io", "gc")))]
-            labels += [("at", chance.randrange(-3, 500), chance.choice(("", "ms")))]
-            labels += [("a=b!", chance.choice(("x=1", "64")))] * chance.choice((0, 1))
+            labels += [("thread", rng.choice(("io", "gc")))]
+            labels += [("at", rng.randrange(-3, 500), rng.choice(("", "ms")))]
+            labels += [("a=b!", rng.choice(("x=1", "64")))] * rng.choice((0, 1))
         if seed % 3 == 1:
-            labels += [("size", 1 << chance.randrange(40), "bytes")]
-        samples.append(
-            Sample(stack, [chance.choice((0, 1, 7, -3, 10**12)) for _ in TYPES], labels)
-        )
+            labels += [("size", 1 << rng.randrange(40), "bytes")]
+        samples.append(Sample(stack, [rng.choice((0, 1, 7, -3, 10**12)) for _ in TYPES], labels))
     return samples
 
 
@@ -296,8 +294,8 @@ def top_of(stacks):
 
 
 def rows_without_identity(*tops, scale=1):
-    """Names may repeat (lines, addresses): a sorted list of rows that are not all 0; the last top
-    is scaled in them."""
+    """A sorted list of the rows that are not all 0, because names may repeat (lines, addresses).
+    Values of the last top are scaled."""
     empty = (0, 0)
     rows = [[top.get(frame, empty) for top in tops] + [frame[1]] for frame in set().union(*tops)]
     return sorted(
@@ -330,7 +328,7 @@ def tree_of(stacks):
 
 
 def shape_of(node, name="root"):
-    """A tree as nested lists without identities, in an order of its own."""
+    """A tree as nested tuples without identities, sorted."""
     return (
         name,
         node.value(),
@@ -362,19 +360,16 @@ def path_of(tmp_path_factory):
     return path
 
 
-def random_rules(chance, seed):
-    """Of labels only those that the profile has: others are an error."""
+def random_rules(rng, seed):
+    """Random rules; label rules only for labels of the profile, because others are an error."""
     keys = {label[0] for sample in random_profile(seed) for label in sample.labels}
     known = [rule for rule in LABEL_RULES if meets(Sample([], [], []), rule)[0] in keys] * (
-        chance.random() < 0.6
+        rng.random() < 0.6
     )
     return [
-        (chance.choice(("focus", "ignore", "hide", "show")), chance.choice(PATTERNS))
-        for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))
-    ] + [
-        ("label", rule)
-        for rule in chance.sample(known, min(len(known), chance.choice((1, 1, 2, 4))))
-    ]
+        (rng.choice(("focus", "ignore", "hide", "show")), rng.choice(PATTERNS))
+        for _ in range(rng.choice((0, 0, 1, 1, 2, 4)))
+    ] + [("label", rule) for rule in rng.sample(known, min(len(known), rng.choice((1, 1, 2, 4))))]
 
 
 def options_of(index, rules, group):
@@ -384,9 +379,9 @@ def options_of(index, rules, group):
 
 
 def random_view(seed, group):
-    """None where the profile has no such label: that is an error by itself."""
-    chance = random.Random(f"{seed} {group}")
-    index, rules = chance.randrange(len(TYPES)), random_rules(chance, seed)
+    """None if the profile lacks the label of the group, because the report would fail."""
+    rng = random.Random(f"{seed} {group}")
+    index, rules = rng.randrange(len(TYPES)), random_rules(rng, seed)
     key = group.removeprefix("label:")
     if group in ("thread", "label:size") and not any(
         label[0] == key for sample in random_profile(seed) for label in sample.labels
@@ -403,7 +398,7 @@ SHORT = sum(seed < SHORT_SEEDS for seed, _ in CASES)
 
 
 @pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
-def test_top(print_report, path_of, seed, group):
+def test_top_equals_plain_arithmetic(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     total, stacks = stacks_of(random_profile(seed), index, rules, group)
     response = print_report("top", path_of(seed), *options_of(index, rules, group))
@@ -423,7 +418,7 @@ def test_top(print_report, path_of, seed, group):
 
 
 @pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
-def test_flame(print_report, path_of, seed, group):
+def test_flame_equals_plain_arithmetic(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     _, stacks = stacks_of(random_profile(seed), index, rules, group)
     response = print_report("flame", path_of(seed), *options_of(index, rules, group))
@@ -433,7 +428,7 @@ def test_flame(print_report, path_of, seed, group):
 
 
 def check_cut(node, full, shown):
-    """Every node that is left is right, and what is not adds up in "other"."""
+    """Checks that every shown node is right and that "other" is the sum of the omitted ones."""
     names = collections.defaultdict(list)
     for frame, child in full.children.items():
         names[frame[1]].append(child)
@@ -453,7 +448,7 @@ def check_cut(node, full, shown):
 
 
 @pytest.mark.parametrize("seed", rest_long(range(12), SHORT_SEEDS))
-def test_a_cut_flame_adds_up(print_report, path_of, seed):
+def test_a_cut_flame_keeps_its_sums(print_report, path_of, seed):
     _, stacks = stacks_of(random_profile(seed), 1, [])
     response = print_report("flame", path_of(seed), "sample_type=1", "max_nodes=120")
     tree, shown = tree_of(stacks), []
@@ -464,7 +459,7 @@ def test_a_cut_flame_adds_up(print_report, path_of, seed):
 
 
 @pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
-def test_folded(print_report, path_of, seed, group):
+def test_folded_equals_plain_arithmetic(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     _, stacks = stacks_of(random_profile(seed), index, rules, group)
     lines = collections.Counter()
@@ -483,7 +478,7 @@ def test_folded(print_report, path_of, seed, group):
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
 @pytest.mark.parametrize("seed, group", rest_long(DIFF_CASES, SHORT // 3))
-def test_diff(print_report, path_of, seed, group, mode):
+def test_diff_equals_plain_arithmetic(print_report, path_of, seed, group, mode):
     index, rules = random_view(seed, group)
     a, b = random_profile(seed), random_profile(seed + 100)
     total_a, stacks_a = stacks_of(a, index, rules, group)
@@ -501,7 +496,7 @@ def test_diff(print_report, path_of, seed, group, mode):
 
 
 @pytest.mark.parametrize("seed, group", rest_long(CASES, SHORT))
-def test_merge(print_report, path_of, seed, group):
+def test_merge_equals_plain_arithmetic(print_report, path_of, seed, group):
     index, rules = random_view(seed, group)
     both = random_profile(seed) + random_profile(seed + 100)
     total, stacks = stacks_of(both, index, rules, group)
@@ -517,7 +512,7 @@ def test_merge(print_report, path_of, seed, group):
 
 
 def counted(pairs):
-    """Of (name, sample's number, value): the total of each name and how many samples it has."""
+    """{name: (total, number of samples)} of pairs (name, index of the sample, value)"""
     seen = {(name, at): value for name, at, value in pairs}
     totals, samples = collections.Counter(), collections.Counter()
     for (name, _), value in seen.items():
@@ -527,7 +522,7 @@ def counted(pairs):
 
 
 def labels_of(stacks):
-    """What each label holds, and each of its values, by plain arithmetic."""
+    """Totals and sample counts of each label key and of each label value."""
     keys = counted(
         (label[0], at, value)
         for at, (sample, value) in enumerate(stacks)
@@ -544,7 +539,7 @@ def name_of(key, value):
 
 
 @pytest.mark.parametrize("seed", rest_long(range(24), 2 * SHORT_SEEDS))
-def test_labels(print_report, path_of, seed):
+def test_labels_equal_plain_arithmetic(print_report, path_of, seed):
     index, rules = random_view(seed, "function")
     total, stacks = stacks_of(random_profile(seed), index, rules, "samples")
     keys, values = labels_of(stacks)
@@ -587,7 +582,7 @@ def check_histogram(label):
 
 
 @pytest.mark.parametrize("seed", rest_long([0, 1, 3, 4], 2))
-def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, seed):
+def test_each_offered_filter_keeps_the_samples_of_its_value(print_report, path_of, seed):
     response = print_report("labels", path_of(seed), "sample_type=1")
     for label in response["labels"]:
         for value in label["values"][:12] + [label["without"]]:
@@ -604,7 +599,7 @@ def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, s
 
 @pytest.mark.parametrize("mode", ["absolute", "normalised"])
 @pytest.mark.parametrize("seed", rest_long(range(6), 2))
-def test_labels_of_a_diff(print_report, path_of, seed, mode):
+def test_labels_of_a_diff_equal_plain_arithmetic(print_report, path_of, seed, mode):
     index, rules = random_view(seed, "function")
     a, b = random_profile(seed), random_profile(seed + 101)
     total_a, stacks_a = stacks_of(a, index, rules, "samples")

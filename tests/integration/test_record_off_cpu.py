@@ -22,7 +22,7 @@ import pprof_reader  # noqa: E402
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
 SECOND = 10**9
-# What waits says itself how long, since a busy machine lets everything wait longer.
+# The program measures its own waits, because all waits are longer on a busy host.
 SOURCE = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -80,7 +80,7 @@ NOINLINE long burn(long ms)
     while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < ms);
     return now() - begin;
 }
-/* The first moments of a program are walked without its tables. */
+/* The first stacks of a program are unwound without its tables. */
 NOINLINE void settle(void)
 {
     for (int i = 0; i < 20; i++)
@@ -128,9 +128,9 @@ def work(tmp_path_factory):
 
 
 def record(folder, *arguments):
-    """What record says, and what the program said that it waited: slept, often, locked, burnt; and
-    how much of "often" it ran or was ready to run, which on a busy machine is a good part of short
-    sleeps."""
+    """Returns the messages of record and the times that the program measured: slept, often, locked,
+    burnt, and the part of "often" in which it ran or was ready to run (much of each short sleep on
+    a busy host)."""
     done = subprocess.run(
         [str(PERFOLIO), "record", *map(str, arguments)],
         cwd=folder,
@@ -144,7 +144,7 @@ def record(folder, *arguments):
 
 
 def is_running(parent, program):
-    """Has this process a child that executes the program?"""
+    """Whether the process has a child that executes the program."""
     with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as children:
         for child in children.read().split():
             try:
@@ -168,11 +168,11 @@ def top(folder, *arguments):
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, options):
-    said, (slept, often, locked, _, ready) = record(
+def test_waits_are_recorded_with_their_function_and_duration(work, tmp_path, options):
+    log, (slept, often, locked, _, ready) = record(
         tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200
     )
-    assert "waits of threads" in said
+    assert "waits of threads" in log
     profile = pprof_reader.load(tmp_path / "profile.pb.gz")
     assert profile.sample_types == [
         ("samples", "count"),
@@ -182,25 +182,25 @@ def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, 
     ]
     response, rows = top(tmp_path)
     assert (response["sample_type"], response["unit"]) == ("off_cpu", "nanoseconds")
-    for name, told, surely in (
+    for name, waited_ns, least_ns in (
         ("sleep_long", slept, slept),
         ("sleep_often", often, often - ready),
         ("wait_for_lock", locked, locked),
     ):
-        assert 0.9 * surely < rows[name]["cum"] <= told, (name, told, surely)
-    # What our own program does in the kernel is nobody's stack.
+        assert 0.9 * least_ns < rows[name]["cum"] <= waited_ns, (name, waited_ns, least_ns)
+    # Functions of the BPF program must not appear in stacks.
     assert not [name for name in rows if name.startswith("bpf_")]
     _, counts = top(tmp_path, "--sample-type", "waits")
-    # A sleep whose time is over before the thread has left its processor is no wait.
+    # A sleep that ends before the thread has left its CPU is not a wait.
     assert 100 <= counts["sleep_often"]["cum"] < 400
     _, used = top(tmp_path, "--sample-type", "cpu")
-    # A tick may be taken while a sleep begins or ends, and no more than that.
+    # At most one sampling tick may hit the begin or end of a sleep.
     asleep = used.get("sleep_long", {"cum": 0})["cum"]
     assert used["burn"]["cum"] > 0.4 * 100e6 and asleep < 0.01 * slept
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_path, options):
+def test_a_wait_that_begins_before_record_reads_the_maps_has_its_stack(work, tmp_path, options):
     recorder = subprocess.Popen(
         [
             PERFOLIO,
@@ -219,29 +219,28 @@ def test_a_wait_that_begins_before_the_program_is_known_has_its_stack(work, tmp_
         stderr=subprocess.PIPE,
         text=True,
     )
-    # As on a machine that is so busy that nobody reads what the program maps until it sleeps for
-    # long.
+    # Simulates a busy host on which record reads the program's mappings only during the long sleep.
     while not is_running(recorder.pid, os.path.realpath("/bin/sh")):
         assert recorder.poll() is None
         time.sleep(0.01)
     recorder.send_signal(signal.SIGSTOP)
-    os.waitpid(recorder.pid, os.WUNTRACED)  # what it is at in the kernel is done before
+    os.waitpid(recorder.pid, os.WUNTRACED)  # it first completes its current system call
     recorder.stdin.write("go on\n")
     recorder.stdin.flush()
     while not is_running(recorder.pid, work):
         time.sleep(0.01)
     time.sleep(2)
     recorder.send_signal(signal.SIGCONT)
-    told, said = recorder.communicate(timeout=60)
-    assert recorder.returncode == 0, said
+    output, log = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0, log
     _, rows = top(tmp_path)
-    slept = int(told.split()[0])
+    slept = int(output.split()[0])
     assert (
         rows.get("sleep_long", {"cum": 0})["cum"] > 0.9 * slept and rows["main"]["cum"] > slept
-    ), (said, told, rows)
+    ), (log, output, rows)
 
 
-def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
+def test_sampled_waits_are_scaled_to_all_waits(work, tmp_path):
     _, (_, often, *_) = record(tmp_path, "--off-cpu=0.5", "--", work, 10, 1500)
     _, rows = top(tmp_path)
     _, counts = top(tmp_path, "--sample-type", "waits")
@@ -249,26 +248,26 @@ def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
     assert 750 < counts["sleep_often"]["cum"] < 2500 and counts["sleep_often"]["cum"] % 2 == 0
 
 
-def test_short_waits_are_left_out(work, tmp_path):
-    said, _ = record(tmp_path, "--off-cpu", "--min-wait", 900000, "--", work, 10, 20)
+def test_waits_shorter_than_min_wait_are_omitted(work, tmp_path):
+    log, _ = record(tmp_path, "--off-cpu", "--min-wait", 900000, "--", work, 10, 20)
     _, rows = top(tmp_path)
     assert (
         rows.get("sleep_long", {"cum": 0})["cum"] >= 0.9 * SECOND and "sleep_often" not in rows
-    ), (said, rows)
+    ), (log, rows)
 
 
 def test_no_wait_is_lost(work, tmp_path):
-    """Of some thousand; a kernel that hides its sandbox's own processes does not tell of the end of
-    a few of them."""
-    said, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
+    """Checks several thousand waits. A kernel that hides processes of its sandbox does not report
+    the end of a few of them."""
+    log, (_, often, _, _, ready) = record(tmp_path, "--off-cpu", "--", work, 10, 5000)
     _, rows = top(tmp_path)
     response, _ = top(tmp_path, "--sample-type", "waits")
-    begun = int(re.search(r"^([\d,]+) waits of threads$", said, re.M)[1].replace(",", ""))
-    assert response["total"] == begun > 4000 and "lost" not in said, said
+    begun = int(re.search(r"^([\d,]+) waits of threads$", log, re.M)[1].replace(",", ""))
+    assert response["total"] == begun > 4000 and "lost" not in log, log
     assert 0.9 * (often - ready) < rows["sleep_often"]["cum"] <= often
 
 
-def test_wall_time_is_that_of_the_clock(work, tmp_path):
+def test_wall_time_equals_the_measured_time(work, tmp_path):
     _, (slept, often, locked, burnt, _) = record(
         tmp_path, "--wall", "-F", "997", "--", work, 300, 100
     )
@@ -277,8 +276,8 @@ def test_wall_time_is_that_of_the_clock(work, tmp_path):
         ("wall", "nanoseconds"),
     ]
     _, rows = top(tmp_path)
-    for name, told in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
-        assert 0.85 * told < rows[name]["cum"] < 1.1 * told, name
+    for name, waited_ns in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
+        assert 0.85 * waited_ns < rows[name]["cum"] < 1.1 * waited_ns, name
 
 
 SCRIPT = """
@@ -294,16 +293,16 @@ sleep_long()
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_waits_of_a_script_are_of_its_functions(tmp_path, options):
+def test_waits_of_a_script_have_its_functions(tmp_path, options):
     (tmp_path / "script.py").write_text(SCRIPT)
     record(tmp_path, "--off-cpu", *options, "--", "/usr/bin/python3", "script.py")
     _, rows = top(tmp_path)
-    # What begins with the program is not known by its functions from the first wait on.
+    # record does not know the script's functions during its first waits.
     assert rows["nap"]["cum"] > 0.5 * SECOND and rows["sleep_long"]["cum"] > 0.45 * SECOND, rows
 
 
-def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
-    # The program ends with record, which leaves it in its last sleep.
+def test_an_unfinished_wait_counts_until_the_end_of_the_recording(work, tmp_path):
+    # The program ends only with record, so its last sleep is unfinished.
     done = subprocess.run(
         [str(PERFOLIO), "record", "--off-cpu", "-d", "8", "--", str(work), "1", "0", "forever"],
         cwd=tmp_path,
@@ -327,7 +326,7 @@ def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
         (["--wall", "--event=page-faults"], "--wall cannot be combined with"),
     ],
 )
-def test_mistakes_are_explained(arguments, words, tmp_path):
+def test_invalid_options_are_reported(arguments, words, tmp_path):
     done = subprocess.run(
         [str(PERFOLIO), "record", *arguments, "--", "true"],
         cwd=tmp_path,
@@ -338,7 +337,7 @@ def test_mistakes_are_explained(arguments, words, tmp_path):
     assert done.returncode == 2 and words in done.stderr
 
 
-def test_the_agent_sends_waits_as_a_profile_type_of_their_own(
+def test_the_agent_sends_waits_as_a_separate_profile_type(
     start_agent, server, tenant, work
 ):  # noqa: F811
     begin = now()
@@ -357,14 +356,14 @@ def test_the_agent_sends_waits_as_a_profile_type_of_their_own(
         client, f"process_cpu:cpu:nanoseconds:cpu:nanoseconds{label}", begin - HOUR, end
     )
     total = sum(waited.values())
-    # The main thread, once it has slept, waits for a moment alone; the other one for the lock.
+    # After its sleep the main thread waits only briefly; the other thread waits for the lock.
     assert slept + locked < 1.1 * total and total > 0.9 * (slept + locked)
     assert 0.1 * SECOND < sum(used.values()) < 0.6 * SECOND
 
 
-def test_waits_of_others_are_not_left_out_samples(tmp_path):
-    """In a PID namespace, where most threads that wait are outside of it: nobody asked for
-    those."""
+def test_waits_outside_the_pid_namespace_are_not_lost_samples(tmp_path):
+    """record runs in a PID namespace. Most waiting threads are outside of it; record does not
+    report their waits as lost."""
     done = subprocess.run(
         [
             "unshare",

@@ -1,4 +1,4 @@
-"""perfolio record --top: what is shown while it records, and that the terminal is as it was
+"""perfolio record --top: the table that it shows while it records, and the restored terminal
 afterwards."""
 
 import contextlib
@@ -22,10 +22,10 @@ from test_record import REFUSAL, functions, program, record  # noqa: F401  (fixt
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
 ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
-def test_without_a_terminal_tables_follow_one_another(record, program, tmp_path):  # noqa: F811
+def test_tables_are_appended_without_a_terminal(record, program, tmp_path):  # noqa: F811
     with spinning(program) as process:
         done = record("--top", "-d", "4", "-F", "499", "-p", process.pid)
     assert done.returncode == 0, done.stderr
@@ -42,12 +42,12 @@ def test_without_a_terminal_tables_follow_one_another(record, program, tmp_path)
         if line.strip()
     }
     assert float(rows["inner"][2].rstrip("%")) > 50
-    # Of two thousand samples one may meet the two instructions of its own.
+    # One of 2000 samples may hit the two instructions of outer itself.
     assert rows["outer"][0] == "·" or float(rows["outer"][2].rstrip("%")) < 1, rows["outer"]
     assert not (tmp_path / "profile.pb.gz").exists()
 
 
-def test_what_was_shown_is_written_where_that_is_asked_for(record, program, tmp_path):  # noqa: F811
+def test_o_writes_the_shown_samples_to_a_file(record, program, tmp_path):  # noqa: F811
     with spinning(program) as process:
         done = record("--top", "-F", "499", "-d", "3", "-o", "kept.pb.gz", "-p", process.pid)
     assert done.returncode == 0, done.stderr
@@ -57,7 +57,7 @@ def test_what_was_shown_is_written_where_that_is_asked_for(record, program, tmp_
     assert functions(tmp_path, "kept.pb.gz")["inner"]["cum"] > 0
 
 
-def test_it_ends_when_nobody_reads_any_more(program, tmp_path):  # noqa: F811
+def test_top_ends_when_its_output_is_closed(program, tmp_path):  # noqa: F811
     with spinning(program) as spun:
         process = subprocess.Popen(
             [str(PERFOLIO), "record", "--top", "-d", "600", "-p", str(spun.pid)],
@@ -70,7 +70,7 @@ def test_it_ends_when_nobody_reads_any_more(program, tmp_path):  # noqa: F811
         assert process.wait(60) == -signal.SIGPIPE
 
 
-def test_standard_output_has_one_user(record):  # noqa: F811
+def test_top_cannot_also_write_the_profile_to_standard_output(record):  # noqa: F811
     done = record("--top", "-o", "-", "--", "true")
     assert done.returncode == 2 and "both write to standard output" in done.stderr
 
@@ -94,7 +94,7 @@ class Screen:
     @staticmethod
     def own_terminal():
         os.setsid()
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the parent may ignore it
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def read(self):
@@ -102,13 +102,13 @@ class Screen:
             self.text += os.read(self.master, 65536)
 
     def wait_for(self, pattern):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not re.search(pattern, self.text):
             assert time.monotonic() < deadline and self.process.poll() is None, self.text[-2000:]
             self.read()
 
     def wait_for_end(self):
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.text[-2000:]
             self.read()
@@ -116,7 +116,7 @@ class Screen:
             self.read()
         return self.process.returncode
 
-    def is_as_before(self):
+    def is_restored(self):
         return termios.tcgetattr(self.slave) == self.before and self.text.count(
             ENTER
         ) == self.text.count(LEAVE)
@@ -136,13 +136,13 @@ def screen(tmp_path, program):  # noqa: F811
     made.close()
 
 
-def test_q_ends_and_leaves_the_last_table(screen):
+def test_q_ends_the_recording_and_leaves_the_last_table(screen):
     screen.wait_for(rb"[1-9]\d* samples, \d+ functions; q ends\r\n[^\033]*cpu: ")
     screen.wait_for(rb"inner")
     assert not termios.tcgetattr(screen.slave)[3] & (termios.ECHO | termios.ICANON)
     os.write(screen.master, b"xq")
     assert screen.wait_for_end() == 0
-    assert screen.is_as_before()
+    assert screen.is_restored()
     assert b"inner" in screen.text.rpartition(LEAVE)[2]
 
 
@@ -151,19 +151,19 @@ def test_a_signal_ends_the_recording(screen, number):
     screen.wait_for(rb"[1-9]\d* samples")
     screen.process.send_signal(number)
     assert screen.wait_for_end() == 0
-    assert screen.is_as_before()
+    assert screen.is_restored()
 
 
-def test_ctrl_c_ends_it_from_the_keyboard(screen):
+def test_ctrl_c_ends_the_recording(screen):
     screen.wait_for(rb"[1-9]\d* samples")
     os.write(screen.master, b"\x03")
     screen.wait_for_end()
-    assert screen.is_as_before()
+    assert screen.is_restored()
 
 
 @pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGSEGV, signal.SIGABRT])
-def test_the_screen_is_given_back_however_the_process_ends(screen, number):
+def test_the_terminal_is_restored_however_the_process_ends(screen, number):
     screen.wait_for(rb"[1-9]\d* samples")
     screen.process.send_signal(number)
     assert screen.wait_for_end() == -number
-    assert screen.is_as_before()
+    assert screen.is_restored()

@@ -1,4 +1,4 @@
-"""What is computed from shares: right numbers, every form, one decode for many viewers."""
+"""Reports of shares: numbers, all formats, and one decode for many viewers."""
 
 import collections
 import gzip
@@ -39,7 +39,7 @@ def tree_of(node):
 
 
 def read_flame(body):
-    """The sections of the binary form, by their number, and the header's fields."""
+    """Parses the binary format: the fields of its header, and its sections by number."""
     assert body[:8] == b"PFFLAME2"
     flags, nodes, frames, strings = struct.unpack_from("<4I", body, 8)
     total, base_total = struct.unpack_from("<2d", body, 24)
@@ -70,8 +70,8 @@ def numbers_of(flame, section):
     )
 
 
-def own_of(flame, gaps=3, values=4):
-    """The own value of each node."""
+def self_values_of(flame, gaps=3, values=4):
+    """The self value of each node."""
     own, node = [0] * flame["nodes"], 0
     for gap, (value,) in zip(
         struct.iter_unpack("<I", flame["sections"][gaps]),
@@ -105,7 +105,7 @@ def labelled_profile():
     return maker.bytes()
 
 
-def test_a_table_by_a_label_begins_with_a_row_for_each_of_its_values(admin, tmp_path):
+def test_a_table_by_a_label_starts_with_one_row_per_value(admin, tmp_path):
     sums = collections.Counter()
     for i in range(40):
         sums[f"worker-{i % 4}" if i % 4 else "(no thread)"] += 1000 + i
@@ -154,7 +154,7 @@ def test_top_counts_flat_and_cum(admin, made):
     assert [row["name"] for row in body["functions"]][:2] == ["draw", "read"]
 
 
-def test_top_says_what_it_leaves_out(admin, made):
+def test_top_reports_omitted_functions(admin, made):
     body = admin.get(f"/api/v1/shares/{made['a']}/top", query={"limit": 1}).json()
     assert len(body["functions"]) == 1 and body["truncated"] is True
     assert body["function_count"] == 4
@@ -162,7 +162,7 @@ def test_top_says_what_it_leaves_out(admin, made):
     assert len(body["functions"]) == 4 and body["truncated"] is False
 
 
-def test_filters_mean_what_pprof_means(admin, made):
+def test_filters_have_the_meaning_of_pprof(admin, made):
     top = f"/api/v1/shares/{made['a']}/top"
     assert flat_and_cum(admin.get(top, query={"focus": "parse"})) == {
         "main": (0, 40),
@@ -189,14 +189,14 @@ def test_filters_mean_what_pprof_means(admin, made):
     }
 
 
-def test_callers_and_callees(admin, made):
+def test_callers_report_lists_callers_and_callees(admin, made):
     body = admin.get(f"/api/v1/shares/{made['a']}/callers", query={"fn": "parse"}).json()
     assert (body["function"], body["flat"], body["cum"], body["total"]) == ("parse", 10, 40, 100)
     assert [(row["name"], row["value"]) for row in body["callers"]] == [("main", 40)]
     assert [(row["name"], row["value"]) for row in body["callees"]] == [("read", 30)]
 
 
-def test_the_flame_graph_in_both_forms(admin, made):
+def test_the_flame_graph_is_equal_in_json_and_binary(admin, made):
     path = f"/api/v1/shares/{made['a']}/flame"
     tree = admin.get(path, headers={"Accept": "application/json"}).json()
     assert tree["total"] == 100
@@ -221,24 +221,24 @@ def test_the_flame_graph_in_both_forms(admin, made):
     assert flame["total"] == 100 and flame["flags"] == 0 and flame["nodes"] == 5
     assert names_of(flame) == ["root", "main", "draw", "parse", "read"]
     assert numbers_of(flame, 2) == (0, 1, 2, 2, 3)
-    assert own_of(flame) == [0, 0, 60, 10, 30]
+    assert self_values_of(flame) == [0, 0, 60, 10, 30]
     assert flame["metadata"]["cut"] is None
     assert admin.get(f"/p/{made['a']}.json").json()["root"] == tree["root"]
 
 
-def test_a_flame_graph_that_is_cut_says_so(admin):
+def test_a_cut_flame_graph_is_marked_as_cut(admin):
     lines = "".join(f"main;f{i};g{i} {i + 1}\n" for i in range(500)).encode()
     made = share(admin, lines)
     flame = read_flame(admin.get(f"/api/v1/shares/{made['id']}/flame", query={"limit": 100}).body)
     assert flame["flags"] & 2 and flame["nodes"] <= 110
     assert flame["metadata"]["cut"]["nodes"] > 800
-    assert sum(own_of(flame)) == 500 * 501 // 2
+    assert sum(self_values_of(flame)) == 500 * 501 // 2
     whole = read_flame(admin.get(f"/api/v1/shares/{made['id']}/flame").body)
     assert not whole["flags"] & 2 and whole["nodes"] == 1002
 
 
 def path_hash(*names):
-    """As the page computes it, from its documentation."""
+    """The path hash that the page computes, written from its documentation."""
 
     def mix(parent, name):
         value = parent ^ (((name << 5 | name >> 27) + 0x9E3779B9) & 0xFFFFFFFF)
@@ -256,7 +256,7 @@ def path_hash(*names):
     return f"{halves[0]:08x}{halves[1]:08x}"
 
 
-def test_what_is_below_a_node_of_a_tree_that_was_cut(admin):
+def test_root_shows_the_omitted_subtree_of_a_node(admin):
     lines = "".join(
         f"main;{'heavy' if i % 2 else 'light'};f{i} {i + 1000 if i % 2 else 1}\n"
         for i in range(400)
@@ -279,7 +279,7 @@ def test_what_is_below_a_node_of_a_tree_that_was_cut(admin):
         assert response.status == 400 and "root" in response.json()["detail"], root
 
 
-def test_a_flame_graph_travels_compressed(admin):
+def test_a_flame_graph_is_compressed_if_the_client_accepts_it(admin):
     made = share(admin, samples.pprof_gzip(400))
     path = f"/api/v1/shares/{made['id']}/flame"
     plain = admin.get(path)
@@ -316,7 +316,7 @@ def test_a_diff_is_b_minus_a(admin, made):
     assert tree["root"]["value"] == 200
 
 
-def test_decimals_of_any_number_are_compared_and_merged(admin):
+def test_profiles_with_different_decimals_are_compared_and_merged(admin):
     ids = [
         share(admin, text)["id"]
         for text in (b"main;a 12\n", b"main;a 2.5\nmain;b 1.0\n", b"main;a 1.125\n")
@@ -353,7 +353,7 @@ def test_profiles_are_merged_into_a_new_share(admin, made):
     problem(admin.post("/api/v1/merge", json={"shares": [made["a"], cpu]}), 400, "2")
 
 
-def test_exports(admin, made):
+def test_a_share_is_exported_in_every_format(admin, made):
     base = f"/p/{made['a']}"
     folded = admin.get(base + ".folded")
     assert sorted(folded.body.splitlines()) == sorted(samples.FOLDED.splitlines())
@@ -368,9 +368,11 @@ def test_exports(admin, made):
     assert svg.headers["content-type"].startswith("image/svg+xml")
     assert b"<svg" in svg.body and b"parse" in svg.body and b"<script" not in svg.body
     assert "default-src 'none'" in svg.headers["content-security-policy"]
-    for name in ("run-7.folded", "run-8.folded"):  # the same bytes, so nearly the same response
+    for name in ("run-7.folded", "run-8.folded"):  # equal bytes, so only the name differs
         named = admin.post("/api/v1/shares", b"a;b 1", query={"filename": name}).json()
-        assert name.encode() in admin.get(f"/p/{named['id']}.svg").body, "for want of a title"
+        assert (
+            name.encode() in admin.get(f"/p/{named['id']}.svg").body
+        ), "without a title the picture shows the file name"
     for tail in (".png", "/og.png"):
         png = admin.get(base + tail)
         assert png.headers["content-type"] == "image/png"
@@ -378,7 +380,7 @@ def test_exports(admin, made):
         assert struct.unpack(">2I", png.body[16:24]) == (1200, 630)
 
 
-def test_sample_types_by_name_and_index(admin):
+def test_a_sample_type_is_selected_by_name_or_index(admin):
     made = share(admin, samples.pprof_gzip())["id"]
     top = f"/api/v1/shares/{made}/top"
     assert admin.get(top).json()["sample_type"] == "cpu"
@@ -391,7 +393,7 @@ def test_sample_types_by_name_and_index(admin):
     problem(admin.get(top, query={"sample_type": "2"}), 400)
 
 
-def test_values_that_cannot_be_added_are_refused_and_kept(admin):
+def test_reports_of_values_that_overflow_are_refused_and_files_are_kept(admin):
     raw = f"a;b {2**62}\na;c {2**62}\n".encode()
     made = share(admin, raw)["id"]
     base = f"/api/v1/shares/{made}"
@@ -417,7 +419,7 @@ def test_values_that_cannot_be_added_are_refused_and_kept(admin):
         ((2**62, -(2**62) + 1), None),
     ],
 )
-def test_badge_summary_and_reports_agree_on_what_can_be_added(admin, values, total):
+def test_badge_summary_and_reports_agree_on_overflow(admin, values, total):
     made = share(admin, "".join(f"a;f{i} {value}\n" for i, value in enumerate(values)).encode())[
         "id"
     ]
@@ -445,7 +447,7 @@ def test_badge_summary_and_reports_agree_on_what_can_be_added(admin, values, tot
         ({"label": ["a=b"] * 33}, "label"),
     ],
 )
-def test_wrong_parameters_are_named(admin, made, query, word):
+def test_an_invalid_parameter_is_reported_by_name(admin, made, query, word):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top", query=query), 400, word)
 
 
@@ -462,11 +464,11 @@ def test_wrong_parameters_are_named(admin, made, query, word):
         ("limit=%310%", "limit"),
     ],
 )
-def test_a_parameter_with_two_values_or_a_broken_escape_is_named(admin, made, query, name):
+def test_a_repeated_or_malformed_parameter_is_reported_by_name(admin, made, query, name):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top?{query}"), 400, f"parameter {name} ")
 
 
-def test_modes_of_a_diff_are_those_of_the_document(admin, made):
+def test_diff_modes_equal_those_of_the_openapi_document(admin, made):
     pair = {"a": made["a"], "b": made["b"]}
     paths = yaml.safe_load(admin.get("/api/openapi.yaml").body)["paths"]
     modes = {
@@ -497,7 +499,7 @@ def test_modes_of_a_diff_are_those_of_the_document(admin, made):
     assert bodies["normalized"] == bodies["normalised"] != bodies["absolute"]
 
 
-def test_sides_of_a_diff_and_settings_are_given_once(admin, made):
+def test_sides_of_a_diff_and_options_may_be_given_only_once(admin, made):
     a, b = made["a"], made["b"]
     for query, name in (
         (f"a={a}&b={b}&a={a}", "a"),
@@ -514,17 +516,17 @@ def test_sides_of_a_diff_and_settings_are_given_once(admin, made):
     assert admin.get(f"/api/v1/shares/{a}/top?focus=parse&focus=main&hide=x&hide=y").status == 200
 
 
-def test_pages_open_whatever_stands_in_their_address(admin, made):
+def test_pages_open_with_any_parameters(admin, made):
     odd = "limit=1&limit=2&st=samples&st=cpu&what=%zz&focus=%&x=%"
     for page in (f"/p/{made['a']}", f"/d/{made['a']}..{made['b']}"):
         assert admin.get(f"{page}?{odd}").status == 200
-    # Their pictures take what is odd in a page's own parameters as absent.
+    # Pictures ignore invalid values of page parameters.
     assert admin.get(f"/p/{made['a']}/og.png?sv=1&{odd}").status == 200
 
 
 @pytest.fixture(scope="module")
 def labelled(server):
-    """A real profile with labels of both kinds, where it can be had, and what it holds."""
+    """A share of a real profile with text and number labels, and the decoded profile."""
     shared = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
     path = shared / "data/pprof/profile-with-labels.pb.gz"
     if not path.exists():
@@ -534,7 +536,7 @@ def labelled(server):
     client.close()
 
 
-def test_labels_of_a_real_profile(admin, labelled):
+def test_labels_of_a_real_profile_equal_those_of_the_reader(admin, labelled):
     identity, profile = labelled
     path = f"/api/v1/shares/{identity}/labels"
     for index in range(len(profile.sample_types)):
@@ -564,7 +566,7 @@ def test_labels_of_a_real_profile(admin, labelled):
     problem(admin.get(path, query={"group_by": "file"}), 400, "group_by")
 
 
-def test_label_rules_hold_in_every_report(admin, labelled):
+def test_label_rules_apply_to_every_report(admin, labelled):
     identity, profile = labelled
     label = admin.get(f"/api/v1/shares/{identity}/labels").json()["labels"][0]
     value = label["values"][0]
@@ -586,7 +588,7 @@ def test_label_rules_hold_in_every_report(admin, labelled):
     tree = admin.get(f"/p/{identity}.json", query=rule).json()
     assert tree["root"]["value"] == kept and tree["total"] == profile.total(index)
     flame = read_flame(admin.get(one + "/flame", query=rule).body)
-    assert sum(own_of(flame)) == kept
+    assert sum(self_values_of(flame)) == kept
     folded = admin.get(f"/p/{identity}.folded", query=rule).body.splitlines()
     assert sum(int(line.rpartition(b" ")[2]) for line in folded) == kept
     assert b"<svg" in admin.get(f"/p/{identity}.svg", query=rule).body
@@ -609,7 +611,7 @@ def test_label_rules_hold_in_every_report(admin, labelled):
     )
 
 
-def test_wrong_questions_are_named(admin, made):
+def test_invalid_requests_are_reported_with_the_reason(admin, made):
     one = f"/api/v1/shares/{made['a']}"
     problem(admin.get(one + "/callers"), 400, "fn")
     problem(admin.get(one + "/callers", query={"fn": "nobody"}), 404, "nobody")
@@ -626,7 +628,7 @@ def test_wrong_questions_are_named(admin, made):
         )
 
 
-def test_an_response_that_the_client_has_is_not_sent_again(admin, made):
+def test_a_response_cached_by_the_client_is_not_sent_again(admin, made):
     path = f"/api/v1/shares/{made['a']}/flame"
     first = admin.get(path)
     assert first.headers["cache-control"] == "public, no-cache"
@@ -647,7 +649,7 @@ def decodes(server):
 def test_many_viewers_of_one_cold_profile_cost_one_decode(start_server):
     server = start_server()
     made = share(server.api(), samples.pprof_gzip(3000))
-    # Whoever makes a share looks at it next: it is still decoded, until the server forgets.
+    # The user who makes a share views it next, so the server caches its decoded form.
     assert server.api().get(f"/api/v1/shares/{made['id']}/flame").status == 200
     assert decodes(server) == 0
     server.restart()
@@ -670,7 +672,7 @@ def test_many_viewers_of_one_cold_profile_cost_one_decode(start_server):
     assert decodes(server) == 1
 
 
-def test_views_count_each_address_once(start_server):
+def test_views_from_one_address_count_once(start_server):
     from test_shares import wait_for
 
     server = start_server("--jobs-interval", "1s")

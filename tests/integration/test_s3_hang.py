@@ -1,6 +1,6 @@
-"""An S3 server that does not respond: connections are accepted, and no byte comes back.
+"""An S3 server that does not respond: it accepts connections and sends no byte.
 
-The server is the small one of s3_stub.py: make test-s3 uses real ones.
+The server is the small one in s3_stub.py; make test-s3 uses real ones.
 PERFOLIO_PRINT_SECONDS=1 prints how long each kind of request took.
 """
 
@@ -21,9 +21,7 @@ def bucket():
     yield from serve(BucketServer())
 
 
-def test_while_the_bucket_hangs_requests_get_503_soon_and_it_is_used_again_without_a_restart(
-    server, bucket
-):
+def test_requests_get_503_while_the_bucket_hangs_and_work_afterwards(server, bucket):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
@@ -78,8 +76,8 @@ def test_the_server_stops_while_the_bucket_hangs(server, bucket):
     assert "requests_cut_off=none" in server.log(), "it stopped before --shutdown-timeout"
 
 
-def test_a_slow_bucket_is_not_taken_for_one_that_hangs(server, bucket):
-    """Only one request is slow, as a large put may be: others are responded to."""
+def test_a_slow_bucket_is_not_a_bucket_hang(server, bucket):
+    """Only one request is slow, as a large PUT may be; the bucket responds to the others."""
     original = Handler.do_PUT
 
     def slow(handler):
@@ -94,7 +92,7 @@ def test_a_slow_bucket_is_not_taken_for_one_that_hangs(server, bucket):
     assert "does not respond" not in server.log()
 
 
-def test_a_bucket_that_is_long_away_is_not_waited_for_by_each_request(server, bucket):
+def test_requests_fail_fast_after_a_long_outage_of_the_bucket(server, bucket):
     api = server.api()
 
     def seconds_until_refused():
@@ -123,7 +121,7 @@ def push(server):
 
 
 def refused_after(server):
-    """Seconds until a push is answered 503, as while the bucket hangs."""
+    """Seconds until a push gets status 503 while the bucket hangs."""
     request = Asking(
         "ingest", server.api(), "POST", "/ingest", body=samples.FOLDED, query={"name": "app"}
     )
@@ -132,7 +130,7 @@ def refused_after(server):
     return request.seconds
 
 
-def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
+def test_the_hang_timeout_adapts_to_a_slow_bucket(server, bucket):
     assert push(server).status == 200
     for delay in (1.5, 3):
         bucket.delay = delay
@@ -153,22 +151,20 @@ def test_a_slow_server_is_waited_for_and_still_found_to_hang(server, bucket):
         assert [one.response and one.response.status for one in pushes] == [200] * 17, delay
         assert [push(server).status for _ in range(3)] == [200] * 3, delay
         wait_for(lambda: server.anonymous().get("/readyz").status == 200, 60)
-    bucket.delay = (
-        8  # the check takes that long; the response is the last result, before the check has one
-    )
+    bucket.delay = 8  # the check takes 8 s; until then the response is the last result
     time.sleep(3.1)
-    asked = [Asking("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
-    for one in asked:
+    checks = [Asking("readyz", server.anonymous(), "GET", "/readyz") for _ in range(4)]
+    for one in checks:
         one.join()
-    assert [one.response and one.response.status for one in asked] == [200] * 4, asked
-    assert max(one.seconds for one in asked) < bucket.delay
+    assert [one.response and one.response.status for one in checks] == [200] * 4, checks
+    assert max(one.seconds for one in checks) < bucket.delay
     bucket.delay = 3
     with bucket.hanging():
-        learnt_seconds = refused_after(server)  # three times the 3 s that were learnt
+        slow_seconds = refused_after(server)  # three times the measured latency of 3 s
         wait_for(lambda: server.anonymous().get("/readyz").status == 503, 60)
     bucket.delay = 0
     wait_for(lambda: push(server).status == 200, 60)
     for _ in range(30):
         assert push(server).status == 200
     with bucket.hanging():
-        assert refused_after(server) < learnt_seconds, "the latency is forgotten"
+        assert refused_after(server) < slow_seconds, "the server still uses the old latency"

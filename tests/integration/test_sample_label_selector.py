@@ -1,4 +1,4 @@
-"""A selector compares labels of samples where series do not have them, as Pyroscope's does."""
+"""A selector compares labels of samples if no series has the label, like Pyroscope's selectors."""
 
 import json
 
@@ -9,14 +9,14 @@ from test_cli import cli  # noqa: F401
 from test_limits import END
 from test_store import BEGIN, compact
 
-from pprof_maker import Maker  # its folder is in the path since test_limits
+from pprof_maker import Maker  # test_limits adds its folder to sys.path
 
 CPU = "process_cpu:cpu"
 SPAN = "00000000000000aa"
 
 
 def make_labelled(samples):
-    """samples: (name of the function, value, labels)"""
+    """A pprof profile of samples given as (name of the function, value, labels)."""
     maker = Maker([("cpu", "nanoseconds")])
     for name, value, labels in samples:
         maker.sample([maker.location([(maker.function(name), 1)])], [value], labels)
@@ -81,9 +81,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("selector, wanted", CASES)
-def test_labels_of_samples_are_compared(client, selector, wanted):
+def test_selectors_compare_labels_of_samples(client, selector, wanted):
     assert functions(client, selector) == wanted
-    assert functions(client, selector) == wanted, "the second time it is a response that was kept"
+    assert functions(client, selector) == wanted, "the second response comes from the cache"
     over_time = client.get(
         "/api/v1/query_range", query=window(query=CPU + selector, rate="false")
     ).json()
@@ -91,9 +91,8 @@ def test_labels_of_samples_are_compared(client, selector, wanted):
     assert sum(one["total"] for one in over_time["series"]) == sum(values[name] for name in wanted)
 
 
-def test_a_series_with_the_label_hides_no_samples_of_others(server):
-    """One service has the label on its series, another on its samples; so does one that a setting
-    moves to series."""
+def test_a_series_with_the_label_does_not_hide_samples_of_other_series(server):
+    """One service has the label on its samples, others have it on their series."""
     client = Tenant(server).api("ingest", "read")
     for name, samples, labels in (
         ("app", APP, []),
@@ -125,7 +124,7 @@ def test_a_series_with_the_label_hides_no_samples_of_others(server):
         assert {one["service_name"] for one in listed["data"]} == names, selector
 
 
-def test_other_questions_know_them_too(client):
+def test_other_requests_accept_selectors_of_sample_labels(client):
     selector, by_label = CPU + '{service_name="app",endpoint="/a"}', {
         "query": CPU + '{service_name="app"}',
         "label": "endpoint=/a",
@@ -139,7 +138,7 @@ def test_other_questions_know_them_too(client):
         assert (
             client.get("/api/v1/query", query=window(report=report, query=selector)).status == 200
         ), report
-    # A selector decides what the whole is; label shows a part of it.
+    # A selector defines the total; the parameter label shows a part of it.
     for query, total in (({"query": selector}, 40), (by_label, 150)):
         table = client.get("/api/v1/query", query=window(report="top", **query)).json()
         assert (table["total"], table["kept"]) == (total, 40), query
@@ -174,35 +173,35 @@ def test_other_questions_know_them_too(client):
     }
 
 
-def test_commands_know_them(cli, client, tmp_path):  # noqa: F811
+def test_commands_accept_selectors_of_sample_labels(cli, client, tmp_path):  # noqa: F811
     token = client.tenant.make_token("read", "share")["token"]
 
-    def ask(*arguments):
+    def run(*arguments):
         done = cli(*arguments, token=token)
         assert done.returncode == 0, done.log
         return done.out
 
     times = f"@{BEGIN // 10**9}..{END // 10**9}"
     one, other = (f'{CPU}{{service_name="app",endpoint="/{name}"}}' for name in "ab")
-    found = json.loads(ask("query", one + times, "--json"))
+    found = json.loads(run("query", one + times, "--json"))
     assert {row["name"]: row["cum"] for row in found["functions"]} == {"a": 10, "ab": 30}
-    changed = json.loads(ask("diff", "--local", "--json", one + times, other + times))
+    changed = json.loads(run("diff", "--local", "--json", one + times, other + times))
     assert {row["name"]: (row["flat_a"], row["flat_b"]) for row in changed["functions"]} == {
         "a": (10, 0),
         "b": (0, 20),
         "ab": (30, 30),
     }, changed
     table = tmp_path / "samples.parquet"
-    ask("export", "--parquet", one + times, "-o", table)
+    run("export", "--parquet", one + times, "-o", table)
     assert table.stat().st_size > 500
-    share = ask("query", one + times, "--share").strip()
-    assert {row["name"] for row in json.loads(ask("top", "--json", share))["functions"]} == {
+    share = run("query", one + times, "--share").strip()
+    assert {row["name"] for row in json.loads(run("top", "--json", share))["functions"]} == {
         "a",
         "ab",
     }
 
 
-def test_lists_have_what_samples_match(client):
+def test_lists_contain_series_with_matching_samples(client):
     def series(*matches):
         response = client.get(
             "/api/v1/series",
@@ -227,7 +226,7 @@ def test_lists_have_what_samples_match(client):
     ] == ["other"]
 
 
-def test_a_label_that_is_nowhere_is_named(client):
+def test_an_unknown_label_is_reported(client):
     def warning(selector, path="/api/v1/query"):
         return client.get(path, query=window(query=CPU + selector)).headers.get("perfolio-warning")
 
@@ -238,7 +237,7 @@ def test_a_label_that_is_nowhere_is_named(client):
         )
         assert (
             warning('{service_name="app",endpoint="/c"}', path) is None
-        ), "samples have it, with other values"
+        ), "samples have the label, with other values"
         assert warning('{service_name="none",endpoint="/a"}', path) is None
         assert (
             warning('{service_name="none"}', path) is None
@@ -246,9 +245,9 @@ def test_a_label_that_is_nowhere_is_named(client):
         )
 
 
-def test_a_label_of_series_is_none_of_samples(client):
-    """Where a series has the label, its samples are not asked; where one matches, others' samples
-    neither."""
+def test_a_label_of_a_series_overrides_that_of_its_samples(client):
+    """If a series has the label, the selector ignores its samples; if a series matches, it also
+    ignores the samples of other series."""
     body = make_labelled([("third", 7, [("endpoint", "/a")])])
     assert (
         client.post(
@@ -268,9 +267,8 @@ def test_a_label_of_series_is_none_of_samples(client):
     }
 
 
-def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_label(shared_server):
-    """A series' label hides that of its samples: before and after a merge, of a delta and of a
-    level."""
+def test_selectors_groups_and_filters_agree_on_labels_of_both_kinds(shared_server):
+    """The label of a series overrides that of its samples, before and after a compaction."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     samples = [
@@ -330,7 +328,7 @@ def test_selectors_groups_and_filters_agree_where_series_and_samples_have_a_labe
     check()
 
 
-def test_deletions_and_rules_are_of_series(client):
+def test_deletions_ignore_labels_of_samples(client):
     response = client.delete("/api/v1/profiles", query=window(query='{endpoint="/a"}'))
     assert response.status == 202, response
     assert functions(client, '{service_name="app"}') == {"a", "b", "ab", "none", "span"}

@@ -1,4 +1,4 @@
-"""perfoliod serve from the outside: users, certificates, start, stop, settings that are wrong."""
+"""perfoliod serve as a program: users, certificates, start, stop, invalid settings."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def name_of(pid):
 
 
 @needs_root
-def test_nothing_serves_as_root_and_the_two_users_differ(server):
+def test_no_process_runs_as_root_and_server_and_database_users_differ(server):
     serving = server.child_pid()
     assert pwd.getpwuid(owner_of(serving)).pw_name == "perfolio"
     assert pwd.getpwuid(owner_of(server.postgres_pid())).pw_name == "postgres"
@@ -63,7 +63,7 @@ def test_nothing_serves_as_root_and_the_two_users_differ(server):
         ) == "postgres"  # Debian puts postgres into the group ssl-cert
 
 
-def test_the_data_folder_keeps_its_secrets(server):
+def test_secrets_in_the_data_folder_have_private_modes(server):
     def mode(name):
         return (server.data_dir / name).stat().st_mode & 0o777
 
@@ -77,12 +77,12 @@ def test_the_data_folder_keeps_its_secrets(server):
 
 
 @needs_root
-def test_the_token_belongs_to_whoever_typed_sudo(start_server):
+def test_the_token_file_belongs_to_the_user_of_sudo(start_server):
     server = start_server(environment={"SUDO_UID": "65534", "SUDO_GID": "65534"})
     assert (server.data_dir / "admin.token").stat().st_uid == 65534
 
 
-def test_the_database_listens_on_no_network_and_knows_its_users(server):
+def test_the_database_uses_no_network_and_unprivileged_roles(server):
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
         cursor.execute("SHOW listen_addresses")
         assert cursor.fetchone() == ("",)
@@ -108,7 +108,7 @@ def test_the_database_listens_on_no_network_and_knows_its_users(server):
         ("postgres", "perfolio_server", False),
     ],
 )
-def test_only_the_right_user_becomes_a_role(server, user, role, may):
+def test_a_role_is_open_only_to_its_user(server, user, role, may):
     entry = pwd.getpwnam(user)
     script = (
         "import psycopg2, sys\n"
@@ -135,7 +135,7 @@ def test_only_the_right_user_becomes_a_role(server, user, role, may):
 # ---- start and stop ----
 
 
-def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
+def test_a_first_start_prints_a_working_command_and_link(start_server):
     server = start_server(is_fresh=True)
     deadline = time.monotonic() + 60
     while "push cpu.pb.gz" not in server.log() and time.monotonic() < deadline:
@@ -188,7 +188,11 @@ def test_the_same_signal_twice_still_lets_requests_finish(start_server):
     connection.putheader("Content-Length", str(len(body)))
     connection.endheaders(body[:100])
     wait_for(lambda: has_begun(server))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):  # as make and a terminal do
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGTERM,
+    ):  # as make and a terminal send them
         server.process.send_signal(number)
         time.sleep(0.2)
     connection.sock.sendall(body[100:])
@@ -196,7 +200,7 @@ def test_the_same_signal_twice_still_lets_requests_finish(start_server):
     assert server.stop() == 0
 
 
-def test_a_second_ctrl_c_waits_for_nobody(start_server):
+def test_a_second_ctrl_c_stops_the_server_at_once(start_server):
     server = start_server("--shutdown-timeout", "600s")
     connection = server.connect()
     connection.putrequest("POST", "/api/v1/shares")
@@ -215,7 +219,7 @@ def test_a_second_ctrl_c_waits_for_nobody(start_server):
     )
 
 
-def test_the_access_log_is_opened_again_on_sighup(start_server):
+def test_the_access_log_is_reopened_on_sighup(start_server):
     folder = make_folder()
     try:
         log = folder / "access.log"
@@ -233,23 +237,25 @@ def test_the_access_log_is_opened_again_on_sighup(start_server):
         shutil.rmtree(folder)
 
 
-def test_the_databases_log_is_begun_anew_when_it_is_large(start_server):
+def test_a_large_database_log_is_rotated(start_server):
     server = start_server()
     log, old = server.data_dir / "postgres.log", server.data_dir / "postgres.log.old"
     line = b"so it goes on and on\n"
-    with open(log, "ab", buffering=0) as file:  # at once: it may be looked at in between
+    with open(
+        log, "ab", buffering=0
+    ) as file:  # one write, because the server may check the file meanwhile
         file.write(line * ((17 << 20) // len(line)) + b"the last line\n")
-    server.process.send_signal(signal.SIGHUP)  # else it looks once a minute
+    server.process.send_signal(signal.SIGHUP)  # otherwise it checks once a minute
     wait_for(lambda: "restarted the database's log file" in server.log())
     assert log.stat().st_size < 1 << 20
     assert old.stat().st_size <= 16 << 20
-    assert b"the last line\n" in old.read_bytes()[-4096:]  # the database may have said more
+    assert b"the last line\n" in old.read_bytes()[-4096:]  # the database may have logged more
     assert server.stop() == 0
     text = log.read_text()
     assert "database system is shut down" in text and "\0" not in text
 
 
-def test_a_stop_before_it_is_ready_is_clean(start_server):
+def test_a_server_can_be_stopped_before_it_is_ready(start_server):
     server = start_server(is_fresh=True, wait=False)
     time.sleep(0.3)
     assert server.stop() == 0, server.log()
@@ -261,7 +267,7 @@ def test_a_lost_admin_token_is_replaced(start_server):
     old = server.token
     assert server.stop() == 0
     server.start()
-    assert server.token == old  # it is kept while it is there
+    assert server.token == old  # an existing token file is kept
     assert server.stop() == 0
     (server.data_dir / "admin.token").unlink()
     server.start()
@@ -269,14 +275,14 @@ def test_a_lost_admin_token_is_replaced(start_server):
     assert server.api().get("/api/v1/session").json()["tenant"]
 
 
-def test_a_data_folder_is_served_once(start_server):
+def test_a_data_folder_is_used_by_one_server_only(start_server):
     server = start_server()
     result = run("serve", "--data-dir", server.data_dir, "--listen", f"localhost:{free_port()}")
     assert result.returncode == 1 and "another perfoliod uses" in result.stderr
     assert server.is_ready()
 
 
-def test_a_folder_with_other_things_in_it_is_left_alone():
+def test_a_folder_with_other_files_is_refused_and_not_changed():
     folder = make_folder()
     try:
         (folder / "thesis.tex").write_text("mine")
@@ -289,7 +295,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone():
         shutil.rmtree(folder)
 
 
-def test_a_port_in_use_is_a_clear_error(server):
+def test_a_port_in_use_is_reported(server):
     folder = make_folder()
     try:
         result = run("serve", "--data-dir", folder / "data", "--listen", f"localhost:{server.port}")
@@ -308,7 +314,7 @@ def test_a_port_in_use_is_a_clear_error(server):
         ("[::1]", "[::]", "::"),
     ],
 )
-def test_an_address_named_twice_is_no_other_program(one, other, name):
+def test_an_address_given_twice_is_reported_as_such(one, other, name):
     folder, port = make_folder(), free_port()
     try:
         result = run(
@@ -329,7 +335,7 @@ def test_an_address_named_twice_is_no_other_program(one, other, name):
 def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     server = start_server()
     orphan = server.postgres_pid()
-    os.kill(orphan, signal.SIGSTOP)  # so that it cannot notice its supervisor's death
+    os.kill(orphan, signal.SIGSTOP)  # so that it cannot detect the end of its supervisor
     server.process.kill()
     server.process.wait(60)
     server.launch()
@@ -340,11 +346,11 @@ def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     assert "earlier run left running" in server.log()
 
 
-# ---- where and as whom ----
+# ---- folders, users and databases ----
 
 
 @needs_root
-def test_it_serves_below_a_folder_that_only_root_may_enter(cluster_template):
+def test_the_server_runs_below_a_folder_that_only_root_may_enter(cluster_template):
     folder = make_folder()
     folder.chmod(0o700)
     server = Server(folder / "data")
@@ -354,16 +360,16 @@ def test_it_serves_below_a_folder_that_only_root_may_enter(cluster_template):
         assert server.api().post("/api/v1/shares", FOLDED).status == 201
         assert pwd.getpwuid(owner_of(server.child_pid())).pw_name == "perfolio"
         assert server.stop() == 0
-        server.start()  # and again
+        server.start()  # a second start works too
     finally:
         assert server.stop() == 0
         shutil.rmtree(folder)
 
 
 @needs_root
-def test_a_plain_user_runs_all_of_it():
+def test_the_server_runs_as_an_ordinary_user():
     folder = make_folder()
-    shutil.copy(PERFOLIOD, folder / "perfoliod")  # the build may lie where nobody cannot go
+    shutil.copy(PERFOLIOD, folder / "perfoliod")  # the user nobody may lack access to the build
     wrapper = folder / "as-nobody"
     wrapper.write_text(
         "#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups "
@@ -380,7 +386,7 @@ def test_a_plain_user_runs_all_of_it():
         assert {owner_of(pid) for pid in server.descendants()} == {pwd.getpwnam("nobody").pw_uid}
         assert server.api().post("/api/v1/shares", FOLDED).status == 201
         assert server.stop() == 0
-        # Root then goes on with the users that it finds.
+        # A start by root keeps the users that own the folder.
         server.program = PERFOLIOD
         server.start()
         assert owner_of(server.child_pid()) == pwd.getpwnam("nobody").pw_uid
@@ -390,7 +396,7 @@ def test_a_plain_user_runs_all_of_it():
         shutil.rmtree(folder)
 
 
-def test_a_path_too_long_for_a_socket_is_no_problem(cluster_template):
+def test_the_data_path_may_be_too_long_for_a_socket(cluster_template):
     folder = make_folder()
     server = Server(folder / ("x" * 100) / "data")
     server.data_dir.parent.mkdir()
@@ -407,7 +413,7 @@ def test_a_path_too_long_for_a_socket_is_no_problem(cluster_template):
         shutil.rmtree(folder)
 
 
-def test_it_runs_from_any_folder_it_is_installed_to(start_server, tmp_path):
+def test_an_installation_works_in_any_folder(start_server, tmp_path):
     target = make_folder()
     try:
         subprocess.run(
@@ -455,7 +461,7 @@ EXTERNAL_PASSWORD = "p/w: @?"
 
 @pytest.fixture
 def external_database():
-    """A PostgreSQL of its own, and a URL for a role in it that is no superuser."""
+    """The URL of a separate PostgreSQL with an ordinary role."""
     yield from run_external_postgres(
         lambda folder, port: f"postgresql://app@/app?host={folder}&port={port}"
     )
@@ -463,7 +469,7 @@ def external_database():
 
 @pytest.fixture
 def remote_database():
-    """As external_database, to be reached by TCP and with a password only."""
+    """Like external_database, but over TCP and with a password."""
     password = urllib.parse.quote(EXTERNAL_PASSWORD, safe="")
     yield from run_external_postgres(
         lambda folder, port: f"postgresql://app:{password}@127.0.0.1:{port}/app"
@@ -535,7 +541,7 @@ def run_external_postgres(url_of):
     shutil.rmtree(folder)
 
 
-def test_an_external_database_serves_as_well(start_server, external_database):
+def test_the_server_works_with_an_external_database(start_server, external_database):
     assert run("migrate", "--database-url", external_database).returncode == 0
     server = start_server("--database-url", external_database, is_fresh=True)
     api = server.api()
@@ -545,7 +551,7 @@ def test_an_external_database_serves_as_well(start_server, external_database):
     assert server.anonymous().get(f"/api/v1/shares/{share}/raw").body == FOLDED
     assert not (server.data_dir / "pg").exists()
     assert api.get("/api/v1/admin/tenants").status == 200
-    # Row-level security holds although the connection's own role may see all.
+    # Row-level security applies although the role of the connection may see all rows.
     import psycopg2
 
     connection = psycopg2.connect(external_database)
@@ -555,7 +561,7 @@ def test_an_external_database_serves_as_well(start_server, external_database):
         cursor.execute("SET app.tenant = '2'; SELECT count(*) FROM share")
         assert cursor.fetchone() == (1,)
     connection.close()
-    # A backup of it restores into a folder with a private cluster.
+    # Its backup can be restored into a folder with a private cluster.
     backup, again = server.data_dir.parent / "backup", server.data_dir.parent / "again"
     result = run(
         "backup", "--data-dir", server.data_dir, "--database-url", external_database, backup
@@ -572,15 +578,15 @@ def test_an_external_database_serves_as_well(start_server, external_database):
         assert restored.stop() == 0
 
 
-def refused(server):
-    """What a server says that was stopped, or never started, and does not start."""
+def refusal_log(server):
+    """Starts a server that must fail to start, and returns its log."""
     if not server.process or server.process.poll() is not None:
         server.launch()
     assert server.process.wait(60) != 0
     return server.log()
 
 
-def test_a_database_goes_with_one_data_folder(start_server, external_database):
+def test_a_database_belongs_to_one_data_folder(start_server, external_database):
     import psycopg2
 
     def database(statement):
@@ -593,44 +599,44 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
     raw = f"/api/v1/shares/{response.json()['id']}/raw"
     file = server.data_dir / "objects/.database-id"
     pair = file.read_text().strip()
-    # Another folder, as by a mistake in --data-dir, while the first serves.
+    # Another folder, as after a mistake in --data-dir, while the first server runs.
     other = start_server("--database-url", external_database, is_fresh=True, wait=False)
-    log = refused(other)
+    log = refusal_log(other)
     assert not (other.data_dir / "admin.token").exists()
     assert "belongs to another data folder" in log and pair in log, log
-    assert database("SELECT count(*) FROM token") == (1,), "nothing was made in the database"
+    assert database("SELECT count(*) FROM token") == (1,), "the refused server must not add rows"
     assert server.anonymous().get(raw).body == FOLDED
     assert server.stop() == 0
-    # The message says how a folder is adopted that holds the objects.
+    # The message says how to adopt a folder that holds the objects.
     file.unlink()
-    log = refused(server)
+    log = refusal_log(server)
     assert f"write {pair} into objects/.database-id" in log, log
     file.write_text(pair + "\n")
     server.start()
     assert server.anonymous().get(raw).body == FOLDED
     assert server.stop() == 0
-    # A start that was killed before the file was written, and one before it was confirmed.
+    # Simulates starts that were killed before the file was written or before it was confirmed.
     database("UPDATE object_folder SET is_confirmed = false")
     file.unlink()
     server.start()
     assert server.stop() == 0
-    # With a new id, in case another folder has begun with the old one.
+    # The start creates a new id, because another folder may have adopted the old one.
     assert file.read_text().strip() != pair
     pair = file.read_text().strip()
     database("UPDATE object_folder SET is_confirmed = false")
     server.start()
     assert server.stop() == 0
     assert database("SELECT id, is_confirmed FROM object_folder") == (pair, True)
-    # A database that was made anew would have all objects swept.
+    # With a recreated database, the sweep would delete all objects.
     database("DELETE FROM object_folder")
-    log = refused(server)
+    log = refusal_log(server)
     assert "belongs to another database" in log and "remove objects/.database-id" in log, log
     file.write_text("not an id\n")
-    assert "contains no id" in refused(server)
+    assert "contains no id" in refusal_log(server)
     file.unlink()
     server.start()
     assert server.anonymous().get(raw).body == FOLDED
-    # What is restored is a pair of its own: no id comes along.
+    # A backup contains no id, because a restored folder and its database are a new pair.
     backup = server.data_dir.parent / "backup"
     result = run(
         "backup", "--data-dir", server.data_dir, "--database-url", external_database, backup
@@ -657,7 +663,7 @@ def as_superuser(url, *statements):
     connection.close()
 
 
-def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed(external_database):
+def test_an_external_database_requires_a_user_with_minimal_privileges(external_database):
     folder = make_folder()
 
     def refusals():
@@ -670,24 +676,24 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
             yield result.stderr
 
     try:
-        for power in ("SUPERUSER", "BYPASSRLS"):
-            as_superuser(external_database, f"ALTER ROLE app {power}")
-            for said in refusals():
+        for privilege in ("SUPERUSER", "BYPASSRLS"):
+            as_superuser(external_database, f"ALTER ROLE app {privilege}")
+            for message in refusals():
                 assert (
                     "names the user app, a superuser or one that bypasses row-level security"
-                    in said
+                    in message
                 )
-            as_superuser(external_database, f"ALTER ROLE app NO{power}")
+            as_superuser(external_database, f"ALTER ROLE app NO{privilege}")
         roles = "perfolio_owner, perfolio_server, perfolio_jobs"
         as_superuser(external_database, "ALTER ROLE app NOCREATEROLE")
-        for said in refusals():
-            statement = re.search("run: (.*)", said)[1]
+        for message in refusals():
+            statement = re.search("run: (.*)", message)[1]
             assert (
                 statement
                 == "".join(f"CREATE ROLE {role}; " for role in roles.split(", "))
                 + f"GRANT {roles} TO app"
             )
-            assert "may not become" in said and "SQLSTATE" not in said
+            assert "may not become" in message and "SQLSTATE" not in message
         as_superuser(external_database, statement)
         assert run("migrate", "--database-url", external_database).returncode == 0
         as_superuser(
@@ -695,8 +701,8 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
             "REVOKE perfolio_server, perfolio_jobs FROM app",
             "ALTER ROLE app CREATEROLE",
         )
-        for said in refusals():
-            statement = re.search("run: (.*)", said)[1]
+        for message in refusals():
+            statement = re.search("run: (.*)", message)[1]
             assert statement == "GRANT perfolio_server, perfolio_jobs TO app"
         as_superuser(external_database, statement, "ALTER ROLE app NOCREATEROLE")
         assert run("migrate", "--database-url", external_database).returncode == 0
@@ -704,8 +710,8 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
         shutil.rmtree(folder)
 
 
-def test_a_folder_without_an_id_is_taken_only_where_it_belongs(start_server, external_database):
-    """As after an upgrade: neither the database nor its folder has an id yet."""
+def test_a_folder_without_an_id_is_accepted_only_by_its_database(start_server, external_database):
+    """Simulates an upgrade: neither the database nor its folder has an id yet."""
     import psycopg2
 
     server = start_server("--database-url", external_database, is_fresh=True)
@@ -716,13 +722,13 @@ def test_a_folder_without_an_id_is_taken_only_where_it_belongs(start_server, ext
     connection.close()
     (server.data_dir / "objects/.database-id").unlink()
     empty = start_server("--database-url", external_database, is_fresh=True, wait=False)
-    assert "belongs to another data folder" in refused(empty)
+    assert "belongs to another data folder" in refusal_log(empty)
     filled = start_server(is_fresh=True)
     assert filled.api().post("/api/v1/shares", FOLDED).status == 201
     assert filled.stop() == 0
     shutil.rmtree(filled.data_dir / "pg")
     filled.arguments = ["--database-url", external_database]
-    assert "belongs to another data folder" in refused(filled)
+    assert "belongs to another data folder" in refusal_log(filled)
     backup = server.data_dir.parent / "backup"
     result = run(
         "backup", "--data-dir", filled.data_dir, "--database-url", external_database, backup
@@ -733,7 +739,7 @@ def test_a_folder_without_an_id_is_taken_only_where_it_belongs(start_server, ext
     assert server.anonymous().get(raw).body == FOLDED
 
 
-def test_a_private_database_and_an_external_one_are_not_mistaken(start_server, external_database):
+def test_private_and_external_databases_are_not_confused(start_server, external_database):
     def objects(server):
         return sorted((server.data_dir / "objects/share").iterdir())
 
@@ -741,14 +747,14 @@ def test_a_private_database_and_an_external_one_are_not_mistaken(start_server, e
     assert private.api().post("/api/v1/shares", FOLDED).status == 201
     assert private.stop() == 0
     private.arguments = ["--database-url", external_database]
-    assert "has a database of its own" in refused(private)
+    assert "has a database of its own" in refusal_log(private)
     external = start_server("--database-url", external_database, is_fresh=True)
     assert external.api().post("/api/v1/shares", FOLDED).status == 201
     assert external.stop() == 0
     external.arguments = []
-    assert "belongs to an external database" in refused(external)
+    assert "belongs to an external database" in refusal_log(external)
     (external.data_dir / "objects/.database-id").unlink()
-    assert "no database with their rows" in refused(external)
+    assert "no database with their rows" in refusal_log(external)
     assert len(objects(private)) == len(objects(external)) == 1
     private.arguments = []
     private.start()
@@ -761,7 +767,7 @@ def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, extern
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_lock(%s)", [0x50464D31]
-        )  # as another server that migrates
+        )  # as another server does during a migration
         server = start_server("--database-url", external_database, is_fresh=True, wait=False)
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         wait_for(lambda: (cursor.execute(waiting), cursor.fetchone()[0])[1], 60)
@@ -769,9 +775,7 @@ def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, extern
     connection.close()
 
 
-def test_a_remote_database_with_a_password_keeps_shares_over_restarts(
-    start_server, remote_database
-):
+def test_shares_in_a_remote_database_survive_a_restart(start_server, remote_database):
     import psycopg2
 
     with pytest.raises(psycopg2.OperationalError, match="password"):
@@ -785,7 +789,7 @@ def test_a_remote_database_with_a_password_keeps_shares_over_restarts(
     token = server.token
     assert server.stop() == 0
     server.start()
-    assert server.token == token, "the same operator after a restart"
+    assert server.token == token, "the operator's token must survive a restart"
     assert server.anonymous().get(path + "/raw").body == FOLDED
     assert server.api().delete(path).status == 204
     connection = psycopg2.connect(remote_database)
@@ -796,7 +800,7 @@ def test_a_remote_database_with_a_password_keeps_shares_over_restarts(
         )
         assert cursor.fetchall() == [(False, False)] * 4
     connection.close()
-    # The password is in no command line that others could read, nor in the log.
+    # Neither command lines, which others can read, nor the log contain the password.
     encoded = urllib.parse.quote(EXTERNAL_PASSWORD, safe="")
     for pid in server.descendants():
         arguments = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().decode()
@@ -823,7 +827,7 @@ def openssl(*arguments):
     ).stdout
 
 
-def test_the_local_ca_vouches_for_this_machine_only(server):
+def test_the_local_ca_is_constrained_to_this_host(server):
     text = openssl("x509", "-in", server.ca_file, "-noout", "-text")
     anonymous = server.anonymous()
     assert anonymous.get("/ca.crt").body == server.ca_file.read_bytes()
@@ -836,8 +840,8 @@ def test_the_local_ca_vouches_for_this_machine_only(server):
     assert "CA:TRUE, pathlen:0" in text
     constraints = text.split("X509v3 Name Constraints: critical")[1].split("X509v3")[0]
     assert "DNS:localhost" in constraints
-    # BoringSSL (gRPC, Envoy, Bun) knows no constraints on addresses and rejects what has an address
-    # then.
+    # BoringSSL (gRPC, Envoy, Bun) does not support constraints on addresses: with such a constraint
+    # it rejects certificates that contain an address.
     assert "IP:" not in constraints
     leaf = openssl("x509", "-in", server.data_dir / "tls/server.crt", "-noout", "-text")
     assert "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1" in leaf
@@ -854,7 +858,7 @@ def test_the_local_ca_vouches_for_this_machine_only(server):
 
 
 def test_grpc_accepts_the_certificate(start_server):
-    """gRPC has BoringSSL; runs where the Python package grpcio is installed."""
+    """gRPC uses BoringSSL. The test needs the Python package grpcio."""
     grpc = pytest.importorskip("grpc")
     server = start_server("--http2", "yes")
     credentials = grpc.ssl_channel_credentials(server.ca_file.read_bytes())
@@ -920,7 +924,7 @@ def hsts_of(server):
     return "strict-transport-security" in head.lower()
 
 
-def test_hsts_is_sent_where_clients_do_not_meet_the_local_ca(start_server, tmp_path):
+def test_hsts_is_sent_only_without_the_local_ca(start_server, tmp_path):
     certificate, key = make_certificate(tmp_path, "own")
     port = free_port()
     local = start_server(
@@ -941,7 +945,7 @@ def test_hsts_is_sent_where_clients_do_not_meet_the_local_ca(start_server, tmp_p
     assert hsts_of(own)
 
 
-def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
+def test_a_configured_certificate_is_reloaded_on_sighup(start_server, tmp_path):
     certificate, key = make_certificate(tmp_path, "first")
     second, second_key = make_certificate(tmp_path, "second")
     server = start_server("--tls-cert", certificate, "--tls-key", key, wait=False)
@@ -952,7 +956,7 @@ def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
     assert curl_insecurely(server, "/ca.crt")["status"] == 404
     assert curl_insecurely(server, "/api/v1/session")["has_local_ca"] is False
 
-    # A pair that does not fit is refused, and the old one stays.
+    # A certificate without its key is refused, and the server keeps the old one.
     shutil.copy(second, certificate)
     server.process.send_signal(signal.SIGHUP)
     wait_for(lambda: "is not the key of" in server.log())
@@ -962,13 +966,13 @@ def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
     wait_for(lambda: served_certificate(server) == der(second))
 
 
-def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
+def test_a_certificate_that_expires_soon_or_lacks_a_name_is_renewed(start_server):
     server = start_server()
     first = served_certificate(server)
     ca = server.ca_file.read_bytes()
     assert server.stop() == 0
     server.start()
-    assert served_certificate(server) == first  # nothing to do
+    assert served_certificate(server) == first  # it needs no renewal
 
     assert server.stop() == 0
     tls = server.data_dir / "tls"
@@ -1000,13 +1004,13 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
         "-out",
         tls / "server.crt",
     )
-    ending = der(tls / "server.crt")
+    expiring = der(tls / "server.crt")
     server.start()
-    assert served_certificate(server) not in (first, ending)
-    assert server.ca_file.read_bytes() == ca  # clients need not trust anew
+    assert served_certificate(server) not in (first, expiring)
+    assert server.ca_file.read_bytes() == ca  # clients keep trusting the same CA
     assert "certificate authority was replaced" not in server.log()
 
-    # A name that the CA may not sign for needs another CA.
+    # A name outside the constraints of the CA requires a new CA.
     assert server.stop() == 0
     server.arguments += ["--public-url", "https://perf.example.org"]
     server.start()
@@ -1019,12 +1023,12 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
     assert "DNS:perf.example.org" in openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
     response = server.api().post("/api/v1/shares", FOLDED)
     assert response.json()["url"].startswith("https://perf.example.org/p/")
-    # Who comes by that URL, at port 443, meets what stands before this server.
+    # Clients of that URL, at port 443, connect to the proxy in front of this server.
     assert server.anonymous().get("/api/v1/session").json()["has_local_ca"] is False
     assert server.anonymous().get("/ca.crt").status == 404
 
 
-def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server):
+def test_certificate_and_token_survive_a_crash_of_the_server(start_server):
     server = start_server()
     token, certificate = server.token, served_certificate(server)
     os.kill(server.child_pid(), signal.SIGKILL)
@@ -1050,7 +1054,7 @@ def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server
         (["--public-url", "localhost"], "https://"),
     ],
 )
-def test_wrong_settings_end_it_with_a_sentence(arguments, message):
+def test_invalid_settings_stop_the_start_with_a_message(arguments, message):
     folder = make_folder()
     try:
         result = run("serve", "--data-dir", folder / "data", *arguments)
@@ -1060,7 +1064,7 @@ def test_wrong_settings_end_it_with_a_sentence(arguments, message):
         shutil.rmtree(folder)
 
 
-def test_help_version_and_unknown_subcommands():
+def test_help_and_version_are_printed_and_unknown_subcommands_refused():
     for arguments in (["help"], ["--help"], ["serve", "--help"], ["backup", "--help"]):
         result = run(*arguments)
         assert result.returncode == 0 and "--data-dir" in result.stdout
@@ -1072,7 +1076,7 @@ def test_help_version_and_unknown_subcommands():
     assert run("migrate").returncode == 2
 
 
-def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
+def test_the_example_settings_file_is_valid_with_all_settings(tmp_path):
     text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
     lines = [
         line[1:] if line.startswith(";") and " = " in line and not line.startswith("; ") else line
@@ -1080,11 +1084,11 @@ def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
     ]
     (tmp_path / "all.ini").write_text("\n".join(lines))
     result = run("serve", "--config", tmp_path / "all.ini", "--worker-threads", "0")
-    assert "outside 1 to" in result.stderr  # and no complaint about the file
+    assert "outside 1 to" in result.stderr  # the file itself is valid
 
 
-def test_the_example_settings_file_has_the_values_that_settings_have_without_it():
-    """Lines that begin with a semicolon and have a value: as help tells them."""
+def test_the_example_settings_file_shows_the_defaults():
+    """Commented-out settings of the file have the default values of the help text."""
     text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
     shown = dict(
         line[1:].split(" = ", 1)
@@ -1098,11 +1102,11 @@ def test_the_example_settings_file_has_the_values_that_settings_have_without_it(
         default = re.search(r"; default (\S+)$", line)
         if flag in shown and default and shown[flag] != default[1]:
             differing[flag] = shown[flag], default[1]
-    assert set(differing) <= {"debuginfod-urls"}, differing  # shown with one of many
+    assert set(differing) <= {"debuginfod-urls"}, differing  # the example shows one of several URLs
     assert "intake-threads" in shown
 
 
-def test_the_manual_page_names_every_setting():
+def test_the_manual_page_documents_every_setting():
     page = (PERFOLIOD.parents[2] / "deploy/man/perfoliod.8").read_text()
     flags = [
         line.split()[0][2:] for line in run("help").stdout.splitlines() if line.startswith("  --")
@@ -1112,7 +1116,7 @@ def test_the_manual_page_names_every_setting():
         assert f".It Fl Fl {flag} Ns" in page, flag
 
 
-def test_metrics_tell_what_the_parts_hold(start_server):
+def test_metrics_report_the_resources_in_use(start_server):
     server = start_server("--jobs-interval", "1s", "--max-heavy-memory", "300MiB")
     api = server.api()
     made = [api.post("/api/v1/shares", FOLDED).json()["id"] for _ in range(3)]
@@ -1133,7 +1137,7 @@ def test_metrics_tell_what_the_parts_hold(start_server):
     assert 0 < seen["perfolio_shares"] <= 3 and seen["perfolio_stored_bytes"] > 0
     assert seen['perfolio_cache_bytes{cache="profiles"}'] > 0
     assert seen['perfolio_cache_bytes{cache="results"}'] > 0
-    assert seen['perfolio_cache_bytes{cache="blocks"}'] == 0  # no continuous profiles came
+    assert seen['perfolio_cache_bytes{cache="blocks"}'] == 0  # no continuous profiles were sent
     assert seen["perfolio_heavy_memory_bytes"] == 0
     assert seen["perfolio_reports_running"] == seen["perfolio_reports_waiting"] == 0
     assert seen["perfolio_heavy_memory_limit_bytes"] == 300 << 20

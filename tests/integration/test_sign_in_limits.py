@@ -1,5 +1,5 @@
-"""Guesses at a password: they lock nobody else out, are bounded, and the account's owner sees
-them."""
+"""Password guesses: the server limits them, they lock out no other user, and the owner of the
+account can see them."""
 
 import time
 
@@ -18,7 +18,7 @@ def browser_at(server, address, cookies=None):
 
 
 def sign_in(server, address, account, password, cookies=None):
-    """Once more while the server compares as many passwords as it does at a time."""
+    """Signs in; retries while the server is at its limit of concurrent password hashes (503)."""
     deadline = time.monotonic() + 120
     while True:
         browser = browser_at(server, address, cookies)
@@ -30,7 +30,7 @@ def sign_in(server, address, account, password, cookies=None):
 
 @pytest.fixture(scope="module")
 def attacked(cluster_template, tmp_path_factory):
-    """A server on which each of 100 addresses has typed one wrong password for one account."""
+    """A server to which each of 100 addresses has sent one wrong password for one account."""
     import conftest
 
     folder = conftest.make_folder()
@@ -47,13 +47,13 @@ def attacked(cluster_template, tmp_path_factory):
     conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_right_password_gets_in_from_a_clean_address_while_100_others_guess(attacked):
+def test_the_right_password_works_from_other_addresses_during_an_attack(attacked):
     for number in range(3):
         _, response = sign_in(attacked, f"127.0.2.{number + 1}", attacked.account, PASSWORD)
         assert response.status == 200, response
 
 
-def test_the_owner_of_the_account_sees_who_has_guessed(attacked):
+def test_the_owner_of_the_account_sees_the_guessing_addresses(attacked):
     browser, response = sign_in(
         attacked, "127.0.2.9", Tenant(attacked).add_user("member"), PASSWORD
     )
@@ -73,7 +73,7 @@ def test_the_owner_of_the_account_sees_who_has_guessed(attacked):
     assert attacked.anonymous().get("/api/v1/failed-sign-ins").status == 401
 
 
-def test_a_session_shows_failures_since_the_visit_before_it(server):
+def test_a_session_shows_failures_since_the_previous_session(server):
     account = Tenant(server).add_user("member")
     assert sign_in(server, "127.0.4.1", account, PASSWORD)[1].status == 200
     assert sign_in(server, "127.0.4.2", account, "wrong password")[1].status == 401
@@ -86,7 +86,7 @@ def test_a_session_shows_failures_since_the_visit_before_it(server):
     assert third.get("/api/v1/failed-sign-ins").json()["count"] == 1
 
 
-def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
+def test_a_wrong_password_is_recorded_with_and_without_an_account(server):
     account = Tenant(server).add_user("member")
     with server.cursor() as cursor:
         cursor.execute(
@@ -108,7 +108,7 @@ def test_a_wrong_password_writes_the_same_with_and_without_an_account(server):
         assert tenant_id != 1 and user_id
         assert written("no-account@example.com", "127.0.6.2") == [(1, None)]
         cursor.execute("SELECT count(*) FROM failed_sign_in WHERE user_id IS NULL")
-        assert cursor.fetchone() == (100,), "as many are kept as of an account"
+        assert cursor.fetchone() == (100,), "the server keeps as many rows as for an account"
 
 
 def wrong_until_refused(server, address, account):
@@ -120,7 +120,7 @@ def wrong_until_refused(server, address, account):
     return pytest.fail("40 wrong passwords are not refused")
 
 
-def test_a_browser_that_signed_in_before_passes_the_limits_of_its_address(start_server):
+def test_a_known_browser_is_exempt_from_the_limit_of_its_address(start_server):
     server = start_server()
     tenant = Tenant(server)
     account, other = tenant.add_user("member"), tenant.add_user("member")
@@ -141,7 +141,7 @@ def test_a_browser_that_signed_in_before_passes_the_limits_of_its_address(start_
         assert response.status == 429 and "from your address" in refused.json()["detail"]
     browser, response = sign_in(server, "127.0.2.1", account, PASSWORD, {DEVICE: device})
     assert response.status == 200 and browser.cookies[DEVICE] != device
-    # The cookie is of one account.
+    # The cookie is valid for one account only.
     wrong_until_refused(server, "127.0.2.1", other)
     for _ in range(40):
         wrong_until_refused(server, "127.0.2.1", other)
@@ -151,14 +151,14 @@ def test_a_browser_that_signed_in_before_passes_the_limits_of_its_address(start_
     assert response.status == 429
 
 
-def test_signing_in_ends_the_session_whose_cookie_was_sent(server):
+def test_sign_in_ends_the_session_of_the_sent_cookie(server):
     first, second = Tenant(server).add_user("member"), Tenant(server).add_user("member")
     browser, response = sign_in(server, "127.0.4.1", first, PASSWORD)
     assert response.status == 200
     before = dict(browser.cookies)
     old = browser_at(server, "127.0.4.1", before)
     assert old.get("/api/v1/session").json()["kind"] == "user"
-    # The next account may be of another team.
+    # The next account may belong to another team.
     browser, response = sign_in(server, "127.0.4.1", second, PASSWORD, before)
     assert response.status == 200 and browser.cookies[SESSION] != before[SESSION]
     assert (
@@ -167,7 +167,7 @@ def test_signing_in_ends_the_session_whose_cookie_was_sent(server):
     assert browser.get("/api/v1/session").json()["user"]["email"] == second["email"]
 
 
-def test_guesses_at_a_shares_password_keep_no_clean_address_waiting(server, admin):
+def test_guesses_at_a_share_password_do_not_block_other_addresses(server, admin):
     made = admin.post(
         "/api/v1/shares",
         b"main;work 10\n",

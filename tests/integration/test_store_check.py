@@ -1,5 +1,5 @@
-"""perfoliod store verify and stats: each byte that changes, each object that is missing or too much
-is named, beside a server that runs and one that does not; what is whole is called so."""
+"""perfoliod store verify and stats: they report each changed byte, each missing object and each
+object without a row, while the server runs or is stopped; an intact store has no problems."""
 
 import json
 import os
@@ -32,14 +32,14 @@ def found(server):
     return {(one["problem"], one["object"]) for one in verify(server)["problems"]}
 
 
-def test_what_is_broken_missing_or_too_much_is_named(start_server):
+def test_verify_reports_broken_missing_and_unknown_objects(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant, other = Tenant(server), Tenant(server)
     for i in range(3):
         push(tenant.api("ingest"), "pod=a", BEGIN + i * 25 * HOUR)
     compact(server)
     push(other.api("ingest"), "pod=b", BEGIN)
-    with server.cursor() as cursor:  # nobody merges it meanwhile
+    with server.cursor() as cursor:  # prevents a merge
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     whole = verify(server)
     assert (whole["objects"], whole["blocks"], whole["problems"]) == (4, 4, [])
@@ -49,8 +49,13 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
     ]
     by_level = {(one["tenant_id"], one["level"]): one for one in stats}
     assert set(by_level) == {(tenant.id, 4), (other.id, 0)}
-    of_days = by_level[tenant.id, 4]
-    assert (of_days["blocks"], of_days["rows"], of_days["oldest_ns"], of_days["newest_ns"]) == (
+    day_level = by_level[tenant.id, 4]
+    assert (
+        day_level["blocks"],
+        day_level["rows"],
+        day_level["oldest_ns"],
+        day_level["newest_ns"],
+    ) == (
         3,
         6,
         BEGIN,
@@ -88,13 +93,13 @@ def test_what_is_broken_missing_or_too_much_is_named(start_server):
     )
 
 
-def test_verify_reports_a_row_with_another_end_than_its_profiles(start_server):
+def test_verify_reports_a_row_whose_end_differs_from_its_profiles(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     push(tenant.api("ingest"), "pod=a", BEGIN)
     compact(server)
     push(tenant.api("ingest"), "pod=b", BEGIN)
-    with server.cursor() as cursor:  # nobody merges it meanwhile
+    with server.cursor() as cursor:  # prevents a merge
         cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
     assert verify(server)["problems"] == []
     with server.cursor() as cursor:
@@ -104,9 +109,9 @@ def test_verify_reports_a_row_with_another_end_than_its_profiles(start_server):
     assert [one["problem"] for one in problems] == ["differs", "differs"], problems
 
 
-def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
-    """As unknown and not as damage: an interrupted operation leaves such objects, and they miss
-    nowhere."""
+def test_verify_lists_objects_without_a_row(start_server, tmp_path):
+    """verify lists them as unknown and not as damage, because an interrupted operation leaves such
+    objects, and no data is missing."""
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "share", "debuginfo")
@@ -119,7 +124,7 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
     wait_built(client, "ab01ef")
     deleted = client.post("/api/v1/shares", samples.FOLDED + b"b 1\n").json()["id"]
     assert client.delete(f"/api/v1/shares/{deleted}").status == 204
-    # From here on nothing is swept for an hour, unless the server is started again.
+    # The next sweep is in an hour or after a restart.
     until(lambda: not server.objects.has(f"share/{deleted}"), "the jobs do not run")
 
     def unknown():
@@ -161,9 +166,11 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
         "a/b/c/",
     }
     assert set(listed) == expected
-    of_foo = listed["foo/bar"]
-    assert of_foo["bytes"] == 5 and of_foo["modified_at"].startswith("2023-11-14T22:13:20"), of_foo
-    assert abs(time.time() - 1_700_000_000 - of_foo["age_s"]) < 600
+    foo_entry = listed["foo/bar"]
+    assert foo_entry["bytes"] == 5 and foo_entry["modified_at"].startswith(
+        "2023-11-14T22:13:20"
+    ), foo_entry
+    assert abs(time.time() - 1_700_000_000 - foo_entry["age_s"]) < 600
     text = run("store", "verify", "--data-dir", server.data_dir).stdout
     assert ": everything is intact\n15 unknown: no row refers to them" in text, text
     assert re.search(
@@ -171,7 +178,7 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
     ), text
     server.stop()
     assert set(unknown()) == expected
-    # Names that no object can have stop no sweep: the others go after an hour.
+    # Invalid object names do not stop the sweep, which deletes the other old objects.
     server.start()
     until(
         lambda: not paths["share/" + "A" * 22].exists() and not paths["symbols/x"].exists(),
@@ -182,9 +189,9 @@ def test_verify_lists_what_no_row_refers_to(start_server, tmp_path):
 
 
 @pytest.mark.parametrize("swept", ["NULL", "ended_at + interval '1 hour'"])
-def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept):
-    """As long as its objects were not looked at a day after its end: what was put last may have
-    come late."""
+def test_orphans_of_an_old_writer_are_deleted(start_server, swept):
+    """A writer that was not swept a day after its end is swept again, because its last object may
+    have been stored late."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, "pod=a", BEGIN)
@@ -198,7 +205,7 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
             server, f"SELECT swept_at IS NOT NULL FROM store_writer WHERE id = {writer}"
         )
         == {True},
-        "the writer is not looked at",
+        "the writer is not swept",
     )
     server.stop()
     left.write_bytes(b"x")
@@ -210,7 +217,7 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
         cursor.execute(f"UPDATE store_writer SET swept_at = {swept} WHERE id = {writer}")
     server.stop()
     server.start()
-    until(lambda: not left.exists(), "the orphan is still there")
+    until(lambda: not left.exists(), "the orphan is not deleted")
     until(
         lambda: rows_of(
             server,
@@ -218,11 +225,11 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
             f" WHERE id = {writer}",
         )
         == {True},
-        "it will be looked at for ever",
+        "the writer is swept again and again",
     )
     assert kept in objects_of(server) or rows_of(
         server, "SELECT id FROM block"
-    ), "what rows know stays"
+    ), "objects with a row must stay"
 
 
 @pytest.mark.parametrize(
@@ -232,12 +239,12 @@ def test_what_a_writer_of_long_ago_left_behind_is_collected(start_server, swept)
         (["store", "mend"], "verify or stats"),
     ],
 )
-def test_wrong_words_are_named(arguments, wanted):
+def test_invalid_arguments_are_reported(arguments, wanted):
     result = subprocess.run([PERFOLIOD, *arguments], capture_output=True, text=True)
     assert result.returncode == 2 and wanted in result.stderr, result
 
 
-def test_a_server_that_merges_meanwhile_has_no_problems(start_server):
+def test_verify_finds_no_problems_during_compaction(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest")
     for i in range(40):

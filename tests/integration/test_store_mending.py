@@ -1,5 +1,6 @@
-"""Parts that no merge could take are looked at again: what reads whole by then is merged, what does
-not keeps nobody else's bytes, and a deletion that waits for it is done at last."""
+"""Repair of blocks that could not be merged: the server retries them and merges those that are
+readable again. The others do not block the data of other teams, and a deletion that waits for them
+completes in the end."""
 
 import threading
 
@@ -30,14 +31,14 @@ def execute(server, sql):
         cursor.execute(sql)
 
 
-def keep_from_merging(server):
+def pause_merging(server):
     execute(
         server,
         "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'",
     )
 
 
-def let_merge(server):
+def resume_merging(server):
     execute(
         server,
         "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
@@ -46,7 +47,7 @@ def let_merge(server):
 
 
 def retry(server, days=0):
-    """What is marked is due, and was marked so many days earlier."""
+    """Makes all marked blocks due now, and moves the time of their marks `days` days back."""
     for table in ("segment_tenant", "block"):
         execute(
             server,
@@ -64,12 +65,12 @@ def marks(server):
     )
 
 
-def push_together(server, senders):
-    """Each at once, until all are in one segment; the names that they have there."""
+def push_together(server, clients):
+    """Pushes from all clients at once until one segment holds all; returns the pods' suffix."""
     for number in range(50):
         threads = [
             threading.Thread(target=push, args=(client, f"pod={pod}{number}", BEGIN))
-            for client, pod in senders
+            for client, pod in clients
         ]
         for thread in threads:
             thread.start()
@@ -78,19 +79,19 @@ def push_together(server, senders):
         parts = rows_of(
             server, "SELECT sum(cardinality(lengths)) FROM segment_tenant GROUP BY segment_id"
         )
-        if len(senders) in parts:
+        if len(clients) in parts:
             execute(
                 server,
                 "CREATE TEMP TABLE one AS SELECT segment_id AS id FROM segment_tenant GROUP BY"
-                f" segment_id HAVING sum(cardinality(lengths)) = {len(senders)};"
+                f" segment_id HAVING sum(cardinality(lengths)) = {len(clients)};"
                 "DELETE FROM segment WHERE id NOT IN (SELECT id FROM one)",
             )
             return number
-    raise AssertionError("no segment has all")
+    raise AssertionError("no segment holds the profiles of all clients")
 
 
 def place_of(server, key, pod):
-    """First byte and length of the block of a pod."""
+    """Returns the first byte and the length of the block of a pod."""
     for first, lengths in places_of(server, key):
         for length in lengths:
             if pod.encode() in strings_of(server.objects.read(key)[first : first + length]):
@@ -114,11 +115,11 @@ def values(client):
     return sum(rows.values()), "perfolio-warning" in response.headers
 
 
-def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
+def test_a_broken_block_does_not_keep_bytes_of_other_teams(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server)
     client, other = tenant.api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
-    keep_from_merging(server)
+    pause_merging(server)
     number = push_together(
         server, [(client, "Good"), (tenant.api("ingest"), "Bad"), (other, "Other")]
     )
@@ -126,12 +127,12 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
     first, length = place_of(server, segment, f"Bad{number}")
     server.stop()
     data = bytearray(server.objects.read(segment))
-    data[first + 70] ^= 1  # of the times of CPU_NAMES[1]: its totals can be read, and all else
+    data[first + 70] ^= 1  # in the times of CPU_NAMES[1]; the rest stays readable
     server.objects.write(segment, bytes(data))
     server.start()
-    let_merge(server)
+    resume_merging(server)
     until(lambda: is_aged(server) and marks(server) == {"unreadable"}, "it is not marked")
-    until(lambda: retry(server) and segment not in objects_of(server), "the segment is left")
+    until(lambda: retry(server) and segment not in objects_of(server), "the segment is not deleted")
     (rest,) = server.objects.keys("segment/")
     assert server.objects.read(rest) == bytes(data[first : first + length])
     assert values(other) == (1, False) and values(client) == (2, False)
@@ -140,7 +141,7 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
     made = delete(client, CPU_NAMES[0] + '{pod=~"Bad.*"}')
     until(
         lambda: retry(server) and len(server.objects.keys("block/")) == 1,
-        "what is whole is not deleted",
+        "the intact block is not deleted",
     )
     assert is_done(client, made) is None and rest in objects_of(server)
     assert (
@@ -154,7 +155,7 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
         and is_done(client, made)
         and is_done(client, gone)
         and rest not in objects_of(server),
-        "a deletion waits for ever for what is broken",
+        "a deletion waits for ever for the broken block",
     )
     assert values(client) == (0, False) and values(other) == (1, False)
     assert any(
@@ -164,49 +165,51 @@ def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
     assert verify(server)["problems"] == []
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-def test_what_was_missing_is_merged_when_it_is_back(start_server, is_told):
-    """By itself after a while, or at once when somebody verifies."""
+@pytest.mark.parametrize("is_verified", [False, True])
+def test_a_missing_object_is_merged_when_it_is_back(start_server, is_verified):
+    """The server finds the object at its next retry, or at once if store verify runs."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
-    keep_from_merging(server)
+    pause_merging(server)
     push(client, "pod=a", BEGIN)
     push(client, "pod=b", BEGIN + 1)
     server.stop()
     path = server.objects.path / server.objects.oldest("segment/")
     path.rename(server.data_dir / "away")
     server.start()
-    let_merge(server)
+    resume_merging(server)
     until(lambda: is_aged(server) and marks(server) == {"missing"}, "it is not marked")
     until(
         lambda: retry(server)
         and rows_of(
             server, "SELECT retry_count FROM segment_tenant WHERE is_broken" " AND retry_count > 2"
         ),
-        "it is not looked for",
+        "the server does not retry it",
     )
-    # Else it may be found by itself when it is back, before anybody verifies.
+    # No retry may be due, because it could find the object before store verify runs.
     until(
         lambda: not rows_of(
             server, "SELECT 1 FROM segment_tenant WHERE is_broken AND retry_at <= now()"
         ),
-        "it is still due",
+        "a retry is still due",
     )
     assert values(client) == (1, True)
     made = delete(client, '{pod="b"}')
     (server.data_dir / "away").rename(path)
     assert values(client) == (1, False)
-    if is_told:
+    if is_verified:
         assert verify(server)["unmarked"] == 1 and verify(server)["unmarked"] == 0
     else:
-        until(lambda: retry(server) and not marks(server), "it is not found again")
+        until(
+            lambda: retry(server) and not marks(server), "the server does not find the object again"
+        )
     compact(server)
     assert len(objects_of(server)) == 1 and values(client) == (1, False)
-    until(lambda: is_done(client, made), "the bytes are gone, and the deletion is not done")
+    until(lambda: is_done(client, made), "the bytes are deleted, but the deletion is not done")
 
 
-def test_what_is_gone_is_given_up_for_a_deletion(start_server):
-    """A block of a day, which is no segment's part: nothing else is lost with it."""
+def test_a_deletion_gives_up_a_lost_block(start_server):
+    """The lost block holds one day and is not part of a segment, so no other data is lost."""
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     for day in range(2):
@@ -229,7 +232,7 @@ def server_started(server):
     return server
 
 
-def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
+def test_a_deletion_works_on_a_segment_too_large_to_merge(start_server):
     server = start_server("--jobs-interval", "1s", "--max-request-days", "5000")
     client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api(
         "ingest", "read"
@@ -243,23 +246,24 @@ def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
     request = otlp_maker.Request(
         [({"service.name": "kept"}, days), ({"service.name": "Secret"}, days[:5])]
     ).json()
-    keep_from_merging(server)
-    for who in (client, other):
-        response = who.post(
+    pause_merging(server)
+    for api in (client, other):
+        response = api.post(
             "/v1development/profiles", body=request, headers={"Content-Type": "application/json"}
         )
         assert response.status == 200, response
     before = objects_of(server)
-    let_merge(server)
+    resume_merging(server)
     until(lambda: is_aged(server) and marks(server) == {"too large"}, "it is not marked")
     made = delete(client, '{service_name="Secret"}')
-    until(lambda: retry(server) and is_done(client, made), "what is too large is not written anew")
+    until(lambda: retry(server) and is_done(client, made), "the large segment is not rewritten")
     until(
-        lambda: is_aged(server) and len(before & objects_of(server)) == 1, "the old bytes are left"
+        lambda: is_aged(server) and len(before & objects_of(server)) == 1,
+        "the old objects are not deleted",
     )
     assert marks(server) == {"too large"}
-    for who, count in ((client, 4100), (other, 4105)):
-        response, rows = folded(who, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
+    for api, count in ((client, 4100), (other, 4105)):
+        response, rows = folded(api, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in response.headers
     (new,) = objects_of(server) - before
     assert b"Secret" not in strings_of(server.objects.read(new))
@@ -267,9 +271,7 @@ def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
 
 
 @pytest.mark.parametrize("is_missing", [False, True])
-def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(
-    start_server, is_missing
-):
+def test_a_broken_block_is_reduced_to_totals_after_its_repair(start_server, is_missing):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
     begin = begin_of_day(9)
@@ -295,7 +297,7 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(
         and rows_of(server, "SELECT retry_count FROM block WHERE is_broken" " AND retry_count > 1"),
         "it is not looked at again",
     )
-    # It is no single profiles to anybody, though the object has them, and nothing is given up.
+    # No client sees single profiles, though the object has them, and the server gives up nothing.
     assert client.get("/api/v1/profiles", query=window).json()["data"] == []
     response = client.get("/api/v1/query", query={**window, "report": "folded"})
     assert (response.text, "perfolio-warning" in response.headers) == (
@@ -314,7 +316,10 @@ def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(
     until(lambda: retry(server) and not marks(server) and is_reduced(server), "it is not reduced")
     assert folded(client, CPU_NAMES[0], begin, begin + HOUR)[1] == {("main", "work"): 5}
     assert client.get("/api/v1/profiles", query=window).json()["data"] == []
-    until(lambda: is_aged(server) and key not in objects_of(server), "single profiles are left")
+    until(
+        lambda: is_aged(server) and key not in objects_of(server),
+        "the object with single profiles is not deleted",
+    )
     assert rows_of(server, "SELECT row_count FROM block WHERE swapped_at IS NULL") == {2}
     assert verify(server)["problems"] == []
 
@@ -325,7 +330,7 @@ def take_rights(path):
 
 
 def point_at_itself(path):
-    """Whoever opens it is refused, root too."""
+    """Makes the file unreadable even for root."""
     kept = path.parent.parent.parent.parent / "kept"
     path.rename(kept)
     path.symlink_to(path.name)
@@ -337,22 +342,22 @@ def point_at_itself(path):
     return undo
 
 
-@pytest.mark.parametrize("refuse", [take_rights, point_at_itself])
-def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refuse):
+@pytest.mark.parametrize("make_unreadable", [take_rights, point_at_itself])
+def test_an_unreadable_object_does_not_block_others(start_server, make_unreadable):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read", "admin")
-    keep_from_merging(server)
+    pause_merging(server)
     for i in range(3):
         push(client, f"pod=p{i}", BEGIN + i)
     server.stop()
     key = server.objects.oldest("segment/")
-    undo = refuse(server.objects.path / key)
+    undo = make_unreadable(server.objects.path / key)
     server.start()
     response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
     assert rows == {("main", "work"): 2} and key in response.headers["perfolio-warning"]
     response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)
     assert rows == {} and key in response.headers["perfolio-warning"]
-    let_merge(server)
+    resume_merging(server)
     until(
         lambda: is_aged(server)
         and marks(server) == {"unreadable"}
@@ -360,7 +365,9 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
         "the others are not merged",
     )
     assert rows_of(server, "SELECT count(*) FROM segment_tenant WHERE NOT is_swapped") == {1}
-    problem = "broken" if refuse is point_at_itself else "unreadable"  # no object is a link
+    problem = (
+        "broken" if make_unreadable is point_at_itself else "unreadable"
+    )  # a link is never an object
     assert [(one["problem"], one["object"]) for one in verify(server)["problems"]] == [
         (problem, key)
     ]
@@ -369,16 +376,16 @@ def test_an_object_that_cannot_be_read_stands_in_nobodys_way(start_server, refus
     until(
         lambda: is_aged(server)
         and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
-        "what can be read again is not merged",
+        "the readable object is not merged",
     )
     response, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)
     assert rows == {("main", "work"): 3} and "perfolio-warning" not in response.headers
 
 
-def test_a_folder_that_cannot_be_read_is_an_error_and_marks_nothing(start_server):
+def test_an_unreadable_folder_is_an_error_and_marks_no_block(start_server):
     server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
-    keep_from_merging(server)
+    pause_merging(server)
     for i in range(3):
         push(client, f"pod=p{i}", BEGIN + i)
     server.stop()
@@ -388,13 +395,15 @@ def test_a_folder_that_cannot_be_read_is_an_error_and_marks_nothing(start_server
     for path in ("query", "query_range", "profiles"):
         response = client.get(f"/api/v1/{path}", query=window)
         assert response.status == 500, response
-    let_merge(server)
-    until(lambda: is_aged(server) and "compaction" in server.log(), "nobody tries to merge")
+    resume_merging(server)
+    until(
+        lambda: is_aged(server) and "compaction" in server.log(), "the server does not try to merge"
+    )
     assert marks(server) == set()
     server.objects.path.chmod(0o700)
     until(
         lambda: is_aged(server)
         and not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped"),
-        "what is there again is not merged",
+        "the readable segments are not merged",
     )
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 3)[1] == {("main", "work"): 3}

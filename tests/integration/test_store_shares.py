@@ -1,5 +1,5 @@
-"""Queries as shares: frozen ones have the numbers of a plain recomputation
-(tests/oracle/store_oracle.py), tell where they are from, and follow the rules of all shares."""
+"""Frozen queries (shares of a query result): they equal a plain recomputation
+(tests/oracle/store_oracle.py), state their origin, and follow the rules of all shares."""
 
 import gzip
 import sys
@@ -19,7 +19,7 @@ WINDOW = {"start": BEGIN, "end": BEGIN + HOUR}
 
 
 def fill(client, oracle, pod, time_ns, stacks, is_heap=False):
-    """stacks: {names, root first: values of both types}"""
+    """Sends a profile and adds it to the oracle; stacks: {names from the root: both values}"""
     types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
     period = ("space", "bytes") if is_heap else ("cpu", "nanoseconds")
     body = make_profile(types, time_ns, stacks, period, 0 if is_heap else 10**10)
@@ -31,7 +31,7 @@ def fill(client, oracle, pod, time_ns, stacks, is_heap=False):
 
 
 class Filled:
-    """A team with two pods, three profiles each, an hour after the other."""
+    """A team with two pods that have three profiles each, one per hour."""
 
     def __init__(self, server):
         self.tenant, self.oracle = Tenant(server), store_oracle.Oracle()
@@ -70,7 +70,7 @@ def folded(client, share):
 
 
 @pytest.mark.parametrize("name", CPU_NAMES + HEAP_NAMES)
-def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
+def test_a_frozen_query_has_the_values_of_its_window(filled, name):
     for start, end in (
         (BEGIN, BEGIN + HOUR),
         (BEGIN + HOUR, BEGIN + 9 * HOUR),
@@ -79,14 +79,14 @@ def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
         response = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
         wanted = filled.merge(name, start, end)
         assert response.status == (201 if wanted else 400), response
-        if not wanted:  # counters: one snapshot of each series tells no difference
+        if not wanted:  # counters: one snapshot per series gives no delta
             assert (store_oracle.rule_of(name), end) == ("difference", BEGIN + HOUR)
             continue
         assert response.headers["perfolio-rule"] == store_oracle.rule_of(name)
         assert folded(filled.client, response.json()["id"]) == wanted
 
 
-def test_a_frozen_query_tells_where_it_is_from(filled):
+def test_a_frozen_query_states_its_origin(filled):
     selector = CPU_NAMES[1] + '{pod="p1"}'
     made = freeze(
         filled.client, query=selector, visibility="team", label="why=test", expires="2d", **WINDOW
@@ -112,7 +112,7 @@ def test_a_frozen_query_tells_where_it_is_from(filled):
     later = freeze(filled.client, query=selector, start=BEGIN, end=BEGIN + 2 * HOUR).json()
     assert (
         filled.client.get(f"/api/v1/shares/{later['id']}").json()["title"] != share["title"]
-    ), "they can be told apart"
+    ), "titles of different windows must differ"
     assert (share["visibility"], share["labels"]) == ("team", {"why": "test"})
     assert (share["filename"], share["format"]) == ("query.pb.gz", "pprof")
     raw = filled.client.get(f"/api/v1/shares/{made['id']}/raw").body
@@ -131,15 +131,15 @@ def test_a_frozen_query_tells_where_it_is_from(filled):
     assert (share["title"], share["filename"]) == ("mine", "a.pb.gz")
 
 
-def test_sent_twice_it_is_frozen_once(filled):
-    wish = {"query": CPU_NAMES[0], "headers": {"Idempotency-Key": "freeze-once"}}
-    made = [freeze(filled.client, **wish, **WINDOW).json() for _ in range(2)]
+def test_a_repeated_request_freezes_the_query_once(filled):
+    options = {"query": CPU_NAMES[0], "headers": {"Idempotency-Key": "freeze-once"}}
+    made = [freeze(filled.client, **options, **WINDOW).json() for _ in range(2)]
     assert made[0] == made[1]
-    other = freeze(filled.client, query=CPU_NAMES[1], headers=wish["headers"], **WINDOW)
+    other = freeze(filled.client, query=CPU_NAMES[1], headers=options["headers"], **WINDOW)
     assert other.status == 409, other
 
 
-def test_quotas_are_those_of_uploads(server):
+def test_the_upload_quota_applies_to_frozen_queries(server):
     tenant = Tenant(server, uploads_per_minute=2)
     client = tenant.api("ingest", "read", "share")
     fill(client, store_oracle.Oracle(), "a", BEGIN, {("main",): [1, 10]})
@@ -161,12 +161,12 @@ def test_quotas_are_those_of_uploads(server):
         ({"query": CPU_NAMES[0], "body": b"main 1\n"}, 400, "leave out the body"),
     ],
 )
-def test_what_cannot_be_frozen_is_refused(filled, options, status, wanted):
+def test_invalid_requests_to_freeze_are_refused(filled, options, status, wanted):
     response = freeze(filled.client, **{**WINDOW, **options})
     assert response.status == status and wanted in response.json()["detail"], response
 
 
-def test_it_takes_both_scopes(filled, server):
+def test_freezing_a_query_requires_both_scopes(filled, server):
     for scopes in (["read"], ["share"], ["ingest", "share"]):
         response = freeze(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
         assert response.status == 403 and "scope" in response.json()["detail"], (scopes, response)
@@ -217,7 +217,7 @@ def test_two_windows_are_compared(filled, name):
     }
 
 
-def test_a_side_without_a_window_has_that_of_the_other(filled):
+def test_a_side_without_a_window_uses_that_of_the_other(filled):
     name, window = CPU_NAMES[0], (BEGIN, BEGIN + 3 * HOUR)
     pods = [f'{name}{{pod="p{i}"}}' for i in range(2)]
     wanted = compared(filled.merge(name, *window, "p0"), filled.merge(name, *window, "p1"))
@@ -267,6 +267,6 @@ def test_a_query_is_compared_with_a_share(filled):
         ({**side("a", ""), **side("b", CPU_NAMES[1])}, "a_query is missing"),
     ],
 )
-def test_what_cannot_be_compared_is_said(filled, options, wanted):
+def test_invalid_comparisons_are_reported(filled, options, wanted):
     response = filled.client.get("/api/v1/diff/top", query=options)
     assert response.status == 400 and wanted in response.json()["detail"], response

@@ -1,5 +1,5 @@
-"""The formats that debug information comes in: each gives the whole table, or what is left and
-why."""
+"""Formats of debug information: each gives the complete symbol table, or a partial one and the
+reason."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def write_units(folder):
 
 
 def tool(*arguments, cwd):
-    """Skips the cell where this machine's tool cannot make the file."""
+    """Runs a tool; skips the test if the tool of this host cannot create the file."""
     if not shutil.which(str(arguments[0])):
         pytest.skip(f"no {arguments[0]}")
     done = run(*arguments, cwd=cwd)
@@ -53,13 +53,13 @@ def tool(*arguments, cwd):
 
 
 def whole(folder, *flags, compiler="gcc", name="whole"):
-    """The program of three units, linked in one step."""
+    """Compiles and links the program of three units in one step."""
     tool(compiler, "-O2", "-g", *flags, *(f"{unit}.c" for unit in UNITS), "-o", name, cwd=folder)
     return folder / name
 
 
 def split(folder, compiler, version):
-    """The program and its .dwo files."""
+    """Compiles the program with .dwo files."""
     flags = ["-O2", "-g", f"-gdwarf-{version}", "-gsplit-dwarf"]
     for unit in UNITS:
         tool(compiler, *flags, "-c", f"{unit}.c", cwd=folder)
@@ -67,7 +67,7 @@ def split(folder, compiler, version):
     return folder / "split"
 
 
-# ---- how each file is made: (file, options) ----
+# ---- makers of the files: each returns (file, options) ----
 
 
 def plain(folder, version="5", compiler="gcc"):
@@ -87,7 +87,7 @@ def packed(folder, kind):
 
 
 def packed_by(folder, method):
-    """Compressed sections that say of themselves another method."""
+    """Compressed sections whose headers name another method."""
     file, _ = packed(folder, "zlib")
     data = bytearray(file.read_bytes())
     for offset in re.findall(r"\.debug_\w+ +PROGBITS +\w+ (\w+) \w+ \w+ +C", sections_of(file)):
@@ -135,14 +135,14 @@ def with_dwz(folder, is_given):
 
 
 def stripped_of_dwz(folder, has_exports):
-    """Without DWARF, and with the name of the shared file that it had."""
+    """A file without DWARF that still has the name of its shared file."""
     (folder / "link").write_bytes(b"shared.debug\0" + bytes(range(20)))
-    file = exports_alone(folder)[0] if has_exports else nothing(folder)[0]
+    file = only_exports(folder)[0] if has_exports else nothing(folder)[0]
     tool("objcopy", "--add-section=.gnu_debugaltlink=link", file, "named", cwd=folder)
     return folder / "named", []
 
 
-def lines_alone(folder):
+def only_lines(folder):
     file = whole(folder)
     remove = [
         f"--remove-section=.debug_{name}"
@@ -152,13 +152,13 @@ def lines_alone(folder):
     return folder / "lines", []
 
 
-def symbols_alone(folder):
+def only_symbols(folder):
     file = whole(folder)
     tool("strip", "--strip-debug", file, "-o", "symbols", cwd=folder)
     return folder / "symbols", []
 
 
-def exports_alone(folder):
+def only_exports(folder):
     file = whole(folder, "-shared", "-fPIC")
     tool("strip", file, "-o", "exports", cwd=folder)
     return folder / "exports", []
@@ -177,7 +177,7 @@ def mini(folder, is_damaged=False):
     if is_damaged:
         data = (folder / "mini.xz").read_bytes()
         (folder / "mini.xz").write_bytes(data[:100] + bytes(50) + data[150:])
-    stripped, _ = exports_alone(folder) if is_damaged else nothing(folder)
+    stripped, _ = only_exports(folder) if is_damaged else nothing(folder)
     tool("objcopy", "--add-section=.gnu_debugdata=mini.xz", stripped, "with-mini", cwd=folder)
     return folder / "with-mini", []
 
@@ -199,7 +199,7 @@ def unit_object(folder, target):
 
 
 def damaged(folder, is_named=True):
-    """The unit and its line table are of version 99."""
+    """A file whose unit and line table have version 99."""
     file = compile_c(folder)
     if not is_named:
         keep = [
@@ -242,15 +242,15 @@ def no_elf(folder):
     return folder / "text", []
 
 
-# ---- what each gives ----
+# ---- expected results ----
 
 
 class Whole:
-    """What the plain program says, at each of its addresses."""
+    """The table must equal that of the plain program at each of its addresses."""
 
     def check(self, made, folder):
-        table, said = symbolize(made[0], *made[1])
-        assert said == ""
+        table, warning = symbolize(made[0], *made[1])
+        assert warning == ""
         expected, _ = symbolize(folder / "whole")
         addresses = places(expected)
         assert len(addresses) > 60
@@ -258,14 +258,14 @@ class Whole:
 
 
 class Partly:
-    """These functions, the deepest chain of inlined calls, and why there is no more."""
+    """The table must have these functions and this depth of inlined calls, with this warning."""
 
     def __init__(self, names, depth, reason=""):
         self.names, self.depth, self.reason = set(names), depth, reason
 
     def check(self, made, folder):
-        table, said = symbolize(made[0], *made[1])
-        assert self.reason in said and bool(said) == bool(self.reason), said
+        table, warning = symbolize(made[0], *made[1])
+        assert self.reason in warning and bool(warning) == bool(self.reason), warning
         chains = [chain for chain in look_up(table, places(table)) if chain]
         assert self.names <= {frame[0] for chain in chains for frame in chain}
         assert max(map(len, chains)) == self.depth
@@ -350,9 +350,9 @@ MATRIX = {
         [False],
         Refused("the file names no function: it is stripped"),
     ),
-    "lines alone": (lines_alone, [], Partly(FUNCTIONS, 1)),
-    ".symtab": (symbols_alone, [], Partly(FUNCTIONS, 1)),
-    ".dynsym": (exports_alone, [], Partly(EXPORTS, 1)),
+    "lines alone": (only_lines, [], Partly(FUNCTIONS, 1)),
+    ".symtab": (only_symbols, [], Partly(FUNCTIONS, 1)),
+    ".dynsym": (only_exports, [], Partly(EXPORTS, 1)),
     "stripped": (nothing, [], Refused("the file names no function: it is stripped")),
     "mini-debuginfo": (mini, [], Partly(["outlined", "third"], 1)),
     **{
@@ -386,7 +386,7 @@ MATRIX = {
 
 
 @pytest.mark.parametrize("name", MATRIX)
-def test_each_format_gives_the_table_or_the_reason(tmp_path, name):
+def test_each_format_gives_its_table_or_the_reason(tmp_path, name):
     make, arguments, outcome = MATRIX[name]
     made = make(write_units(tmp_path), *arguments)
     if isinstance(outcome, Whole) and not (tmp_path / "whole").exists():
@@ -396,9 +396,8 @@ def test_each_format_gives_the_table_or_the_reason(tmp_path, name):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("version", [4, 5])
-def test_split_files_and_packages_say_the_same_as_one_file(tmp_path, compiler, version):
-    """The linker puts units one after the other either way, so the addresses are those of one
-    file."""
+def test_split_files_and_packages_give_the_table_of_one_file(tmp_path, compiler, version):
+    """The linker places the units in the same order in both cases, so the addresses are equal."""
     write_units(tmp_path)
     expected, _ = symbolize(whole(tmp_path, f"-gdwarf-{version}", compiler=compiler))
     addresses = places(expected)
@@ -406,5 +405,5 @@ def test_split_files_and_packages_say_the_same_as_one_file(tmp_path, compiler, v
     split_table, _ = symbolize(file, *options)
     assert look_up(split_table, addresses) == look_up(expected, addresses)
     file, options = with_dwp(tmp_path, "llvm-dwp", compiler, version)
-    packed_table, said = symbolize(file, *options)
-    assert said == "" and look_up(packed_table, addresses) == look_up(expected, addresses)
+    packed_table, warning = symbolize(file, *options)
+    assert warning == "" and look_up(packed_table, addresses) == look_up(expected, addresses)

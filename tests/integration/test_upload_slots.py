@@ -1,4 +1,4 @@
-"""One address without credentials has one upload decoded at a time; others are served meanwhile."""
+"""The server decodes one upload at a time per address without credentials, and serves others."""
 
 import gzip
 import threading
@@ -43,14 +43,14 @@ class Attack:
 
 
 def busy_workers(server):
-    """Slots that are held, by /metrics."""
+    """The number of running reports, from /metrics."""
     for line in server.anonymous().get("/metrics").body.decode().splitlines():
         if line.startswith("perfolio_reports_running "):
             return int(float(line.split()[1]))
     raise AssertionError("no such metric")
 
 
-def test_uploads_of_one_address_leave_the_workers_to_others(start_server):
+def test_uploads_of_one_address_leave_workers_for_others(start_server):
     server = start_server("--anonymous-uploads-per-minute", "100000")
     small = server.anonymous().post("/api/v1/shares", sample_profiles.FOLDED).json()["id"]
     attack = Attack(server, "127.0.0.3", costly_profile(100_000))
@@ -77,8 +77,8 @@ def test_uploads_of_one_address_leave_the_workers_to_others(start_server):
     assert 201 in attack.statuses
 
 
-def test_an_upload_that_waited_is_taken_once(start_server):
-    """A request that is put aside is handled again from the start: nothing is charged twice."""
+def test_an_upload_that_waited_is_stored_once(start_server):
+    """The server handles a postponed request again from the start, but charges it once."""
     server = start_server("--anonymous-uploads-per-minute", str(CONNECTIONS))
     body = costly_profile(20_000)
     results = []
@@ -98,12 +98,12 @@ def test_an_upload_that_waited_is_taken_once(start_server):
     assert server.anonymous().post("/api/v1/shares", body).status == 429
 
 
-def test_merges_of_one_address_leave_the_workers_to_others(start_server):
-    """The rate is taken before the work, and an address has one merge computed at a time."""
+def test_merges_of_one_address_leave_workers_for_others(start_server):
+    """The server applies the rate limit before the work, and runs one merge per address."""
     server = start_server("--anonymous-uploads-per-minute", "4")
     client = server.anonymous()
     people.come_from(client, "127.0.0.3")
     share = client.post("/api/v1/shares", costly_profile(2_000)).json()["id"]
-    wish = {"shares": [share] * 32}
-    statuses = [client.post("/api/v1/merge", json=wish).status for _ in range(5)]
+    body = {"shares": [share] * 32}
+    statuses = [client.post("/api/v1/merge", json=body).status for _ in range(5)]
     assert statuses == [201, 201, 201, 429, 429]

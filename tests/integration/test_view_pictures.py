@@ -1,6 +1,6 @@
-"""Pictures show the view that a page's address describes, and say what of it they do not show.
+"""Pictures show the view that a page's address describes, and report the rules that they omit.
 
-What is expected is counted here from the profile's own lines, never taken from the server."""
+The tests compute the expected values from the lines of the profile, never from the server."""
 
 import html
 import random
@@ -37,7 +37,7 @@ def mix(parent, name):
 
 
 def path_hash(*names):
-    """As web/src/model/tree/path.ts says."""
+    """The path hash of web/src/model/tree/path.ts."""
     halves = [0, 0]
     for name in names:
         halves = [mix(half, name_hash(name, base)) for half, base in zip(halves, BASES)]
@@ -54,7 +54,7 @@ def tree(stacks):
 
 
 def titles(nodes):
-    """What hovering over each box says, sorted."""
+    """The sorted tooltips of all boxes."""
     return sorted(
         f"{path[-1]} ({value}, {100 * value / TOTAL:.2f} %)" for path, value in nodes.items()
     )
@@ -77,12 +77,12 @@ def svg(api, made, **query):
     return boxes, texts[1], texts[-1]
 
 
-def test_the_hash_is_the_pages():
-    """The one that web/test/flame.test.ts keeps too, since links in the world hold such."""
+def test_the_path_hash_equals_that_of_the_page():
+    """web/test/flame.test.ts checks the same value, because existing links contain such hashes."""
     assert path_hash("a", "b", "a") == "58cdc962eccc1057"
 
 
-def test_without_an_address_all_is_shown(anonymous, made):
+def test_a_picture_without_parameters_shows_all_frames(anonymous, made):
     boxes, _, foot = svg(anonymous, made)
     assert boxes == titles(tree(STACKS))
     assert "not shown" not in foot
@@ -98,7 +98,7 @@ def test_without_an_address_all_is_shown(anonymous, made):
         ("main", "serve", "render", "alloc"),
     ],
 )
-def test_a_zoom_shows_the_way_and_what_is_below(anonymous, made, path):
+def test_a_zoom_shows_the_ancestors_and_the_subtree(anonymous, made, path):
     boxes, heading, foot = svg(anonymous, made, sv=2, z=path_hash(*path))
     nodes = tree(STACKS)
     wanted = {p: v for p, v in nodes.items() if p == path[: len(p)] or p[: len(path)] == path}
@@ -147,7 +147,7 @@ def without(names):
         ("only:", STACKS),
     ],
 )
-def test_rules_are_applied(anonymous, made, chain, wanted):
+def test_a_picture_applies_the_rules(anonymous, made, chain, wanted):
     boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
     assert "not shown" not in foot
@@ -164,7 +164,7 @@ def test_rules_are_applied(anonymous, made, chain, wanted):
         ("hide:serve~later:a~focus:serve", 1, {}),
     ],
 )
-def test_what_cannot_be_shown_is_said(anonymous, made, chain, count, wanted):
+def test_a_picture_reports_rules_that_it_does_not_apply(anonymous, made, chain, count, wanted):
     boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
     assert boxes == titles(tree(wanted))
     assert foot.startswith(f"{count} rule{'s' if count > 1 else ''} not shown; ")
@@ -184,7 +184,7 @@ GO = r"^(runtime|sync|syscall)\."
 
 
 def after(stacks, chain):
-    """The stacks as rules leave them, one after the other, in the plainest words."""
+    """Applies the rules to the stacks one after the other, in the simplest way."""
     for action, text in chain:
         found = lambda name: re.search(GO if action == "only" else text, name) is not None
         left = {}
@@ -218,16 +218,16 @@ def recursive(server):
     return response.json()["id"]
 
 
-def random_chain(dice):
+def random_chain(rng):
     texts = ["walk", "^a$", "b|c", "read", "runtime", "main", "^(walk|b)$", "malloc"]
     actions = ["focus", "ignore", "hide", "show", "merge", "recursion", "only"]
     chain = []
-    for _ in range(dice.randrange(1, 6)):
-        action = dice.choice(actions)
+    for _ in range(rng.randrange(1, 6)):
+        action = rng.choice(actions)
         text = (
             "go"
             if action == "only"
-            else dice.choice(texts + ([""] if action == "recursion" else []))
+            else rng.choice(texts + ([""] if action == "recursion" else []))
         )
         chain.append((action, text))
     return chain
@@ -244,10 +244,10 @@ def json_nodes(response):
     return nodes
 
 
-def test_whatever_the_chain_files_show_what_it_leaves(anonymous, recursive):
-    dice = random.Random(7)
+def test_files_show_the_stacks_that_a_random_chain_leaves(anonymous, recursive):
+    rng = random.Random(7)
     for _ in range(150):
-        chain = random_chain(dice)
+        chain = random_chain(rng)
         left = after(CALLS, chain)
         query = {"sv": 2, "x": "~".join(f"{action}:{text}" for action, text in chain)}
         response = anonymous.get(f"/p/{recursive}.json", query=query)
@@ -259,7 +259,7 @@ def test_whatever_the_chain_files_show_what_it_leaves(anonymous, recursive):
         ), query
 
 
-def test_the_picture_of_a_chain_has_its_boxes_and_its_sum(anonymous, made):
+def test_a_picture_of_a_chain_has_its_boxes_and_its_total(anonymous, made):
     boxes, heading, foot = svg(anonymous, made, sv=2, x="hide:serve~focus:^parse$~merge:parse")
     assert boxes == titles(tree({("main", "parse"): 15}))
     assert "shown: 15 (15.0 %)" in " ".join((heading, foot)) and "not shown" not in foot
@@ -270,7 +270,7 @@ def test_the_picture_of_a_chain_has_its_boxes_and_its_sum(anonymous, made):
     assert plain.headers["etag"] != same.headers["etag"]
 
 
-def test_a_comparison_is_drawn_under_the_whole_chain(anonymous, made):
+def test_a_comparison_applies_the_whole_chain(anonymous, made):
     other = anonymous.post("/api/v1/shares", "main;serve;parse 200\nmain;idle;parse 3\n").json()[
         "id"
     ]
@@ -291,9 +291,9 @@ def test_a_tilde_in_a_rule_is_doubled(anonymous):
     assert boxes == ["~Thing (3, 42.86 %)"]
 
 
-def test_rules_are_of_what_is_shown(anonymous, made):
-    """As on the page: where binaries are shown, they match; what names none of them is of the
-    functions."""
+def test_rules_match_the_shown_frames(anonymous, made):
+    """Like on the page: if binaries are shown, rules match them; a rule that matches no binary
+    applies to functions."""
     boxes, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:parse")
     assert boxes == ["<unknown> (15, 15.00 %)"] and "not shown" not in foot
     boxes, _, _ = svg(anonymous, made, sv=2, g="binary", x="focus:nobody")
@@ -303,7 +303,7 @@ def test_rules_are_of_what_is_shown(anonymous, made):
     assert boxes == whole and "not shown" not in foot
 
 
-def test_a_zoom_that_is_not_there_shows_all_and_says_so(anonymous, made):
+def test_a_zoom_into_a_missing_frame_shows_all_frames_and_a_note(anonymous, made):
     boxes, _, foot = svg(anonymous, made, sv=2, z="0123456789abcdef")
     assert boxes == titles(tree(STACKS))
     assert foot.startswith("the frame zoomed into is not here; ")
@@ -313,12 +313,12 @@ def test_a_zoom_that_is_not_there_shows_all_and_says_so(anonymous, made):
         assert svg(anonymous, made, sv=2, z=malformed)[0] == titles(tree(STACKS))
 
 
-def test_zoom_is_of_what_the_rules_left(anonymous, made):
+def test_zoom_applies_after_the_rules(anonymous, made):
     boxes, _, _ = svg(anonymous, made, sv=2, z=path_hash("main", "parse"), x="hide:serve")
     assert boxes == titles({("main",): 85, ("main", "parse"): 15, ("main", "parse", "alloc"): 10})
 
 
-def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anonymous, made):
+def test_page_parameters_are_accepted_and_mistyped_ones_refused(anonymous, made):
     page = (
         "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function"
         "&st=samples"
@@ -334,7 +334,7 @@ def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anony
         assert anonymous.get(f"/p/{made}{ending}?names=later").status == 400
 
 
-def test_every_file_of_a_share_shows_what_the_address_says(anonymous, made):
+def test_every_file_of_a_share_shows_the_view_of_the_address(anonymous, made):
     query = {"sv": 2, "x": "focus:serve~hide:main", "z": path_hash("serve", "parse")}
     response = anonymous.get(f"/p/{made}.json", query=query)
     assert json_nodes(response) == {
@@ -357,7 +357,7 @@ def test_every_file_of_a_share_shows_what_the_address_says(anonymous, made):
         assert warned.headers["perfolio-warning"] == "2 rules of x not obeyed", ending
 
 
-def test_files_of_a_comparison_take_the_same(anonymous, made):
+def test_files_of_a_comparison_accept_page_parameters(anonymous, made):
     other = anonymous.post("/api/v1/shares", "main;serve 200\n").json()["id"]
     for ending in (".json", ".svg", ".png"):
         for query, status in (
@@ -376,7 +376,7 @@ def test_files_of_a_comparison_take_the_same(anonymous, made):
     assert tree_of("sv=2&norm=1")["total"] == TOTAL and tree_of("sv=2")["total"] == 200
 
 
-def test_the_apis_own_parameters_win(anonymous, made):
+def test_api_parameters_override_page_parameters(anonymous, made):
     boxes, _, _ = svg(
         anonymous, made, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples"
     )
@@ -387,13 +387,13 @@ def test_the_apis_own_parameters_win(anonymous, made):
     assert boxes == titles(tree(left))
 
 
-def test_any_number_of_rules_is_shown(anonymous, made):
+def test_a_picture_applies_any_number_of_rules(anonymous, made):
     chain = "~".join(f"hide:none{n}" for n in range(40)) + "~hide:serve"
     boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
     assert boxes == titles(tree(without({"serve"}))) and "not shown" not in foot
 
 
-def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server, anonymous, made):
+def test_the_preview_of_a_page_shows_the_view_of_its_address(server, anonymous, made):
     state = {
         "sv": "2",
         "v": "table",
@@ -415,7 +415,7 @@ def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server,
     assert shown.headers["etag"] != anonymous.get(f"/p/{made}/og.png").headers["etag"]
 
 
-def test_a_hostile_address_stays_text(anonymous, made):
+def test_a_hostile_address_is_escaped(anonymous, made):
     response = anonymous.get(
         f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27"
     )
@@ -424,7 +424,7 @@ def test_a_hostile_address_stays_text(anonymous, made):
     assert anonymous.get(f"/p/{made}?x=" + "~" * 20000).status in (200, 400, 414)
 
 
-def test_previews_of_what_not_everybody_may_see_are_denied(admin, anonymous):
+def test_previews_of_restricted_shares_are_denied(admin, anonymous):
     team = admin.post("/api/v1/shares", "main 1\n", query={"visibility": "team"}).json()["id"]
     secret = admin.post(
         "/api/v1/shares",
@@ -450,7 +450,7 @@ def places(api, made, **query):
     return {name: (float(left), int(top), float(width)) for name, left, top, width in found}
 
 
-def test_a_picture_stands_and_begins_where_the_view_does(anonymous):
+def test_a_picture_has_the_direction_and_the_window_of_the_view(anonymous):
     made = anonymous.post("/api/v1/shares", "main;first 70\nmain;second 30\n").json()["id"]
     hanging = places(anonymous, made)
     assert hanging["all"][1] < hanging["main"][1] < hanging["first"][1]
@@ -481,7 +481,7 @@ def test_a_picture_stands_and_begins_where_the_view_does(anonymous):
     assert "v=flame" in image and "w=0.6-0.8" in image
 
 
-def test_without_a_title_a_preview_is_called_after_the_file(server, anonymous):
+def test_a_preview_without_a_title_has_the_file_name(server, anonymous):
     made = anonymous.post("/api/v1/shares", "main 1\n", query={"filename": "cpu.folded"}).json()[
         "id"
     ]
