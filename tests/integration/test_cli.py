@@ -590,7 +590,7 @@ def test_files_with_different_decimals_are_compared_and_merged(cli, decimals, ad
         assert cli("get", link, "-o", "-").stdout == file.read_bytes()
 
 
-def test_diff_local_numbers(cli, before, after):
+def test_diff_local_prints_the_change_of_each_function(cli, before, after):
     numbers = json.loads(cli("diff", "--local", "--json", before, after).out)
     assert (numbers["total_a"], numbers["total_b"]) == (100, 80)
     rows = {f["name"]: f for f in numbers["functions"]}
@@ -637,7 +637,7 @@ def test_diff_local_of_links_equals_diff_local_of_files(cli, before, after):
     assert cli("diff", "--local", a, b).out == cli("diff", "--local", before, after).out
 
 
-def test_merge(cli, before, after, admin, tmp_path):
+def test_merge_writes_a_file_or_a_share(cli, before, after, admin, tmp_path):
     target = tmp_path / "merged.pb.gz"
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
     written = cli("merge", before, after, "-o", target)
@@ -661,7 +661,7 @@ def test_merge(cli, before, after, admin, tmp_path):
     assert cli("merge").returncode == 2
 
 
-def test_list_search_and_delete(cli, before):
+def test_list_finds_a_share_and_delete_removes_it(cli, before):
     link = pushed(cli, before, "--title", "needle in a haystack")
     rows = cli("list", "needle").out.splitlines()
     assert len(rows) == 1
@@ -703,7 +703,7 @@ def test_a_given_delete_token_overrides_the_stored_one(cli, before, admin):
     assert cli("delete", other["delete_url"]).returncode == 0
 
 
-def test_password(cli, before, tmp_path):
+def test_a_share_with_a_password_requires_it(cli, before, tmp_path):
     secret, wrong = tmp_path / "secret", tmp_path / "wrong"
     secret.write_text("correct horse\n")
     wrong.write_text("battery staple\n")
@@ -766,7 +766,7 @@ def test_an_unknown_certificate_is_refused_with_a_hint(cli, before):
     assert "trying again" not in result.log
 
 
-def test_login(cli, server, before):
+def test_login_stores_a_valid_token_and_logout_removes_it(cli, server, before):
     config = cli.home / ".config/perfolio/config.ini"
     bare = {"PERFOLIO_URL": "", "PERFOLIO_CA_FILE": ""}
     wrong = cli(
@@ -814,7 +814,7 @@ def test_admin_lists_contain_all_pages(cli, admin):
         admin.delete(f"/api/v1/admin/tenants/{response.json()['id']}")
 
 
-def test_admin(cli, server, before):
+def test_admin_manages_tenants_users_and_tokens(cli, server, before):
     tenant = cli("admin", "tenant", "create", "cli team").out.strip()
     assert tenant.isdigit()
     assert re.search(rf"^{tenant} +cli team", cli("admin", "tenant", "list").out, re.MULTILINE)

@@ -149,7 +149,7 @@ def test_samples_with_oversized_names_are_omitted_and_reported(start_server):
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="files are copied")
 @pytest.mark.parametrize("is_first", rest_long([False, True]), ids=["second", "first"])
-def test_compaction_sets_the_oversized_block_aside_and_not_the_ordinary_one(start_server, is_first):
+def test_compaction_sets_only_the_oversized_block_aside(start_server, is_first):
     """One of the day's blocks is ordinary, the others have oversized names; no two of them can be
     merged."""
     server = start_server("--jobs-interval", "1s")
