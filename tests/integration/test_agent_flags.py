@@ -1,5 +1,6 @@
-"""Options of perfolio-agent that no other test has do what its help says (test_program_flags.py:
-that each has a test)."""
+"""Options of perfolio-agent that no other test uses work as its help describes.
+
+test_program_flags.py checks that each option has a test."""
 
 import http.server
 import json
@@ -43,29 +44,29 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses
 
 
 @pytest.fixture(autouse=True)
-def no_report_of_sanitizers(tmp_path):
-    """In the step clients the agent has both."""
+def no_sanitizer_report(tmp_path):
+    """The step clients builds the agent with AddressSanitizer and UndefinedBehaviorSanitizer."""
     yield
     log = tmp_path / "agent.log"
     assert not log.exists() or not SANITIZER.search(log.read_text()), log.read_text()
 
 
-def wait_for(what, agent, seconds=600):
+def wait_for(condition, agent, seconds=600):
     deadline = time.monotonic() + seconds
-    while not (found := what()):
+    while not (found := condition()):
         assert agent.process.poll() is None and time.monotonic() < deadline, agent.log()
         time.sleep(0.1)
     return found
 
 
-# ---- where it sends ----
+# ---- connections ----
 
 
 class Tunnel:
-    """A proxy that leads wherever CONNECT says; asked: where that was."""
+    """An HTTP proxy that connects to the target of each CONNECT request; requests records them."""
 
     def __init__(self):
-        self.asked, self.listener = [], socket.create_server(("127.0.0.1", 0))
+        self.requests, self.listener = [], socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.run, daemon=True).start()
 
@@ -75,16 +76,16 @@ class Tunnel:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.lead, args=(client,), daemon=True).start()
+            threading.Thread(target=self.forward, args=(client,), daemon=True).start()
 
-    def lead(self, client):
+    def forward(self, client):
         with client:
             head = b""
             while not head.endswith(b"\r\n\r\n"):
                 head += client.recv(1) or b"\r\n\r\n"
-            verb, where, _ = head.split(b"\r\n")[0].decode().split()
-            self.asked.append((verb, where))
-            host, _, port = where.rpartition(":")
+            verb, target, _ = head.split(b"\r\n")[0].decode().split()
+            self.requests.append((verb, target))
+            host, _, port = target.rpartition(":")
             with socket.create_connection((host, int(port))) as server:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 back = threading.Thread(target=self.copy, args=(server, client), daemon=True)
@@ -110,13 +111,13 @@ def has_series(client, begin, match, metric=CPU):
     return bool(response.json()["data"])
 
 
-def test_a_proxy_leads_to_the_server(start_agent, server, tenant, program):  # noqa: F811
+def test_the_agent_sends_through_the_proxy(start_agent, server, tenant, program):  # noqa: F811
     tunnel, begin = Tunnel(), now()
     agent = start_agent(f"--proxy=http://127.0.0.1:{tunnel.port}", "--symbols=off")
     spin(program, 1.5)
     agent.stop()
     tunnel.listener.close()
-    assert set(tunnel.asked) == {("CONNECT", f"localhost:{server.port}")}, agent.log()
+    assert set(tunnel.requests) == {("CONNECT", f"localhost:{server.port}")}, agent.log()
     assert has_series(
         server.api(tenant.make_token("read")["token"]),
         begin,
@@ -124,7 +125,7 @@ def test_a_proxy_leads_to_the_server(start_agent, server, tenant, program):  # n
     )
 
 
-def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path):  # noqa: F811
+def test_pods_ca_file_verifies_the_certificate_of_the_kubelet(start_agent, tmp_path):  # noqa: F811
     cert, key = tmp_path / "kubelet.crt", tmp_path / "kubelet.key"
     subprocess.run(
         [
@@ -152,7 +153,7 @@ def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     kubelet.socket = context.wrap_socket(kubelet.socket, server_side=True)
-    kubelet.handle_error = lambda *_: None  # who does not trust it hangs up
+    kubelet.handle_error = lambda *_: None  # an agent that does not trust it closes the connection
     threading.Thread(target=kubelet.serve_forever, daemon=True).start()
     (tmp_path / "pods-token").write_text("pods-token\n")
     flags = (
@@ -164,7 +165,7 @@ def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path
         Pods.asked = 0
         agent = start_agent(
             *flags, f"--pods-ca-file={tmp_path}/token"
-        )  # a file without a certificate of it
+        )  # a file without the kubelet's certificate
         wait_for(lambda: re.search(r"pods.*(certificate|trust|CA|PEM)", agent.log(), re.I), agent)
         agent.stop()
         assert Pods.asked == 0
@@ -175,22 +176,22 @@ def test_the_kubelets_certificate_is_checked_with_the_file(start_agent, tmp_path
         kubelet.shutdown()
 
 
-# ---- waits ----
+# ---- off-CPU time ----
 
 NAPS = "import time\nwhile True: time.sleep(0.01)\n"
 
 
 @pytest.fixture
 def napping(tmp_path):
-    """A program of its own name, which sleeps for 10 ms at a time."""
+    """A process with a unique executable name that sleeps for 10 ms at a time."""
     python = shutil.copy(sys.executable, tmp_path / f"naps-{time.monotonic_ns() % 10**6}")
     with spinning(python, "-c", NAPS) as process:
         yield python.name, process
 
 
-def waited(client, begin, name):
-    """Nanoseconds; that the type is there says nothing: a process without waits has none in the
-    time that it was seen."""
+def off_cpu_ns(client, begin, name):
+    """Returns the off-CPU time of the process in nanoseconds, 0 if it has no series. A process
+    that did not wait while it was sampled has no off-CPU series, although the type exists."""
     response = client.get(
         "/api/v1/query",
         query={
@@ -204,7 +205,7 @@ def waited(client, begin, name):
     return response.json()["total"] if response.status == 200 else 0
 
 
-def test_waits_are_sampled_and_shorter_ones_left_out(
+def test_off_cpu_samples_waits_of_at_least_min_wait(
     start_agent, server, tenant, napping
 ):  # noqa: F811
     name, _ = napping
@@ -215,21 +216,20 @@ def test_waits_are_sampled_and_shorter_ones_left_out(
     )  # waits of 50 s and more
     wait_for(lambda: has_series(client, begin, "{}"), agent)  # a window was sent
     agent.stop()
-    assert waited(client, begin, name) == 0, agent.log()
+    assert off_cpu_ns(client, begin, name) == 0, agent.log()
     begin = now()
     agent = start_agent("--off-cpu=1", "--min-wait=100", "--symbols=off")
-    wait_for(lambda: waited(client, begin, name) > 10**8, agent)
+    wait_for(lambda: off_cpu_ns(client, begin, name) > 10**8, agent)
     agent.stop()
 
 
 # ---- symbol tables ----
 
 
-def test_all_sends_tables_that_the_server_has_from_others(
+def test_symbols_all_sends_tables_that_other_sources_already_supplied(
     start_agent, start_server, program, tmp_path
 ):  # noqa: F811
-    """The server has a table for all teams, of a debuginfod server; the team has none of its
-    own."""
+    """The server has a public table from a debuginfod server; the team has no table of its own."""
     build_id = build_id_of(program)
     with Stub() as stub:
         stub.content = program.read_bytes()
@@ -270,8 +270,8 @@ def test_all_sends_tables_that_the_server_has_from_others(
 
 
 @pytest.mark.long
-def test_a_table_is_made_within_the_memory(start_agent, program):  # noqa: F811
-    """A program of 96 MB, nearly all of it debug information, is more than can be read."""
+def test_symbols_memory_limits_the_building_of_a_table(start_agent, program):  # noqa: F811
+    """A program with 96 MiB of debug information exceeds the limit of 64 MiB."""
     with open(program.parent / "text", "wb") as file:
         file.truncate(96 << 20)
     subprocess.run(
@@ -289,10 +289,10 @@ def test_a_table_is_made_within_the_memory(start_agent, program):  # noqa: F811
     agent.stop()
 
 
-# ---- how it runs ----
+# ---- sampling and processes ----
 
 
-def test_the_frequency_is_that_of_samples(start_agent, program):  # noqa: F811
+def test_frequency_sets_the_sampling_rate(start_agent, program):  # noqa: F811
     counts = []
     for frequency in (19, 997):
         agent = start_agent(f"--frequency={frequency}", "--symbols=off", "--interval=1")
@@ -302,7 +302,7 @@ def test_the_frequency_is_that_of_samples(start_agent, program):  # noqa: F811
     assert counts[1] > 5 * counts[0] > 0, counts
 
 
-def test_forced_it_runs_here_too(start_agent, program):  # noqa: F811
+def test_force_starts_the_agent(start_agent, program):  # noqa: F811
     agent = start_agent("--force", "--symbols=off")
     with spinning(program) as process:
         let_it_run(process)
@@ -310,10 +310,10 @@ def test_forced_it_runs_here_too(start_agent, program):  # noqa: F811
     assert 'msg="sampling"' in agent.log()
 
 
-def test_another_roots_containers_are_found(
+def test_host_root_is_searched_for_containers(
     start_agent, server, tenant, program, tmp_path, cgroup
 ):  # noqa: F811
-    """A state file of containerd's, below a folder that is given as the host's root."""
+    """The folder given as the host's root contains a state file of containerd."""
     container = cgroup.name[len("cri-containerd-") : -len(".scope")]
     state = tmp_path / "root/run/containerd/io.containerd.runtime.v2.task/k8s.io" / container
     state.mkdir(parents=True)
@@ -341,14 +341,14 @@ def test_another_roots_containers_are_found(
     ), agent.log()
 
 
-def test_unwind_tables_are_json(program):  # noqa: F811
-    plain, made = (
+def test_show_unwind_prints_json(program):  # noqa: F811
+    plain, as_json = (
         subprocess.run(
             [AGENT, "show-unwind", *flags, program], capture_output=True, text=True, timeout=60
         )
         for flags in ((), ("--json",))
     )
-    assert plain.returncode == made.returncode == 0, made.stderr
-    shown = json.loads(made.stdout)
+    assert plain.returncode == as_json.returncode == 0, as_json.stderr
+    shown = json.loads(as_json.stdout)
     assert shown["path"] == str(program) and len(shown["rows"]) > 10
     assert f"{program}: " in plain.stdout and f"{len(shown['rows'])} rows" in plain.stdout

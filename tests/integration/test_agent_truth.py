@@ -1,5 +1,7 @@
-"""Programs of which the stacks are known, sampled in the kernel by `perfolio record`: at least 99
-of 100 samples come to the root, and what is on their way is what the program did."""
+"""Tests the stacks that `perfolio record` samples of programs with known call chains.
+
+The kernel unwinds the stacks. At least 99 % of the samples must reach the root and contain the
+expected functions in call order."""
 
 import os
 import pathlib
@@ -13,7 +15,7 @@ import pytest
 from conftest import PERFOLIO, ROOT as REPOSITORY, let_it_run, rest_long
 from test_record import REFUSAL, stacks
 
-GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # the standard library is compiled once
+GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # so that the standard library is compiled once
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "agent"
 ROOT = {
     "_start",
@@ -43,7 +45,7 @@ def needs(program):
 
 
 def run(*command, cwd, **environment):
-    """A compiler."""
+    """Runs a compiler or a tool that must succeed."""
     subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -59,13 +61,15 @@ class Recording:
         self.rows = stacks(file)
         self.log = log
         self.total = sum(count for _, count in self.rows)
-        told = re.search(r"^stacks that end before their root: (.*)$", log, re.M)
+        summary = re.search(r"^stacks that end before their root: (.*)$", log, re.M)
         self.incomplete = (
-            sum(int(number) for number in re.findall(r"(\d+) [a-z-]+", told[1])) if told else 0
+            sum(int(number) for number in re.findall(r"(\d+) [a-z-]+", summary[1]))
+            if summary
+            else 0
         )
 
-    def share(self, is_whole, leaf):
-        """Of the samples in which leaf is: how many are as they should be."""
+    def fraction(self, is_whole, leaf):
+        """Returns the fraction of the samples containing leaf for which is_whole is true."""
         with_leaf = [(names, count) for names, count in self.rows if leaf in names]
         total = sum(count for _, count in with_leaf)
         assert total > 100, (total, self.rows[:5], self.log)
@@ -78,8 +82,8 @@ def in_order(names, wanted):
 
 
 def record(command, folder, seconds=3, frequency=999, pause=1.0, environment=None, options=()):
-    """Not from the start: what is measured is the walk, not how soon a program's mappings are
-    known."""
+    """Starts command and attaches to it after pause seconds, when its mappings are known. The
+    tests check unwinding, not how soon a new mapping is found."""
     process = subprocess.Popen(
         [str(word) for word in command],
         cwd=folder,
@@ -121,9 +125,9 @@ def check(recording, leaf, wanted, roots=ROOT):
     def is_whole(names):
         return bool(set(names[:3]) & roots) and in_order(names, wanted)
 
-    share = recording.share(is_whole, leaf)
-    assert share >= 0.99, (
-        share,
+    fraction = recording.fraction(is_whole, leaf)
+    assert fraction >= 0.99, (
+        fraction,
         [row for row in recording.rows if leaf in row[0] and not is_whole(row[0])][:5],
     )
 
@@ -174,11 +178,11 @@ def truth(tmp_path_factory):
         3,
     ),
 )
-def test_c_without_frame_pointers(truth, tmp_path, arguments, wanted):
+def test_c_code_without_frame_pointers_is_unwound(truth, tmp_path, arguments, wanted):
     check(record([truth / "truth", *arguments.split()], tmp_path), "spin", wanted)
 
 
-def test_code_of_a_library_that_comes_and_goes(truth, tmp_path):
+def test_code_of_a_library_that_is_loaded_repeatedly_is_unwound(truth, tmp_path):
     recording = record([truth / "truth", "library"], tmp_path)
     check(recording, "on_library", ["_start", "main", "on_library"])
 
@@ -199,7 +203,7 @@ void work(void) { NAME(); __asm__ volatile("" ::: "memory"); }
 
 @pytest.mark.long
 @pytest.mark.parametrize("build_id", ["none", "sha1"])
-def test_libraries_that_take_each_others_place(truth, tmp_path, build_id):
+def test_libraries_mapped_at_the_same_address_are_distinguished(truth, tmp_path, build_id):
     for name in ["first", "second"]:
         (tmp_path / f"{name}.c").write_text(PLUGIN.replace("NAME", f"{name}_plugin"))
         run(
@@ -226,7 +230,7 @@ def test_libraries_that_take_each_others_place(truth, tmp_path, build_id):
         )
 
 
-def test_children_that_execute_nothing_else(truth, tmp_path):
+def test_forked_children_without_exec_are_unwound(truth, tmp_path):
     check(
         record([truth / "truth", "fork"], tmp_path),
         "on_library",
@@ -236,9 +240,9 @@ def test_children_that_execute_nothing_else(truth, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("pause", [1.0, 3.0])
-def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
-    """It ends two seconds after the start, and the other one works from the sixth on: before the
-    recording or in it."""
+def test_threads_that_outlive_the_main_thread_are_unwound(truth, tmp_path, pause):
+    """The main thread exits after two seconds, before or during the recording. The other thread
+    works from the sixth second on."""
     recording = record([truth / "truth", "survivor"], tmp_path, seconds=8, pause=pause)
     check(recording, "spin", ["on_survivor", "on_thread", "descend", "spin"])
 
@@ -247,11 +251,11 @@ def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
 @pytest.mark.parametrize("options", [(), ("--bounded-loops",)], ids=["loop", "bounded"])
 @pytest.mark.parametrize("per_second, milliseconds", [(2, 600), (200, 3)])
 @pytest.mark.parametrize("program", ["truth", "truth-static"])
-def test_a_programs_stacks_are_whole_from_its_start(
+def test_stacks_are_complete_from_the_start_of_a_program(
     truth, tmp_path, program, per_second, milliseconds, options
 ):
-    """Samples that are taken before a program's mappings are known take its stack with them. What a
-    static program maps is told before it has executed: it must not be forgotten then."""
+    """Samples taken before the mappings of a program are known include a copy of its stack. The
+    kernel reports the mappings of a static program before its exec event: they must be kept."""
     recording = record(
         [truth / program, "exec", per_second, milliseconds],
         tmp_path,
@@ -261,7 +265,7 @@ def test_a_programs_stacks_are_whole_from_its_start(
     )
     assert recording.incomplete <= 0.01 * recording.total, recording.log
     assert (
-        recording.share(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.99
+        recording.fraction(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.99
     ), recording.log
 
 
@@ -277,7 +281,7 @@ fn main() { loop { std::hint::black_box(outer(&|n| std::hint::black_box(middle(n
 
 
 def plain(recording):
-    """Rust's names without their crate and hash."""
+    """Removes the crate and the hash from the names of Rust functions."""
     recording.rows = [
         ([re.sub(r"::h[0-9a-f]{16}$", "", name).split("::")[-1] for name in names], count)
         for names, count in recording.rows
@@ -287,7 +291,7 @@ def plain(recording):
 
 @pytest.mark.long
 @needs("rustc")
-def test_rust(tmp_path):
+def test_rust_code_is_unwound(tmp_path):
     (tmp_path / "work.rs").write_text(RUST)
     run("rustc", "-O", "-g", "-C", "force-frame-pointers=no", "work.rs", "-o", "work", cwd=tmp_path)
     check(
@@ -331,8 +335,9 @@ func main() {
     [(), ("-ldflags=-s -w",), ("-buildmode=pie",)],
     ids=["as-built", "stripped", "placed-when-it-starts"],
 )
-def test_go(tmp_path, flags):
-    """Go keeps frame pointers, but not in a leaf, whose caller its own table tells."""
+def test_go_code_is_unwound(tmp_path, flags):
+    """Go keeps frame pointers except in leaf functions. Go's own function table finds the caller
+    of a leaf."""
     (tmp_path / "work.go").write_text(GO)
     run(
         "go",
@@ -378,7 +383,7 @@ func main() {
 @pytest.mark.long
 @needs("go")
 @needs("gcc")
-def test_cgo(tmp_path):
+def test_calls_from_go_to_c_are_unwound(tmp_path):
     (tmp_path / "work.go").write_text(CGO)
     run(
         "go",
@@ -399,14 +404,14 @@ FIB = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) f
 
 @pytest.mark.long
 @needs("node")
-def test_node_without_a_perf_map(tmp_path):
+def test_node_code_without_a_perf_map_has_a_placeholder_name(tmp_path):
     recording = record(["node", "-e", FIB], tmp_path)
     check(recording, "[code without a name]", ["_start", "node::Start", "[code without a name]"])
 
 
 @pytest.mark.long
 @needs("node")
-def test_node_with_a_perf_map(tmp_path):
+def test_node_code_gets_names_from_a_perf_map(tmp_path):
     recording = record(["node", "--perf-basic-prof", "-e", FIB], tmp_path)
     recording.rows = [
         (["fib" if re.search(r"\bfib\b", name) else name for name in names], count)
@@ -429,7 +434,7 @@ public class Work {
 
 
 def write_perf_map(pid, folder):
-    """Until both methods are compiled and in the map."""
+    """Writes the map until it contains both methods, which happens once they are compiled."""
     deadline = time.monotonic() + 180
     while True:
         run("jcmd", pid, "Compiler.perfmap", cwd=folder)
@@ -443,11 +448,11 @@ def write_perf_map(pid, folder):
 @pytest.mark.long
 @needs("javac")
 @needs("jcmd")
-def test_java_with_frame_pointers_and_a_perf_map(tmp_path):
+def test_java_code_with_frame_pointers_gets_names_from_a_perf_map(tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
     run("javac", "Work.java", cwd=tmp_path)
-    # One compiler alone: code that the second one made after the map was written would have no
-    # name.
+    # Only the first compiler tier: the second one could compile code after the map was written,
+    # and that code would have no name.
     command = [
         "java",
         "-XX:+PreserveFramePointer",

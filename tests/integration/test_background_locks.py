@@ -1,4 +1,4 @@
-"""Locks of background work: it meets the deletion of tenants, and holds what a backup asks for."""
+"""Locks of background jobs: conflicts with the deletion of a tenant, and the lock of a backup."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ SWEEP_LOCK = 0x50465357  # api/core/server.h
 
 
 class Held:
-    """A transaction of the database's owner that holds what sql locks."""
+    """A transaction of the database owner that holds the locks that sql acquires."""
 
     def __init__(self, server, sql, *values):
         self.connection = server.database("perfolio_cluster")
@@ -35,7 +35,8 @@ class Held:
 
 
 def ask(server, sql, *values):
-    """One row, asked by the database's owner, who sees what every session does."""
+    """Returns one row. The query runs as the database owner, who sees all sessions in
+    pg_stat_activity."""
     connection = server.database("perfolio_cluster")
     try:
         with connection.cursor() as cursor:
@@ -46,7 +47,7 @@ def ask(server, sql, *values):
 
 
 def waiting(server, statement, user="%"):
-    """The process of the session whose statement waits for a lock, if there is one."""
+    """Returns the process ID of a session whose statement waits for a lock, or None."""
     row = ask(
         server,
         "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -58,7 +59,7 @@ def waiting(server, statement, user="%"):
 
 
 class Rounds:
-    """Counts rounds of background work: the time since the last one begins anew."""
+    """Counts rounds of background jobs: perfolio_jobs_lag_seconds decreases after each round."""
 
     def __init__(self, server):
         self.api, self.count, self.lag = server.api(), 0, self.read(server.api())
@@ -77,7 +78,7 @@ class Rounds:
 
 
 def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
-    """Both want the tenant's usage and its uploads, each in an order of its own."""
+    """Both lock the usage row and the uploads of the tenant, in a different order."""
     server = start_server("--jobs-interval", "1s")
     admin = server.api()
     tenant, token = new_tenant(admin, "short-lived")
@@ -94,7 +95,7 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
             "UPDATE upload SET expires_at = now() - interval '1 hour' WHERE id = %s" " RETURNING 1",
             upload["id"],
         )
-        # Two rounds pass by what is locked, or one of them waits for it, as it should not.
+        # Two rounds skip the locked row. A round that waits for it is a bug.
         rounds = Rounds(server)
         wait_for(lambda: rounds.have_been(2) or waiting(server, "%", "perfolio_jobs"))
         held.release()
@@ -104,8 +105,8 @@ def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
 
-def test_whoever_sweeps_holds_the_lock_itself(start_server):
-    """Or the lock could be lost with its session while another session goes on deleting."""
+def test_the_sweep_holds_its_own_lock(start_server):
+    """If another session held the lock, that session could end while the sweep deletes objects."""
     server = start_server("--jobs-interval", "1s")
     with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
         wait_for(lambda: waiting(server, "%upload%"))
@@ -118,7 +119,7 @@ def test_whoever_sweeps_holds_the_lock_itself(start_server):
         assert holder[0] == waiting(server, "%upload%")
 
 
-def test_a_backup_whose_lock_was_lost_is_none(start_server):
+def test_a_backup_that_loses_its_lock_fails_and_leaves_no_files(start_server):
     server = start_server("--jobs-interval", "3600s")
     target = server.data_dir.parent / "backup"
     with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
@@ -140,17 +141,19 @@ def test_a_backup_whose_lock_was_lost_is_none(start_server):
     assert not target.exists()
 
 
-def meets_deletion(server, tenant, hold, request, waits_for):
-    """The tenant is deleted while request waits for what hold has locked; both must end well."""
+def delete_tenant_during(server, tenant, hold, request, waits_for):
+    """Deletes the tenant while request waits for the locks of hold. Checks that the deletion
+    succeeds and returns the status of request."""
     responses = {}
 
-    def do(name, call):
+    def run(name, call):
         responses[name] = call()
 
     deletion = threading.Thread(
-        target=do, args=("deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}"))
+        target=run,
+        args=("deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}")),
     )
-    other = threading.Thread(target=do, args=("request", request))
+    other = threading.Thread(target=run, args=("request", request))
     with hold as held:
         other.start()
         wait_for(lambda: waiting(server, waits_for))
@@ -164,8 +167,8 @@ def meets_deletion(server, tenant, hold, request, waits_for):
     return statuses["request"]
 
 
-def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_server):
-    """Each has locked a row when the deletion begins, and then asks for the tenant's."""
+def test_requests_that_hold_locks_do_not_deadlock_with_a_tenant_deletion(start_server):
+    """Each request has locked a row when the deletion begins, and then locks the tenant's row."""
     server = start_server("--jobs-interval", "3600s")
     admin = server.api()
     held_log = "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE"
@@ -177,7 +180,7 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
 
     tenant, client, share = team("deletes a share")
     assert (
-        meets_deletion(
+        delete_tenant_during(
             server,
             tenant,
             Held(server, held_log),
@@ -187,7 +190,7 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
         == 204
     )
     tenant, client, share = team("edits a share")
-    assert meets_deletion(
+    assert delete_tenant_during(
         server,
         tenant,
         Held(server, held_log),
@@ -196,8 +199,8 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
     ) in (200, 404)
     tenant, client, share = team("puts a part")
     upload = begin(client, PART)
-    # Without its foreign keys, which would keep the deletion from beginning.
-    taken = Held(
+    # Without foreign key checks, whose locks would block the start of the deletion.
+    hold = Held(
         server,
         "SET session_replication_role = replica; INSERT INTO upload_part"
         " VALUES (%s, %s, 0, 1, 'part/x', sha256(''))",
@@ -205,10 +208,10 @@ def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_se
         tenant,
     )
     assert (
-        meets_deletion(
+        delete_tenant_during(
             server,
             tenant,
-            taken,
+            hold,
             lambda: client.put(f"/api/v1/uploads/{upload['id']}/parts/0", bytes(PART)),
             "%INSERT INTO upload_part%",
         )
@@ -224,7 +227,7 @@ def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
     number = query_one(server, "SELECT id FROM token WHERE tenant_id = %s", tenant)[0]
     hold = Held(server, "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE")
     assert (
-        meets_deletion(
+        delete_tenant_during(
             server,
             tenant,
             hold,
@@ -235,8 +238,8 @@ def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
     )
 
 
-def test_views_are_written_while_a_tenant_is_deleted(start_server):
-    """Both lock many shares: the deletion has one that the other wants, and wants one of its."""
+def test_view_counts_are_written_while_a_tenant_is_deleted(start_server):
+    """Both lock several shares, so each could hold a share that the other one waits for."""
     server = start_server("--jobs-interval", "1s")
     admin = server.api()
     tenant, token = new_tenant(admin, "viewed")
@@ -258,15 +261,15 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
             "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
             " 'DELETE FROM tenant%%' AND v.query LIKE '%%UPDATE share s SET views%%'",
         )
-        assert blockers[0] == 1  # it waits at the tenant's row, before it has locked a share
+        assert blockers[0] == 1  # the deletion waits at the tenant's row, before it locks a share
         held.release()
     deletion.join(60)
     assert responses[0].status == 204, (responses, server.log()[-2000:])
     assert "background work failed" not in server.log(), server.log()[-2000:]
 
 
-def test_much_that_goes_at_once_is_gone_within_two_minutes(start_server):
-    """Rounds of one batch each, with a pause after each, would take longer than that."""
+def test_a_large_backlog_is_deleted_within_two_minutes(start_server):
+    """One batch per round with a pause after each round would take longer than that."""
     server = start_server("--jobs-interval", "15s")
     kinds = {"expired": 2800, "deleted": 2800}
     with server.database("perfolio_cluster") as connection:

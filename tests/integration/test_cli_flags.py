@@ -1,6 +1,7 @@
-"""Every documented option of every command is run at least once, against the real server. With
-CLIENT_BUILD=asan the programs have AddressSanitizer and UndefinedBehaviorSanitizer, whose reports
-fail the test; the release build would hide what they find."""
+"""Runs every documented option of every command at least once against the real server.
+
+With CLIENT_BUILD=asan the programs are built with AddressSanitizer and
+UndefinedBehaviorSanitizer, and their reports fail the test."""
 
 import json
 import os
@@ -44,7 +45,7 @@ SHARED = [
 ]
 QUERY = 'process_cpu:cpu:nanoseconds{service_name="api"}'
 
-# (exit statuses that are right, arguments); {…} are filled in by the fixture places.
+# (accepted exit statuses, arguments); the fixture places fills in {…}.
 RUNS = [
     ([0], "push", "--merge", *SHARED, "--visibility", "team", "{a}", "{b}"),
     ([0], "push", "--no-check", "--markdown", "--open", "{a}"),
@@ -198,7 +199,7 @@ RUNS = [
     ([0], "debuginfo", "upload", "--raw", "{program}"),
     ([0], "debuginfo", "upload", "--executable", "{program}"),
     ([0], "debuginfo", "check", "--json", "{program}"),
-    # The operator of the tests' server has turned them off.
+    # The operator of the test server has turned upstreams off.
     ([1], "debuginfo", "upstreams", "https://debuginfod.example.com/", "--header-file", "{secret}"),
     ([0], "debuginfo", "upstreams"),
     ([0], "login", "--ca-file", "{ca}", "--token-file", "{token}"),
@@ -348,8 +349,8 @@ def call(server, tmp_path_factory):
     }
 
     def run(*arguments):
-        # Without "env": login reads what the command line names.
-        mine = {
+        # login and logout run without these variables: login reads the files named in arguments.
+        run_environment = {
             key: value
             for key, value in environment.items()
             if arguments[0] not in ("login", "logout")
@@ -358,7 +359,7 @@ def call(server, tmp_path_factory):
         done = subprocess.run(
             [str(PERFOLIO), *arguments],
             cwd=folder,
-            env=mine,
+            env=run_environment,
             capture_output=True,
             text=True,
             timeout=300,
@@ -373,7 +374,7 @@ def call(server, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def places(call, server, stored, profiled_program):  # noqa: F811
-    """What the runs name: files, shares and a program that is busy."""
+    """Values for the placeholders in RUNS: files, shares and the process ID of a busy program."""
     folder = call.folder
     files = {name: folder / name for name in ("a.folded", "b.folded", "secret", "token", "spin")}
     files["a.folded"].write_bytes(sample_profiles.FOLDED)
@@ -429,7 +430,7 @@ def places(call, server, stored, profiled_program):  # noqa: F811
 
 def check(call, places, run):
     statuses, *arguments = run
-    # Queries have braces of their own.
+    # QUERY contains braces that are no placeholders.
     filled = [
         argument if argument == QUERY else argument.format(**places) for argument in arguments
     ]
@@ -438,13 +439,13 @@ def check(call, places, run):
 
 
 @pytest.mark.parametrize("run", RUNS, ids=name_of)
-def test_options_of_commands(call, places, run):
+def test_commands_accept_their_options(call, places, run):
     check(call, places, run)
 
 
 @pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 @pytest.mark.parametrize("run", RECORDINGS, ids=name_of)
-def test_options_of_recordings(call, places, run):
+def test_recordings_accept_their_options(call, places, run):
     check(call, places, run)
 
 
@@ -452,7 +453,7 @@ COMMANDS = sorted({run[1] for run in RUNS + RECORDINGS})
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_option_of_a_command_is_run(call, command):
+def test_each_option_of_a_command_occurs_in_a_run(call, command):
     for option in ("--help", "--usage"):
         assert call(command, option).returncode == 0
     run = {
@@ -466,6 +467,6 @@ def test_each_option_of_a_command_is_run(call, command):
     assert options - run == set(), f"no run of test_cli_flags.py has these options of {command}"
 
 
-def test_all_commands_are_run(call):
+def test_all_commands_occur_in_runs(call):
     listed = re.findall(r"^  ([a-z]+) +\S", call("help").stdout.partition("PERFOLIO_URL")[0], re.M)
     assert sorted(listed) == COMMANDS

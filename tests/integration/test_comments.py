@@ -1,4 +1,4 @@
-"""Comments on a share: who reads, writes, edits and deletes, what is refused, and when they go."""
+"""Comments on a share: permissions, validation, limits, and deletion with the share."""
 
 import threading
 
@@ -26,7 +26,7 @@ def path_of(made, n=None):
     return f"/api/v1/shares/{made['id']}/comments" + (f"/{n}" if n else "")
 
 
-def say(client, made, text="x", **fields):
+def post_comment(client, made, text="x", **fields):
     return client.post(path_of(made), json={"text": text, **fields})
 
 
@@ -41,12 +41,12 @@ def actions(server, tenant):
         return cursor.fetchall()
 
 
-def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
+def test_a_comment_is_created_listed_edited_and_deleted(server, anonymous):
     team = Tenant(server)
     made = share(team.api("share"))
     member, other = team.user("member"), team.user("member")
     text = 'Why is **this** so wide?\n\n<script>"&'
-    response = say(
+    response = post_comment(
         member, made, text, pin_hash=HASH, pin_function="main.work", view="sv=2&x=focus%3Amain"
     )
     assert response.status == 201, response
@@ -78,27 +78,29 @@ def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
     }
     assert member.delete(path_of(made, 1)).status == 204
     assert anonymous.get(path_of(made)).json() == {"comments": [], "next_cursor": None}
-    for again in (
+    for after_deletion in (
         member.delete(path_of(made, 1)),
         member.patch(path_of(made, 1), json={"text": "x"}),
     ):
-        assert again.status == 404
-    assert say(member, made).json()["n"] == 2, "a number is never used again"
+        assert after_deletion.status == 404
+    assert post_comment(member, made).json()["n"] == 2, "a number is never reused"
     assert actions(server, team) == [
-        (f"comment.{what}", f"{made['id']}/{n}")
-        for what, n in (("create", 1), ("edit", 1), ("delete", 1), ("create", 2))
+        (f"comment.{action}", f"{made['id']}/{n}")
+        for action, n in (("create", 1), ("edit", 1), ("delete", 1), ("create", 2))
     ]
 
 
-def test_members_of_other_teams_comment_on_what_they_can_see(server, team, anonymous):
+def test_members_of_other_teams_comment_on_shares_they_can_see(server, team, anonymous):
     made = share(team.api("share"))
     hidden = share(team.api("share"), visibility="team")
     stranger = Tenant(server).user("member")
-    assert say(stranger, made).status == 201
-    assert say(stranger, hidden).status == 404 and stranger.get(path_of(hidden)).status == 404
-    assert say(team.user("viewer"), made).status == 403
-    assert say(team.api("share", "admin"), made).status == 403
-    assert say(anonymous, made).status == 401
+    assert post_comment(stranger, made).status == 201
+    assert (
+        post_comment(stranger, hidden).status == 404 and stranger.get(path_of(hidden)).status == 404
+    )
+    assert post_comment(team.user("viewer"), made).status == 403
+    assert post_comment(team.api("share", "admin"), made).status == 403
+    assert post_comment(anonymous, made).status == 401
     assert anonymous.get(path_of(hidden)).status == 401
     owner = team.user("owner")
     assert owner.get(path_of(made)).json()["comments"][0]["can_delete"] is True
@@ -106,15 +108,15 @@ def test_members_of_other_teams_comment_on_what_they_can_see(server, team, anony
     assert owner.delete(path_of(made, 1)).status == 204
 
 
-def test_an_owner_of_another_team_deletes_nothing(server, team):
+def test_an_owner_of_another_team_cannot_delete_a_comment(server, team):
     made = share(team.api("share"))
-    assert say(team.user("member"), made).status == 201
+    assert post_comment(team.user("member"), made).status == 201
     assert Tenant(server).user("owner").delete(path_of(made, 1)).status == 403
 
 
-def test_whoever_has_the_delete_token_clears_an_anonymous_share(server, team, anonymous):
+def test_the_delete_token_deletes_comments_of_an_anonymous_share(server, team, anonymous):
     made = share(anonymous)
-    assert say(team.user("member"), made).status == 201
+    assert post_comment(team.user("member"), made).status == 201
     assert anonymous.delete(path_of(made, 1)).status == 401
     wrong = {"X-Perfolio-Delete-Token": "0" * 43}
     assert anonymous.delete(path_of(made, 1), headers=wrong).status == 403
@@ -150,20 +152,20 @@ def test_whoever_has_the_delete_token_clears_an_anonymous_share(server, team, an
         {"text": "x", "view": "//example.com"},
     ],
 )
-def test_what_is_no_comment_is_refused(server, team, body):
+def test_an_invalid_comment_is_refused(server, team, body):
     made = share(team.api("share"))
     member = team.user("member")
     response = member.post(path_of(made), json=body)
     assert response.status == 400, response
-    assert say(member, made).status == 201
+    assert post_comment(member, made).status == 201
     if "pin_hash" not in body and "view" not in body:
         assert member.patch(path_of(made, 1), json=body).status == 400
     assert member.patch(path_of(made, 1), json={"text": "x", "view": "q=x"}).status == 400
 
 
-def test_sizes_at_their_limits_are_taken(team):
+def test_fields_at_their_size_limits_are_accepted(team):
     made = share(team.api("share"))
-    response = say(
+    response = post_comment(
         team.user("member"),
         made,
         "é" * 4096,
@@ -175,19 +177,21 @@ def test_sizes_at_their_limits_are_taken(team):
 
 
 @pytest.mark.parametrize("n", ["0", "-1", "x", "1.5", "99999999999999999999", "7"])
-def test_a_number_that_is_none_is_not_found(team, n):
+def test_an_invalid_comment_number_is_not_found(team, n):
     made = share(team.api("share"))
     member = team.user("member")
     assert member.delete(path_of(made, n)).status == 404
     assert member.patch(path_of(made, n), json={"text": "x"}).status == 404
 
 
-def test_a_session_needs_its_csrf_token_and_the_own_site(team):
+def test_a_session_needs_its_csrf_token_and_the_origin_of_the_server(team):
     made = share(team.api("share"))
     member = team.user("member")
-    assert say(member, made).status == 201
+    assert post_comment(member, made).status == 201
     token, member.csrf_token = member.csrf_token, None
-    assert say(member, made).status == 403 and member.delete(path_of(made, 1)).status == 403
+    assert (
+        post_comment(member, made).status == 403 and member.delete(path_of(made, 1)).status == 403
+    )
     member.csrf_token = token
     crossed = member.post(
         path_of(made), json={"text": "x"}, headers={"Origin": "https://example.com"}
@@ -195,12 +199,12 @@ def test_a_session_needs_its_csrf_token_and_the_own_site(team):
     assert crossed.status == 403
 
 
-def test_a_name_is_shown_as_it_was(server, team, anonymous):
+def test_a_comment_keeps_the_name_of_a_deleted_author(server, team, anonymous):
     made = share(team.api("share"))
     account = team.add_user("member", name="Ada Lovelace")
     browser = Browser(server)
     assert browser.sign_in(email=account["email"], password=PASSWORD).status == 200
-    assert say(browser, made).json()["author"] == "Ada Lovelace"
+    assert post_comment(browser, made).json()["author"] == "Ada Lovelace"
     assert (
         team.operator.delete(f"/api/v1/admin/tenants/{team.id}/users/{account['id']}").status == 204
     )
@@ -209,7 +213,7 @@ def test_a_name_is_shown_as_it_was(server, team, anonymous):
     ]
 
 
-def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
+def test_pages_of_comments_contain_every_comment_once(server, team, anonymous):
     made = share(team.api("share"))
     with server.cursor() as cursor:
         cursor.execute(
@@ -228,7 +232,7 @@ def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
         assert anonymous.get(path_of(made), query=query).status == 400
 
 
-def test_a_share_and_a_user_have_their_limits(server, team):
+def test_comments_are_limited_per_share_and_per_user(server, team):
     made = share(team.api("share"))
     with server.cursor() as cursor:
         cursor.execute(
@@ -237,17 +241,17 @@ def test_a_share_and_a_user_have_their_limits(server, team):
             [made["id"], team.id],
         )
     member = team.user("member")
-    assert say(member, made).status == 201
-    full = say(member, made)
+    assert post_comment(member, made).status == 201
+    full = post_comment(member, made)
     assert full.status == 409 and "500" in full.json()["detail"]
     assert member.delete(path_of(made, 1)).status == 204
-    assert say(member, made).json()["n"] == 2, "what was refused used no number"
+    assert post_comment(member, made).json()["n"] == 2, "a refused comment uses no number"
     other = share(team.api("share"))
-    responses = until_refused(lambda _: say(member, other), 400)
+    responses = until_refused(lambda _: post_comment(member, other), 400)
     assert {response.status for response in responses[:-1]} == {201}
 
 
-def test_comments_that_come_together_are_numbered_without_a_gap(server, team):
+def test_concurrent_comments_are_numbered_without_a_gap(server, team):
     made = share(team.api("share"))
     members = [team.user("member") for _ in range(6)]
     barrier = threading.Barrier(len(members))
@@ -255,7 +259,7 @@ def test_comments_that_come_together_are_numbered_without_a_gap(server, team):
 
     def write(member):
         barrier.wait()
-        numbers.append(say(member, made).json()["n"])
+        numbers.append(post_comment(member, made).json()["n"])
 
     threads = [threading.Thread(target=write, args=[member]) for member in members]
     for thread in threads:
@@ -265,12 +269,12 @@ def test_comments_that_come_together_are_numbered_without_a_gap(server, team):
     assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
 
 
-def test_comments_go_with_the_share(server, team, anonymous):
+def test_comments_are_deleted_with_the_share(server, team, anonymous):
     made = share(team.api("share"))
-    assert say(team.user("member"), made, unique("secret")).status == 201
+    assert post_comment(team.user("member"), made, unique("secret")).status == 201
     assert team.api("share", "read").delete(f"/api/v1/shares/{made['id']}").status == 204
     assert anonymous.get(path_of(made)).status == 410
-    assert say(team.user("member"), made).status == 410
+    assert post_comment(team.user("member"), made).status == 410
     with server.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM share_comment WHERE share_id = %s", [made["id"]])
         assert cursor.fetchone() == (0,)

@@ -1,7 +1,7 @@
-"""kill -9 between upload and response: what was acknowledged is there afterwards, whole.
+"""kill -9 between upload and response: acknowledged shares are complete afterwards.
 
-PERFOLIO_CRASH_ROUNDS=100 for the long run; each round kills one of the three kinds of process, or
-all at once, while four clients upload.
+Each round kills one process, or all of them, while four clients upload. PERFOLIO_CRASH_ROUNDS=100
+selects the long run.
 """
 
 import contextlib
@@ -24,18 +24,18 @@ SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 
 @pytest.fixture
 def data_home():
-    """A real disk: what is killed here is in the middle of writing to it."""
+    """A folder on a real disk, because the tests kill processes while they write."""
     return DISK
 
 
 def content(number):
-    """Profiles of very different sizes, each of its own."""
+    """Returns a profile unique to number, either small or large."""
     lines = 3000 if number % 7 == 0 else 40
     return "".join(f"main;round{number};work{i} {i + 1}\n" for i in range(lines)).encode()
 
 
 class Uploader(threading.Thread):
-    """Uploads until told to stop; remembers what was sent and what was acknowledged."""
+    """Uploads until should_stop is set; records the numbers sent and the shares acknowledged."""
 
     def __init__(self, server, numbers):
         super().__init__(daemon=True)
@@ -52,7 +52,7 @@ class Uploader(threading.Thread):
                 while not self.should_stop.is_set():
                     self.upload(api)
             except (OSError, http.client.HTTPException, ssl.SSLError):
-                time.sleep(0.02)  # it has just been killed
+                time.sleep(0.02)  # the server was just killed
             finally:
                 if api:
                     api.close()
@@ -75,7 +75,7 @@ def kill(pid):
 
 
 def state_of(pid):
-    """Its fields of proc(5) from the state on; None when there is none."""
+    """Returns the fields of /proc/PID/stat from the state on, or None if there is no process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -83,14 +83,16 @@ def state_of(pid):
         return None
 
 
-def started_at(pid):
-    """What tells a process from a later one with its number; None when there is none."""
+def start_time(pid):
+    """Returns the start time, which distinguishes a process from a later one with the same pid, or
+    None if there is no process."""
     fields = state_of(pid)
     return fields and fields[19]
 
 
-def stands_still(pid):
-    """Stops it. False: it has ended by itself, which is no crash for those beside it."""
+def stop_process(pid):
+    """Stops the process. Returns False if it exited first: PostgreSQL does not treat that as a
+    crash."""
     try:
         os.kill(pid, signal.SIGSTOP)
         while (fields := state_of(pid)) and fields[0] not in "TZX":
@@ -101,27 +103,28 @@ def stands_still(pid):
 
 
 def kill_database(server, find_victims):
-    """Returns when its other processes have noticed too: until then they answer as before."""
+    """Kills the victims and waits until all other PostgreSQL processes have ended, because they
+    serve queries until they notice the crash."""
     postmaster = server.postgres_pid()
     others = server.descendants(postmaster)
-    started = {pid: started_at(pid) for pid in others}
+    started = {pid: start_time(pid) for pid in others}
     for pid in find_victims(postmaster, others):
         kill(pid)
     deadline = time.monotonic() + 60
-    while any(began and started_at(pid) == began for pid, began in started.items()):
-        assert time.monotonic() < deadline, "processes of a killed database stay"
+    while any(start and start_time(pid) == start for pid, start in started.items()):
+        assert time.monotonic() < deadline, "processes of a killed database are still running"
         time.sleep(0.002)
 
 
 def strike(server, victim):
-    """Kills, and starts again what does not start by itself."""
+    """Kills victim, and starts the supervisor again if it was killed."""
     if victim == "server":
         kill(server.child_pid() or server.process.pid)
     elif victim == "database":
         kill_database(server, lambda postmaster, others: [postmaster])
     elif victim == "backend":
         kill_database(
-            server, lambda postmaster, others: [next(filter(stands_still, reversed(others)))]
+            server, lambda postmaster, others: [next(filter(stop_process, reversed(others)))]
         )
     elif victim == "supervisor":
         kill(server.process.pid)
@@ -134,7 +137,7 @@ def strike(server, victim):
 
 
 def check(server, acknowledged):
-    """The server has said that it is ready: no 503 is excused any more."""
+    """Checks the acknowledged shares. The server is ready, so a status of 503 is an error."""
     api = server.api()
     for share, number in acknowledged.items():
         response = api.get(f"/api/v1/shares/{share}/raw")
@@ -162,7 +165,7 @@ def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
     server = start_server("--tenant-uploads-per-minute", "1000000")
     random.seed(SEED)
     numbers = itertools.count()  # next() of it is one step
-    everything, sent = {}, set()
+    all_acknowledged, sent = {}, set()
     victims = ["server", "supervisor", "database", "all", "server", "backend"]
     for number in range(ROUNDS):
         uploaders = [Uploader(server, numbers) for _ in range(4)]
@@ -188,23 +191,23 @@ def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
             fresh.update(uploader.acknowledged)
             sent |= uploader.sent
         check(server, fresh)
-        everything.update(fresh)
+        all_acknowledged.update(fresh)
 
     assert server.stop() == 0, server.log()[-3000:]
     server.start()
-    check(server, everything)
-    # What was never acknowledged may be there, but then it is whole too.
+    check(server, all_acknowledged)
+    # A share that was not acknowledged may exist, but then it is complete too.
     api = server.api()
     listed = all_shares(api)
-    assert set(everything) <= set(listed)
-    for share in set(listed) - set(everything):
+    assert set(all_acknowledged) <= set(listed)
+    for share in set(listed) - set(all_acknowledged):
         body = api.get(f"/api/v1/shares/{share}/raw").body
         number = int(body.split(b";")[1].removeprefix(b"round"))
         assert number in sent and body == content(number)
 
 
-def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_server):
-    """The children of a killed initdb may write for a moment longer."""
+def test_the_next_start_survives_late_writes_of_a_killed_first_start(start_server):
+    """The children of a killed initdb may still write for a short time."""
     server = start_server(is_fresh=True, wait=False)
     leftovers = lambda: list(server.data_dir.glob("pg.new-*"))
     deadline = time.monotonic() + 60
@@ -216,7 +219,7 @@ def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_ser
     folder = leftovers()[0]
     is_over = threading.Event()
 
-    def go_on_writing():
+    def keep_writing():
         for number in itertools.count():
             if is_over.is_set():
                 return
@@ -224,7 +227,7 @@ def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_ser
                 folder.mkdir(exist_ok=True)
                 (folder / f"late{number % 500}").write_bytes(b"x")
 
-    writer = threading.Thread(target=go_on_writing)
+    writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
         server.launch()
@@ -238,7 +241,7 @@ def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_ser
     assert leftovers() == []
 
 
-def test_a_kill_while_the_first_start_makes_the_cluster_does_no_harm(start_server):
+def test_the_server_starts_after_kills_while_it_creates_the_cluster(start_server):
     server = start_server(is_fresh=True, wait=False)
     for delay in (0.05, 0.2, 0.4, 0.8):
         time.sleep(delay)

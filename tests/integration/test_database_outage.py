@@ -1,4 +1,4 @@
-"""While the database restarts: requests wait for it a little, and /readyz knows at once."""
+"""While the database restarts, requests wait briefly and /readyz reports the outage at once."""
 
 import threading
 import time
@@ -8,15 +8,15 @@ from people import Tenant
 from test_database_hang import postgres_pids, stopped
 from test_shares import wait_for
 
-AUTH_CACHE_S = 5  # of api/identity/auth.h
+AUTH_CACHE_S = 5  # api/identity/auth.h
 SESSIONS = "usename IN ('perfolio_server', 'perfolio_jobs') AND pid <> pg_backend_pid()"
 
-# ALTER DATABASE would not do it from within.
+# ALTER DATABASE cannot change this from a session in the same database.
 SET_OPEN = "UPDATE pg_database SET datallowconn = %s WHERE datname = 'perfolio'"
 
 
 def terminate(cursor):
-    """Ends the server's sessions; returns how many there were."""
+    """Ends the server's sessions and returns their number."""
     cursor.execute(
         "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity" f" WHERE {SESSIONS}"
     )
@@ -24,7 +24,7 @@ def terminate(cursor):
 
 
 class Outage:
-    """The database lets nobody in, and those who were in are out."""
+    """Ends all sessions of the server and makes the database refuse new connections."""
 
     def __init__(self, server):
         self.connection = server.database("perfolio_cluster")
@@ -40,7 +40,7 @@ class Outage:
             cursor.execute(SET_OPEN, (True,))
 
     def end_when_refused(self, server):
-        """Ends when the database has turned away somebody who came from now on."""
+        """Ends the outage once the database has refused a connection after this call."""
 
         def refusals():
             return server.database_log().count("is not currently accepting connections")
@@ -59,7 +59,7 @@ class Outage:
         self.connection.close()
 
 
-def test_readyz_does_not_repeat_what_a_failure_has_refuted(start_server):
+def test_readyz_discards_its_cached_result_after_a_failure(start_server):
     server = start_server()
     api = server.api()
     assert api.get("/readyz").status == 200
@@ -71,7 +71,7 @@ def test_readyz_does_not_repeat_what_a_failure_has_refuted(start_server):
     assert api.get("/api/v1/shares").status == 200
 
 
-def test_requests_wait_for_a_database_that_comes_back(start_server):
+def test_requests_wait_for_a_database_that_restarts(start_server):
     server = start_server()
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
@@ -98,12 +98,12 @@ def test_during_a_long_outage_requests_get_503_without_waiting(start_server):
 
     with Outage(server):
         waited = seconds_until_refused()
-        # Who waits is never quicker than that, however quick the machine.
+        # A request that waits takes at least this long, no matter how fast the host is.
         wait_for(lambda: seconds_until_refused() < waited / 4, 120)
     assert api.get("/api/v1/shares").status == 200
 
 
-def test_a_read_whose_connection_breaks_is_asked_again(start_server):
+def test_a_read_is_retried_after_its_connection_breaks(start_server):
     server = start_server()
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
@@ -132,8 +132,8 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
     other.close()
 
 
-def test_a_statement_that_fails_by_itself_is_not_asked_again(start_server):
-    """A sequence counts the attempts: it goes on when a transaction fails."""
+def test_a_statement_that_raises_an_error_is_not_retried(start_server):
+    """A sequence counts the attempts, because a rollback does not reset it."""
     server = start_server()
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
@@ -159,7 +159,7 @@ def read_metrics(server):
     return response.text
 
 
-def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
+def test_metrics_are_readable_by_token_during_a_database_outage(start_server):
     server = start_server("--public-metrics", "no")
     operator = server.api()
     assert "\nperfolio_database_up 1\n" in operator.get("/metrics").text
@@ -181,11 +181,11 @@ def test_metrics_are_readable_by_token_while_the_database_is_away(start_server):
                 assert server.anonymous().with_token(token).get("/metrics").status == 503, token
             assert (
                 operator.get("/api/v1/shares").status == 503
-            ), "tokens of other routes are looked up"
+            ), "tokens for other routes are always looked up"
         wait_for(lambda: "\nperfolio_database_up 1\n" in read_metrics(server))
 
 
-def test_public_metrics_ask_for_no_token_and_refuse_none(start_server):
+def test_public_metrics_accept_requests_with_any_token_or_none(start_server):
     server = start_server()
     with Outage(server):
         for client in (

@@ -1,8 +1,8 @@
-"""Jobs that build symbol tables: a builder that crashes, hangs or comes back too late, a server
-that is killed.
+"""Jobs that build symbol tables: a builder that crashes, hangs or exceeds its lease, a killed
+server, and several teams.
 
-The server runs from a folder of its own, where perfolio-symbolize is a script of the test, beside
-the real one.
+The server runs from a separate folder in which a script of the test replaces perfolio-symbolize.
+The script can call the real one.
 """
 
 import os
@@ -18,7 +18,7 @@ from people import Tenant
 from test_debuginfo import compile_with_id, path, stored_bytes, wait_built
 
 CRASH = "kill -SEGV $$"
-# Says that it runs, and goes on as the real one once it may; ends with the server.
+# Creates "running", runs the real builder once "go" exists, and ends with the server.
 WAIT = """touch {folder}/running
 while [ ! -e {folder}/go ]; do [ -d /proc/$PPID ] || exit 1; sleep 0.05; done
 exec {folder}/real "$@"
@@ -26,7 +26,7 @@ exec {folder}/real "$@"
 
 
 class Programs:
-    """perfoliod and a builder that the test writes."""
+    """A folder with perfoliod and a builder script that the test writes."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -68,7 +68,7 @@ def execute(server, statement):
         cursor.connection.commit()
 
 
-def test_a_builder_that_crashes_is_a_reason(start_server, programs, tmp_path):
+def test_a_crash_of_the_builder_is_the_reason_of_the_failure(start_server, programs, tmp_path):
     programs.script(CRASH)
     server = start_server(program=programs.perfoliod)
     tenant = Tenant(server)
@@ -83,7 +83,9 @@ def test_a_builder_that_crashes_is_a_reason(start_server, programs, tmp_path):
     assert wait_built(client, "aa21")["state"] == "ready"
 
 
-def test_a_builder_that_hangs_holds_up_no_end_of_the_server(start_server, programs, tmp_path):
+def test_a_builder_that_hangs_does_not_delay_the_stop_of_the_server(
+    start_server, programs, tmp_path
+):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     client = Tenant(server).api("debuginfo")
@@ -98,7 +100,7 @@ def test_a_builder_that_hangs_holds_up_no_end_of_the_server(start_server, progra
     assert wait_built(client, "aa22")["state"] == "ready"
 
 
-def test_a_server_that_is_killed_leaves_the_job_to_the_next(start_server, programs, tmp_path):
+def test_the_job_of_a_killed_server_is_taken_over_by_the_next(start_server, programs, tmp_path):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     client = Tenant(server).api("debuginfo")
@@ -108,32 +110,32 @@ def test_a_server_that_is_killed_leaves_the_job_to_the_next(start_server, progra
     (programs.folder / "go").touch()
     server.start()
     client.close()
-    # Its lease would end by itself in a minute.
+    # The lease would otherwise expire after a minute.
     execute(server, "UPDATE symbol_job SET leased_until = now()")
     assert wait_built(client, "aa23")["state"] == "ready"
 
 
-def test_who_comes_back_too_late_changes_nothing(start_server, programs, tmp_path):
+def test_a_builder_that_lost_its_lease_stores_nothing(start_server, programs, tmp_path):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     client = Tenant(server).api("debuginfo")
     send(client, tmp_path, "aa24")
     programs.wait_running()
-    # Another server has the job by now.
+    # Simulates another server that has leased the job.
     execute(
         server, "UPDATE symbol_job SET fence = fence + 1, leased_until = now() + interval '1 hour'"
     )
     (programs.folder / "go").touch()
     send(client, tmp_path, "aa25")
-    wait_built(client, "aa25")  # so the first has ended
+    wait_built(client, "aa25")  # the build of aa24 has ended by then
     status = client.get(path("aa24")).json()
     assert status["table"] is None and status["files"][0]["state"] == "waiting"
     execute(server, "UPDATE symbol_job SET leased_until = now()")
     assert wait_built(client, "aa24")["state"] == "ready"
 
 
-def test_teams_take_turns(start_server, programs, tmp_path):
-    """One team's many files do not hold up another's one for longer than one of them takes."""
+def test_builds_alternate_between_teams(start_server, programs, tmp_path):
+    """The single file of a team waits for at most one of another team's many files."""
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     many, one = Tenant(server), Tenant(server)
@@ -150,7 +152,7 @@ def test_teams_take_turns(start_server, programs, tmp_path):
         assert [row[0] for row in cursor.fetchall()].index(one.id) <= 1
 
 
-def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs, tmp_path):
+def test_ten_thousand_files_of_one_team_do_not_delay_another_team(start_server, programs, tmp_path):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     many, one = Tenant(server), Tenant(server)
@@ -176,12 +178,12 @@ def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs,
             [many.id],
         )
         built_at, left = cursor.fetchone()
-    # One of theirs ran already, and at most one more came before it; the rest is of after it was
-    # seen.
+    # One job of the large team was already running, and at most one more ran before the other
+    # team's job. More may have run before this query.
     assert built_at and left > 9900
 
 
-def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tmp_path):
+def test_deleting_a_team_deletes_its_files_and_jobs(start_server, programs, tmp_path):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)
     tenant = Tenant(server)
@@ -205,7 +207,7 @@ def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tm
             assert cursor.fetchone()[0] == 0, table
 
 
-def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
+def test_old_needs_and_failures_are_deleted(start_server, programs, tmp_path):
     programs.script(CRASH)
     server = start_server(program=programs.perfoliod)
     client = Tenant(server).api("debuginfo")
@@ -238,7 +240,7 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
 
 
 @pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket cannot be made old")
-def test_objects_without_a_row_are_collected_and_others_are_not(start_server, tmp_path):
+def test_only_objects_without_a_row_are_collected(start_server, tmp_path):
     server = start_server()
     client = Tenant(server).api("debuginfo")
     data = send(client, tmp_path, "aa50")
