@@ -1,6 +1,7 @@
-"""A debuginfod server that does what a hostile or broken one may do, by the path's first part.
+"""A debuginfod server that behaves as a hostile or broken one, selected by the first path segment.
 
-http://127.0.0.1:PORT/<behaviour>/buildid/…; self.seen has a line per request and its fields.
+URLs have the form http://127.0.0.1:PORT/<behaviour>/buildid/…; Stub.seen lists (path, headers) of
+each request.
 """
 
 import gzip
@@ -21,7 +22,7 @@ def head(status, *fields):
 
 
 def bomb():
-    """Many zeros in few bytes."""
+    """Returns a small gzip file that expands to BOMB_BYTES of zeros."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9) as file:
         file.write(b"\177ELF")
@@ -35,7 +36,7 @@ class Handler(socketserver.StreamRequestHandler):
         try:
             self.response()
         except (OSError, ssl.SSLError):
-            pass  # the client had enough
+            pass  # the client closed the connection
 
     def response(self):
         line = self.rfile.readline().decode().split()
@@ -63,14 +64,14 @@ class Handler(socketserver.StreamRequestHandler):
         )
 
     def content(self, turn, path):
-        """What the test says, a real program."""
+        """Sends stub.content, a real program set by the test."""
         body = self.server.stub.content
         self.send(
             head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body
         )
 
     def held(self, turn, path):
-        """A part of the content, and the rest once the test lets it go."""
+        """Sends a part of stub.content, and the rest once the test sets stub.go."""
         body = self.server.stub.content
         self.send(head("200 OK", f"Content-Length: {len(body)}") + body[:1000])
         self.server.stub.go.wait(60)
@@ -217,7 +218,7 @@ class Listener(socketserver.ThreadingTCPServer):
     request_queue_size = 64
 
     def handle_error(self, request, client_address):
-        pass  # a client that will not talk to us is what tests want to see
+        pass  # tests expect clients to close or refuse the connection
 
 
 class Stub:

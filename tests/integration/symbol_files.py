@@ -1,4 +1,4 @@
-"""Files with debug information, tables of them, and what other tools say of their addresses."""
+"""Files with debug information, their symbol tables, and the frames that other tools report."""
 
 import fcntl
 import functools
@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) int leaf(int x)
 
 @functools.cache
 def build_printer():
-    """No part of the product. By one process at a time: another's may not run while it is
-    linked."""
+    """Builds the test program that prints tables. A lock lets only one process build it, because
+    it must not run while it is linked."""
     with open(BUILD / "print_symbols.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(
@@ -78,7 +78,7 @@ def compile_c(folder, *flags, compiler="gcc"):
 
 
 def symbolize(file, *options):
-    """(table, what was said on standard error)"""
+    """Builds the table of file; returns (table, standard error)."""
     table = file.parent / (file.name + ".symbols")
     done = run(SYMBOLIZE, *options, "-q", "-o", table, file)
     assert done.returncode == 0, done.stderr
@@ -94,12 +94,12 @@ def refuse(file, *options):
 
 
 def places(table):
-    """Every address where the response changes, and the byte before it."""
+    """Returns every address at which the frames change, and the address before it."""
     return run(PRINT, table, "starts").stdout.split()
 
 
 def look_up(table, addresses):
-    """Frames (name, linkage name, file, line) of each address, leaf first."""
+    """Returns the frames (name, linkage name, file, line) of each address, leaf first."""
     done = run(PRINT, table, input="".join(f"{address}\n" for address in addresses))
     assert done.returncode == 0, done.stderr
     return [
@@ -109,7 +109,7 @@ def look_up(table, addresses):
 
 
 def llvm(file, addresses):
-    """Frames (linkage name, file:line) of each address by llvm-symbolizer."""
+    """Returns the frames (linkage name, file:line) of each address by llvm-symbolizer."""
     done = run(
         "llvm-symbolizer",
         f"--obj={file}",
@@ -133,24 +133,25 @@ def names_and_places(frames):
 
 
 def differences(file, table, expected=None):
-    """Addresses of which the two do not say the same, but for the name of the outermost function:
-    there llvm has the symbol, the table what DWARF says."""
+    """Returns the addresses whose frames differ between table and llvm-symbolizer, and the number
+    of addresses. The name of the outermost function is not compared: llvm-symbolizer takes it
+    from the symbol table, perfolio from DWARF."""
     addresses = places(table)
     assert addresses
     wrong = []
     for address, frames, other in zip(
         addresses, look_up(table, addresses), llvm(expected or file, addresses)
     ):
-        mine = names_and_places(frames)
+        own = names_and_places(frames)
         if (
-            mine
-            and not mine[0][1].startswith("??")
+            own
+            and not own[0][1].startswith("??")
             and (
-                [place for _, place in mine] != [place for _, place in other]
-                or [name for name, _ in mine[:-1]] != [name for name, _ in other[:-1]]
+                [place for _, place in own] != [place for _, place in other]
+                or [name for name, _ in own[:-1]] != [name for name, _ in other[:-1]]
             )
         ):
-            wrong.append((address, mine, other))
+            wrong.append((address, own, other))
     return wrong, len(addresses)
 
 

@@ -1,4 +1,5 @@
-"""The client of debuginfod servers: hostile ones end in a named reason, real ones in a file."""
+"""The client of debuginfod servers: it reports a reason for each hostile response, and fetches
+files from the real server."""
 
 import json
 import os
@@ -23,7 +24,7 @@ MAX_BYTES = 1 << 20
 
 @pytest.fixture(scope="module", autouse=True)
 def program():
-    """Built here: no part of the product."""
+    """Builds the test program that calls the client; make does not build it otherwise."""
     subprocess.run(
         ["make", "-s", f"BUILD={BUILD.name}", str(FETCH.relative_to(ROOT))], cwd=ROOT, check=True
     )
@@ -36,8 +37,8 @@ def bomb():
 
 @pytest.fixture
 def stub():
-    with Stub() as made:
-        yield made
+    with Stub() as stub:
+        yield stub
 
 
 def fetch(
@@ -51,7 +52,7 @@ def fetch(
     allow=("127.0.0.1",),
     environment=None,
 ):
-    """What each of the questions came to, in order of their ends."""
+    """Returns the result of each fetch in the order in which the fetches ended."""
     allowed = [word for host in allow for word in ("--allow", host)]
     done = subprocess.run(
         [FETCH, folder, kind, build_id, str(max_bytes), str(at_once), *allowed, *urls],
@@ -64,7 +65,7 @@ def fetch(
     )
     responses = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(responses) == at_once * rounds
-    assert not list(pathlib.Path(folder).iterdir()), "temporary files have no names"
+    assert not list(pathlib.Path(folder).iterdir()), "a temporary file has a name"
     return responses
 
 
@@ -75,7 +76,7 @@ def outcome(tmp_path, *urls, **options):
     return response["outcome"], response["reason"]
 
 
-def test_a_file_comes_whole_also_compressed_and_after_redirects(tmp_path, stub):
+def test_a_file_is_fetched_also_compressed_and_after_redirects(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     for behaviour in ("good", "squeezed", "once", "twice", "thrice"):
@@ -122,24 +123,26 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("behaviour, expected, reason", HOSTILE, ids=[row[0] for row in HOSTILE])
-def test_each_wrong_ends_in_a_named_reason(tmp_path, stub, bomb, behaviour, expected, reason):
+def test_each_hostile_response_is_reported_with_a_reason(
+    tmp_path, stub, bomb, behaviour, expected, reason
+):
     stub.bomb = bomb
-    came, why = outcome(tmp_path, stub.url(behaviour))
-    assert came == expected and reason in why, (came, why)
+    result, message = outcome(tmp_path, stub.url(behaviour))
+    assert result == expected and reason in message, (result, message)
 
 
-def test_the_next_server_is_asked_all_the_same(tmp_path, stub):
+def test_the_next_server_is_queried_after_a_failure(tmp_path, stub):
     wrong = ("missing", "announces_much", "not_elf", "failing", "around", "later", "truncated")
     for behaviour in wrong:
         assert outcome(tmp_path, stub.url(behaviour), stub.url("good")) == ("found", "")
-    # Why there is nothing is told by who may have it yet.
-    came, why = outcome(
+    # The reported reason is that of the server that may still have the file.
+    result, message = outcome(
         tmp_path, *(stub.url(behaviour) for behaviour in ("missing", "not_elf", "later"))
     )
-    assert came == "unreachable" and "503" in why
+    assert result == "unreachable" and "503" in message
 
 
-def test_servers_that_ask_for_patience_get_it(tmp_path, stub):
+def test_retry_after_is_respected(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     (later,) = fetch(folder, stub.url("later"))
@@ -150,12 +153,12 @@ def test_servers_that_ask_for_patience_get_it(tmp_path, stub):
     )
     (too_many,) = fetch(folder, stub.url("too_many"))
     assert too_many["later_s"] == 120
-    assert len(stub.paths()) == 2, "neither is asked again at once"
+    assert len(stub.paths()) == 2, "neither request is retried at once"
     (flaky,) = fetch(folder, stub.url("flaky"))
     assert flaky["outcome"] == "found" and len(stub.paths()) == 5
 
 
-CLOSED = [
+FORBIDDEN = [
     "http://127.0.0.1",
     "https://127.0.0.1",
     "http://example.invalid",
@@ -179,22 +182,25 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize("target", CLOSED)
-def test_closed_addresses_are_not_connected_to(tmp_path, stub, target):
-    """As the URL itself, and as where a server leads: an allowed host's redirect opens nothing."""
-    came, why = outcome(tmp_path, target, allow=())
-    assert came == "refused" and why, (came, why)
+@pytest.mark.parametrize("target", FORBIDDEN)
+def test_forbidden_addresses_are_not_connected_to(tmp_path, stub, target):
+    """Neither as the URL of the server nor as the target of a redirect from an allowed host."""
+    result, message = outcome(tmp_path, target, allow=())
+    assert result == "refused" and message, (result, message)
     stub.leads_to = target
-    came, why = outcome(tmp_path, stub.url("leads_plainly"), allow=(f"127.0.0.1:{stub.port}",))
+    result, message = outcome(
+        tmp_path, stub.url("leads_plainly"), allow=(f"127.0.0.1:{stub.port}",)
+    )
     if target == "":
-        assert came == "refused" or "answers 302" in why or "leads" in why
+        assert result == "refused" or "answers 302" in message or "leads" in message
     else:
-        assert came == "refused" and why, (came, why)
+        assert result == "refused" and message, (result, message)
     assert len(stub.paths()) in (1, 4)
 
 
-def test_a_name_of_a_closed_address_is_refused_when_the_socket_opens(tmp_path, stub):
-    """A name, not a literal: what this machine calls itself is an address of its own network."""
+def test_a_name_of_a_forbidden_address_is_refused_after_its_lookup(tmp_path, stub):
+    """The test uses a name, not an address literal: the host's own name resolves to an address of
+    its network."""
     names = [
         line.split()[1]
         for line in pathlib.Path("/etc/hosts").read_text().splitlines()
@@ -203,18 +209,18 @@ def test_a_name_of_a_closed_address_is_refused_when_the_socket_opens(tmp_path, s
     if not names:
         pytest.skip("/etc/hosts has no other name")
     for name in names:
-        came, why = outcome(tmp_path, f"https://{name}:{stub.port}/good", allow=())
-        assert came == "refused" and "may not be connected to" in why, (name, came, why)
+        result, message = outcome(tmp_path, f"https://{name}:{stub.port}/good", allow=())
+        assert result == "refused" and "may not be connected to" in message, (name, result, message)
     assert stub.paths() == []
 
 
-def test_only_the_allowed_host_and_port_are_open(tmp_path, stub):
+def test_only_the_allowed_host_and_port_are_connected_to(tmp_path, stub):
     assert outcome(tmp_path, stub.url("good"), allow=(f"127.0.0.1:{stub.port}",))[0] == "found"
     assert outcome(tmp_path, stub.url("good"), allow=("127.0.0.1:1",))[0] == "refused"
     assert outcome(tmp_path, stub.url("good"), allow=("127.0.0.2", "127.0.0.1x"))[0] == "refused"
 
 
-def test_no_proxy_of_the_environment_is_used(tmp_path, stub):
+def test_proxies_from_the_environment_are_ignored(tmp_path, stub):
     environment = {
         name: "http://127.0.0.1:1" for name in ("http_proxy", "https_proxy", "ALL_PROXY")
     }
@@ -223,7 +229,7 @@ def test_no_proxy_of_the_environment_is_used(tmp_path, stub):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """Of 127.0.0.1, with its key, which is its own authority."""
+    """A self-signed certificate of 127.0.0.1 with its key."""
     folder = tmp_path_factory.mktemp("certificate")
     subprocess.run(
         [
@@ -252,21 +258,21 @@ def certificate(tmp_path_factory):
     return folder
 
 
-def test_https_is_checked_and_does_not_lead_to_http(tmp_path, stub, certificate):
+def test_https_verifies_the_certificate_and_refuses_redirects_to_http(tmp_path, stub, certificate):
     ca = ["--ca", str(certificate / "ca.pem")]
     with Stub(certificate=certificate / "both.pem") as safe:
         assert outcome(tmp_path, *ca, safe.url("good"))[0] == "found"
-        came, why = outcome(tmp_path, safe.url("good"))
-        assert came == "unreachable" and "not trusted" in why
+        result, message = outcome(tmp_path, safe.url("good"))
+        assert result == "unreachable" and "not trusted" in message
         safe.leads_to = stub.url("good")
-        came, why = outcome(tmp_path, *ca, safe.url("leads"))
-        assert came == "refused" and "from https to http" in why
+        result, message = outcome(tmp_path, *ca, safe.url("leads"))
+        assert result == "refused" and "from https to http" in message
         assert stub.paths() == []
         stub.leads_to = safe.url("good")
         assert outcome(tmp_path, *ca, stub.url("leads"))[0] == "found"
 
 
-def test_the_header_goes_to_its_own_host_only(tmp_path, stub):
+def test_the_authorization_header_is_sent_to_its_own_host_only(tmp_path, stub):
     secret = "Authorization: Bearer not-for-others"
     with Stub() as other:
         stub.leads_to = other.url("good")
@@ -277,11 +283,11 @@ def test_the_header_goes_to_its_own_host_only(tmp_path, stub):
         assert [fields["authorization"] for _, fields in stub.seen[1:]] == [
             "Bearer not-for-others"
         ] * 2
-    came, why = outcome(tmp_path, stub.url("closed"), "--auth", secret)
-    assert came == "refused" and "not-for-others" not in why
+    result, message = outcome(tmp_path, stub.url("closed"), "--auth", secret)
+    assert result == "refused" and "not-for-others" not in message
 
 
-def test_what_several_want_at_once_is_asked_for_once(tmp_path, stub):
+def test_concurrent_fetches_of_one_file_send_one_request(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     responses = fetch(folder, stub.url("slow_good"), at_once=20)
@@ -291,15 +297,15 @@ def test_what_several_want_at_once_is_asked_for_once(tmp_path, stub):
     assert len(stub.paths()) == 1
 
 
-def test_a_host_that_fails_is_left_alone(tmp_path, stub):
+def test_a_host_is_skipped_after_five_failures(tmp_path, stub):
     folder = tmp_path / "fetched"
     folder.mkdir()
     responses = fetch(folder, stub.url("failing"), rounds=4)
-    assert len(stub.paths()) == 5, "five failures in a row, then none"
+    assert len(stub.paths()) == 5, "five failed requests in a row, then no further one"
     assert "not tried again" in responses[-1]["reason"] and responses[-1]["later_s"] == 60
 
 
-def test_ids_that_no_server_knows_are_not_asked_for(tmp_path, stub):
+def test_invalid_build_ids_are_not_requested(tmp_path, stub):
     assert outcome(tmp_path, stub.url("good"), build_id="61" * 83)[0] == "absent"
     assert stub.paths() == []
 
@@ -322,7 +328,7 @@ def is_scanned(url):
 
 @pytest.fixture
 def debuginfod(tmp_path):
-    """The distribution's server over a folder: (its URL, the folder, scan it again)."""
+    """The distribution's debuginfod: (its URL, the folder that it serves, its process)."""
     if not shutil.which("debuginfod"):
         pytest.skip("no debuginfod")
     folder, port = tmp_path / "files", free_port()
@@ -367,7 +373,7 @@ def build_id_of(file):
     return notes.split("Build ID: ")[1].split()[0]
 
 
-def test_the_distributions_server(tmp_path, debuginfod):
+def test_files_are_fetched_from_the_distributions_debuginfod(tmp_path, debuginfod):
     url, folder, _ = debuginfod
     program, fetched = folder / "first", tmp_path / "fetched"
     fetched.mkdir()

@@ -1,5 +1,4 @@
-"""A disk without room, and one that cannot be written: a small file system of its own, so these
-need root."""
+"""A full disk and a read-only disk. The tests mount a small file system and therefore need root."""
 
 import contextlib
 import os
@@ -28,7 +27,7 @@ def mount(*arguments):
 
 @pytest.fixture
 def disk():
-    """The folder of a mounted file system of 480 MiB."""
+    """The mount point of a file system of 480 MiB."""
     folder = make_folder()
     mount("-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "tmpfs", str(folder))
     yield folder
@@ -45,12 +44,12 @@ def server(disk, cluster_template):
 
 
 def free_mib(folder):
-    room = os.statvfs(folder)
-    return room.f_bavail * room.f_frsize // MIB
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize // MIB
 
 
 def fill(folder, left_mib):
-    """Another program's file, which leaves so much free; 0: not a byte."""
+    """Creates a file of another program that leaves left_mib free, not a byte if 0."""
     path = folder / "filler"
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, (free_mib(folder) - max(left_mib, 1)) * MIB)
@@ -65,7 +64,7 @@ def is_ready(server):
 
 
 def storing_requests(server, upload):
-    """One of each route that stores what a request brings."""
+    """Returns one request for each route that stores data of the request."""
     api = server.api()
     part, body = {"size": 5 << 20}, samples.FOLDED
     json = {"Content-Type": "application/json"}
@@ -94,7 +93,7 @@ def assert_refuses(server, upload, words):
     assert ready.status == 503 and words in ready.json()["detail"], ready
 
 
-def test_a_full_disk_refuses_what_would_be_stored_and_lets_deletions_go_on(server, disk):
+def test_a_full_disk_refuses_uploads_and_allows_deletions(server, disk):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 5 << 20}).json()["id"]
@@ -117,9 +116,8 @@ def test_a_full_disk_refuses_what_would_be_stored_and_lets_deletions_go_on(serve
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
 
 
-def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
-    """To the last byte: what the server holds for this is given up, and PostgreSQL can write
-    again."""
+def test_deletions_succeed_after_another_program_fills_the_disk(server, disk):
+    """The disk has no byte left. The server releases its reserve so that PostgreSQL can write."""
     api = server.api()
     made = [api.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(20)]
     filler = fill(disk, 0)
@@ -137,8 +135,8 @@ def test_deletions_go_on_when_another_program_has_filled_the_disk(server, disk):
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
 
 
-def test_uploads_fill_a_disk_up_to_the_reserve_and_no_further(server, disk):
-    """PostgreSQL, which is on the same disk, never runs out of room."""
+def test_uploads_do_not_use_the_reserve_of_the_disk(server, disk):
+    """PostgreSQL is on the same disk and never runs out of space."""
     api = server.api()
     made = []
     while True:
@@ -156,13 +154,13 @@ def test_uploads_fill_a_disk_up_to_the_reserve_and_no_further(server, disk):
     assert "PANIC" not in server.database_log()
 
 
-def test_a_disk_that_is_read_only_refuses_what_would_be_stored(disk, cluster_template):
-    """A disk for the objects alone: PostgreSQL cannot run on one that it cannot write."""
+def test_a_read_only_disk_refuses_uploads(disk, cluster_template):
+    """Only the objects are on that disk, because PostgreSQL cannot run on a read-only disk."""
     copy_template(cluster_template, disk / "data")
     objects = disk / "data" / "objects"
     objects.mkdir(mode=0o755)
-    # So small that nothing is held for deletions: with a file open for that it could not be
-    # remounted.
+    # So small that the server reserves no space for deletions: an open reserve file would prevent
+    # the remount.
     mount("-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", str(objects))
     server = Server(disk / "data")
     try:

@@ -1,6 +1,7 @@
-"""Exports as Parquet, read back by DuckDB: what it adds up equals what a query says, whatever the
-names; errors are responses, not files cut short. `make interop` fetches DuckDB; without it these
-tests are skipped."""
+"""Parquet exports, read back by DuckDB: sums equal the results of queries, for any names, and
+errors are responses, not truncated files.
+
+`make interop` fetches DuckDB; without it these tests are skipped."""
 
 import gzip
 import hashlib
@@ -46,13 +47,13 @@ pytestmark = pytest.mark.skipif(
 
 
 class Table:
-    """An export in a file; FILE stands for it in SQL."""
+    """An exported file; FILE is its placeholder in SQL."""
 
     def __init__(self, path):
         self.path = path
 
-    def ask(self, *statements):
-        """The rows of each statement; whole numbers are texts."""
+    def query(self, *statements):
+        """Returns the rows of each statement, with integers as strings."""
         done = subprocess.run(
             ["node", "query.mjs", *(s.replace("FILE", f"'{self.path}'") for s in statements)],
             cwd=DUCKDB,
@@ -78,7 +79,7 @@ def export(tmp_path):
     return call
 
 
-def test_sums_are_those_of_queries(start_server, export):
+def test_sums_equal_the_results_of_queries(start_server, export):
     server = start_server("--jobs-interval", "1s")
     rng, client = random.Random(7), Tenant(server).api("ingest", "read")
     oracle, sources = store_oracle.Oracle(), make_sources(random.Random(7))
@@ -87,7 +88,7 @@ def test_sums_are_those_of_queries(start_server, export):
     for is_compacted in (False, True):
         for selector, matches in MATCHERS:
             table = export(client, query=CPU_NAMES[1] + selector)
-            stacks, labels, functions = table.ask(
+            stacks, labels, functions = table.query(
                 "SELECT list_reverse(stack), sum(value)::BIGINT FROM FILE GROUP BY 1",
                 "SELECT label_pod, sum(value)::BIGINT FROM FILE GROUP BY 1",
                 "SELECT f, sum(value)::BIGINT FROM (SELECT unnest(list_distinct(stack)) f, value "
@@ -111,10 +112,10 @@ def test_sums_are_those_of_queries(start_server, export):
             }
         if not is_compacted:
             compact(server)
-    # Every type, every sample: a window in the middle of an hour, too.
+    # All types and samples, also in a window that begins and ends within an hour.
     for start, end in ((WINDOW["start"], WINDOW["end"]), (BEGIN + HOUR // 3, BEGIN + HOUR)):
         table = export(client, query=ALL, start=start, end=end)
-        rows = table.ask(
+        rows = table.query(
             "SELECT profile_type, epoch_ns(time), label_service_name, label_pod, label_zone, "
             "list_reverse(stack), value FROM FILE"
         )
@@ -160,7 +161,7 @@ HOSTILE = [
 BAD_BYTES = b"caf\xe9 \xff\xfe\xc0\x80 ok"
 
 
-def test_hostile_names(server, export):
+def test_hostile_names_are_exported_unchanged(server, export):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(
         CPU,
@@ -182,7 +183,7 @@ def test_hostile_names(server, export):
     response = client.post("/api/v1/profiles", body=body, query=parameters(labels))
     assert response.status == 200, response
     table = export(client, query=CPU_NAMES[0])
-    names, columns = table.ask(
+    names, columns = table.query(
         "SELECT stack[1], value FROM FILE ORDER BY value",
         "SELECT column_name FROM (DESCRIBE SELECT * FROM FILE) WHERE column_name LIKE 'label%'",
     )
@@ -191,12 +192,12 @@ def test_hostile_names(server, export):
     ]
     columns = [column for column, in columns]
     assert len({column.lower() for column in columns}) == len(labels)
-    values = table.ask("SELECT DISTINCT " + ",".join(columns) + " FROM FILE")[0]
+    values = table.query("SELECT DISTINCT " + ",".join(columns) + " FROM FILE")[0]
     assert sorted(values) == sorted(labels.values())
     assert {"label_value", "label_time"} <= {column.lower() for column in columns}
 
 
-def test_labels_links_moments_and_frames(server, export):
+def test_labels_links_timestamps_and_frames_are_exported(server, export):
     client = Tenant(server).api("ingest", "read")
     link = [("span_id", SPANS[1]), ("trace_id", TRACES[1])]
     samples = [
@@ -211,7 +212,7 @@ def test_labels_links_moments_and_frames(server, export):
     )
     assert response.status == 200, response
     table = export(client, query=CPU_NAMES[0])
-    rows = table.ask(
+    rows = table.query(
         "SELECT value, sample_labels, trace_id, span_id, duration_ns, period, sample_type, "
         "sample_unit, "
         "len(seen_at) FROM FILE ORDER BY value"
@@ -224,11 +225,11 @@ def test_labels_links_moments_and_frames(server, export):
     assert ids == [{"trace_id": TRACES[1], "span_id": SPANS[1]}]
     assert {tuple(row[4:]) for row in rows} == {(str(10**10), "1", "samples", "count", "0")}
     for rule, wanted in (("thread=m,'\"", "1"), ("bytes=4096 bytes", "1"), ("thread=", "6")):
-        assert export(client, query=CPU_NAMES[0], label=rule).ask(
+        assert export(client, query=CPU_NAMES[0], label=rule).query(
             "SELECT sum(value)::BIGINT FROM FILE"
         ) == [[wanted]]
 
-    moments = [BEGIN + 5, BEGIN + 7 * 10**9]
+    timestamps = [BEGIN + 5, BEGIN + 7 * 10**9]
     request = otlp_maker.Request(
         [
             (
@@ -239,7 +240,7 @@ def test_labels_links_moments_and_frames(server, export):
                         BEGIN,
                         {("main", "work"): 2},
                         duration=10**10,
-                        timestamps={("main", "work"): moments},
+                        timestamps={("main", "work"): timestamps},
                     )
                 ],
             )
@@ -251,10 +252,10 @@ def test_labels_links_moments_and_frames(server, export):
         headers={"Content-Type": "application/x-protobuf"},
     )
     assert response.status == 200, response
-    seen = export(client, query='{service_name="shop"}').ask(
+    seen = export(client, query='{service_name="shop"}').query(
         "SELECT list_transform(seen_at, x -> epoch_ns(x)), value FROM FILE"
     )
-    assert seen == [[[str(moment) for moment in moments], "2"]]
+    assert seen == [[[str(timestamp) for timestamp in timestamps], "2"]]
 
     maker = pprof_maker.Maker(CPU)
     binary = maker.mapping("/usr/lib/libc.so.6", build_id="00ff12")
@@ -270,7 +271,7 @@ def test_labels_links_moments_and_frames(server, export):
         "/api/v1/profiles", query={"label": "pod=native"}, body=gzip.compress(maker.bytes())
     )
     assert response.status == 200, response
-    ((stack, frames),) = export(client, query=CPU_NAMES[0] + '{pod="native"}').ask(
+    ((stack, frames),) = export(client, query=CPU_NAMES[0] + '{pod="native"}').query(
         "SELECT stack, frames FROM FILE"
     )
     assert stack == ["libc.so.6+0x1200", "inner", "outer", "0xffffffffffffff00"]
@@ -280,17 +281,17 @@ def test_labels_links_moments_and_frames(server, export):
         ("outer", "o.c", "9", "00ff12", "/usr/lib/libc.so.6"),
         ("", "", "0", "", ""),
     ]
-    # The mapping begins at 0x400000 and is of what stands in the file from 0x1000 on.
+    # The mapping begins at 0x400000 and maps the file from offset 0x1000 on.
     assert [int(f["address"]) for f in frames] == [0x1200, 0x1100, 0x1100, 0xFFFFFFFFFFFFFF00]
 
 
-def test_nothing_and_errors(server, export):
+def test_empty_exports_and_errors_have_their_own_responses(server, export):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
-    assert export(client, query=ALL).ask("SELECT count(*) FROM FILE") == [["0"]]
+    assert export(client, query=ALL).query("SELECT count(*) FROM FILE") == [["0"]]
     body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
-    rows = export(client, query=CPU_NAMES[0] + '{pod="b"}').ask(
+    rows = export(client, query=CPU_NAMES[0] + '{pod="b"}').query(
         "SELECT count(*), max(value) FROM FILE"
     )
     assert rows == [["0", None]]
@@ -308,8 +309,8 @@ def test_nothing_and_errors(server, export):
     assert head.status == 200 and not head.body
 
 
-def test_large_names_have_several_pages(server, export):
-    """Names of one row of 9 MB, and 20 MB of names that are not worth a dictionary."""
+def test_large_names_are_exported_in_several_pages(server, export):
+    """One row with 9 MB of names, and 20 MB of names too varied for a dictionary."""
     client = Tenant(server).api("ingest", "read")
     stacks = {tuple(f"long {i:04} " + "x" * 16000 for i in range(600)): [1, 1]}
     stacks |= {
@@ -321,7 +322,7 @@ def test_large_names_have_several_pages(server, export):
         assert client.post("/api/v1/profiles", body=body).status == 200
     table = export(client, query=CPU_NAMES[0])
     frames = sorted(frame for stack in stacks for frame in stack)
-    found = table.ask(
+    found = table.query(
         "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
         "SELECT unnest(stack) AS name FROM FILE)",
         "SELECT md5(string_agg(name, chr(10) ORDER BY name)), count(*) FROM ("
@@ -332,7 +333,7 @@ def test_large_names_have_several_pages(server, export):
 
 
 @pytest.mark.parametrize("limits", [(0, 0), (100, 0), (100, 1), (1, 1), (20, 0)])
-def test_readers_know_several_pages_and_rows_that_are_divided(tmp_path, limits):
+def test_duckdb_reads_several_pages_and_rows_split_between_pages(tmp_path, limits):
     program = BUILD / "tests" / "oracle" / "write_parquet"
     subprocess.run(
         ["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT, check=True
@@ -347,10 +348,10 @@ def test_readers_know_several_pages_and_rows_that_are_divided(tmp_path, limits):
         ]
         for i in range(count)
     ]
-    assert table.ask("SELECT number, texts, maybe FROM FILE ORDER BY number") == rows
+    assert table.query("SELECT number, texts, maybe FROM FILE ORDER BY number") == rows
 
 
-def test_statistics_let_readers_skip(server, export):
+def test_statistics_contain_the_minimum_and_maximum_of_each_column(server, export):
     client = Tenant(server).api("ingest", "read")
     for i in range(3):
         body = make_profile(
@@ -365,7 +366,7 @@ def test_statistics_let_readers_skip(server, export):
         )
     rows = dict(
         (name.strip('"'), rest)
-        for name, *rest in export(client, query=CPU_NAMES[0]).ask(
+        for name, *rest in export(client, query=CPU_NAMES[0]).query(
             "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, "
             "encodings, compression "
             "FROM parquet_metadata(FILE)"
@@ -376,7 +377,7 @@ def test_statistics_let_readers_skip(server, export):
     assert rows["time"][0].startswith("2026-09-21") and rows["time"][0] < rows["time"][1]
 
 
-def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
+def test_the_export_command_saves_a_parquet_file(server, cli, tmp_path):  # noqa: F811
     tenant = Tenant(server)
     for i in range(3):
         body = make_profile(
@@ -402,8 +403,13 @@ def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
         token=token,
     )
     assert done.returncode == 0, done.log
-    assert table.ask("SELECT label_pod, value FROM FILE ORDER BY ALL") == [["p0", "1"], ["p1", "2"]]
-    assert cli("export", CPU_NAMES[0], "-o", table.path, token=token).returncode != 0  # it is there
+    assert table.query("SELECT label_pod, value FROM FILE ORDER BY ALL") == [
+        ["p0", "1"],
+        ["p1", "2"],
+    ]
+    assert (
+        cli("export", CPU_NAMES[0], "-o", table.path, token=token).returncode != 0
+    )  # the file exists
     done = cli(
         "export",
         f'{{pod=~"p."}}@{first}..{first + 9 * 3600}',
@@ -415,7 +421,7 @@ def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
         token=token,
     )
     assert done.returncode == 0, done.log
-    assert table.ask("SELECT sample_type, value FROM FILE ORDER BY ALL") == [
+    assert table.query("SELECT sample_type, value FROM FILE ORDER BY ALL") == [
         ["cpu", "10"],
         ["samples", "3"],
     ]

@@ -1,7 +1,7 @@
-"""The fuzzers' inputs sent to a running server: it stays up and responses 2xx or 4xx only.
+"""The inputs of the fuzzers sent to a running server: it stays up and returns 2xx or 4xx only.
 
-Profiles go to POST /api/v1/shares, and every report of what was taken is asked for; other corpora
-become queries, JSON bodies and raw request lines.
+Profiles are sent to POST /api/v1/shares, and every report of an accepted one is requested. Other
+corpora become queries, JSON bodies and raw request lines.
 """
 
 import os
@@ -24,8 +24,8 @@ PROFILE_FUZZERS = [
     "fuzz_format",
 ]
 ALLOWED = set(range(200, 300)) | set(range(400, 500))
-# What HTTP itself has for requests that are none of ours: redirects, a method or version that no
-# server knows (RFC 9110, 15.6.2 and 15.6.6).
+# Statuses of requests that match no route: redirects, an unknown method or version (RFC 9110,
+# 15.6.2 and 15.6.6).
 ALLOWED_RAW = ALLOWED | {301, 302, 303, 304, 308, 501, 505}
 
 
@@ -37,7 +37,7 @@ def inputs(fuzzer):
 
 @pytest.fixture
 def tenant(server):
-    """A token of a tenant that may upload as often as it likes."""
+    """A client of a tenant without a practical limit of uploads per minute."""
     operator = server.api()
     made = operator.post(
         "/api/v1/admin/tenants",
@@ -60,18 +60,18 @@ def tenant(server):
     operator.close()
 
 
-def check(response, what):
-    assert response.status in ALLOWED, f"{what}: {response}"
+def check(response, input_name):
+    assert response.status in ALLOWED, f"{input_name}: {response}"
     if response.status >= 400:
-        assert response.headers["content-type"].startswith("application/problem+json"), what
-        assert response.json()["detail"], what
+        assert response.headers["content-type"].startswith("application/problem+json"), input_name
+        assert response.json()["detail"], input_name
     return response
 
 
-def read_everything(client, share_id, body, what):
-    assert client.get(f"/p/{share_id}/raw").body == body, what
-    assert client.get(f"/p/{share_id}.pb.gz").status == 200, what
-    refused = None  # values that pass int64 cannot be added: no report has them
+def read_everything(client, share_id, body, input_name):
+    assert client.get(f"/p/{share_id}/raw").body == body, input_name
+    assert client.get(f"/p/{share_id}.pb.gz").status == 200, input_name
+    refused = None  # sums that exceed int64 are refused by every report
     for path in (
         f"/api/v1/shares/{share_id}/flame",
         f"/api/v1/shares/{share_id}/top?limit=0",
@@ -82,24 +82,24 @@ def read_everything(client, share_id, body, what):
     ):
         response = client.get(path)
         is_refused = response.status == 413 and b"come to 2^63 - 1 or more" in response.body
-        assert response.status == 200 or is_refused, f"{what}: {path}: {response}"
-        assert refused in (None, is_refused), f"{what}: {path}"
+        assert response.status == 200 or is_refused, f"{input_name}: {path}: {response}"
+        assert refused in (None, is_refused), f"{input_name}: {path}"
         refused = is_refused
 
 
 @pytest.mark.parametrize("fuzzer", PROFILE_FUZZERS)
-def test_profiles(tenant, fuzzer):
-    taken = 0
+def test_inputs_for_profile_parsers_are_accepted_or_refused(tenant, fuzzer):
+    accepted = 0
     for name, body in inputs(fuzzer):
         response = check(tenant.post("/api/v1/shares", body), f"{fuzzer}/{name}")
         assert response.status != 429, response
         if response.status == 201:
-            taken += 1
+            accepted += 1
             read_everything(tenant, response.json()["id"], body, f"{fuzzer}/{name}")
-    assert taken or fuzzer == "fuzz_compress"
+    assert accepted or fuzzer == "fuzz_compress"
 
 
-def test_views(tenant):
+def test_inputs_for_report_parameters_are_accepted_or_refused(tenant):
     body = (CORPUS / "fuzz_perf_script" / "seed-events").read_bytes()
     share_id = tenant.post("/api/v1/shares", body).json()["id"]
     names = ("sample_type", "group_by", "focus", "ignore", "hide", "show", "limit")
@@ -116,7 +116,7 @@ def test_views(tenant):
         check(tenant.get(f"/api/v1/shares/{share_id}/top", query={"focus": pattern}), name)
 
 
-def test_json_bodies(tenant):
+def test_inputs_for_json_parsers_are_accepted_or_refused(tenant):
     for fuzzer in ("fuzz_cpuprofile", "fuzz_speedscope", "fuzz_folded"):
         for name, body in inputs(fuzzer):
             for path in (
@@ -130,24 +130,24 @@ def test_json_bodies(tenant):
                 check(response, f"{path} {fuzzer}/{name}")
 
 
-def check_agents(response, what):
-    """As the protocols of agents have errors."""
-    assert response.status in ALLOWED, f"{what}: {response}"
+def check_ingest(response, input_name):
+    """Returns whether the input was accepted. An error must have the format of the protocol."""
+    assert response.status in ALLOWED, f"{input_name}: {response}"
     if response.status < 400:
         return True
     if response.headers["content-type"] == "application/json":
-        assert response.json()["message"], what
+        assert response.json()["message"], input_name
     else:
         assert (
             response.headers["content-type"] == "application/x-protobuf" and len(response.body) > 4
-        ), what
+        ), input_name
     return False
 
 
 def post_otlp(tenant, name, data):
     is_json = data[:1] == b"{"
     kind = "application/json" if is_json else "application/x-protobuf"
-    return check_agents(
+    return check_ingest(
         tenant.post("/v1development/profiles", data, headers={"Content-Type": kind}), name
     )
 
@@ -155,7 +155,7 @@ def post_otlp(tenant, name, data):
 def post_pyroscope(tenant, name, data):
     kinds = {b"p": "application/proto", b"j": "application/json"}
     if data[:1] in kinds:
-        return check_agents(
+        return check_ingest(
             tenant.post(
                 "/push.v1.PusherService/Push", data[1:], headers={"Content-Type": kinds[data[:1]]}
             ),
@@ -164,18 +164,18 @@ def post_pyroscope(tenant, name, data):
     query, kind, body = (data.split(b"\n", 2) + [b"", b""])[:3]
     query = re.sub(rb"[^!-~]", b"%20", query).decode()
     headers = {"Content-Type": re.sub(rb"[^ -~]", b"?", kind).decode().strip()}
-    return check_agents(tenant.post("/ingest?" + query, body, headers=headers), name)
+    return check_ingest(tenant.post("/ingest?" + query, body, headers=headers), name)
 
 
-def test_agents(tenant):
+def test_inputs_for_ingest_protocols_are_accepted_or_refused(tenant):
     for fuzzer, post in (("fuzz_otlp", post_otlp), ("fuzz_pyroscope", post_pyroscope)):
-        taken = [post(tenant, f"{fuzzer}/{name}", data) for name, data in inputs(fuzzer)]
-        assert any(taken), fuzzer
+        accepted = [post(tenant, f"{fuzzer}/{name}", data) for name, data in inputs(fuzzer)]
+        assert any(accepted), fuzzer
     for name, data in inputs("fuzz_multipart"):
         post_pyroscope(tenant, name, b"name=app\n" + data)
     for fuzzer in PROFILE_FUZZERS:
         for name, data in inputs(fuzzer):
-            check_agents(tenant.post("/ingest", data, query={"name": "app"}), f"{fuzzer}/{name}")
+            check_ingest(tenant.post("/ingest", data, query={"name": "app"}), f"{fuzzer}/{name}")
             check(tenant.post("/api/v1/profiles", data, query={"label": "a=b"}), f"{fuzzer}/{name}")
 
 
@@ -192,7 +192,7 @@ def raw_requests():
 
 
 def send_raw(server, data):
-    """The first bytes of the response; empty when the server closed the connection."""
+    """Returns the first bytes of the response, or nothing if the server closed the connection."""
     context = ssl.create_default_context(cafile=str(server.ca_file))
     with socket.create_connection(("localhost", server.port), 20) as plain, context.wrap_socket(
         plain, server_hostname="localhost"
@@ -202,12 +202,12 @@ def send_raw(server, data):
             connection.settimeout(2)
             return connection.recv(65536)
         except TimeoutError:
-            return b""  # half a request: the server waits for the rest
+            return b""  # an incomplete request: the server waits for the rest
         except OSError:
             return b""
 
 
-def test_raw_requests(server, tenant):
+def test_inputs_for_the_request_parser_are_accepted_or_refused(server, tenant):
     for name, data in raw_requests():
         response = send_raw(server, data)
         status = re.match(rb"HTTP/1\.[01] (\d{3})", response)

@@ -1,7 +1,7 @@
-"""HTTP as it should not be: shapes, limits, timeouts, resets and stops, byte by byte over TLS.
+"""Malformed and hostile HTTP: syntax, limits, timeouts, resets and shutdown, over TLS.
 
-Ordinary clients hide what these tests are about, so requests are written by hand and responses read
-from the socket.
+Ordinary HTTP clients cannot send such requests, so the tests write bytes to the socket and parse
+the responses themselves.
 """
 import gzip
 import os
@@ -48,14 +48,14 @@ class Wire:
         return self
 
     def receive(self):
-        """Some bytes; b"" when the server has closed, politely or not."""
+        """Returns some bytes, or b"" once the server has closed or reset the connection."""
         try:
             return self.socket.recv(65536)
         except (ssl.SSLEOFError, ConnectionError):
             return b""
 
     def response(self):
-        """(status, headers, body) of the next response; None when there is none."""
+        """Returns (status, headers, body) of the next response, or None if there is none."""
         data = self.rest
         while b"\r\n\r\n" not in data:
             more = self.receive()
@@ -112,12 +112,12 @@ def wait_until(condition, seconds=120):
 
 
 def has_begun(server):
-    """Is a part of a request there that has not all come?"""
+    """Returns whether the server has received part of an incomplete request."""
     return metric(server, "perfolio_http_buffered_bytes") > 0
 
 
 def folded(size):
-    """A profile of about that many bytes that compresses badly."""
+    """Returns a profile of about size bytes that compresses badly."""
     lines, total = [], 0
     while total < size:
         line = f"main;work_{os.urandom(40).hex()};leaf 1\n"
@@ -127,7 +127,7 @@ def folded(size):
 
 
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-WRONG_SHAPES = {
+MALFORMED_REQUESTS = {
     "two lengths": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
     b"Content-Length: 43\r\n\r\nx" + SMUGGLED,
     "equal lengths twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
@@ -159,20 +159,31 @@ WRONG_SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_SHAPES)
-def test_a_wrong_shape_gets_400_and_nothing_behind_it_is_read(server, name):
+@pytest.mark.parametrize("name", MALFORMED_REQUESTS)
+def test_a_malformed_request_gets_400_and_closes_the_connection(server, name):
     with Wire(server) as wire:
-        response = wire.send(WRONG_SHAPES[name]).response()
+        response = wire.send(MALFORMED_REQUESTS[name]).response()
         assert response is not None and response[0] == 400, response
-        assert wire.is_closed(), "the connection must end: what follows may be anybody's"
+        assert (
+            wire.is_closed()
+        ), "the connection must be closed: the next bytes may be a smuggled request"
         assert wire.rest == b""
 
 
-WRONG_PATHS = ["/healthz%00", "/healthz%0a", "/p%2Fabc", "/p/%zz", "/p/%", "/p/%ff", "*", "healthz"]
+MALFORMED_PATHS = [
+    "/healthz%00",
+    "/healthz%0a",
+    "/p%2Fabc",
+    "/p/%zz",
+    "/p/%",
+    "/p/%ff",
+    "*",
+    "healthz",
+]
 
 
-@pytest.mark.parametrize("path", WRONG_PATHS)
-def test_a_malformed_path_is_refused_by_name(server, path):
+@pytest.mark.parametrize("path", MALFORMED_PATHS)
+def test_a_malformed_path_is_reported_as_such(server, path):
     with Wire(server) as wire:
         status, headers, body = wire.send(get(path)).response()
         assert status == 400
@@ -181,17 +192,17 @@ def test_a_malformed_path_is_refused_by_name(server, path):
 
 
 @pytest.mark.parametrize("path", ["/..", "/p/../healthz", "//healthz", "/healthz/", "/./healthz"])
-def test_paths_are_not_rewritten(server, path):
+def test_paths_are_not_normalized(server, path):
     with Wire(server) as wire:
         assert wire.send(get(path)).response()[0] == 404
 
 
-def test_a_query_may_hold_anything(server):
+def test_healthz_accepts_a_malformed_query_string(server):
     with Wire(server) as wire:
         assert wire.send(get("/healthz?a=%00%2f%zz&&=&b")).response()[0] == 200
 
 
-def test_good_requests_in_rare_forms_work(server):
+def test_valid_requests_in_rare_forms_are_served(server):
     forms = [
         b"\r\n" + get(),
         b"GET /healthz HTTP/1.0\r\n\r\n",
@@ -209,7 +220,7 @@ def test_pipelined_requests_get_their_responses_in_order(server):
         assert [wire.response()[0] for _ in range(4)] == [200, 404, 200, 200]
 
 
-def test_methods_and_head_and_options(server):
+def test_head_options_and_unsupported_methods_get_their_statuses(server):
     with Wire(server) as wire:
         status, headers, _ = wire.send(b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n").response()
         assert status == 501
@@ -222,7 +233,7 @@ def test_methods_and_head_and_options(server):
         head, _, rest = head.partition(b"\r\n\r\n")
         assert b"200 OK" in head and int(re.search(rb"(?i)content-length: (\d+)", head)[1]) > 10
         wire.rest = rest
-        assert wire.response()[0] == 200, "a HEAD response has no body that would disturb the next"
+        assert wire.response()[0] == 200, "a HEAD response must have no body"
         status, headers, _ = wire.send(
             get("/api/openapi.yaml").replace(b"GET", b"OPTIONS")
         ).response()
@@ -233,7 +244,7 @@ def test_methods_and_head_and_options(server):
         assert status == 204 and "access-control-allow-origin" not in headers
 
 
-def test_every_response_carries_the_security_fields(server):
+def test_every_response_has_the_security_headers(server):
     for path, is_html in (
         ("/", True),
         ("/nothing", False),
@@ -246,12 +257,12 @@ def test_every_response_carries_the_security_fields(server):
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["content-security-policy"].startswith("default-src 'none'")
         assert ("script-src 'self'" in headers["content-security-policy"]) == is_html
-        assert headers["server"] == "perfolio", "the version is nobody's business"
+        assert headers["server"] == "perfolio", "the version must not be disclosed"
         assert re.fullmatch("[0-9a-f]{16}", headers["x-request-id"])
         assert "strict-transport-security" not in headers, "localhost must not be pinned"
 
 
-def test_request_ids_differ_and_stand_in_problems(server):
+def test_request_ids_are_unique_and_included_in_problems(server):
     ids = set()
     for _ in range(50):
         with Wire(server) as wire:
@@ -263,12 +274,12 @@ def test_request_ids_differ_and_stand_in_problems(server):
     assert all(f'msg="request refused" request_id={id} ' in log for id in ids)
 
 
-def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
+def test_a_body_over_the_limit_gets_413_before_it_is_read(server):
     with Wire(server) as wire:
         status, headers, body = wire.send(post(LARGEST_BODY * 20)).response()
         assert status == 413
         assert headers["content-type"] == "application/problem+json"
-        assert b"parts" in body, "the sentence says what to do"
+        assert b"parts" in body, "the detail must suggest an upload in parts"
         assert b'"instance":"/api/v1/shares"' in body
         assert f'request_id={headers["x-request-id"]} method=POST' in server.log()
     with Wire(server) as wire:
@@ -278,7 +289,7 @@ def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
         assert status == 413
 
 
-def test_a_client_that_sends_regardless_still_reads_the_413(server):
+def test_a_client_that_keeps_sending_still_receives_the_413(server):
     for more, head in (
         ("", post(LARGEST_BODY + 4096)),
         (
@@ -297,7 +308,7 @@ def test_a_client_that_sends_regardless_still_reads_the_413(server):
             assert response is not None and response[0] == 413, response
 
 
-def test_a_route_takes_no_more_than_it_says(server):
+def test_each_route_enforces_its_own_body_limit(server):
     with Wire(server) as wire:
         status, _, body = wire.send(
             get().replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\nabc")
@@ -307,7 +318,7 @@ def test_a_route_takes_no_more_than_it_says(server):
         assert status == 413 and b"at most" in body
 
 
-def test_a_client_that_leaves_does_no_harm(server):
+def test_requests_of_closed_connections_are_released(server):
     for _ in range(20):
         Wire(server).send(get("/metrics")).socket.close()
         Wire(server).send(post(100000) + b"x" * 50000).socket.close()
@@ -333,7 +344,7 @@ def test_plain_text_on_the_tls_port_is_dropped(server):
         (ssl.TLSVersion.TLSv1_3, True),
     ],
 )
-def test_tls_versions(server, version, works):
+def test_tls_1_2_and_1_3_are_accepted_and_1_1_is_refused(server, version, works):
     context = ssl.create_default_context(cafile=str(server.ca_file))
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
@@ -350,7 +361,7 @@ def test_tls_versions(server, version, works):
         assert b"200 OK" in tls.recv(4096)
 
 
-def test_http2_is_off_unless_asked_for(server):
+def test_http2_is_off_by_default(server):
     with Wire(server, ["h2", "http/1.1"]) as wire:
         assert wire.socket.selected_alpn_protocol() == "http/1.1"
         assert (
@@ -365,8 +376,8 @@ def test_http2_is_off_unless_asked_for(server):
 
 
 @pytest.fixture(scope="module")
-def hasty(cluster_template, tmp_path_factory):
-    """A server with short patience and few connections."""
+def short_timeouts(cluster_template, tmp_path_factory):
+    """A server with short timeouts and a low connection limit."""
     import conftest
 
     folder = conftest.make_folder()
@@ -392,23 +403,25 @@ def hasty(cluster_template, tmp_path_factory):
     conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_slow_upload_lives_while_bytes_flow(hasty):
+def test_a_slow_upload_is_not_cut_while_bytes_arrive(short_timeouts):
     profile = folded(6000)
-    with Wire(hasty) as wire:
-        wire.send(post(len(profile), more="Authorization: Bearer " + hasty.token + "\r\n"))
+    with Wire(short_timeouts) as wire:
+        wire.send(post(len(profile), more="Authorization: Bearer " + short_timeouts.token + "\r\n"))
         start = time.monotonic()
         for at in range(0, len(profile), 100):
             wire.send(profile[at : at + 100])
             time.sleep(0.1)
         status, _, body = wire.response()
-        assert time.monotonic() - start > 5, "longer than every timeout of this server"
+        assert (
+            time.monotonic() - start > 5
+        ), "the upload must take longer than every timeout of this server"
         assert status == 201, body
 
 
-def test_a_trickled_request_is_cut(hasty):
-    before = metric(hasty, 'perfolio_http_connections_cut_total{reason="slow"}')
+def test_a_trickled_request_is_cut(short_timeouts):
+    before = metric(short_timeouts, 'perfolio_http_connections_cut_total{reason="slow"}')
     for begin, drop in ((b"GET /", b"a"), (post(100000), b"x")):
-        with Wire(hasty) as wire:
+        with Wire(short_timeouts) as wire:
             wire.send(begin)
             start = time.monotonic()
             with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -416,27 +429,32 @@ def test_a_trickled_request_is_cut(hasty):
                     wire.send(drop)
                     time.sleep(0.1)
             assert 1.5 < time.monotonic() - start < 60
-    assert metric(hasty, 'perfolio_http_connections_cut_total{reason="slow"}') >= before + 2
+    assert (
+        metric(short_timeouts, 'perfolio_http_connections_cut_total{reason="slow"}') >= before + 2
+    )
 
 
-def test_idle_connections_are_closed(hasty):
-    with Wire(hasty) as fresh, Wire(hasty) as kept:
+def test_idle_connections_are_closed(short_timeouts):
+    with Wire(short_timeouts) as fresh, Wire(short_timeouts) as kept:
         assert kept.send(get()).response()[0] == 200
         start = time.monotonic()
         assert fresh.is_closed() and kept.is_closed()
         assert 2 < time.monotonic() - start < 60
 
 
-def test_idle_connections_past_the_cap_make_room_for_new_ones(hasty):
+def test_idle_connections_over_the_cap_are_closed_for_new_ones(short_timeouts):
     limit, wires = 16, []
     for _ in range(60):
         try:
-            wires.append(Wire(hasty))
+            wires.append(Wire(short_timeouts))
         except (ssl.SSLError, ConnectionError):
             pass
-    assert can_connect(hasty)
-    assert wait_until(lambda: metric(hasty, "perfolio_http_connections") <= limit)
-    assert metric(hasty, 'perfolio_http_connections_cut_total{reason="address"}') >= 60 - limit
+    assert can_connect(short_timeouts)
+    assert wait_until(lambda: metric(short_timeouts, "perfolio_http_connections") <= limit)
+    assert (
+        metric(short_timeouts, 'perfolio_http_connections_cut_total{reason="address"}')
+        >= 60 - limit
+    )
     for wire in wires:
         wire.socket.close()
 
@@ -454,10 +472,10 @@ def resident_mb(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server):
-    """40 uploads of 7 MiB at once through a cap of 32 MiB: a wait for some, a response for each."""
+def test_buffered_bytes_are_bounded_and_every_upload_gets_a_response(start_server):
+    """40 concurrent uploads of 7 MiB with a cap of 32 MiB: some wait, each gets a response."""
     server = start_server("--max-buffered-bytes", "32MiB", "--anonymous-uploads-per-minute", "1000")
-    count, body = 40, b"!" * (7 << 20)  # no profile: refused, but only once it is there
+    count, body = 40, b"!" * (7 << 20)  # not a profile: refused once it has arrived
     statuses, lock = [], threading.Lock()
 
     def upload():
@@ -484,11 +502,11 @@ def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server
     assert len(statuses) == count
     assert all(status in (400, 415, 422, 429, 503) for status in statuses), statuses
     if os.environ.get("BUILD", "release") in ("release", "debug"):  # sanitizers keep freed memory
-        assert peak - before < 200, "280 MiB came in; a cap of 32 MiB and what workers hold remain"
+        assert peak - before < 200, "of 280 MiB, only 32 MiB and the memory of workers may remain"
     assert can_connect(server)
 
 
-def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
+def test_stalled_uploads_do_not_block_others_forever(start_server):
     server = start_server("--max-buffered-bytes", "32MiB", "--request-timeout", "2s")
     stalled = []
     for _ in range(8):
@@ -497,7 +515,7 @@ def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
         stalled.append(wire)
         if metric(server, "perfolio_http_buffered_bytes") > (24 << 20):
             break
-    # The response comes while the others are still connected: their time limit is 2 s.
+    # The response arrives while the stalled uploads are still connected: their timeout is 2 s.
     with Wire(server, timeout=120) as wire:
         wire.send(post(7 << 20))
         for _ in range(7 << 4):
@@ -508,8 +526,8 @@ def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
 
 
 class Crowd:
-    """Large uploads of one address that come fast at first and then go on, never so slowly that
-    they would be cut for it."""
+    """Large uploads of one address. They send first_bytes fast and then continue at a rate just
+    high enough not to be cut."""
 
     def __init__(self, server, source, count=40, first_bytes=1200000):
         self.wires = [Wire(server, source=source).send(post(8 << 20)) for _ in range(count)]
@@ -543,7 +561,7 @@ class Crowd:
                     pass
 
 
-def test_one_address_does_not_keep_the_buffers_from_another(start_server):
+def test_uploads_of_one_address_leave_buffers_to_another(start_server):
     server = start_server("--max-buffered-bytes", "32MiB")
     with Crowd(server, "127.0.6.1"):
         assert wait_until(lambda: metric(server, "perfolio_http_buffered_bytes") > 24 << 20, 60)
@@ -554,7 +572,7 @@ def test_one_address_does_not_keep_the_buffers_from_another(start_server):
                 assert status in (400, 415, 422), (status, body)
 
 
-def test_an_upload_that_waits_for_long_gets_503(start_server):
+def test_an_upload_that_waits_too_long_for_buffers_gets_503(start_server):
     server = start_server("--max-buffered-bytes", "32MiB", "--request-timeout", "2s")
     refusals = 'perfolio_http_connections_cut_total{reason="buffers"}'
     with Crowd(server, "127.0.6.1") as crowd:
@@ -579,7 +597,7 @@ def test_an_upload_that_waits_for_long_gets_503(start_server):
 
 
 def large_folded(count):
-    """Stacks that differ, so that the flame graph has more than 3 * count nodes."""
+    """Returns distinct stacks, so that the flame graph has more than 3 * count nodes."""
     return gzip.compress(
         "".join(
             f"function_{i % 97};function_with_a_long_name_{i};leaf_{i};line_{i} 1\n"
@@ -589,8 +607,8 @@ def large_folded(count):
     )
 
 
-def slow_taker(server, path):
-    """A connection that has asked for path and takes no more than the response's begin."""
+def slow_reader(server, path):
+    """Requests path and reads only the begin of the response; returns (wire, status, bytes)."""
     wire = Wire(server)
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     wire.send(
@@ -600,41 +618,43 @@ def slow_taker(server, path):
     return wire, int(head.split(b" ")[1]), head
 
 
-def test_the_memory_of_responses_that_nobody_reads_is_bounded(start_server):
-    """Each slow taker asks another question about one large share: none may add up for ever."""
+def test_memory_of_unread_responses_is_bounded(start_server):
+    """Each slow reader sends a different query for one large share, so that no result is shared."""
     server = start_server("--max-buffered-bytes", "16MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))
     assert made.status == 201, made
     path = f"/api/v1/shares/{made.json()['id']}/flame?limit="
     size = len(server.api().get(path + "0", headers={"Accept": "application/json"}).body)
-    assert 8 << 20 < size < 16 << 20, "else the kernel takes it whole, or there is no room for it"
-    takers = []
-    while len(takers) < 12 and not any(status == 503 for _, status, _ in takers):
-        takers.append(slow_taker(server, path + str(900000 - len(takers))))
-    refused = [head for _, status, head in takers if status == 503]
-    assert all(status in (200, 503) for _, status, _ in takers)
+    assert (
+        8 << 20 < size < 16 << 20
+    ), "the response must exceed the socket buffers and fit the limit"
+    readers = []
+    while len(readers) < 12 and not any(status == 503 for _, status, _ in readers):
+        readers.append(slow_reader(server, path + str(900000 - len(readers))))
+    refused = [head for _, status, head in readers if status == 503]
+    assert all(status in (200, 503) for _, status, _ in readers)
     assert refused and all(b"retry-after:" in head.lower() for head in refused)
     assert metric(server, "perfolio_http_response_bytes") <= 16 << 20
-    # Those that take nothing are cut, and whoever does take is served again.
+    # Connections that read nothing are cut, and a client that reads is served again.
     assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") <= 1 << 20, 20)
     response = server.api().get(path + "1000000", headers={"Accept": "application/json"})
     assert response.status == 200 and len(response.body) == size
-    for wire, _, _ in takers:
+    for wire, _, _ in readers:
         wire.socket.close()
     assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
 
-def test_one_cached_result_counts_once_however_many_read_it(start_server):
+def test_a_cached_result_is_counted_once_for_all_its_readers(start_server):
     server = start_server("--max-buffered-bytes", "32MiB")
     made = server.api().post("/api/v1/shares", large_folded(80000))
     path = f"/api/v1/shares/{made.json()['id']}/flame?limit=0"
     size = len(server.api().get(path, headers={"Accept": "application/json"}).body)
     assert 8 << 20 < size < 16 << 20
-    takers = [slow_taker(server, path) for _ in range(10)]
-    assert [status for _, status, _ in takers] == [200] * 10
+    readers = [slow_reader(server, path) for _ in range(10)]
+    assert [status for _, status, _ in readers] == [200] * 10
     held = metric(server, "perfolio_http_response_bytes")
-    assert size < held < size + 10 * (1 << 20), "once, and the piece that each one is being sent"
-    for wire, _, _ in takers:
+    assert size < held < size + 10 * (1 << 20), "one result and one piece in flight per reader"
+    for wire, _, _ in readers:
         wire.socket.close()
     assert wait_until(lambda: metric(server, "perfolio_http_response_bytes") == 0)
 
@@ -657,7 +677,7 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
     server = start_server("--http2", "yes")
     with Wire(server, ["h2"]) as wire:
         assert wire.socket.selected_alpn_protocol() == "h2"
-        # What the kernel holds while the server waits for a processor would count as sent.
+        # A large kernel buffer would accept requests that the server has not read yet.
         wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         wire.send(HTTP2_START)
         sent = 0
@@ -672,7 +692,7 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
     assert metric(server, 'perfolio_http_connections_cut_total{reason="cancels"}') == 1
     assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
     done = metric(server, 'perfolio_http_requests_total{method="GET",route="/readyz",status="200"}')
-    assert done < sent / 2, "requests that were reset are dropped before they are run"
+    assert done < sent / 2, "reset requests must be dropped before they run"
     with Wire(server, ["h2"]) as wire:
         wire.send(HTTP2_START + frame(1, 5, 1, HTTP2_READYZ))
         data = b""
@@ -682,7 +702,7 @@ def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
             data += more
 
 
-def test_http2_works_with_an_ordinary_client(start_server):
+def test_curl_uses_http2(start_server):
     server = start_server("--http2", "yes")
     output = subprocess.run(
         [
@@ -704,7 +724,7 @@ def test_http2_works_with_an_ordinary_client(start_server):
     assert output == "2 200"
 
 
-def test_a_stop_lets_the_upload_in_flight_finish(start_server):
+def test_a_stop_waits_for_the_upload_in_flight(start_server):
     server = start_server("--shutdown-timeout", "300s")
     profile = folded(20000)
     wire = Wire(server)
@@ -714,7 +734,7 @@ def test_a_stop_lets_the_upload_in_flight_finish(start_server):
     idle = Wire(server)
     assert wait_until(lambda: has_begun(server))
     server.process.send_signal(signal.SIGTERM)
-    assert idle.is_closed(), "idle connections are closed at once"
+    assert idle.is_closed(), "idle connections must be closed at once"
     assert wait_until(lambda: not can_connect(server))
     time.sleep(0.5)
     wire.send(profile[1000:])
@@ -725,13 +745,15 @@ def test_a_stop_lets_the_upload_in_flight_finish(start_server):
     assert server.process.wait(60) == 0
 
 
-def test_a_stop_has_an_end_even_with_a_stalled_upload(start_server):
+def test_a_stop_does_not_wait_forever_for_a_stalled_upload(start_server):
     server = start_server("--shutdown-timeout", "2s")
     wire = Wire(server)
     wire.send(post(1 << 20) + b"x" * 100)
     assert wait_until(lambda: has_begun(server))
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(120) == 0, "the stalled upload would never send the rest of its body"
+    assert (
+        server.process.wait(120) == 0
+    ), "the server must not wait for the rest of the stalled upload"
     assert wire.is_closed()
 
 
@@ -761,8 +783,8 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
 
 
-def test_what_takes_most_room_in_the_access_log_is_still_logged(start_server):
-    """Each quote is written as four characters; otherwise a client could stay out of the log."""
+def test_a_request_of_maximum_escaped_length_is_logged(start_server):
+    """The log writes each quote as four characters. A client must not be able to avoid the log."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         log = os.path.join(folder, "access.log")
@@ -780,8 +802,9 @@ def test_what_takes_most_room_in_the_access_log_is_still_logged(start_server):
         assert line.count("\\x22") == 1024 * 3 - len("/nothing?"), line
 
 
-def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
-    """Proxies add a field of their own or a name behind the client's, who may have written lies."""
+def test_the_client_address_is_the_last_one_in_x_forwarded_for(start_server):
+    """A proxy appends its client's address or adds another field. Earlier entries come from the
+    client and may be forged."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         log = os.path.join(folder, "access.log")
@@ -796,7 +819,7 @@ def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
                 "203.0.113.9%eth0",
             ),
             "2001:db8::9": ("2001:DB8:0::9", "[2001:db8::9]", "[2001:db8::9]:4711"),
-            # No address: another text each time would pass every limit.
+            # Not an address: a client could otherwise avoid every limit with a new text each time.
             "127.0.0.1": ("unknown", "203.0.113.900", "2001:db8::9::1", "[", "_hidden:1", "a" * 99),
         }
         for client, forms in named.items():
@@ -853,7 +876,7 @@ def common_name(server):
     return text.rpartition("=")[2].strip()
 
 
-def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(start_server):
+def test_sighup_loads_a_new_certificate_and_ignores_a_broken_one(start_server):
     import conftest
 
     folder = conftest.make_folder()
@@ -862,7 +885,7 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         server = start_server(
             "--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem"), wait=False
         )
-        assert wait_until(lambda: responses(server), 60), server.log()[-2000:]
+        assert wait_until(lambda: accepts_tls(server), 60), server.log()[-2000:]
         assert common_name(server) == "first"
         make_certificate(folder, "second")
         server.process.send_signal(signal.SIGHUP)
@@ -874,10 +897,10 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
             server.process.send_signal(signal.SIGHUP)
             assert wait_until(lambda: server.log().count("reload failed") == count)
             assert common_name(server) == "second"
-        # What was refused is not in the way of a server that begins anew.
+        # A refused certificate does not prevent a restart of the server.
         os.kill(server.child_pid(), signal.SIGKILL)
-        assert wait_until(lambda: responses(server)) and common_name(server) == "second"
-        # A key with a password is refused; nobody is asked for it.
+        assert wait_until(lambda: accepts_tls(server)) and common_name(server) == "second"
+        # A key with a password is refused; the server does not prompt for the password.
         (folder / "cert.pem").write_text(whole)
         subprocess.run(
             [
@@ -902,7 +925,7 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         conftest.shutil.rmtree(folder, ignore_errors=True)
 
 
-def responses(server):
+def accepts_tls(server):
     try:
         return bool(common_name(server))
     except (OSError, subprocess.CalledProcessError):
@@ -915,7 +938,7 @@ def test_metrics_are_well_formed(server):
     for line in text.strip().split("\n"):
         if line.startswith("# TYPE "):
             name = line.split()[2]
-            assert name not in names, "each metric stands in one place"
+            assert name not in names, "each metric must have one TYPE line"
             names.add(name)
             continue
         assert line.startswith("# HELP ") or re.fullmatch(
@@ -933,7 +956,7 @@ def test_metrics_are_well_formed(server):
     assert server.anonymous().get("/metrics").status in (200, 401)
 
 
-def test_large_responses_are_compressed_as_the_client_accepts(server):
+def test_large_responses_are_compressed_by_an_accepted_coding(server):
     api = server.api()
     plain = api.get("/api/openapi.yaml")
     assert "content-encoding" not in plain.headers
