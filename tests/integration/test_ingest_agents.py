@@ -1,8 +1,8 @@
-"""Requests as agents make them that cannot be run here, header by header: Pyroscope's for Java,
-Ruby, .NET, Grafana Alloy's scrapes and eBPF profiles, the OpenTelemetry Collector's. They were
-written by hand after the agents' published sources and schemas; bodies are made by tests/oracle.
-Each is sent on a bare connection and what a query says afterwards equals what was put in. (Agents
-that can be run are in test_ingest_clients.py.)"""
+"""Requests of agents that the tests cannot run: a query returns the profiles that were sent.
+
+The agents are those of Pyroscope for Java, Ruby and .NET, Grafana Alloy (scrapes and eBPF profiles)
+and the OpenTelemetry Collector. The headers were written by hand after the published sources and
+schemas of the agents; tests/oracle makes the bodies. test_ingest_clients.py runs real agents."""
 
 import base64
 import gzip
@@ -43,7 +43,7 @@ def cpu_profile(stacks=STACKS):
 
 
 def exchange(server, target, headers, body):
-    """What the server answers to exactly these bytes."""
+    """Sends exactly these headers and this body on a new connection; returns the response."""
     lines = [
         f"POST {target} HTTP/1.1",
         f"Host: localhost:{server.port}",
@@ -69,7 +69,7 @@ def basic(token, user="12345"):
 
 
 def push_rust(token):
-    """pyroscope-rs, which the agents for Ruby and Python are made of."""
+    """The request of pyroscope-rs, on which the agents for Ruby and Python are based."""
     series = [
         (
             {
@@ -95,7 +95,7 @@ def push_rust(token):
 
 
 def push_dotnet(token):
-    """Uncompressed, under the path of the server's address."""
+    """The request of the agent for .NET: uncompressed, below a path prefix."""
     series = [
         (
             {
@@ -120,7 +120,8 @@ def push_dotnet(token):
 
 
 def push_alloy(token):
-    """pyroscope.write of connect-go; pyroscope.scrape and pyroscope.ebpf give it what it sends."""
+    """The request of Alloy's pyroscope.write, which sends the profiles of pyroscope.scrape and
+    pyroscope.ebpf through connect-go."""
     series = [
         (
             {
@@ -151,8 +152,8 @@ def push_alloy(token):
 
 
 def ingest_forwarded(token):
-    """The agent for Go through Alloy's pyroscope.receive_http: nanoseconds, form with a
-    configuration."""
+    """The request of the agent for Go, forwarded by Alloy's pyroscope.receive_http: times in
+    nanoseconds, a form with a configuration."""
     config = (
         b'{"samples":{"units":"samples","sampled":true},"cpu":{"units":"samples","sampled":true}}'
     )
@@ -184,8 +185,8 @@ def otlp_body(layout="1.10"):
 
 
 def otlp_collector(encoding, compress, layout):
-    """otlp_http of the OpenTelemetry Collector; the agent for Java in its OTLP mode sends gzip
-    likewise."""
+    """The request of otlp_http in the OpenTelemetry Collector. The agent for Java sends the same
+    with gzip in its OTLP mode."""
 
     def make(token):
         return (
@@ -215,11 +216,11 @@ AGENTS = {
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_an_agent_sends_is_what_queries_say(server, agent):
+def test_queries_return_the_profiles_that_an_agent_sends(server, agent):
     tenant = Tenant(server)
     client = tenant.api("read")
     request = AGENTS[agent](tenant.make_token("ingest")["token"])
-    for _ in range(2):  # agents send again what they got no response to
+    for _ in range(2):  # agents retry a request that got no response
         status, headers, body = exchange(server, *request)
         assert status == 200, body
         assert headers["content-type"].startswith("application/"), headers
@@ -232,8 +233,8 @@ def test_what_an_agent_sends_is_what_queries_say(server, agent):
     ], names
 
 
-def test_jfr_is_refused_with_the_agents_own_error(server):
-    """The agent for Java; its parts are gzip without a Content-Encoding."""
+def test_jfr_is_refused_with_an_error_in_the_format_of_pyroscope(server):
+    """The agent for Java compresses the parts with gzip but sends no Content-Encoding."""
     token = Tenant(server).make_token("ingest")["token"]
     body = form(jfr=gzip.compress(b"FLR\0" + bytes(64)), labels=gzip.compress(b"\x0a\x00"))
     status, headers, response = exchange(
@@ -250,9 +251,9 @@ def test_jfr_is_refused_with_the_agents_own_error(server):
     assert b"jfr" in response and b'"code"' in response, response
 
 
-def test_ebpf_profiles_without_names_keep_their_binaries(server):
-    """Of Alloy's eBPF profiler: several targets in one push, addresses with build ids, names for
-    some."""
+def test_ebpf_profiles_without_names_keep_their_mappings(server):
+    """Alloy's eBPF profiler sends several targets in one push, and addresses with build IDs of
+    which only some have names."""
     tenant, rng = Tenant(server), random.Random(5)
     client = tenant.api("read")
     series, wanted = [], {}

@@ -1,7 +1,8 @@
-"""Profiles by the protocols of agents: OTLP/HTTP, Pyroscope's push and ingest. Whatever the content
-type, the compression and the layout, what a query says equals a plain recomputation of what was
-sent; credentials in both forms; errors as each protocol has them; what is sent again counts
-once."""
+"""Profiles received by OTLP/HTTP and by Pyroscope's push and ingest endpoints.
+
+For each content type, compression and layout, the result of a query equals a plain recomputation.
+The tests also cover both forms of credentials, the error format of each protocol, and retries,
+which are counted once."""
 
 import base64
 import gzip
@@ -34,7 +35,7 @@ ENCODINGS = {"identity": lambda data: data, "gzip": gzip.compress, "zstd": sampl
 
 
 def check(client, oracle, names, labels):
-    """What is stored under these labels, type by type."""
+    """Compares the stored profiles with these labels with the oracle, one type after another."""
     selector = "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
     seen = 0
     for name in names:
@@ -58,7 +59,7 @@ def make_stacks(rng, count):
 
 
 def make_export(rng, oracle, way, time_ns, is_packed=True):
-    """Two services; the oracle is told what becomes of them."""
+    """Returns a request with profiles of two services and adds them to the oracle."""
     resources = []
     for service in ("shop", "cart"):
         cpu, off_cpu = make_stacks(rng, 8), make_stacks(rng, 4)
@@ -80,8 +81,8 @@ def make_export(rng, oracle, way, time_ns, is_packed=True):
 
 
 @pytest.mark.parametrize("layout", ["1.9", "1.10"])
-def test_otlp_lists_need_not_be_packed(server, layout):
-    """As async-profiler writes them."""
+def test_otlp_repeated_fields_need_not_be_packed(server, layout):
+    """async-profiler sends unpacked fields."""
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     request = make_export(random.Random(1), oracle, layout, BEGIN, is_packed=False)
     response = client.post(OTLP, request.protobuf(layout), headers={"Content-Type": X_PROTO})
@@ -90,7 +91,7 @@ def test_otlp_lists_need_not_be_packed(server, layout):
 
 
 def test_pprof_may_number_functions_and_locations_from_0(server):
-    """As .NET's writer does; all numbers that are 0 are left out."""
+    """The writer of .NET does that. Protobuf omits fields with the value 0."""
     client = Tenant(server).api("ingest", "read", "share")
     texts = ["", "samples", "count", "Main", "Work"]
     raw = (
@@ -139,7 +140,7 @@ def test_otlp_is_the_same_in_all_layouts_and_encodings(server):
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"service_name": "cart"})
 
 
-def test_what_otlp_drops_is_named_and_the_rest_is_kept(server):
+def test_rejected_otlp_profiles_are_reported_and_the_others_kept(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     request = make_export(random.Random(1), oracle, "x", BEGIN)
     wrong = json.loads(request.json())
@@ -152,7 +153,7 @@ def test_what_otlp_drops_is_named_and_the_rest_is_kept(server):
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
-def test_otlp_that_is_sent_again_counts_once(server):
+def test_a_retried_otlp_request_is_counted_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf()
     for encoding in ("identity", "gzip", "identity"):
@@ -165,7 +166,7 @@ def test_otlp_that_is_sent_again_counts_once(server):
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
-def test_each_thing_that_is_left_out_is_told_once(server):
+def test_each_omission_is_reported_once(server):
     client = Tenant(server).api("ingest", "read")
     response = client.post(
         "/ingest", b"a;b 3\nbad\na;b 4\n", query={"name": "app", "from": BEGIN // 10**9}
@@ -201,8 +202,8 @@ def test_each_thing_that_is_left_out_is_told_once(server):
 
 
 @pytest.mark.parametrize("timed, counted", [(1, 1), (0, 3)])
-def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted):
-    """Without any, two requests may be equal by chance."""
+def test_one_timestamp_makes_retries_of_an_otlp_request_recognizable(server, timed, counted):
+    """Without any timestamp, two different requests may have equal content."""
     client = Tenant(server).api("ingest", "read")
     request = json.loads(make_export(random.Random(1), store_oracle.Oracle(), "x", BEGIN).json())
     profiles = [
@@ -228,7 +229,7 @@ def test_one_profile_with_a_time_tells_a_request_of_otlp(server, timed, counted)
 
 
 def loose(size):
-    """Bytes that expand about twenty times."""
+    """Returns bytes that compress to about a twentieth of their size."""
     data = bytearray(size)
     data[::64] = random.Random(size).randbytes((size + 63) // 64)
     return bytes(data)
@@ -236,9 +237,9 @@ def loose(size):
 
 @pytest.mark.parametrize("mebibytes", [9, 40])
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
+def test_a_compressed_body_may_expand_beyond_the_body_limit(server, mebibytes, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
-    # A field that nobody knows is passed over.
+    # The decoder skips unknown fields.
     data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(
         99, loose(mebibytes << 20)
     )
@@ -255,7 +256,7 @@ def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
 
 
 def push_protobuf(series):
-    """(labels, profiles) in turns, as push.v1.PushRequest."""
+    """Encodes series, a list of (labels, profiles), as push.v1.PushRequest."""
     out = b""
     for labels, profiles in series:
         pairs = b"".join(
@@ -306,7 +307,7 @@ def make_series(rng, oracle, way, time_ns):
         )
     ]
     labels = {"service_name": "app", "pod.name": way, "__session_id__": "1"}
-    # One of the two compressed, one not, as agents differ.
+    # Some agents compress profiles and some do not.
     return [
         ({**labels, "kind": "cpu", "__name__": "process_cpu"}, [bodies[0]]),
         ({**labels, "kind": "heap", "__name__": "memory"}, [gzip.decompress(bodies[1])]),
@@ -315,11 +316,11 @@ def make_series(rng, oracle, way, time_ns):
 
 @pytest.mark.parametrize("content_type, make", [(PROTO, push_protobuf), (JSON, push_json)])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_push_takes_all_series(server, content_type, make, encoding):
+def test_push_stores_all_series(server, content_type, make, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     for i in range(3):
         series = make_series(random.Random(i), oracle, "p", BEGIN + i * MINUTE)
-        for _ in range(2):  # the second time it is known
+        for _ in range(2):  # the second request is a duplicate
             response = client.post(
                 PUSH,
                 ENCODINGS[encoding](make(series)),
@@ -337,7 +338,7 @@ def test_push_takes_all_series(server, content_type, make, encoding):
     check(client, oracle, HEAP_NAMES, {"pod_name": "p", "kind": "heap"})
 
 
-def test_what_stands_twice_in_a_push_counts_once(server):
+def test_repeated_series_in_a_push_are_counted_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
     response = client.post(
@@ -347,7 +348,7 @@ def test_what_stands_twice_in_a_push_counts_once(server):
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
 
 
-def test_a_push_is_taken_whole_or_not_at_all(server):
+def test_a_push_is_stored_completely_or_not_at_all(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
     response = client.post(
@@ -385,7 +386,7 @@ COUNTED = {("main", "work"): 3 * 10**7, ("main",): 2 * 10**7}
 
 @pytest.mark.parametrize("path", ["/ingest", "/pyroscope/ingest"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_ingest_takes_stacks_and_lines(server, path, encoding):
+def test_ingest_accepts_folded_stacks_and_lines(server, path, encoding):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     bodies = {
         "folded": (STACKS, {}),
@@ -410,9 +411,9 @@ def test_ingest_takes_stacks_and_lines(server, path, encoding):
         check(client, oracle, [OTLP_CPU], {"pod": pod})
 
 
-def test_equal_profiles_of_two_sessions_count_twice(server):
-    """Replicas with equal labels send equal idle or wall profiles in the same second; a retry has
-    its session."""
+def test_equal_profiles_of_two_sessions_are_both_counted(server):
+    """Replicas with equal labels may send equal idle or wall-clock profiles in the same second. A
+    retry has the session ID of the first attempt."""
     client = Tenant(server).api("ingest", "read")
     for session, is_known in (("a", False), ("b", False), ("a", True)):
         response = client.post(
@@ -435,7 +436,7 @@ def test_equal_profiles_of_two_sessions_count_twice(server):
 
 
 @pytest.mark.parametrize("is_form", [False, True])
-def test_ingest_takes_pprof(server, is_form):
+def test_ingest_accepts_pprof(server, is_form):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     stacks = {("main", "work"): [1, 10], ("main",): [2, 20]}
     for i in range(3):
@@ -456,7 +457,7 @@ def test_ingest_takes_pprof(server, is_form):
     check(client, oracle, CPU_NAMES, {"pyroscope_spy": "gospy", "region": "eu"})
 
 
-def test_a_form_with_an_empty_profile_is_no_error(server):
+def test_a_form_with_an_empty_profile_is_accepted(server):
     response = (
         Tenant(server)
         .api("ingest")
@@ -471,7 +472,7 @@ TWICE = form(profile=STACKS).removesuffix(b"--b--\r\n") + form(profile=STACKS)
 @pytest.mark.parametrize(
     "body, words", [(form(other=b"x"), "no part profile"), (TWICE, "part profile twice")]
 )
-def test_a_form_has_one_profile(server, body, words):
+def test_a_form_must_have_exactly_one_profile(server, body, words):
     client = Tenant(server).api("ingest", "read")
     response = client.post("/ingest", body, query={"name": "app"}, headers=FORM)
     assert response.status == 422 and words in response.json()["message"], response
@@ -479,14 +480,14 @@ def test_a_form_has_one_profile(server, body, words):
 
 
 @pytest.mark.parametrize("path", [PUSH, OTLP])
-def test_an_empty_body_of_json_is_told_as_such(server, path):
+def test_an_empty_json_body_is_reported(server, path):
     response = Tenant(server).api("ingest").post(path, b"", headers={"Content-Type": JSON})
     assert response.status == 400 and "empty" in response.json()["message"], response
 
 
 @pytest.mark.parametrize("wire", ["api", "push", "ingest"])
 @pytest.mark.parametrize("time_ns", [-1, 1, 10**15])
-def test_a_time_that_is_not_used_makes_no_duplicates(server, wire, time_ns):
+def test_profiles_with_an_ignored_time_are_not_duplicates(server, wire, time_ns):
     client = Tenant(server).api("ingest", "read")
     profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     for _ in range(2):
@@ -504,10 +505,10 @@ def test_a_time_that_is_not_used_makes_no_duplicates(server, wire, time_ns):
     assert folded(client, CPU_NAMES[0], "now-1h", "now+1h")[1] == {("main",): 2}
 
 
-def test_labels_have_one_name_whatever_the_protocol(server):
+def test_label_names_are_normalized_equally_for_all_protocols(server):
     client = Tenant(server).api("ingest", "read")
     profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
-    # "k8s-pod" is before "k8s.pod" and "k8s_pod".
+    # The first name in byte order counts: "k8s-pod".
     labels = {"k8s_pod": "c", "k8s.pod": "b", "k8s-pod": "a", "service_name": "app"}
     profiles = [
         otlp_maker.Profile(
@@ -547,9 +548,11 @@ def test_labels_have_one_name_whatever_the_protocol(server):
             assert rows == {("main",): 10}, (via, name)
 
 
-def test_a_batch_id_of_the_senders_counts_by_request(server):
+def test_profiles_with_a_batch_id_are_counted_once(server):
     client = Tenant(server).api("ingest", "read")
-    series = [({"service_name": name}, [STACKS]) for name in ("a", "b")]  # folded: without a time
+    series = [
+        ({"service_name": name}, [STACKS]) for name in ("a", "b")
+    ]  # folded stacks have no time
     for _ in range(2):
         for header, times in (({}, 1), ({"Perfolio-Batch-Id": "x"}, 2)):
             for _ in range(times):
@@ -560,12 +563,15 @@ def test_a_batch_id_of_the_senders_counts_by_request(server):
     response = client.get("/api/v1/query", query={"query": "samples:count", "report": "folded"})
     assert response.status == 200, response
     rows = dict(line.rsplit(" ", 1) for line in response.text.splitlines())
-    assert rows == {"main;work": "18", "main": "12"}  # 2 series, 2 times without and once with
+    assert rows == {
+        "main;work": "18",
+        "main": "12",
+    }  # 2 series; 2 requests without an ID, 1 counted with an ID
 
 
-# ---- who may ----
+# ---- credentials ----
 
-ASKED = {
+REQUESTS = {
     OTLP: ({}, {"Content-Type": JSON}, b"{}"),
     PUSH: ({}, {"Content-Type": JSON}, b"{}"),
     "/ingest": ({"name": "a"}, {}, STACKS),
@@ -578,18 +584,18 @@ def basic(user, password):
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
-def ask(server, path, **headers):
-    query, fields, body = ASKED[path]
+def post_to(server, path, **headers):
+    query, fields, body = REQUESTS[path]
     return server.anonymous().post(path, body, query=query, headers={**fields, **headers})
 
 
 def reason(response):
-    said = response.json()
-    return said.get("message") or said["detail"]
+    problem = response.json()
+    return problem.get("message") or problem["detail"]
 
 
-@pytest.mark.parametrize("path", ASKED)
-def test_credentials_have_two_forms(server, path):
+@pytest.mark.parametrize("path", REQUESTS)
+def test_bearer_and_basic_credentials_are_accepted(server, path):
     tenant = Tenant(server)
     token, reader = tenant.make_token("ingest")["token"], tenant.make_token("read")["token"]
     for headers in (
@@ -599,7 +605,7 @@ def test_credentials_have_two_forms(server, path):
         basic("12345", token),
         basic("any one", token),
     ):
-        assert ask(server, path, **headers).status == 200, headers
+        assert post_to(server, path, **headers).status == 200, headers
     for headers in (
         {},
         basic(token, ""),
@@ -610,33 +616,33 @@ def test_credentials_have_two_forms(server, path):
         {"Authorization": token},
         basic("x", "pf_" + "a" * 43),
     ):
-        response = ask(server, path, **headers)
+        response = post_to(server, path, **headers)
         assert response.status == 401 and reason(response), (headers, response)
         assert response.headers["www-authenticate"].startswith("Bearer"), response
     for headers in ({"Authorization": f"Bearer {reader}"}, basic("x", reader)):
-        response = ask(server, path, **headers)
+        response = post_to(server, path, **headers)
         assert response.status == 403 and '"ingest"' in reason(response), response
 
 
-def test_basic_is_for_agents_only(server):
+def test_basic_credentials_are_accepted_by_ingest_routes_only(server):
     token = Tenant(server).make_token("read")["token"]
     assert server.anonymous().get("/api/v1/shares", headers=basic("x", token)).status == 401
 
 
-@pytest.mark.parametrize("path", ASKED)
-def test_a_tenant_that_is_named_has_to_be_the_tokens(server, path):
+@pytest.mark.parametrize("path", REQUESTS)
+def test_x_scope_orgid_must_name_the_tenant_of_the_token(server, path):
     tenant, other = Tenant(server), Tenant(server)
     credentials = basic("x", tenant.make_token("ingest")["token"])
     for name in (str(tenant.id), tenant.name, tenant.name.upper(), "", f" {tenant.id} "):
-        assert ask(server, path, **credentials, **{"X-Scope-OrgID": name}).status == 200, name
+        assert post_to(server, path, **credentials, **{"X-Scope-OrgID": name}).status == 200, name
     for name in (str(other.id), other.name, "anonymous", f"{tenant.id}|{other.id}", "\xff"):
-        response = ask(server, path, **credentials, **{"X-Scope-OrgID": name})
+        response = post_to(server, path, **credentials, **{"X-Scope-OrgID": name})
         assert response.status == 403, (name, response)
         assert "X-Scope-OrgID" in reason(response) and tenant.name in reason(response)
         assert other.name not in reason(response) or other.name == name
 
 
-def test_a_tenant_that_is_named_has_to_be_the_tokens_for_questions_too(server):
+def test_x_scope_orgid_must_name_the_tenant_of_the_token_in_queries(server):
     tenant, other = Tenant(server), Tenant(server)
     client = tenant.api("read")
     for path in ("/api/v1/profile_types", "/api/v1/labels", "/api/v1/usage"):
@@ -651,7 +657,8 @@ TWO_NAMES = [("k8s.pod", "dot"), ("k8s_pod", "plain")]
 
 
 def send_labels(client, way, pairs, number):
-    """One profile with these labels; two may have one name in the sender's letters."""
+    """Sends one profile with these labels. Two different names may become equal when the server
+    normalizes them."""
     time_ns = BEGIN + number
     if way == "otlp":
         request = otlp_maker.Request(
@@ -688,8 +695,8 @@ def send_labels(client, way, pairs, number):
     )
 
 
-def said_of_labels(way, response):
-    """What the response says was left out, or why it refuses; empty: nothing."""
+def label_message(way, response):
+    """Returns the omission or error that the response reports, or an empty string."""
     if way == "otlp":
         assert response.status == 200, response
         return response.json().get("partialSuccess", {}).get("errorMessage", "")
@@ -700,27 +707,27 @@ def said_of_labels(way, response):
 
 
 @pytest.mark.parametrize("way", ["otlp", "push", "ingest", "profiles"])
-def test_labels_that_want_one_name_have_one_rule_on_all_ways(server, way):
+def test_labels_with_one_normalized_name_are_handled_equally_everywhere(server, way):
     tenant = Tenant(server)
     client = tenant.api("ingest", "read", "admin")
     response = send_labels(client, way, TWO_NAMES, 1)
-    said = said_of_labels(way, response)
+    message = label_message(way, response)
     assert (
-        said == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
+        message == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts"
     ), response
     window = {"start": BEGIN, "end": END}
     assert client.get("/api/v1/label/k8s_pod/values", query=window).json()["data"] == ["dot"]
-    said = said_of_labels(
+    message = label_message(
         way, send_labels(client, way, [("k8s.pod", "same"), ("k8s_pod", "same")], 2)
     )
-    assert said == "", "nothing is lost"
-    said = said_of_labels(way, send_labels(client, way, [("a.b", "1"), ("a.b", "2")], 3))
-    assert "'a.b'" in said and "is given twice" in said
+    assert message == "", "equal values must not be reported"
+    message = label_message(way, send_labels(client, way, [("a.b", "1"), ("a.b", "2")], 3))
+    assert "'a.b'" in message and "is given twice" in message
     names = client.get("/api/v1/labels", query=window).json()["data"]
-    assert "a_b" not in names, "what contradicts itself is not taken"
+    assert "a_b" not in names, "contradicting labels must not be stored"
 
 
-def test_names_of_attributes_that_are_no_utf_8_are_refused_by_name(server):
+def test_attribute_names_that_are_not_utf_8_are_reported(server):
     client = Tenant(server).api("ingest", "read")
     request = otlp_maker.Request(
         [
@@ -744,7 +751,8 @@ def test_names_of_attributes_that_are_no_utf_8_are_refused_by_name(server):
 
 S = BEGIN // 10**9
 ODD = [
-    # what is added to name=app.cpu, status, words; 200: when the profile began, and its values
+    # Parameters added to name=app.cpu, status, and words of the message or, for 200, (start of the
+    # profile, total).
     ("from=%d" % S, 200, (S * 10**9, 10**7)),
     ("from=%d&until=%d" % (S * 1000, S * 1000 + 1), 200, (S * 10**9, 10**7)),
     ("from=%d" % (S * 10**6), 200, (S * 10**9, 10**7)),
@@ -791,7 +799,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=[f"{i} {odd[0][:40]}" for i, odd in enumerate(ODD)])
-def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd):
+def test_invalid_parameters_of_ingest_are_refused_or_get_their_default(server, odd):
     more, status, words = odd
     client = Tenant(server).api("ingest", "read")
     response = client.post("/ingest?name=app.cpu&" + more, b"main 1\n")
@@ -823,7 +831,7 @@ def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd)
         ("a" * 5000 + ".cpu", "service_name"),
     ],
 )
-def test_odd_names_of_ingest_are_refused(server, name, words):
+def test_invalid_names_of_ingest_are_refused(server, name, words):
     response = Tenant(server).api("ingest").post("/ingest?name=" + name, b"main 1\n")
     assert response.status in (400, 413) and words in reason(response), response
 
@@ -832,7 +840,7 @@ def test_odd_names_of_ingest_are_refused(server, name, words):
 
 
 def status_of(body):
-    """Code and message of a google.rpc.Status in protobuf."""
+    """Returns the code and message of a google.rpc.Status in protobuf."""
     assert body[0] == 8 and body[2] == 0x12, body
     size, at = body[3], 4
     if size > 127:
@@ -842,21 +850,21 @@ def status_of(body):
 
 
 def error_of(path, response, is_protobuf=False):
-    """Whatever the protocol: code and message."""
+    """Returns the code and message of an error in the format of the protocol."""
     if path == OTLP and is_protobuf:
         assert response.headers["content-type"] == X_PROTO, response
         return status_of(response.body)
     assert response.headers["content-type"] == JSON, response
-    said = response.json()
-    assert set(said) == {"code", "message"} and said["message"], response
-    return said["code"], said["message"]
+    problem = response.json()
+    assert set(problem) == {"code", "message"} and problem["message"], response
+    return problem["code"], problem["message"]
 
 
 LARGE = sample_profiles.zstd_zeros(65 << 20)
 LOOSE = sample_profiles.zstd(loose(65 << 20))
 
 ERRORS = [
-    # what, path, query, headers, body, status, code, words
+    # case, path, query, headers, body, status, code, words
     ("cut", OTLP, {}, {"Content-Type": X_PROTO}, b"\x0a\xff", 400, 3, ""),
     ("no JSON", OTLP, {}, {"Content-Type": JSON}, b"{", 400, 3, ""),
     ("a list", OTLP, {}, {"Content-Type": JSON}, b"[]", 400, 3, ""),
@@ -1054,30 +1062,32 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(
-    "what, path, query, headers, body, status, code, words",
+    "case, path, query, headers, body, status, code, words",
     ERRORS,
     ids=[f"{row[1]} {row[0]}" for row in ERRORS],
 )
-def test_errors_are_the_protocols(server, what, path, query, headers, body, status, code, words):
+def test_errors_have_the_format_of_the_protocol(
+    server, case, path, query, headers, body, status, code, words
+):
     response = Tenant(server).api("ingest").post(path, body, query=query, headers=headers)
     assert response.status == status, response
-    said, message = error_of(path, response, headers.get("Content-Type") == X_PROTO)
-    assert said == code and words in message, (said, message)
+    actual, message = error_of(path, response, headers.get("Content-Type") == X_PROTO)
+    assert actual == code and words in message, (actual, message)
 
 
 @pytest.mark.parametrize("path", [OTLP, PUSH, "/ingest"])
-def test_wrong_tokens_are_told_as_the_protocol_does(server, path):
-    response = ask(server, path, **{"Content-Type": X_PROTO})
+def test_token_errors_have_the_format_of_the_protocol(server, path):
+    response = post_to(server, path, **{"Content-Type": X_PROTO})
     code, message = error_of(path, response, is_protobuf=True)
     assert response.status == 401 and code == (16 if path == OTLP else "unauthenticated"), response
     reader = Tenant(server).make_token("read")["token"]
-    response = ask(server, path, **{"Content-Type": X_PROTO, **basic("", reader)})
+    response = post_to(server, path, **{"Content-Type": X_PROTO, **basic("", reader)})
     code, message = error_of(path, response, is_protobuf=True)
     assert response.status == 403 and code == (7 if path == OTLP else "permission_denied"), response
     assert '"ingest"' in message
 
 
-def test_without_a_database_agents_are_told_to_come_back(start_server):
+def test_without_a_database_ingest_returns_retry_after(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read")
     profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)

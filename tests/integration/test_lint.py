@@ -1,5 +1,4 @@
-"""tests/lint/scoped.py: which declarations of scoped objects it rejects. tests/lint/commits.py:
-which messages."""
+"""The checks of scoped objects (tests/lint/scoped.py) and commits (tests/lint/commits.py)."""
 
 import importlib.util
 
@@ -34,7 +33,7 @@ def names(body):
         "for (;;) {\n    buf_auto a;\n    if (x)\n        continue;\n    buf_init(&a, 9);\n}",
     ],
 )
-def test_a_way_out_before_the_initialisation_is_rejected(body):
+def test_an_exit_before_the_initialisation_is_rejected(body):
     assert names(body) == ["a"]
 
 
@@ -48,7 +47,7 @@ def test_a_way_out_before_the_initialisation_is_rejected(body):
         "buf_auto a, b;\nbuf_init(&a, 9);\nbuf_init(&b, 9);\nreturn;",
     ],
 )
-def test_an_initialised_one_passes(body):
+def test_an_initialised_object_passes(body):
     assert names(body) == []
 
 
@@ -62,6 +61,6 @@ def test_an_initialised_one_passes(body):
         ("store: sum granules in parallel", "\n", "no body"),
     ],
 )
-def test_a_commit_has_a_short_subject_and_a_body(subject, body, problem):
+def test_a_commit_must_have_a_short_subject_and_a_body(subject, body, problem):
     found = commits.problems(f"1a2b3c4\0{subject}\0{body}\0\x01\n")
     assert len(found) == (problem is not None) and all(problem in line for line in found)

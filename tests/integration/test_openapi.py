@@ -1,4 +1,4 @@
-"""api/openapi.yaml says what the server does: same routes, and real responses fit its schemas."""
+"""api/openapi.yaml matches the server: it lists the same routes, and responses fit its schemas."""
 
 import copy
 import json
@@ -15,8 +15,8 @@ from test_authorization_matrix import PROFILE, ROWS, World, all_routes
 from test_authorization_matrix import world as world  # the fixture
 
 METHODS = ("get", "post", "put", "patch", "delete")
-# Who asks when several may: one of home where possible, so that there is something to see.
-ASKERS = ["token:all", "operator", "owner"]
+# The preferred caller of a route that several may call: one of the home team, which has data.
+CALLERS = ["token:all", "operator", "owner"]
 
 
 def load():
@@ -25,8 +25,7 @@ def load():
 
 
 def close_objects(node):
-    """Every described object may hold only what is described, so that a field cannot be
-    forgotten."""
+    """Forbids undocumented fields in every described object, so that none is forgotten."""
     if isinstance(node, dict):
         if "properties" in node and "additionalProperties" not in node:
             node["additionalProperties"] = False
@@ -47,7 +46,7 @@ close_objects(
         for name, schema in STRICT["components"]["schemas"].items()
         if name not in ("TenantChange", "Frame")
     }
-)  # these are parts of others, by allOf
+)  # the two excluded schemas are parts of others through allOf
 close_objects(STRICT["components"]["responses"])
 CHECKER = jsonschema.FormatChecker(formats=())
 
@@ -90,11 +89,11 @@ def operations():
                 yield method.upper(), path, item[method], item.get("parameters", [])
 
 
-def test_paths_and_routes_are_the_same():
+def test_the_document_lists_the_routes_of_the_server():
     documented = {(method, path) for method, path, _, _ in operations()}
     routes = {(route["method"], route["pattern"]) for route in all_routes()}
-    assert documented - routes == set(), "documented, but no such route"
-    assert routes - documented == set(), "routes that api/openapi.yaml does not tell of"
+    assert documented - routes == set(), "documented paths without a route"
+    assert routes - documented == set(), "routes missing in api/openapi.yaml"
 
 
 def references(node):
@@ -108,7 +107,7 @@ def references(node):
             yield from references(value)
 
 
-def test_the_document_is_whole():
+def test_all_references_resolve_and_all_components_are_used():
     assert DOCUMENT["openapi"].startswith("3.1.")
     used = set(references(DOCUMENT))
     for reference in used:
@@ -125,16 +124,16 @@ def test_operations_are_well_formed():
     tags = {tag["name"] for tag in DOCUMENT["tags"]}
     seen = set()
     for method, path, operation, shared in operations():
-        where = f"{method} {path}"
-        assert operation["operationId"] not in seen, where
+        operation_name = f"{method} {path}"
+        assert operation["operationId"] not in seen, operation_name
         seen.add(operation["operationId"])
-        assert set(operation["tags"]) <= tags and operation["summary"], where
-        assert "default" in operation["responses"], where
+        assert set(operation["tags"]) <= tags and operation["summary"], operation_name
+        assert "default" in operation["responses"], operation_name
         parameters = [resolve(one) for one in shared + operation.get("parameters", [])]
         in_path = {one["name"] for one in parameters if one["in"] == "path"}
-        assert in_path == set(re.findall(r"{(\w+)}", path)), where
+        assert in_path == set(re.findall(r"{(\w+)}", path)), operation_name
         names = [(one["in"], one["name"]) for one in parameters]
-        assert len(names) == len(set(names)), where
+        assert len(names) == len(set(names)), operation_name
 
 
 def test_body_limits_and_documented_bodies_agree():
@@ -147,11 +146,11 @@ def test_body_limits_and_documented_bodies_agree():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.may], ids=repr)
-def test_real_responses_fit(world, row):
+def test_responses_fit_their_schemas(world, row):
     path, options = row.ask(world)
     operation = STRICT["paths"][row.pattern][row.method.lower()]
-    who = next(who for who in ASKERS + sorted(row.may) if who in row.may)
-    client = world.client(who, row.is_fresh)
+    caller = next(caller for caller in CALLERS + sorted(row.may) if caller in row.may)
+    client = world.client(caller, row.is_fresh)
     if "json" in options:
         body = resolve(operation["requestBody"])
         validate(options["json"], body["content"]["application/json"]["schema"])
@@ -189,9 +188,9 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize("who,method,path,options,status", PROBLEMS)
-def test_problems_fit(world, who, method, path, options, status):
-    client = world.client(who, False)
+@pytest.mark.parametrize("caller,method,path,options,status", PROBLEMS)
+def test_problems_fit_their_schema_and_have_a_page(world, caller, method, path, options, status):
+    client = world.client(caller, False)
     response = client.request(method, path, **options)
     client.close()
     assert response.status == status, response
@@ -203,17 +202,17 @@ def test_problems_fit(world, who, method, path, options, status):
     assert page.status == 200 and page.headers["content-type"].startswith("text/html")
 
 
-def test_the_server_hands_out_the_same_page(world):
+def test_the_server_serves_the_document_unchanged(world):
     response = world.client("anonymous", False).get("/api/openapi.yaml")
     assert response.body == (ROOT / "api" / "openapi.yaml").read_bytes()
 
 
-# ---- errors that are named ----
+# ---- documented errors ----
 
 STACKS = b"main;a 1\n"
-NAMED_ERRORS = [
-    # path, parameters beside the window's, status, what its detail says; every status that the page
-    # names is here
+DOCUMENTED_ERRORS = [
+    # Path, parameters in addition to the window, status, words of the detail. Every documented
+    # error status of these paths occurs here.
     ("/api/v1/query", {}, 400, "query is missing"),
     ("/api/v1/query", {"query": "{"}, 400, "character 1"),
     ("/api/v1/query", {"query": '{pod="a"}'}, 400, "2 profile types match"),
@@ -243,7 +242,7 @@ NAMED_ERRORS = [
 ]
 
 
-def test_each_error_that_is_named_is_given(server):
+def test_each_documented_error_occurs(server):
     paths, begin = DOCUMENT["paths"], 1790000000000000000
     tenant = Tenant(server)
     client = tenant.api("ingest", "read")
@@ -252,9 +251,9 @@ def test_each_error_that_is_named_is_given(server):
             "/api/v1/profiles", STACKS, query={"name": name, "time": begin, "label": "pod=a"}
         )
         assert response.status == 200, response
-    provoked = {path: set() for path, *_ in NAMED_ERRORS}
+    provoked = {path: set() for path, *_ in DOCUMENTED_ERRORS}
     window = {"start": begin, "end": begin + 10**11}
-    for path, more, status, words in sorted(NAMED_ERRORS, key=lambda one: one[2]):
+    for path, more, status, words in sorted(DOCUMENTED_ERRORS, key=lambda one: one[2]):
         if status == 422:
             server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_read_bytes": 1})
         response = client.get(path, query={**window, **more})
@@ -266,5 +265,5 @@ def test_each_error_that_is_named_is_given(server):
         assert str(status) in paths[path]["get"]["responses"], (path, status)
         provoked[path].add(str(status))
     for path, statuses in provoked.items():
-        named = {status for status in paths[path]["get"]["responses"] if status[0] in "45"}
-        assert named == statuses, path
+        documented = {status for status in paths[path]["get"]["responses"] if status[0] in "45"}
+        assert documented == statuses, path

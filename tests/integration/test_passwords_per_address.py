@@ -1,4 +1,4 @@
-"""One address cannot keep others from signing in, whether its passwords are right or wrong."""
+"""One address cannot prevent others from signing in, whether its passwords are right or wrong."""
 
 import threading
 
@@ -27,12 +27,14 @@ def protected_share(server, address):
 
 
 class Attack:
-    """Opens shares of its own with the right password, on several connections of one address."""
+    """Opens the given shares with the right password, on several connections of one address."""
 
     def __init__(self, server, address, paths):
         self.statuses = []
         self.should_stop = threading.Event()
-        self.has_waited = threading.Event()  # a request was refused because another one runs
+        self.has_waited = (
+            threading.Event()
+        )  # a request was refused because another request of the address runs
         self.threads = [
             threading.Thread(target=self.run, args=(client_from(server, address), path))
             for path in paths
@@ -53,7 +55,7 @@ class Attack:
             thread.join()
 
 
-def test_right_passwords_of_one_address_keep_nobody_from_signing_in(start_server):
+def test_right_passwords_of_one_address_do_not_delay_other_addresses(start_server):
     server = start_server("--passwords-per-minute", "1000000", environment=REAL_SCRYPT)
     account = people.Tenant(server).add_user("member")
     others_share = protected_share(server, "127.0.0.9")
@@ -74,7 +76,7 @@ def test_right_passwords_of_one_address_keep_nobody_from_signing_in(start_server
         attack.stop()
 
 
-def test_an_address_has_a_number_of_passwords_a_minute(start_server):
+def test_passwords_of_an_address_are_limited_per_minute(start_server):
     server = start_server("--passwords-per-minute", str(PER_MINUTE))
     path = protected_share(server, "127.0.0.3")
     client = client_from(server, "127.0.0.3")
@@ -90,7 +92,7 @@ def test_an_address_has_a_number_of_passwords_a_minute(start_server):
     assert other.get(path, headers={"X-Perfolio-Password": SHARE_PASSWORD}).status == 200
 
 
-def test_a_browser_that_has_signed_in_before_does_not_count(start_server):
+def test_a_browser_that_has_signed_in_before_is_exempt(start_server):
     server = start_server("--passwords-per-minute", str(PER_MINUTE))
     account = people.Tenant(server).add_user("member")
     browser = people.Browser(server)

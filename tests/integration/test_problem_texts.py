@@ -1,4 +1,4 @@
-"""Every problem says what to do about it, not only what is wrong."""
+"""The detail of every problem suggests what to do, in addition to what is wrong."""
 
 import re
 
@@ -50,7 +50,7 @@ PROBLEMS = [
 ]
 
 
-def advises(response, status):
+def assert_advises(response, status):
     assert response.status == status, response
     detail = response.json()["detail"]
     assert ADVICE.search(detail), detail
@@ -59,18 +59,18 @@ def advises(response, status):
 @pytest.mark.parametrize(
     "method,path,options,status", PROBLEMS, ids=[f"{row[0]} {row[1]}" for row in PROBLEMS]
 )
-def test_a_problem_says_what_to_do(admin, method, path, options, status):
-    advises(admin.request(method, path, **options), status)
+def test_a_problem_suggests_what_to_do(admin, method, path, options, status):
+    assert_advises(admin.request(method, path, **options), status)
 
 
-def test_who_is_not_signed_in_is_told_how_to_share_with_a_team(anonymous):
+def test_a_team_share_without_a_session_suggests_signing_in(anonymous):
     response = anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"})
-    advises(response, 401)
+    assert_advises(response, 401)
     assert "sign in" in response.json()["detail"] and "visibility" in response.json()["detail"]
 
 
-def test_credentials_that_do_not_fit_say_which_do(server, anonymous):
-    advises(anonymous.with_token("pf_" + "x" * 43).get("/api/v1/shares"), 401)
+def test_refused_credentials_suggest_what_to_do(server, anonymous):
+    assert_advises(anonymous.with_token("pf_" + "x" * 43).get("/api/v1/shares"), 401)
     share = (
         server.api()
         .post(
@@ -82,13 +82,13 @@ def test_credentials_that_do_not_fit_say_which_do(server, anonymous):
         .json()["id"]
     )
     path = f"/api/v1/shares/{share}"
-    advises(anonymous.get(path, headers={"X-Perfolio-Password": "wrong-enough"}), 401)
-    advises(anonymous.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
+    assert_advises(anonymous.get(path, headers={"X-Perfolio-Password": "wrong-enough"}), 401)
+    assert_advises(anonymous.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
     assert server.api().delete(path).status == 204
-    advises(anonymous.get(path), 410)
+    assert_advises(anonymous.get(path), 410)
 
 
-def test_every_kind_of_problem_has_a_page_that_advises(anonymous):
+def test_every_problem_type_has_a_page_with_advice(anonymous):
     kinds = (
         "invalid unsupported too-large not-found gone conflict stale unauthenticated forbidden"
         " rate-limited quota limit busy timeout cancelled corrupt io database network internal"

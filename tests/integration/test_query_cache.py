@@ -1,5 +1,5 @@
-"""Answers to questions are kept for whoever asks the same again: they are the same as those that
-are made anew, change with what is stored, at once, and are of one team alone."""
+"""The query cache: cached results equal recomputed ones, change at once with the stored profiles,
+and are never shared between teams."""
 
 import re
 
@@ -18,7 +18,7 @@ def push(client, label, at_s, value):
     assert response.status == 200, response
 
 
-def ask(client, begin_s=0, end_s=3600, **query):
+def run_query(client, begin_s=0, end_s=3600, **query):
     response = client.get(
         "/api/v1/query",
         query={
@@ -33,43 +33,43 @@ def ask(client, begin_s=0, end_s=3600, **query):
     return response.text
 
 
-def kept_bytes(server):
+def cached_bytes(server):
     metrics = server.api().get("/metrics").text
     return float(re.search(r'^perfolio_cache_bytes\{cache="queries"\} (\S+)', metrics, re.M)[1])
 
 
-def test_an_equal_query_has_the_same_etag_until_something_comes_or_goes(start_server):
+def test_a_cached_result_is_replaced_when_profiles_are_added_or_deleted(start_server):
     server = start_server()
     client = Tenant(server).api("ingest", "read", "admin")
     push(client, "pod=a", 10, 5)
-    assert ask(client) == ask(client) == "main;work 5\n"
-    kept = kept_bytes(server)
-    assert kept > 0
-    assert ask(client, 5, 11) == "main;work 5\n"  # another window of the same profiles
-    assert kept_bytes(server) == kept
+    assert run_query(client) == run_query(client) == "main;work 5\n"
+    cached = cached_bytes(server)
+    assert cached > 0
+    assert run_query(client, 5, 11) == "main;work 5\n"  # another window of the same profiles
+    assert cached_bytes(server) == cached
     push(client, "pod=b", 20, 7)
-    assert ask(client) == ask(client) == "main;work 12\n"
-    assert ask(client, 5, 11) == "main;work 5\n"
+    assert run_query(client) == run_query(client) == "main;work 12\n"
+    assert run_query(client, 5, 11) == "main;work 5\n"
     response = client.request("DELETE", "/api/v1/profiles", query={"query": '{pod="a"}'})
     assert response.status == 202, response
-    assert ask(client) == ask(client) == "main;work 7\n"
+    assert run_query(client) == run_query(client) == "main;work 7\n"
 
 
-def test_what_is_kept_is_of_one_team_one_report_and_one_choice_of_labels(server):
-    mine, theirs = (Tenant(server).api("ingest", "read") for _ in range(2))
-    push(mine, "pod=a", 10, 5)
-    push(mine, "pod=b", 10, 7)
-    push(theirs, "pod=a", 10, 11)
+def test_cached_results_are_separate_by_team_report_and_labels(server):
+    own, other = (Tenant(server).api("ingest", "read") for _ in range(2))
+    push(own, "pod=a", 10, 5)
+    push(own, "pod=b", 10, 7)
+    push(other, "pod=a", 10, 11)
     for _ in range(2):
-        assert ask(theirs) == "main;work 11\n"
-        assert ask(mine) == "main;work 12\n"
-        assert ask(mine, query=TYPE + '{pod="a"}') == "main;work 5\n"
-        assert ask(mine, label="pod=b") == "main;work 7\n"
-        assert ask(mine, label="pod!=b") == "main;work 5\n"
-        assert ask(mine, ignore="work") == ""
-        assert ask(mine, group_by="pod") == "a;main;work 5\nb;main;work 7\n"
-        assert '"total":12' in ask(mine, report="top")
-        assert client_error(mine, group_by="zone")
+        assert run_query(other) == "main;work 11\n"
+        assert run_query(own) == "main;work 12\n"
+        assert run_query(own, query=TYPE + '{pod="a"}') == "main;work 5\n"
+        assert run_query(own, label="pod=b") == "main;work 7\n"
+        assert run_query(own, label="pod!=b") == "main;work 5\n"
+        assert run_query(own, ignore="work") == ""
+        assert run_query(own, group_by="pod") == "a;main;work 5\nb;main;work 7\n"
+        assert '"total":12' in run_query(own, report="top")
+        assert client_error(own, group_by="zone")
 
 
 def client_error(client, **query):
@@ -86,10 +86,10 @@ def client_error(client, **query):
     return response.status == 400
 
 
-def test_none_is_kept_where_there_is_no_room(start_server):
-    """Nothing is kept with 0 bytes, and responses are the same."""
+def test_a_cache_of_0_bytes_stores_nothing(start_server):
+    """The results are the same without the cache."""
     server = start_server("--query-cache-bytes", "0")
     client = Tenant(server).api("ingest", "read")
     push(client, "pod=a", 10, 5)
-    assert ask(client) == ask(client) == "main;work 5\n"
-    assert kept_bytes(server) == 0
+    assert run_query(client) == run_query(client) == "main;work 5\n"
+    assert cached_bytes(server) == 0
