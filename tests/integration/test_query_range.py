@@ -1,6 +1,7 @@
-"""Values over time are the same at every zoom: a steady load is a flat line whatever the step and
-the window are, gaps are gaps, and totals are those of the profiles. How values are spread:
-store/query/spread.h."""
+"""Values of /api/v1/query_range do not depend on the window and the step.
+
+A steady load is a flat line, gaps stay gaps, and totals equal the sums of the profiles.
+store/query/spread.h describes how values are spread over time."""
 
 import gzip
 import random
@@ -23,7 +24,7 @@ PERIOD = ("cpu", "nanoseconds")
 
 
 def push(client, profiles, service="api", **labels):
-    """profiles: [(time, duration, value)] of one series."""
+    """Sends profiles, a list of (time, duration, value), of one series."""
     attributes = {"service.name": service, **labels}
     made = [
         otlp_maker.Profile(PERIOD, time_ns, {("main",): value}, 1, PERIOD, duration_ns)
@@ -39,7 +40,7 @@ def push(client, profiles, service="api", **labels):
 
 
 def steady(begin, end, duration, cores, late=0):
-    """Windows that follow each other, each so much later than the last one's end."""
+    """Returns successive profiles, each late nanoseconds after the end of the previous one."""
     return [(at, duration, round(cores * duration)) for at in range(begin, end, duration + late)]
 
 
@@ -65,9 +66,8 @@ def near(value, wanted, part=0.01):
     return abs(value - wanted) <= part * abs(wanted)
 
 
-def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
-    """As it comes, and merged; of a day's windows of ten seconds that begin 5 ms after the last
-    one's end."""
+def test_a_steady_load_has_the_same_rate_for_all_windows_and_steps(shared_server):
+    """A day of profiles of ten seconds, 5 ms apart, is queried before and after compaction."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN - HOUR, BEGIN + DAY, 10 * SECOND, 1.95, late=5 * 10**6))
@@ -85,7 +85,7 @@ def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
                 assert near(series["covered_ms"], length / 10**6, 0.001)
                 assert near(series["total"], 1.95 * length, 0.001)
                 assert len(series["points"]) >= length // (response["step_ms"] * 10**6)
-        # Hours as one profile each, when a block says that they have no gaps.
+        # Steps of an hour or more read one value per hour if the block reports no gaps in it.
         response = ask(client, BEGIN - 30 * DAY, BEGIN + 2 * DAY)
         assert response["step_ms"] >= HOUR // 10**6
         assert all(near(value, 1.95) for value in values(response))
@@ -96,9 +96,8 @@ def test_a_steady_load_is_the_same_at_every_zoom(shared_server):
     check()
 
 
-def test_gaps_between_hours_stay_gaps_in_long_steps(shared_server):
-    """A job that runs 25 minutes of each hour, for a day: hours are read as one value where steps
-    are long."""
+def test_gaps_are_kept_in_steps_of_hours_and_days(shared_server):
+    """A job runs for 25 minutes of each hour, for a day. Long steps read one value per hour."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for hour in range(24):
@@ -118,9 +117,9 @@ def test_gaps_between_hours_stay_gaps_in_long_steps(shared_server):
     check()
 
 
-def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(shared_server):
-    """Profiles of five minutes at 02:30, 07:30, ...: the last one of an hour has much more than the
-    others."""
+def test_a_profile_across_two_steps_is_divided_between_them(shared_server):
+    """Profiles of five minutes start at 02:30, 07:30, and so on. The last one of each hour has 80
+    times the value of the others."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     first = BEGIN - HOUR + 2 * MINUTE + 30 * SECOND
@@ -147,7 +146,7 @@ def test_a_profile_that_reaches_into_the_next_step_has_its_own_part_there(shared
     check()
 
 
-def test_long_profiles_are_found_beside_short_ones_of_another_series(shared_server):
+def test_long_profiles_are_found_next_to_short_ones_of_another_series(shared_server):
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), pod="web")
@@ -174,8 +173,9 @@ def test_long_profiles_are_found_beside_short_ones_of_another_series(shared_serv
     check()
 
 
-def test_several_series_are_the_sum_of_their_rates(server):
-    """One that ends does not change the others', and time without any of them is no time."""
+def test_the_rate_of_several_series_is_the_sum_of_their_rates(server):
+    """The end of one series does not change the rates of the others. Time without any series is
+    not covered."""
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + 30 * MINUTE, 10 * SECOND, 2), pod="a")
     push(client, steady(BEGIN + 3 * SECOND, BEGIN + 10 * MINUTE, 60 * SECOND, 1), pod="b")
@@ -198,7 +198,7 @@ def test_several_series_are_the_sum_of_their_rates(server):
     assert near(at[5], 3) and near(at[20], 2) and near(at[55], 4)
 
 
-def test_durations_longer_than_the_window_count_with_their_part(server):
+def test_profiles_longer_than_the_window_count_proportionally(server):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN, 50 * MINUTE, 100 * MINUTE)])
     for start, length in (
@@ -213,15 +213,15 @@ def test_durations_longer_than_the_window_count_with_their_part(server):
         )
         assert one_series(response)["total"] == 2 * min(length, 50 * MINUTE)
     assert ask(client, BEGIN + 50 * MINUTE, BEGIN + HOUR)["series"] == []
-    # Beside short ones, which alone would not be looked for so far back.
+    # Also next to short profiles, for which alone the query would not search so far back.
     push(client, [(BEGIN + i * 10 * MINUTE, 10 * MINUTE, 10 * MINUTE) for i in range(10)], pod="b")
     response = ask(client, BEGIN + 77 * MINUTE, BEGIN + 78 * MINUTE)
     assert all(near(value, 1) for value in values(response)), response
 
 
-def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_server):
-    """One core in profiles of ten seconds, and twice two in one of three hours; as they come, and
-    merged."""
+def test_profiles_of_hours_are_found_next_to_short_ones_of_their_series(shared_server):
+    """Profiles of ten seconds with one core, and two profiles of three hours with two cores,
+    queried before and after compaction."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begins = BEGIN + 10 * MINUTE, BEGIN + 5 * HOUR
@@ -231,7 +231,11 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_se
 
     def check():
         for begin in begins:
-            for at in (1 * HOUR, 2 * HOUR, 3 * HOUR - 5 * MINUTE):  # after its begin
+            for at in (
+                1 * HOUR,
+                2 * HOUR,
+                3 * HOUR - 5 * MINUTE,
+            ):  # after the start of the long profile
                 response = ask(client, begin + at, begin + at + 5 * MINUTE, step="1m")
                 assert (
                     values(response) == 5 * [3] and one_series(response)["total"] == 15 * MINUTE
@@ -255,7 +259,7 @@ def test_profiles_of_hours_are_found_beside_short_ones_of_their_series(shared_se
 @pytest.mark.parametrize(
     "step, wanted_ms", [(None, 60_000), ("7s", 63_000), ("1m", 60_000), ("10m", 600_000)]
 )
-def test_profiles_without_a_duration_are_never_finer_than_their_interval(server, step, wanted_ms):
+def test_the_step_is_at_least_the_interval_of_profiles_without_duration(server, step, wanted_ms):
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN + i * MINUTE, 0, 90 * SECOND) for i in range(60) if not 20 <= i < 40])
     response = ask(client, BEGIN, BEGIN + HOUR, **({"step": step} if step else {}))
@@ -270,16 +274,16 @@ def test_profiles_without_a_duration_are_never_finer_than_their_interval(server,
     alone = ask(client, BEGIN + 19 * MINUTE, BEGIN + 20 * MINUTE, rate="false")
     assert sum(values(alone)) == one_series(alone)["total"] == 90 * SECOND
     assert "no duration" in alone["notes"][0] and "raised from 1 s to 60 s" in alone["notes"][0]
-    # A window between two of them has a part of one, and one in the gap has nothing.
+    # A window between two profiles has a part of one. A window in the gap has nothing.
     part = ask(client, BEGIN + 5 * MINUTE + 10 * SECOND, BEGIN + 5 * MINUTE + 40 * SECOND)
     assert one_series(part)["total"] == 45 * SECOND and one_series(part)["average"] == 1.5
     assert ask(client, BEGIN + 30 * MINUTE, BEGIN + 31 * MINUTE)["series"] == []
 
 
 @pytest.mark.parametrize("alternates", [False, True])
-def test_a_change_of_cadence_without_durations_changes_no_average(server, alternates):
-    """Half a core, in profiles of 10 s and of 60 s: one after the other, or as two senders in
-    turn."""
+def test_a_change_of_the_interval_without_durations_keeps_the_average(server, alternates):
+    """Half a core in profiles every 10 s and every 60 s: in sequence, or alternating as from two
+    sources."""
     client = Tenant(server).api("ingest", "read")
     distances = [10, 60] * 40 if alternates else [10] * 120 + [60] * 30 + [10] * 60
     at, sent = BEGIN, []
@@ -299,7 +303,7 @@ def test_a_change_of_cadence_without_durations_changes_no_average(server, altern
             ), (start, step, series)
 
 
-def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
+def test_focused_stacks_are_0_where_their_series_has_other_data(server):
     client = Tenant(server).api("ingest", "read")
     profiles = [
         otlp_maker.Profile(
@@ -327,9 +331,9 @@ def test_stacks_in_focus_have_zeros_where_their_series_have_data(server):
     assert near(one_series(response)["average"], 1 / 11)
 
 
-def test_counters_gain_between_their_snapshots(server):
-    """At the same rate in all steps between; where a process began anew, for its usual interval
-    alone."""
+def test_counter_deltas_are_spread_between_snapshots(server):
+    """All steps between two snapshots have the same rate. After a restart of the process, the
+    delta covers only the usual interval."""
     client = Tenant(server).api("ingest", "read")
     at = [0, 60, 120, 180, 900, 960]
     for second, value in zip(at, (100, 700, 1300, 1900, 600, 1200)):
@@ -355,7 +359,7 @@ def test_counters_gain_between_their_snapshots(server):
 
 
 def push_snapshots(client, kind, series, service="api"):
-    """series: {pod: [(time, value)]}; counters come as pprof, gauges as OTLP."""
+    """Sends series, {pod: [(time, value)]}: counters as pprof, gauges as OTLP."""
     if kind == "counter":
         for pod, snapshots in series.items():
             for at, value in snapshots:
@@ -384,15 +388,15 @@ def push_snapshots(client, kind, series, service="api"):
     assert response.status == 200, response
 
 
-def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
-    """One hour in windows of any length: they add up to the hour, shorter ones than the interval
-    too. A process begins again within it; snapshots lie in two hours."""
+def test_a_window_of_a_counter_has_a_proportional_part_of_each_delta(shared_server):
+    """Windows of any length, also shorter than the interval of the snapshots, add up to the whole
+    period. The process restarts in the period, and the snapshots are stored in two hours."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     begin = BEGIN + 17 * SECOND
     first = [(begin + i * MINUTE, 1000 + 6000 * i) for i in range(45)]
-    again = [(begin + 45 * MINUTE + i * MINUTE, 6000 * (i + 1)) for i in range(60)]
-    push_snapshots(client, "counter", {"a": first + again})
+    restarted = [(begin + 45 * MINUTE + i * MINUTE, 6000 * (i + 1)) for i in range(60)]
+    push_snapshots(client, "counter", {"a": first + restarted})
     memory = "memory:alloc_space:bytes:space:bytes"
 
     def total(start, end):
@@ -433,7 +437,7 @@ def test_windows_of_counters_have_their_part_of_each_difference(shared_server):
 
 
 @pytest.mark.parametrize("interval", [10 * MINUTE, 50 * MINUTE])
-def test_rare_counters_have_values_in_short_windows(server, interval):
+def test_infrequent_counters_have_values_in_short_windows(server, interval):
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
         client,
@@ -455,9 +459,9 @@ def test_rare_counters_have_values_in_short_windows(server, interval):
         assert series["covered_ms"] == min(left_ms, length * 60_000)
 
 
-def test_gauges_hold_until_their_next_snapshot(shared_server):
-    """Snapshots come every minute, of each pod at another second: steps of any length have all of
-    them."""
+def test_a_gauge_keeps_its_value_until_the_next_snapshot(shared_server):
+    """Each pod sends a snapshot every minute, at a different second. Steps of any length include
+    the values of all pods."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
@@ -500,7 +504,7 @@ def test_gauges_hold_until_their_next_snapshot(shared_server):
 
 
 def post_profile(client, service, time_ns, types, samples, duration=0):
-    """samples: [(values, labels)] of one stack."""
+    """Sends a profile with samples, [(values, labels)], of one stack."""
     maker = pprof_maker.Maker(types)
     main = maker.location([(maker.function("main", "main.c"), 7)])
     for values, labels in samples:
@@ -514,9 +518,8 @@ def post_profile(client, service, time_ns, types, samples, duration=0):
     assert response.status == 200, response
 
 
-def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
-    """It is a moment at which each group of its series is 0, whether it is merged with the others
-    or not."""
+def test_an_empty_snapshot_sets_all_groups_of_its_series_to_0(shared_server):
+    """It is a snapshot time at which each group of its series is 0, before and after compaction."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     types, labels = [("inuse_space", "bytes")], [("thread", "t1")]
@@ -557,11 +560,10 @@ def test_an_empty_snapshot_has_no_labels_of_samples(shared_server):
     check()
 
 
-def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_all_windows(
+def test_mixed_durations_in_a_series_give_equal_values_in_all_windows(
     shared_server,
 ):
-    """Those with a duration are no neighbours of those without: they say nothing of when these
-    end."""
+    """A profile with a duration does not end the period of a preceding one without a duration."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     without = [-60, -50, -40, -30, 5, 65, 75, 135, 145, 205]
@@ -602,9 +604,9 @@ def test_profiles_with_and_without_a_duration_in_one_series_have_one_value_in_al
     check()
 
 
-def test_a_series_without_durations_is_in_short_windows_beside_others(shared_server):
-    """One sends windows of ten seconds, another a profile without an end every five minutes, none
-    of which begins in the short window."""
+def test_a_series_without_durations_is_found_in_short_windows(shared_server):
+    """One series has profiles of ten seconds. The other has a profile without a duration every
+    five minutes, and none begins in the short window."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     push(client, steady(BEGIN, BEGIN + HOUR, 10 * SECOND, 1), service="sdk")
@@ -629,9 +631,9 @@ def test_a_series_without_durations_is_in_short_windows_beside_others(shared_ser
     check()
 
 
-def test_whole_numbers_of_groups_are_right_in_short_steps(server):
-    """A hundred pods that cross one half in the same step, and two that are the largest in
-    turns."""
+def test_integer_values_of_groups_add_up_in_short_steps(server):
+    """A hundred pods whose values round up in the same step, and two pods that alternate as the
+    largest."""
     client = Tenant(server).api("ingest", "read")
     for pod in range(100):
         push(
@@ -682,8 +684,8 @@ def test_whole_numbers_of_groups_are_right_in_short_steps(server):
         assert rest["total"] == 3600 and min(value for _, value in rest["points"]) >= 0, step
 
 
-def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
-    """A heap profile every ten minutes or so, and an hour without one."""
+def test_a_gap_of_an_infrequent_gauge_stays_a_gap_in_short_windows(server):
+    """A heap profile about every ten minutes, and then none for an hour."""
     client = Tenant(server).api("ingest", "read")
     push_snapshots(
         client,
@@ -702,8 +704,8 @@ def test_a_gap_of_a_rare_gauge_is_a_gap_in_narrow_windows(server):
     assert ask(client, BEGIN, BEGIN + 61 * SECOND, query="inuse_space", step="10s")["series"] == []
 
 
-def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
-    """Three pods have a snapshot a minute, a job has one an hour, which counts until the next."""
+def test_an_infrequent_gauge_keeps_its_value_next_to_frequent_ones(shared_server):
+    """Three pods have a snapshot every minute. A job has one every hour, valid until the next."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     series = {
@@ -738,8 +740,8 @@ def test_a_rare_gauge_holds_as_well_as_the_others(shared_server):
     check()
 
 
-def test_deleted_snapshots_are_no_neighbours_of_a_window(server):
-    """The result is the same before and after the deleted profiles have left their object."""
+def test_deleted_snapshots_do_not_extend_into_a_window(server):
+    """The result is the same before and after a merge removes the deleted profiles."""
     client = Tenant(server).api("ingest", "read", "admin")
     push_snapshots(client, "gauge", {"a": [(BEGIN + i * 15 * SECOND, 1000) for i in range(41)]})
     ends = {"start": BEGIN + 300 * SECOND, "end": BEGIN + 520 * SECOND}
@@ -752,9 +754,9 @@ def test_deleted_snapshots_are_no_neighbours_of_a_window(server):
     assert series["average"] == 1000 and series["covered_ms"] == (300 - 270 + 615 - 525) * 1000
 
 
-def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
-    """For a day, a pod each half hour: at every moment there is one, and so in every step and
-    window. Beside it, some time without any."""
+def test_gauges_of_successive_pods_are_not_added_up(shared_server):
+    """A new pod replaces the previous one every half hour for a day, except for one hour without a
+    pod. Every step and window has the value of one pod."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     pods = {
@@ -800,8 +802,8 @@ def test_gauges_of_pods_that_come_and_go_are_not_added_up(shared_server):
     check()
 
 
-def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(server):
-    """Beside profiles that come each minute, and beside profiles that have a duration."""
+def test_an_infrequent_series_does_not_set_the_step_of_the_others(server):
+    """The other series have a profile every minute, without and with a duration."""
     client = Tenant(server).api("ingest", "read")
     push(client, [(BEGIN + hour * HOUR, 0, HOUR) for hour in range(4)], pod="rare")
     for pod in "abc":
@@ -831,10 +833,10 @@ def test_a_rare_sender_without_durations_does_not_set_the_step_of_the_others(ser
         assert ("raised" in note) == (step == "7s")
 
 
-def test_groups_that_are_read_twice_count_once_in_the_statistics(shared_server):
-    """With 10,000 steps the values of some 50 groups fit: the largest of 150 is read again,
-    whichever it is. Blocks are merged first, since statistics count what is read and merging
-    changes it."""
+def test_statistics_count_groups_that_are_read_twice_once(shared_server):
+    """With 10,000 steps the values of about 50 groups fit in memory, so the query reads the
+    largest of 150 groups again. The blocks are merged first, because a merge changes the number
+    of bytes read."""
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for pod in range(150):
@@ -853,10 +855,10 @@ def test_groups_that_are_read_twice_count_once_in_the_statistics(shared_server):
             assert largest["statistics"][name] == all_groups["statistics"][name], name
 
 
-@pytest.mark.parametrize("way", ["pprof", "otlp"])
-def test_a_profile_without_a_time_ended_when_it_came(server, way):
+@pytest.mark.parametrize("endpoint", ["pprof", "otlp"])
+def test_a_profile_without_a_time_ends_at_its_arrival(server, endpoint):
     client = Tenant(server).api("ingest", "read")
-    if way == "otlp":
+    if endpoint == "otlp":
         push(client, [(0, 10 * SECOND, 25 * SECOND)])
     else:
         body = make_profile(CPU, 0, {("main",): [1, 25 * SECOND]}, PERIOD, 10 * SECOND)
@@ -871,9 +873,8 @@ def test_a_profile_without_a_time_ended_when_it_came(server, way):
 
 
 @pytest.mark.parametrize("seed", rest_long(range(6)))
-def test_the_integral_is_the_total(shared_server, seed):
-    """Of random cadences, durations, offsets and gaps, for random steps, before and after
-    merges."""
+def test_the_sum_over_all_steps_equals_the_total(shared_server, seed):
+    """Random intervals, durations, offsets, gaps and steps, before and after compaction."""
     rng = random.Random(seed)
     server = shared_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
@@ -884,16 +885,16 @@ def test_the_integral_is_the_total(shared_server, seed):
         duration = rng.choice([1, 10, 10, 15, 60, 300]) * SECOND + rng.choice(
             [0, rng.randrange(SECOND)]
         )
-        mine = []
-        while at < BEGIN + 5 * HOUR and len(mine) < 400:
-            mine.append((at, duration, round(load[pod] * duration)))
+        profiles = []
+        while at < BEGIN + 5 * HOUR and len(profiles) < 400:
+            profiles.append((at, duration, round(load[pod] * duration)))
             at += duration + rng.choice([0, 0, rng.randrange(duration // 300)])
             if rng.random() < 0.02:
                 at += rng.randrange(20 * duration)
             if rng.random() < 0.02:
                 duration = rng.choice([5, 10, 30]) * SECOND
-        push(client, mine, pod=pod)
-        sent += mine
+        push(client, profiles, pod=pod)
+        sent += profiles
     total = sum(value for _, _, value in sent)
 
     def check():

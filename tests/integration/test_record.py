@@ -1,5 +1,4 @@
-"""perfolio record: real programs are sampled in the kernel, and what comes out names what they
-did."""
+"""perfolio record: samples real programs in the kernel and names the functions that they ran."""
 
 import contextlib
 import fcntl
@@ -49,7 +48,7 @@ int main(int argc, char **argv)
 
 
 def refusal():
-    """Why this machine cannot sample, as perfolio says it; None: it can."""
+    """Returns perfolio's error if this host cannot sample, or None."""
     done = subprocess.run(
         [PERFOLIO, "record", "-q", "--no-names", "-d", "0.05", "-o", "/dev/null", "-a"],
         timeout=60,
@@ -105,7 +104,7 @@ def program(tmp_path):
 
 
 def functions(tmp_path, file="profile.pb.gz"):
-    """What each function has, as the command line's own reader says."""
+    """Returns the values of each function as `perfolio top` reports them."""
     done = subprocess.run(
         [str(PERFOLIO), "top", "--json", str(tmp_path / file)],
         check=True,
@@ -116,7 +115,7 @@ def functions(tmp_path, file="profile.pb.gz"):
     return {row["name"]: row for row in json.loads(done.stdout)["functions"]}
 
 
-def test_a_command_is_recorded_from_its_root_to_its_leaf(record, program, tmp_path):
+def test_stacks_of_a_command_are_complete(record, program, tmp_path):
     done = record("-F", "997", "--", program, "300")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^\d+ samples at 997 Hz", done.stderr, re.M)
@@ -157,7 +156,7 @@ int main(int argc, char **argv)
 
 
 def stacks(file):
-    """[(functions from the root, samples)], as the tests' own reader has them."""
+    """Returns [(functions from the root, samples)], decoded by the reader of the tests."""
     profile = pprof_reader.load(file)
 
     def names(location_id):
@@ -177,7 +176,7 @@ def stacks(file):
     "depth, options",
     [(5, []), (25, []), (95, []), (480, []), (5, ["--bounded-loops"]), (480, ["--bounded-loops"])],
 )
-def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, depth, options):
+def test_code_without_frame_pointers_is_unwound_to_its_root(record, tmp_path, depth, options):
     (tmp_path / "deep.c").write_text(DEEP)
     subprocess.run(
         [
@@ -205,7 +204,7 @@ def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, dep
         total += count
         calls = names.count("down")
         deepest = max(deepest, calls)
-        # On the way down there are fewer calls, but all of them have their root.
+        # A sample taken during the recursion has fewer calls, but it reaches the root.
         whole += (
             count
             if names[0] == "_start" and "main" in names and (calls == depth or "leaf" not in names)
@@ -216,10 +215,10 @@ def test_code_without_frame_pointers_is_walked_to_its_root(record, tmp_path, dep
 
 
 @pytest.mark.parametrize(
-    "flag, is_walked", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)]
+    "flag, is_complete", [("-fno-omit-frame-pointer", True), ("-fomit-frame-pointer", False)]
 )
-def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(
-    record, tmp_path, flag, is_walked
+def test_frame_pointers_option_shortens_stacks_of_code_without_them(
+    record, tmp_path, flag, is_complete
 ):
     (tmp_path / "deep.c").write_text(DEEP)
     subprocess.run(
@@ -247,18 +246,18 @@ def test_by_frame_pointers_alone_code_that_keeps_none_has_short_stacks(
     ]
     whole = sum(count for names, count in found if "main" in names and names.count("down") == 5)
     total = sum(count for _, count in found)
-    assert total > 10 and (whole > 0.95 * total if is_walked else whole == 0), (whole, total)
+    assert total > 10 and (whole > 0.95 * total if is_complete else whole == 0), (whole, total)
 
 
-def share_with_root(file, roots):
+def fraction_with_root(file, roots):
     found = stacks(file)
     total = sum(count for _, count in found)
     return total, sum(count for names, count in found if set(names[:2]) & roots) / total
 
 
-def record_while_it_runs(record, command, folder, seconds=2, frequency=499):
-    """Not from the start: what is measured is the walk, not how soon a program's mappings are
-    known."""
+def record_running(record, command, folder, seconds=2, frequency=499):
+    """Starts command and attaches to it once its mappings are known. The tests check unwinding,
+    not how soon a new mapping is found."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     try:
         let_it_run(process, 0.5)
@@ -289,19 +288,19 @@ int main()
 
 
 @pytest.mark.long
-def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
+def test_cpp_with_exceptions_is_unwound_to_its_root(record, tmp_path):
     (tmp_path / "work.cc").write_text(CPP)
     subprocess.run(
         ["g++", "-O2", "-fomit-frame-pointer", tmp_path / "work.cc", "-o", tmp_path / "work"],
         check=True,
     )
-    # Half a percent is lost: among many samples it cannot be one percent by chance.
-    record_while_it_runs(record, [tmp_path / "work"], tmp_path, 4, 9973)
+    # About 0.5 % of the samples are incomplete. Enough samples keep the fraction below 1 %.
+    record_running(record, [tmp_path / "work"], tmp_path, 4, 9973)
     found = stacks(tmp_path / "profile.pb.gz")
     total = sum(count for _, count in found)
     lost = [names for names, _ in found if "_start" not in names[:2]]
-    # While libgcc puts another frame's return address in the place of its own, nobody can tell
-    # where the caller's frame is: no unwinder walks over that.
+    # While libgcc replaces its own return address by that of another frame, no unwinder can find
+    # the caller's frame.
     assert all(
         "_Unwind_RaiseException" in names or "_Unwind_Resume" in names for names in lost
     ), lost
@@ -309,11 +308,11 @@ def test_cpp_with_exceptions_is_walked_to_its_root(record, tmp_path):
     assert any("thrower" in names and "_Unwind_RaiseException" in names for names, _ in found)
 
 
-def test_python_is_walked_to_its_root(record, tmp_path):
-    record_while_it_runs(
+def test_python_is_unwound_to_its_root(record, tmp_path):
+    record_running(
         record, ["/usr/bin/python3", "-c", "while True: sum(i * i for i in range(1000))"], tmp_path
     )
-    total, share = share_with_root(tmp_path / "profile.pb.gz", {"_start"})
+    total, share = fraction_with_root(tmp_path / "profile.pb.gz", {"_start"})
     assert total > 10 and share >= 0.99
 
 
@@ -332,7 +331,7 @@ for (let k = 1; spent() < 3000; k++) {
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 @pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
-def test_code_that_has_just_been_compiled_has_its_name(record, tmp_path, option):
+def test_newly_compiled_jit_code_has_names(record, tmp_path, option):
     (tmp_path / "new.js").write_text(NEW_CODE)
     done = record("--", "node", option, "new.js")
     assert done.returncode == 0, done.stderr
@@ -362,7 +361,7 @@ public class Work {
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("javac") is None, reason="there is no javac")
-def test_names_that_are_written_when_the_program_ends_are_read(record, tmp_path):
+def test_a_perf_map_written_at_exit_is_read(record, tmp_path):
     (tmp_path / "Work.java").write_text(JAVA)
     subprocess.run(["javac", "Work.java"], cwd=tmp_path, check=True)
     done = record(
@@ -384,10 +383,10 @@ def test_names_that_are_written_when_the_program_ends_are_read(record, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
-def test_node_is_walked_to_its_root_and_a_perf_map_names_its_functions(record, tmp_path):
+def test_node_is_unwound_to_its_root_and_named_by_a_perf_map(record, tmp_path):
     script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
-    record_while_it_runs(record, ["node", "--perf-basic-prof", "-e", script], tmp_path)
-    total, share = share_with_root(
+    record_running(record, ["node", "--perf-basic-prof", "-e", script], tmp_path)
+    total, share = fraction_with_root(
         tmp_path / "profile.pb.gz", {"_start", "clone3", "__clone3", "start_thread", "__clone"}
     )
     assert total > 10 and share >= 0.99
@@ -436,18 +435,16 @@ def test_a_jitdump_names_the_functions_of_node(record, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["{}", "100"], ["sh", "-c", "{} 100; exit 0"]])
-def test_the_command_is_the_first_mapping_as_pprof_expects_its_main_program(
-    record, program, tmp_path, command
-):
+def test_the_first_mapping_is_the_executable_of_the_command(record, program, tmp_path, command):
     command = [word.format(program) for word in command]
     done = record("-F", "997", "--", *command)
     assert done.returncode == 0, done.stderr
     profile = pprof_reader.load(tmp_path / "profile.pb.gz")
     first = profile.mappings[min(profile.mappings)]
     assert first["filename"] == os.path.realpath(shutil.which(command[0]))
-    # Others have kept theirs.
-    kept = functions(tmp_path)
-    assert kept["inner"]["flat"] > 0.9 * kept["main"]["cum"]
+    # The functions of other binaries have kept their names and mappings.
+    rows = functions(tmp_path)
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
     files = {
         line["function_id"]: profile.mappings[location["mapping_id"]]["filename"]
         for location in profile.locations.values()
@@ -459,7 +456,7 @@ def test_the_command_is_the_first_mapping_as_pprof_expects_its_main_program(
     } == {str(program)}
 
 
-def test_children_belong_to_the_command(record, program, tmp_path):
+def test_children_of_the_command_are_recorded(record, program, tmp_path):
     done = record("-F", "997", "-o", "child.pb.gz", "--", program, "200", "fork")
     assert done.returncode == 0, done.stderr
     rows = functions(tmp_path, "child.pb.gz")
@@ -479,8 +476,8 @@ int main(void)
 """
 
 
-def test_whatever_programs_and_threads_are_called_strings_are_utf8(tmp_path):
-    """One that is none has protobuf's readers refuse the whole file."""
+def test_strings_are_utf_8_for_any_program_and_thread_name(tmp_path):
+    """Readers of protobuf refuse a file with a string that is not UTF-8."""
     (tmp_path / "named.c").write_text(NAMED)
     program = os.fsencode(tmp_path) + b"/na\xffmed"
     subprocess.run(["gcc", "-O1", tmp_path / "named.c", "-o", program], check=True)
@@ -494,7 +491,7 @@ def test_whatever_programs_and_threads_are_called_strings_are_utf8(tmp_path):
         text.decode()
 
 
-def test_samples_say_of_which_process_and_thread_they_are(record, program, tmp_path):
+def test_samples_have_labels_for_process_and_thread(record, program, tmp_path):
     done = record(
         "-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true"
     )
@@ -507,7 +504,7 @@ def test_samples_say_of_which_process_and_thread_they_are(record, program, tmp_p
     assert len(found["spin"]) == 2
 
 
-def test_without_the_builder_of_symbol_tables_that_is_said_once(program, tmp_path):
+def test_a_missing_symbol_table_builder_is_reported_once(program, tmp_path):
     alone = tmp_path / "bin" / "perfolio"
     alone.parent.mkdir()
     shutil.copy(PERFOLIO, alone)
@@ -525,7 +522,7 @@ def test_without_the_builder_of_symbol_tables_that_is_said_once(program, tmp_pat
     )
 
 
-def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
+def test_a_running_process_is_recorded_by_its_pid(record, program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     try:
         done = record("-p", process.pid, "-d", "0.5", "-F", "997")
@@ -539,7 +536,7 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
 
 @pytest.mark.parametrize("place", rest_long([".debug", "."]))
 @pytest.mark.parametrize("is_same", [True, False])
-def test_a_stripped_program_has_the_names_of_the_debug_file_that_it_names(
+def test_a_stripped_program_gets_names_from_its_debuglink_file(
     record, program, tmp_path, place, is_same
 ):
     debug = tmp_path / place / "spin.names"
@@ -568,7 +565,7 @@ os.execve(fd, ["spin", "1000000"], {})
 @pytest.mark.parametrize(
     "where", rest_long(["deleted", "in a container", "replaced", "in memory"], 2)
 )
-def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, where):
+def test_a_program_without_a_path_has_names(record, program, tmp_path, where):
     copy = tmp_path / "copy"
     shutil.copy(program, copy)
     root = tmp_path / "root"
@@ -602,7 +599,7 @@ def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, wh
 
 @pytest.mark.parametrize("change", ["rm copy", "cp /bin/true new; mv new copy"])
 @pytest.mark.parametrize("rounds", rest_long([30, 300]))
-def test_a_program_that_goes_while_it_is_recorded_has_names(
+def test_a_program_deleted_during_the_recording_has_names(
     record, program, tmp_path, change, rounds
 ):
     shutil.copy(program, tmp_path / "copy")
@@ -615,8 +612,8 @@ def test_a_program_that_goes_while_it_is_recorded_has_names(
 
 @pytest.fixture
 def without_id(tmp_path):
-    """Programs without a build id: spin, whose function is inner, and other, whose function at the
-    same place is never."""
+    """Two programs without a build ID: spin has the function inner, and other has the function
+    never at the same address."""
     for name, source in (("spin", SOURCE), ("other", SOURCE.replace("inner", "never"))):
         (tmp_path / f"{name}.c").write_text(source)
         subprocess.run(
@@ -647,13 +644,15 @@ def without_id(tmp_path):
         ("cp other new; mv new copy; ./copy 300", False),
     ],
 )
-def test_without_a_build_id_names_are_of_the_file_that_ran(record, without_id, change, has_names):
+def test_without_a_build_id_names_come_from_the_executed_file_only(
+    record, without_id, change, has_names
+):
     shutil.copy(without_id / "spin", without_id / "copy")
     done = record("-F", "997", "--", "sh", "-c", f"./copy 300; {change}")
     assert done.returncode == 0, done.stderr
     rows = functions(without_id)
     assert "never" not in rows and ("inner" in rows) == has_names
-    # No names are better than wrong ones, and it is said why.
+    # No names are better than wrong ones, and the reason is reported.
     assert ("no names from" in done.stderr and "while it was recorded" in done.stderr) == (
         not has_names
     )
@@ -664,7 +663,7 @@ def catches(process, number):
         return int(re.search(r"^SigCgt:\s+(\w+)", status.read(), re.M)[1], 16) >> (number - 1) & 1
 
 
-def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
+def test_ctrl_c_ends_the_recording_and_writes_the_profile(program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     recorder = subprocess.Popen(
         [PERFOLIO, "record", "-p", str(process.pid), "-d", "60"],
@@ -689,7 +688,7 @@ def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
 
 
 def first_child(process):
-    """The number of the child that it begins."""
+    """Waits for the first child of the process and returns its pid."""
     deadline = time.monotonic() + 60
     while not (
         children := pathlib.Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -700,9 +699,9 @@ def first_child(process):
 
 
 @pytest.mark.parametrize("ending", rest_long([signal.SIGINT, signal.SIGTERM]))
-def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path, ending):
-    """timeout hands the signal on to its child, and then to the whole group; what builds names is
-    in it."""
+def test_a_signal_received_twice_ends_only_the_recording(program, tmp_path, ending):
+    """timeout forwards the signal to its child and then to the process group, which contains the
+    builder of symbol tables."""
     outer = subprocess.Popen(
         ["timeout", "600", PERFOLIO, "record", "-F", "499", "--", program, "1000000"],
         cwd=tmp_path,
@@ -717,7 +716,7 @@ def test_one_request_that_comes_twice_ends_the_recording_alone(program, tmp_path
     assert functions(tmp_path)["inner"]["flat"] > 0, log
 
 
-def test_a_session_that_ends_sends_two_signals_and_ends_the_recording_alone(program, tmp_path):
+def test_repeated_hangup_and_termination_signals_end_only_the_recording(program, tmp_path):
     recorder = subprocess.Popen(
         [PERFOLIO, "record", "-F", "499", "-d", "60", "-o", "profile.pb.gz", "-a"],
         cwd=tmp_path,
@@ -742,7 +741,7 @@ def test_a_session_that_ends_sends_two_signals_and_ends_the_recording_alone(prog
 
 
 @pytest.mark.parametrize("options", [[], ["--top"]])
-def test_a_recording_outlives_its_terminal(program, tmp_path, options):
+def test_a_recording_is_written_after_its_terminal_closes(program, tmp_path, options):
     terminal, side = pty.openpty()
     recorder = subprocess.Popen(
         [
@@ -786,16 +785,16 @@ def test_a_recording_outlives_its_terminal(program, tmp_path, options):
                 begun_s = time.monotonic()
             time.sleep(0.05)
         os.close(terminal)
-        # Nobody reads standard output any more, where --top writes.
+        # --top writes to standard output, which has no reader any more.
         assert recorder.wait(60) == (-signal.SIGPIPE if options else 0)
     finally:
-        for pid in recorded:  # it goes on where these tests are run with hang-ups ignored
+        for pid in recorded:  # it continues if the tests run with SIGHUP ignored
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
-def test_an_ignored_hang_up_ends_nothing(program, tmp_path):
+def test_an_ignored_hangup_does_not_end_the_recording(program, tmp_path):
     recorder = subprocess.Popen(
         ["nohup", PERFOLIO, "record", "-F", "499", "--", program, "1500"],
         cwd=tmp_path,
@@ -811,7 +810,7 @@ def test_an_ignored_hang_up_ends_nothing(program, tmp_path):
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
-def test_the_kernels_functions_have_names_and_no_addresses(record, tmp_path):
+def test_kernel_functions_have_names_and_no_addresses(record, tmp_path):
     done = record(
         "-F", "997", "--", "dd", "if=/dev/urandom", "of=/dev/null", "bs=64k", "count=2000"
     )
@@ -819,7 +818,7 @@ def test_the_kernels_functions_have_names_and_no_addresses(record, tmp_path):
     rows = functions(tmp_path)
     names = [name for name in rows if "chacha" in name or "random" in name]
     assert names, sorted(rows)[:40]
-    # An address of the kernel would tell where it lies.
+    # An address of the kernel would disclose its layout.
     assert not re.search(
         rb"\xff\xff\xff\xff\x01", gzip.decompress((tmp_path / "profile.pb.gz").read_bytes())
     )
@@ -839,7 +838,7 @@ int main(void)
 """
 
 
-def test_the_vdsos_functions_have_names(record, tmp_path):
+def test_vdso_functions_have_names(record, tmp_path):
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run(["gcc", "-O1", tmp_path / "clock.c", "-o", tmp_path / "clock"], check=True)
     done = record("-F", "499", "--", tmp_path / "clock")
@@ -852,12 +851,12 @@ def test_the_vdsos_functions_have_names(record, tmp_path):
         if any(re.fullmatch("__(vdso|kernel)_clock_gettime", name) for name in names)
         and "main" in names
     )
-    # A kernel whose clock the vdso cannot read is asked by a call, from there too.
+    # If the vDSO cannot read the clock, it calls the kernel, and the sample still has its frame.
     assert total > 10 and named > 0.5 * total, found
     assert not any("[vdso]" in names for names, _ in found)
 
 
-def test_a_shared_recording_is_a_link_with_names(record, program, server):
+def test_a_shared_recording_has_names(record, program, server):
     environment = {
         "PERFOLIO_URL": server.url,
         "PERFOLIO_TOKEN": server.token,
@@ -874,7 +873,7 @@ def test_a_shared_recording_is_a_link_with_names(record, program, server):
     assert {"inner", "middle", "outer", "main"} <= set(names)
 
 
-def test_what_could_not_be_shared_is_kept(record, program, server, tmp_path):
+def test_a_recording_that_cannot_be_shared_is_saved_in_a_file(record, program, server, tmp_path):
     environment = {
         "PERFOLIO_URL": server.url,
         "PERFOLIO_TOKEN": "pf_" + 43 * "0",
@@ -896,7 +895,7 @@ def test_what_could_not_be_shared_is_kept(record, program, server, tmp_path):
     assert functions(tmp_path, "mine.pb.gz")["inner"]["flat"] > 0
 
 
-def test_a_share_without_a_title_is_called_after_what_was_recorded(record, program, server):
+def test_the_default_title_of_a_share_is_the_recorded_program(record, program, server):
     environment = {
         "PERFOLIO_URL": server.url,
         "PERFOLIO_TOKEN": server.token,
@@ -924,7 +923,7 @@ def test_a_share_without_a_title_is_called_after_what_was_recorded(record, progr
         process.wait()
 
 
-def test_without_rights_it_says_what_to_grant(program, tmp_path):
+def test_without_privileges_the_error_lists_the_capabilities(program, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
     tmp_path.chmod(0o755)
@@ -967,14 +966,14 @@ __attribute__((destructor)) static void count(void)
 """
 
 
-def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
+def test_no_thread_is_left_after_a_refusal(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
     (tmp_path / "threads.c").write_text(THREADS_AT_EXIT)
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "threads.c", "-o", "threads.so"], cwd=tmp_path, check=True
     )
-    main, side = os.openpty()  # it says on a terminal alone how long it takes
+    main, side = os.openpty()  # only a recording on a terminal starts the progress thread
     done = subprocess.run(
         [
             "setpriv",
@@ -994,10 +993,10 @@ def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
         timeout=60,
         env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
     )
-    said = os.read(main, 1 << 16)
+    message = os.read(main, 1 << 16)
     os.close(main)
     os.close(side)
-    assert done.returncode == 4 and b"CAP_PERFMON" in said, said
+    assert done.returncode == 4 and b"CAP_PERFMON" in message, message
     assert done.stdout == "threads=1\n"
 
 
@@ -1017,26 +1016,26 @@ def test_when_it_is_refused_no_thread_of_it_is_left(tmp_path):
         (["--share", "--description", "\x1b", "-a"], "--description holds control characters"),
     ],
 )
-def test_mistakes_are_explained(record, arguments, words):
+def test_invalid_arguments_are_reported(record, arguments, words):
     done = record(*arguments)
     assert done.returncode == 2
     assert words in done.stderr
 
 
-def test_a_folder_that_is_not_there_is_told_before_the_command_runs(record, tmp_path):
+def test_a_missing_output_folder_is_reported_before_the_command_runs(record, tmp_path):
     done = record("-o", tmp_path / "nowhere" / "x.pb.gz", "--", "touch", tmp_path / "ran")
     assert done.returncode != 0 and "nowhere" in done.stderr
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("output", [".", "/proc/x.pb.gz"])
-def test_an_output_that_cannot_be_written_is_told_before_the_command_runs(record, tmp_path, output):
+def test_an_unwritable_output_is_reported_before_the_command_runs(record, tmp_path, output):
     done = record("-o", output, "--", "touch", tmp_path / "ran")
     assert done.returncode == 1 and f"writing {output}: " in done.stderr
     assert not (tmp_path / "ran").exists()
 
 
-def test_so_is_a_folder_that_this_user_cannot_write(tmp_path):
+def test_an_unwritable_folder_is_reported_before_the_command_runs(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to be another user")
     home = tmp_path / "home"
@@ -1069,7 +1068,7 @@ def test_so_is_a_folder_that_this_user_cannot_write(tmp_path):
         ), done.stderr
 
 
-def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(
+def test_a_recording_is_saved_elsewhere_if_its_file_cannot_be_written(
     record, program, server, tmp_path
 ):
     environment = {
@@ -1089,7 +1088,7 @@ def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(
         "300",
         environment=environment,
     )
-    # Shared all the same, and the status says that not all was done.
+    # The recording is shared nevertheless, and the status reports the failed write.
     assert done.returncode == 1 and "No space left" in done.stderr
     assert re.fullmatch(re.escape(server.url) + r"/p/[0-9A-Za-z]{22}", done.stdout.strip())
     kept = re.search(r"^kept as (profile-\S+\.pb\.gz): ", done.stderr, re.M)
@@ -1097,7 +1096,7 @@ def test_a_recording_is_kept_elsewhere_when_its_file_cannot_be_written(
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])
-def test_what_has_no_place_in_its_folder_is_kept_for_this_user_alone(program, tmp_path, options):
+def test_a_recording_saved_in_tmpdir_is_readable_by_its_user_only(program, tmp_path, options):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -1125,8 +1124,9 @@ def test_what_has_no_place_in_its_folder_is_kept_for_this_user_alone(program, tm
     assert pprof_reader.load(kept).samples and kept.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_kept_recording_goes_to_no_pipe_that_waits_for_it(program, tmp_path):
-    """Whoever may write in the folder knows the time, and so the beginning of the name."""
+def test_a_recording_saved_in_tmpdir_is_not_written_to_a_fifo(program, tmp_path):
+    """Another user with write access to the folder knows the time, and with it the first part of
+    the name."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -1159,21 +1159,19 @@ def test_a_kept_recording_goes_to_no_pipe_that_waits_for_it(program, tmp_path):
 
 
 @pytest.mark.parametrize("ending, status", [("exit 7", 7), ("kill -TERM $$", 143), ("exit 0", 0)])
-def test_a_command_that_fails_is_recorded_and_its_status_passed_on(
-    record, tmp_path, ending, status
-):
+def test_a_failing_command_is_recorded_and_its_status_returned(record, tmp_path, ending, status):
     busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;"
     done = record("-F", "999", "-o", "out.pb.gz", "--", "sh", "-c", f"{busy} {ending}")
     assert done.returncode == status, done.stderr
     assert (tmp_path / "out.pb.gz").stat().st_size
 
 
-def test_a_command_that_fails_before_it_is_sampled_has_its_own_status(record):
+def test_the_status_of_a_command_without_samples_is_returned(record):
     done = record("--", "sh", "-c", "exit 7")
     assert done.returncode == 7, done.stderr
 
 
-def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
+def test_a_thread_id_is_reported_as_such(record):
     process = subprocess.Popen(
         [
             sys.executable,
@@ -1194,7 +1192,7 @@ def test_the_number_of_a_thread_is_told_from_that_of_a_process(record):
     assert done.returncode == 5 and f"{thread} is a thread of process {process.pid}" in done.stderr
 
 
-def test_a_recording_ends_with_its_command_and_not_with_what_that_leaves(record, program, tmp_path):
+def test_a_recording_ends_with_its_command_despite_background_children(record, program, tmp_path):
     done = record(
         "-F",
         "997",
@@ -1209,8 +1207,8 @@ def test_a_recording_ends_with_its_command_and_not_with_what_that_leaves(record,
     assert functions(tmp_path)["inner"]["flat"] > 0
 
 
-@pytest.mark.parametrize("options, is_told", [([], True), (["-q"], False)])
-def test_on_a_terminal_a_long_preparation_is_told(program, tmp_path, options, is_told):
+@pytest.mark.parametrize("options, is_reported", [([], True), (["-q"], False)])
+def test_a_long_preparation_is_reported_on_a_terminal(program, tmp_path, options, is_reported):
     main, side = os.openpty()
     os.set_blocking(main, False)
     recorder = subprocess.Popen(
@@ -1219,42 +1217,42 @@ def test_on_a_terminal_a_long_preparation_is_told(program, tmp_path, options, is
         env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
         stderr=side,
     )
-    said = b""
+    output = b""
 
-    def hear():
-        nonlocal said
+    def read_output():
+        nonlocal output
         try:
-            said += os.read(main, 1 << 16)
+            output += os.read(main, 1 << 16)
         except BlockingIOError:
             pass
 
-    # Its preparation is made long: it runs a 40th of the time.
+    # The signals make the preparation long: the recorder runs a 40th of the time.
     begin = time.monotonic()
     while (
         recorder.poll() is None
-        and b"preparing: " not in said
-        and (is_told or time.monotonic() - begin < 3)
+        and b"preparing: " not in output
+        and (is_reported or time.monotonic() - begin < 3)
     ):
         recorder.send_signal(signal.SIGSTOP)
         time.sleep(0.2)
         recorder.send_signal(signal.SIGCONT)
         time.sleep(0.005)
-        hear()
-    assert recorder.wait(timeout=60) == 0, said
-    hear()
+        read_output()
+    assert recorder.wait(timeout=60) == 0, output
+    read_output()
     os.close(main)
     os.close(side)
-    assert (b"preparing: " in said and b"\nrecording\r\n" in said) == is_told, said
+    assert (b"preparing: " in output and b"\nrecording\r\n" in output) == is_reported, output
 
 
-def test_a_command_that_cannot_be_run_and_a_process_that_is_not_there(record):
+def test_a_missing_command_and_a_missing_process_are_reported(record):
     done = record("--", "/nonexistent/bench")
     assert done.returncode == 5 and "/nonexistent/bench" in done.stderr
     done = record("-p", 2**22 - 1, "-d", "0.1")
     assert done.returncode == 5 and "process 4194303 does not exist" in done.stderr
 
 
-def in_a_namespace(tmp_path, *command):
+def run_in_pid_namespace(tmp_path, *command):
     return subprocess.run(
         ["unshare", "--pid", "--fork", *map(str, command)],
         cwd=tmp_path,
@@ -1265,20 +1263,20 @@ def in_a_namespace(tmp_path, *command):
     )
 
 
-def test_the_proc_of_another_namespace_is_refused_and_its_own_is_fine(program, tmp_path):
+def test_the_proc_of_another_pid_namespace_is_refused(program, tmp_path):
     wanted = "/proc belongs to another PID namespace"
-    done = in_a_namespace(
+    done = run_in_pid_namespace(
         tmp_path, PERFOLIO, "record", "-F", "499", "--", "touch", tmp_path / "ran"
     )
     assert done.returncode == 1 and wanted in done.stderr and "--mount-proc" in done.stderr
     assert not (tmp_path / "ran").exists()
-    done = in_a_namespace(tmp_path, AGENT, "doctor")
+    done = run_in_pid_namespace(tmp_path, AGENT, "doctor")
     assert done.returncode == 1 and re.search(
         rf"^missing +/proc of this PID namespace: {wanted}", done.stdout, re.M
     )
-    done = in_a_namespace(tmp_path, AGENT, f"--offline-dir={tmp_path}/batches")
+    done = run_in_pid_namespace(tmp_path, AGENT, f"--offline-dir={tmp_path}/batches")
     assert done.returncode == 1 and wanted in done.stderr
-    done = in_a_namespace(
+    done = run_in_pid_namespace(
         tmp_path, "--mount-proc", PERFOLIO, "record", "-F", "499", "--", program, "300"
     )
     assert done.returncode == 0, done.stderr
@@ -1304,34 +1302,34 @@ int main(void)
 
 
 def nameless_percent(tmp_path):
-    """Of the samples, those that are in code without a name, as the tests' own reader has them."""
+    """Returns the percentage of samples whose leaf is code without a name."""
     found = stacks(tmp_path / "profile.pb.gz")
     nameless = sum(count for names, count in found if names[-1] == "[code without a name]")
     return round(100 * nameless / sum(count for _, count in found))
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
-def test_how_much_code_has_no_name_is_said_of_each_program(record, tmp_path):
+def test_the_percentage_of_unnamed_code_is_reported_per_program(record, tmp_path):
     (tmp_path / "made.c").write_text(MADE)
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
     done = record("-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0, done.stderr
-    (said,) = re.findall(
+    (percent,) = re.findall(
         r"^(\d+) % of the samples are in code of made without a name: write a perf map, "
         r"/tmp/perf-PID.map, to name it",
         done.stderr,
         re.M,
     )
-    assert int(said) == nameless_percent(tmp_path) > 50
+    assert int(percent) == nameless_percent(tmp_path) > 50
     done = record("-q", "-F", "499", "--", tmp_path / "made")
     assert done.returncode == 0 and "without a name" not in done.stderr
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is made for this processor")
-def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(record, tmp_path):
+def test_a_perf_map_over_the_limit_is_reported_as_such(record, tmp_path):
     (tmp_path / "made.c").write_text(MADE)
     subprocess.run(["gcc", "-O1", tmp_path / "made.c", "-o", tmp_path / "made"], check=True)
-    # The shell's number is then the program's.
+    # exec keeps the pid of the shell for the program.
     names = (
         "awk 'BEGIN { for (i = 0; i < 12000; i++) { "
         'printf "%x 1 ", i + 4096; for (j = 0; j < 400; j++) printf "%010d", i; print "" } }\''
@@ -1357,7 +1355,7 @@ def test_of_a_perf_map_that_has_no_room_that_is_said_and_not_that_there_is_none(
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 @pytest.mark.parametrize("options", [[], ["--perf-basic-prof"]])
-def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
+def test_unnamed_code_of_node_suggests_perf_basic_prof(record, tmp_path, options):
     script = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
     process = subprocess.Popen(["node", *options, "-e", script])
     try:
@@ -1367,18 +1365,18 @@ def test_of_node_it_is_said_what_names_its_code(record, tmp_path, options):
         process.kill()
         process.wait()
     assert done.returncode == 0, done.stderr
-    said = re.search(
+    message = re.search(
         r"^(\d+) % of the samples are in code of node without a name: run node with "
         r"--perf-basic-prof to name it$",
         done.stderr,
         re.M,
     )
-    share = int(said[1]) if said else 0
-    assert share == nameless_percent(tmp_path) if share else nameless_percent(tmp_path) <= 1
-    assert share < 20 if options else share > 80, done.stderr
+    percent = int(message[1]) if message else 0
+    assert percent == nameless_percent(tmp_path) if percent else nameless_percent(tmp_path) <= 1
+    assert percent < 20 if options else percent > 80, done.stderr
 
 
-def test_a_process_that_has_ended_is_told_from_one_that_does_nothing(record):
+def test_an_ended_process_is_reported(record):
     process = subprocess.Popen(["true"])
     deadline = time.monotonic() + 60
     while "\nState:\tZ" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
@@ -1389,7 +1387,7 @@ def test_a_process_that_has_ended_is_told_from_one_that_does_nothing(record):
     assert done.returncode == 5 and f"process {process.pid} has ended already" in done.stderr
 
 
-# ---- looking for names ----
+# ---- symbolization ----
 
 LIBRARY = """__attribute__((noinline)) int work{n}(int turns)
 {{
@@ -1412,8 +1410,8 @@ exec "{builder}" "$@"
 
 
 @pytest.fixture
-def of_libraries(tmp_path):
-    """A program that spends its time in four libraries of its own, without debug information."""
+def program_with_libraries(tmp_path):
+    """A program that spends its time in four of its own libraries, without debug information."""
     names = [f"part{n}" for n in range(4)]
     for n, name in enumerate(names):
         (tmp_path / f"{name}.c").write_text(LIBRARY.format(n=n))
@@ -1456,8 +1454,9 @@ def of_libraries(tmp_path):
     return tmp_path / "parts"
 
 
-def test_each_binary_is_read_once_and_several_at_once(of_libraries, tmp_path):
-    """It used to start the builder twice for each binary without DWARF, one after the other."""
+def test_each_binary_is_symbolized_once_and_in_parallel(program_with_libraries, tmp_path):
+    """An earlier version started the builder twice for each binary without DWARF, and in
+    sequence."""
     started, programs = tmp_path / "started", tmp_path / "programs"
     started.mkdir()
     programs.mkdir()
@@ -1468,7 +1467,7 @@ def test_each_binary_is_read_once_and_several_at_once(of_libraries, tmp_path):
     )
     builder.chmod(0o755)
     done = subprocess.run(
-        [programs / "perfolio", "record", "-F", "999", "--", of_libraries],
+        [programs / "perfolio", "record", "-F", "999", "--", program_with_libraries],
         cwd=tmp_path,
         timeout=300,
         env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
@@ -1501,7 +1500,9 @@ def test_each_binary_is_read_once_and_several_at_once(of_libraries, tmp_path):
         assert (tmp_path / "met").exists()
 
 
-def test_looking_for_names_is_said_in_a_line_where_that_is_asked_for(record, of_libraries):
+def test_symbolization_is_reported_only_with_progress(record, program_with_libraries):
     line = r"^looking for names of functions in \d+ files$"
-    assert re.search(line, record("--progress", "-F", "999", "--", of_libraries).stderr, re.M)
-    assert not re.search(line, record("-F", "999", "--", of_libraries).stderr, re.M)
+    assert re.search(
+        line, record("--progress", "-F", "999", "--", program_with_libraries).stderr, re.M
+    )
+    assert not re.search(line, record("-F", "999", "--", program_with_libraries).stderr, re.M)

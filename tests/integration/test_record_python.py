@@ -1,5 +1,5 @@
-"""perfolio record of Python programs: functions of the script, with file and line, among the
-machine's frames."""
+"""perfolio record of Python programs: functions of the script, with file and line, between native
+frames."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def version_of(path):
 
 
 def interpreters():
-    """The system's Python, and one of each other version that pyenv or a PATH has."""
+    """Returns {version: path}: the system's Python and other versions from pyenv and PATH."""
     found = {version_of("/usr/bin/python3"): "/usr/bin/python3"}
     installed = sorted(pathlib.Path.home().glob(".pyenv/versions/*/bin/python3"))
     for path in [
@@ -48,8 +48,8 @@ KNOWN = sorted(
 
 
 def stacks(file):
-    """[(frames from the root: (function, file's name, line) or None for one without a name),
-    samples)]"""
+    """Returns [(frames from the root, samples)]; a frame is (function, file name, line), or None
+    if it has no name."""
     profile = pprof_reader.load(file)
 
     def frames(location_id):
@@ -76,8 +76,8 @@ def of_script(frames, script="script.py"):
 
 
 def has_call_left(frames):
-    """Is the C function that runs frames there beside them? Innermost it may be about to begin
-    one."""
+    """Returns whether a frame of the interpreter loop is left above frames of the script. As the
+    leaf it is allowed: it may be about to begin a Python frame."""
     calls = [
         i
         for i, frame in enumerate(frames)
@@ -89,8 +89,8 @@ def has_call_left(frames):
 def record_script(
     record, tmp_path, text, python="/usr/bin/python3", seconds=3, options=()  # noqa: F811
 ):
-    """Of a program that runs already: what is measured is the walk, not how soon a new program is
-    known."""
+    """Attaches to a running program: the tests check unwinding, not how soon a new program is
+    found."""
     (tmp_path / "script.py").write_text(text)
     process = subprocess.Popen([python, "script.py"], cwd=tmp_path)
     try:
@@ -133,9 +133,9 @@ main()
 """
 
 
-# make test has the newest version and the oldest one, which differ most.
+# make test runs the newest and the oldest version, which differ most.
 @pytest.mark.parametrize("version", rest_long([*KNOWN[-1:], *KNOWN[:-1]], 2))
-def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
+def test_frames_of_a_script_replace_those_of_the_interpreter(
     record, tmp_path, version
 ):  # noqa: F811
     found, _ = record_script(record, tmp_path, LOAD, ALL[version])
@@ -146,11 +146,11 @@ def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
     whole, of_generator = 0, 0
     for frames, count in found:
         script = of_script(frames)
-        # What is not in the leaf yet, or no more, is a beginning of the chain.
-        is_beginning = script[:2] in ([("<module>", 26), ("main", line)] for line in (22, 23, 24))
+        # A sample taken before the call of the leaf or after its return has a prefix of the chain.
+        is_prefix = script[:2] in ([("<module>", 26), ("main", line)] for line in (22, 23, 24))
         chain = by_key if script[1:2] == [("main", 24)] else by_generator
         calls = min(len(script), len(chain)) - 1
-        whole += count if is_beginning and script[:calls] == chain[:calls] else 0
+        whole += count if is_prefix and script[:calls] == chain[:calls] else 0
         of_generator += (
             count
             if script[:5] == by_generator and script[5:] in ([("leaf", 3)], [("leaf", 4)])
@@ -162,9 +162,7 @@ def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(
 
 
 @pytest.mark.parametrize("options", rest_long([[], ["--bounded-loops"]]))
-def test_c_functions_between_those_of_a_script_stay_between(
-    record, tmp_path, options
-):  # noqa: F811
+def test_c_functions_between_script_functions_are_kept(record, tmp_path, options):  # noqa: F811
     found, _ = record_script(
         record,
         tmp_path,
@@ -190,8 +188,7 @@ main()
     for frames, count in found:
         places = [i for i, frame in enumerate(frames) if frame and frame[1] == "script.py"]
         names = [frames[i][0] for i in places]
-        # From the script's main there are frames of C, the last of them _PyFunction_Vectorcall or
-        # the like.
+        # C frames follow the frame of main; the last one is _PyFunction_Vectorcall or similar.
         if names == ["<module>", "main", "add"]:
             good += count if places[1] == places[0] + 1 and places[2] > places[1] + 1 else 0
     assert good > 0.9 * total, (good, total)
@@ -235,14 +232,14 @@ third()
         beginning = [frame[0] for frame in frames if frame and frame[1] == "threading.py"]
         assert bool(beginning) == (of_thread != ["third"]), frames
         assert ("<module>" in names) == (of_thread == ["third"]), frames
-    # A thread that waits for the lock of the interpreter is in its functions, too.
+    # A thread that waits for the interpreter lock has its functions, too.
     assert total > 10 and lost <= 0.01 * total, (lost, total)
     assert all(count > 0.1 * total for count in seen.values()), seen
 
 
 @pytest.mark.parametrize("depth", rest_long([900, 100, 450]))
 def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
-    # The leaf takes long beside the way down, in which a sample has some of the frames only.
+    # The leaf runs much longer than the recursion, in which a sample has only some of the frames.
     found, _ = record_script(
         record,
         tmp_path,
@@ -268,7 +265,7 @@ while True:
     assert total > 10 and good >= 0.95 * total, (good, total)
 
 
-def test_children_and_names_beyond_ascii(record, tmp_path):  # noqa: F811
+def test_children_and_non_ascii_names_are_recorded(record, tmp_path):  # noqa: F811
     found, _ = record_script(
         record,
         tmp_path,
@@ -299,9 +296,7 @@ while True:
     assert total > 10
 
 
-def test_a_script_is_shared_from_its_start_with_files_and_lines(
-    record, tmp_path, server
-):  # noqa: F811
+def test_a_shared_recording_of_a_script_has_its_files(record, tmp_path, server):  # noqa: F811
     (tmp_path / "script.py").write_text(
         """\
 def work(n):
@@ -336,14 +331,14 @@ for _ in range(300):
 
 
 @pytest.mark.skipif("3.7" not in ALL and "3.6" not in ALL, reason="there is no Python before 3.8")
-def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  # noqa: F811
-    found, said = record_script(record, tmp_path, LOAD, ALL.get("3.7") or ALL["3.6"])
-    assert "1 cpython refused: version" in said, said
+def test_an_unsupported_python_version_is_reported(record, tmp_path):  # noqa: F811
+    found, log = record_script(record, tmp_path, LOAD, ALL.get("3.7") or ALL["3.6"])
+    assert "1 cpython refused: version" in log, log
     assert not any(of_script(frames) for frames, _ in found)
 
 
 @pytest.mark.long
-def test_short_lived_children_have_functions_from_their_first_moment(
+def test_short_lived_children_have_script_functions_from_their_start(
     record, tmp_path
 ):  # noqa: F811
     found, _ = record_script(

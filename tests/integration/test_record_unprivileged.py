@@ -1,4 +1,5 @@
-"""perfolio record without rights: users sample programs of their own, and hear what is missing."""
+"""perfolio record without privileges: users sample their own programs, and errors name the missing
+capabilities."""
 
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 from conftest import CLIENT_BUILD
 
 NOBODY = 65534
-# Ends with its parent, which leaves it alone.
+# Ends with its parent, which does not stop it.
 DEEP = r"""
 #include <signal.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder():
-    """Where nobody may write and read, with the programs in it."""
+    """A folder that the user nobody can read and write, with the programs in it."""
     path = Path(tempfile.mkdtemp(prefix="perfolio-nobody-"))
     for name in ("perfolio", "perfolio-symbolize"):
         shutil.copy(CLIENT_BUILD / name, path / name)
@@ -142,12 +143,13 @@ def as_nobody(folder, *command, **options):
 
 
 def record(folder, *arguments):
-    """Status, what it says, and the processor time of all that it ran, in nanoseconds."""
+    """Returns the status, standard error, and the CPU time of perfolio and its children in
+    nanoseconds."""
     process = as_nobody(folder, folder / "perfolio", "record", *arguments)
-    said = process.stderr.read()
+    log = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, int(used.ru_utime * 1e9)
+    return process.returncode, log, int(used.ru_utime * 1e9)
 
 
 def functions(folder):
@@ -165,30 +167,30 @@ def functions(folder):
 
 @pytest.mark.parametrize("program", ["own-work", "own-bare"])  # with frame pointers and without
 def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
-    status, said, used = record(folder, "-F", "499", "--", folder / program, 300)
-    assert status == 0, said
-    assert "without rights: frames of the kernel" in said and "setcap cap_bpf," in said
-    assert "which lets every user of this machine sample the programs of all users" in said
+    status, log, used = record(folder, "-F", "499", "--", folder / program, 300)
+    assert status == 0, log
+    assert "without rights: frames of the kernel" in log and "setcap cap_bpf," in log
+    assert "which lets every user of this machine sample the programs of all users" in log
     total, rows = functions(folder)
-    # What perfolio itself used to name things is in what was used, too.
+    # used includes the CPU time of perfolio itself for symbolization.
     assert 0.5 * used < total < 1.15 * used
     assert rows["inner"] > 0.95 * total and rows["outer"] > 0.95 * total
     for name in ("main", "in_thread", "in_child"):
         assert 0.2 * total < rows[name] < 0.9 * total, name
-    # A child's stack begins there, too; the rest are threads'.
+    # The stacks of the child also begin at _start; the others are those of the thread.
     assert rows["_start"] + rows.get("clone3", rows.get("__clone", 0)) > 0.95 * total
 
 
-@pytest.mark.parametrize("program, is_walked", [("own-work", True), ("own-bare", False)])
-def test_by_frame_pointers_alone_no_copy_of_a_stack_is_walked(folder, program, is_walked):
-    status, said, _ = record(folder, "--frame-pointers", "-F", "499", "--", folder / program, 300)
-    assert status == 0, said
+@pytest.mark.parametrize("program, is_complete", [("own-work", True), ("own-bare", False)])
+def test_frame_pointers_option_does_not_unwind_stack_copies(folder, program, is_complete):
+    status, log, _ = record(folder, "--frame-pointers", "-F", "499", "--", folder / program, 300)
+    assert status == 0, log
     total, rows = functions(folder)
     assert rows["inner"] > 0.95 * total
-    assert rows.get("outer", 0) > 0.9 * total if is_walked else rows.get("main", 0) < 0.2 * total
+    assert rows.get("outer", 0) > 0.9 * total if is_complete else rows.get("main", 0) < 0.2 * total
 
 
-def test_a_stack_that_is_longer_than_its_copy_says_so(folder):
+def test_a_stack_longer_than_its_copy_is_reported(folder):
     (folder / "deep.c").write_text(DEEP)
     subprocess.run(
         [
@@ -203,17 +205,17 @@ def test_a_stack_that_is_longer_than_its_copy_says_so(folder):
         ],
         check=True,
     )
-    status, said, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 60)
-    assert status == 0 and "stacks that end" not in said, said
+    status, log, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 60)
+    assert status == 0 and "stacks that end" not in log, log
     total, rows = functions(folder)
     assert rows["_start"] > 0.95 * total
-    status, said, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 480)
-    assert status == 0 and re.search(r"end before their root: \d+ stack-read", said), said
+    status, log, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 480)
+    assert status == 0 and re.search(r"end before their root: \d+ stack-read", log), log
     total, rows = functions(folder)
     assert rows["down"] > 0.9 * total
 
 
-def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
+def test_a_running_process_is_sampled_with_its_threads_and_children(folder):
     process = as_nobody(folder, folder / "own-work", 1000000)
     try:
         tasks = Path(f"/proc/{process.pid}/task")
@@ -222,13 +224,13 @@ def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
             or not (tasks / f"{process.pid}/children").read_text().strip()
         ):
             time.sleep(0.01)
-        status, said, _ = record(folder, "-p", process.pid, "-d", "3", "-F", "499")
+        status, log, _ = record(folder, "-p", process.pid, "-d", "3", "-F", "499")
     finally:
         for child in (tasks / f"{process.pid}/children").read_text().split():
             os.kill(int(child), 9)
         process.kill()
         process.wait()
-    assert status == 0, said
+    assert status == 0, log
     total, rows = functions(folder)
     for name in ("main", "in_thread", "in_child"):
         assert rows[name] > 0.1 * total, name
@@ -243,18 +245,18 @@ def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
         ["--event=page-faults", "--", "true"],
     ],
 )
-def test_what_needs_rights_says_which(folder, arguments):
-    status, said, _ = record(folder, *arguments)
+def test_options_that_need_privileges_name_the_capabilities(folder, arguments):
+    status, log, _ = record(folder, *arguments)
     assert status not in (0, 2)
     assert (
-        "run as root, or grant CAP_BPF, CAP_PERFMON" in said and "your own programs: -p PID" in said
+        "run as root, or grant CAP_BPF, CAP_PERFMON" in log and "your own programs: -p PID" in log
     )
 
 
 def test_another_users_process_is_refused(folder):
-    status, said, _ = record(folder, "-p", 1, "-d", "1")
+    status, log, _ = record(folder, "-p", 1, "-d", "1")
     assert status not in (0, 2)
-    assert re.search(r"only programs of your own, .* without CAP_PERFMON", said), said
+    assert re.search(r"only programs of your own, .* without CAP_PERFMON", log), log
 
 
 @pytest.mark.parametrize(
@@ -265,10 +267,10 @@ def test_another_users_process_is_refused(folder):
         (0o755, "used no processor time"),
     ],
 )
-def test_why_a_program_of_other_rights_has_no_sample_is_said(folder, mode, words):
+def test_the_reason_for_a_program_without_samples_is_reported(folder, mode, words):
     path = folder / "own-other"
     shutil.copy("/bin/true" if mode == 0o755 else folder / "own-work", path)
     os.chown(path, 0, 0)
     path.chmod(mode)
-    status, said, _ = record(folder, "-F", "99", "--", path, 100)
-    assert status == 5 and "no sample was taken: " in said and words in said, said
+    status, log, _ = record(folder, "-F", "99", "--", path, 100)
+    assert status == 5 and "no sample was taken: " in log and words in log, log
