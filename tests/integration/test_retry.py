@@ -1,5 +1,5 @@
-"""tests/retry.py: a failed test runs once more, alone. A test that passes then is flaky and
-recorded, and only too many flaky tests fail the run."""
+"""tests/retry.py runs a failed test once more, alone. A test that passes then is recorded as flaky,
+and only too many flaky tests fail the run."""
 import os
 import pathlib
 import subprocess
@@ -83,7 +83,7 @@ def test_a_crash_that_a_fuzzer_found_is_final_and_a_slow_input_is_not(tree):
 
 
 @pytest.mark.parametrize("step", ["build", "unknown", "crash"])
-def test_the_failure_of_a_build_and_of_kill_9_is_final(tree, step):
+def test_failures_of_a_build_and_of_the_crash_step_are_final(tree, step):
     assert retry.Again(tree).passes(step, "the whole step", []) is None
 
 
@@ -106,7 +106,7 @@ def test_the_steps_of_test_long_retry_with_their_own_settings(tree):
     assert again.passes("sanitizers", "test_all_inputs: works", []) is None
 
 
-def test_a_slow_input_of_the_search_runs_again_in_the_program_of_its_fuzzer(tree):
+def test_a_slow_input_is_retried_with_the_program_of_its_fuzzer(tree):
     folder = tree / "build" / "fuzz" / "tests" / "fuzz"
     program(folder / "fuzz_slow", "grep -q x $1\n")
     program(folder / "fuzz_slower", "exit 1\n")
@@ -129,15 +129,13 @@ def test_a_slow_input_of_the_search_runs_again_in_the_program_of_its_fuzzer(tree
         ("browser", "0 passed, 0 failed\n", False),
     ],
 )
-def test_a_test_of_the_pages_passes_by_its_line_in_the_output(
-    tree, monkeypatch, step, output, passes
-):
+def test_a_web_test_passes_if_its_own_output_line_is_ok(tree, monkeypatch, step, output, passes):
     program(tree / "bin" / "npm", f"cat <<'END'\n{output}END\nexit 1\n")
     monkeypatch.setenv("PATH", f"{tree / 'bin'}:{os.environ['PATH']}")
     assert retry.Again(tree).passes(step, "a zoom", []) is passes
 
 
-def test_a_check_runs_alone(tree):
+def test_a_lint_check_is_retried_alone(tree):
     program(tree / "tests" / "lint" / "check.sh", "test $1 = layers\n")
     assert retry.Again(tree).passes("check", "layers", []) is True
     assert retry.Again(tree).passes("check", "format", []) is False
@@ -162,13 +160,13 @@ def test_a_test_that_is_flaky_in_two_runs_of_ten_commits_fails_the_second(tmp_pa
     assert len(retry.objections(flaky, records, None)) == 1, "without git every record counts"
     assert (
         retry.objections(flaky, records, ["c17", "c16"]) == []
-    ), "it is longer than ten commits ago"
+    ), "the record is older than ten commits"
     assert retry.objections([("browser", "another", [])], records, ["c5"]) == []
     retry.record(path, ["c6"], flaky)
     assert path.read_text().startswith("# ") and len(retry.read_records(path)) == 2
 
 
-def test_recent_commits_are_those_of_the_tree(tmp_path):
+def test_recent_commits_are_read_from_git(tmp_path):
     assert retry.recent_commits(tmp_path) is None
     identity = {
         "GIT_AUTHOR_NAME": "a",
@@ -184,7 +182,7 @@ def test_recent_commits_are_those_of_the_tree(tmp_path):
     assert len(retry.recent_commits(tmp_path)) == retry.RECENT_COMMITS
 
 
-def test_the_record_in_the_source_tree_can_be_read():
+def test_flaky_txt_of_the_source_tree_is_readable():
     lines = [
         line
         for line in (ROOT / "tests" / "flaky.txt").read_text().splitlines()

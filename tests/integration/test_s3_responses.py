@@ -1,7 +1,6 @@
-"""An S3 server, or something in its place, that responds with what is no response of S3: pages of
-proxies.
+"""Responses that do not come from S3, such as the sign-in page of a proxy, and failures of S3.
 
-The server is the small one of s3_stub.py; make test-s3 uses real ones.
+The bucket is that of s3_stub.py; make test-s3 uses real S3 servers.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ PAGE = b"<html><body>Sign in to the network</body></html>"
 
 
 class Spoiled(Handler):
-    """As the other one, unless server.spoil(handler, body) responds itself and returns True."""
+    """Responds as Handler does, unless server.spoil(handler) responds itself and returns True."""
 
     def take(self):
         body, key, query = super().take()
@@ -35,7 +34,7 @@ class Spoiled(Handler):
             super().respond(status, body, **fields)
 
     def do_POST(self):
-        """Uploads in parts, which the other one does not know."""
+        """Handles multipart uploads, which the base class does not support."""
         body, key, query = self.take()
         if "uploads" in query:
             self.server.parts = {}
@@ -90,16 +89,16 @@ def bucket():
 
 
 def page_for(*methods, status=200, key="", query=None):
-    """Responds with a page to such requests for objects."""
+    """Returns a function that responds with a page to the selected requests for objects."""
 
     def spoil(handler):
-        path, _, asked = handler.path.partition("?")
+        path, _, parameters = handler.path.partition("?")
         name = path.partition("/bucket/")[2]
         if (
             handler.command not in methods
             or not name
             or key not in name
-            or (query is not None and query not in asked)
+            or (query is not None and query not in parameters)
         ):
             return False
         handler.send_response(status)
@@ -113,25 +112,25 @@ def page_for(*methods, status=200, key="", query=None):
     return spoil
 
 
-def refused(response):
+def assert_unavailable(response):
     assert response.status == 503 and int(response.headers["retry-after"]) > 0, response
     return response
 
 
-def test_an_object_is_stored_only_when_s3_says_so(server, bucket):
+def test_an_object_is_stored_only_if_s3_confirms_it(server, bucket):
     api = server.api()
     assert api.post("/api/v1/shares", samples.FOLDED).status == 201
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
     with bucket.spoiled(page_for("PUT")):
-        refused(api.post("/api/v1/shares", samples.FOLDED))
-        refused(api.post("/ingest", samples.FOLDED, query={"name": "app"}))
-        refused(api.put(f"/api/v1/uploads/{upload}/parts/0", b"x" * 100))
+        assert_unavailable(api.post("/api/v1/shares", samples.FOLDED))
+        assert_unavailable(api.post("/ingest", samples.FOLDED, query={"name": "app"}))
+        assert_unavailable(api.put(f"/api/v1/uploads/{upload}/parts/0", b"x" * 100))
         assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == []
     assert "has no ETag" in server.log()
     assert api.post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
 
 
-def test_a_page_is_neither_an_object_nor_damage(server, bucket):
+def test_a_page_is_neither_read_as_an_object_nor_counted_as_damage(server, bucket):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     body = large_pprof(5 * MIB)
@@ -145,15 +144,15 @@ def test_a_page_is_neither_an_object_nor_damage(server, bucket):
             == 204
         )
     with bucket.spoiled(page_for("GET", key="spoiled/share/")):
-        refused(api.get(f"/api/v1/shares/{share}/raw"))
+        assert_unavailable(api.get(f"/api/v1/shares/{share}/raw"))
     with bucket.spoiled(page_for("GET", key="spoiled/part/")):
-        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+        assert_unavailable(api.post(f"/api/v1/uploads/{upload}/complete"))
     assert metric(api, "perfolio_objects_damaged_total", kind="share") == 0
     assert api.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
     assert api.get(f"/api/v1/uploads/{upload}").json()["parts_received"] == [
         0,
         1,
-    ], "no part is dropped for it"
+    ], "the page must not cause the deletion of a part"
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
 
 
@@ -167,7 +166,7 @@ def test_a_page_is_neither_an_object_nor_damage(server, bucket):
         b"",
     ],
 )
-def test_parts_are_joined_only_when_s3_says_so(server, bucket, body):
+def test_parts_are_joined_only_if_s3_confirms_it(server, bucket, body):
     api = server.api()
     data = large_pprof(12 * MIB)
     upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
@@ -191,11 +190,11 @@ def test_parts_are_joined_only_when_s3_says_so(server, bucket, body):
         return True
 
     with bucket.spoiled(spoil):
-        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+        assert_unavailable(api.post(f"/api/v1/uploads/{upload}/complete"))
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
 
 
-def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
+def test_an_object_is_deleted_only_if_s3_confirms_it(server, bucket):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     with bucket.spoiled(page_for("DELETE")):
@@ -206,8 +205,8 @@ def test_an_object_is_deleted_only_when_s3_says_so(server, bucket):
 
 
 def trickle(part, *methods):
-    """Such responses come at one byte per second: from their first byte, or from that of their
-    body."""
+    """Returns a function that sends one byte per second, from the first byte of the header or of
+    the body."""
 
     def spoil(handler):
         if handler.command not in methods:
@@ -231,7 +230,7 @@ def trickle(part, *methods):
 @pytest.mark.parametrize(
     "methods", [["PUT"], ["GET", "PUT", "POST", "HEAD", "DELETE"]], ids=["PUT", "all"]
 )
-def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods):
+def test_a_trickling_s3_response_does_not_block_requests(server, bucket, part, methods):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
@@ -256,7 +255,7 @@ def test_a_trickling_s3_holds_no_request_for_long(server, bucket, part, methods)
 
 
 def fail_with(status, code, *methods):
-    """An XML error of S3 with all that it tells, or without code a page."""
+    """Returns a function that responds with an XML error of S3, or with a page if code is empty."""
 
     def spoil(handler):
         if handler.command not in methods:
@@ -301,7 +300,7 @@ ALL = ["GET", "PUT", "POST", "DELETE", "HEAD"]
         (404, "NoSuchKey", ["PUT", "POST"]),
     ],
 )
-def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(
+def test_a_server_without_its_bucket_is_not_ready_and_hides_the_details(
     server, bucket, status, code, methods
 ):
     anonymous = server.anonymous()
@@ -332,10 +331,12 @@ def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(
             requests.append(Asking("raw", server.anonymous(), "GET", f"/api/v1/shares/{share}/raw"))
         for request in requests:
             request.join()
-            is_away = (
+            is_unavailable = (
                 request.kind == "raw" and code == "NoSuchKey"
-            )  # not lost: the client may try again
-            assert request.response.status in ((503,) if is_away else (500, 503)), request.response
+            )  # the object may still exist: the client may retry
+            assert request.response.status in (
+                (503,) if is_unavailable else (500, 503)
+            ), request.response
             for secret in secrets:
                 assert secret not in request.response.text.replace(f"/api/v1/shares/{share}", ""), (
                     secret,
@@ -351,12 +352,14 @@ def test_a_server_without_its_bucket_is_not_ready_and_says_nothing_of_it(
         assert not any(secret in ready.text for secret in secrets), ready.text
         if status == 403:
             assert "refused the credentials" in ready.text
-    assert f"bucket of 127.0.0.1:{bucket.server_port}" in server.log(), "the log has it all"
+    assert (
+        f"bucket of 127.0.0.1:{bucket.server_port}" in server.log()
+    ), "the log must contain the details"
     wait_for(lambda: is_ready(server))
     assert anonymous.get(f"/api/v1/shares/{share}/raw").body == samples.FOLDED
 
 
-def test_readiness_asks_the_bucket_seldom_and_does_not_wait_for_it(server, bucket):
+def test_readyz_rarely_queries_the_bucket_and_does_not_wait_for_it(server, bucket):
     wait_for(lambda: is_ready(server))
     before = len(bucket.requests)
     for _ in range(50):
@@ -379,8 +382,8 @@ def test_readiness_asks_the_bucket_seldom_and_does_not_wait_for_it(server, bucke
 
 
 def endless(length, *methods):
-    """Such responses have no end: Content-Length promises a PiB, or there is none and pieces follow
-    for ever."""
+    """Returns a function that sends an endless body: with a Content-Length of 1 PiB, or chunked
+    without an end."""
 
     def spoil(handler):
         if handler.command not in methods:
@@ -402,7 +405,7 @@ def endless(length, *methods):
 
 
 @pytest.mark.parametrize("length", [1 << 50, None], ids=["length", "chunked"])
-def test_an_endless_response_of_s3_is_not_the_fault_of_the_client(server, bucket, length):
+def test_an_endless_response_of_s3_is_not_reported_as_a_client_error(server, bucket, length):
     api = server.api()
     share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
     upload = api.post("/api/v1/uploads", json={"size": 100}).json()["id"]
@@ -437,7 +440,7 @@ def test_an_endless_response_of_s3_is_not_the_fault_of_the_client(server, bucket
     assert api.post(f"/api/v1/uploads/{joined}/complete").status == 201
 
 
-def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, bucket):
+def test_joined_parts_that_s3_loses_are_not_reported_as_a_client_error(server, bucket):
     api = server.api()
     data = large_pprof(5 * MIB)
     upload = api.post("/api/v1/uploads", json={"size": len(data)}).json()["id"]
@@ -458,13 +461,13 @@ def test_joined_parts_that_s3_loses_are_not_the_fault_of_the_client(server, buck
         )
 
     with bucket.spoiled(lose):
-        refused(api.post(f"/api/v1/uploads/{upload}/complete"))
+        assert_unavailable(api.post(f"/api/v1/uploads/{upload}/complete"))
     assert api.post(f"/api/v1/uploads/{upload}/complete").status == 201
 
 
-def test_no_object_is_lost_while_the_bucket_is_away(server, bucket):
-    """A removed bucket answers 404 for each object: nothing of it is known to be lost, and the
-    scrub reads it later."""
+def test_no_object_is_counted_as_lost_while_the_bucket_is_missing(server, bucket):
+    """S3 returns 404 for each object of a missing bucket. That does not mean that the objects are
+    lost, and the scrub reads them later."""
     api, anonymous = server.api(), server.anonymous()
     wait_for(lambda: is_ready(server))
     share = anonymous.post(

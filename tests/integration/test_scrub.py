@@ -1,5 +1,7 @@
-"""The background scrub: it reads every kind of object, finds each of 72 damages, can be paused,
-goes on after a restart where it stopped, and forgets what is whole again."""
+"""The background scrub reads every kind of object and finds each of 72 damages.
+
+It can be paused, resumes at its position after a restart, and removes repaired objects from its
+list of problems."""
 
 import shutil
 import time
@@ -13,30 +15,30 @@ from test_store import rows_of, until
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
 
-WHERE = "/api/v1/admin/scrub"
+SCRUB = "/api/v1/admin/scrub"
 
 
 def act(api, action):
-    response = api.post(f"{WHERE}/{action}")
+    response = api.post(f"{SCRUB}/{action}")
     assert response.status == 200, response
     return response.json()
 
 
 def state(api):
-    response = api.get(WHERE)
+    response = api.get(SCRUB)
     assert response.status == 200, response
     return response.json()
 
 
 def run_pass(api):
-    """Starts one and returns the state after it."""
+    """Runs one pass and returns the state after it."""
     before = state(api)["last_pass"]
     act(api, "start")
     until(lambda: state(api)["last_pass"] != before, lambda: f"the pass does not end: {state(api)}")
     return state(api)
 
 
-def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(damaged):  # noqa: F811
+def test_a_pass_finds_72_damages_and_the_next_removes_the_repaired_ones(damaged):  # noqa: F811
     server, content, _, _, done = damaged(3)
     api = server.api()
     clean = run_pass(api)
@@ -87,7 +89,7 @@ def test_a_pass_finds_each_of_72_damages_and_the_next_one_what_was_repaired(dama
     assert printed.returncode == 0 and sorted(done)[-1].encode() in printed.stdout, printed
 
 
-def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
+def test_a_paused_scrub_resumes_at_its_position_after_a_restart(start_server):
     server = start_server()
     api = server.api()
     for i in range(40):
@@ -97,16 +99,16 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
     act(api, "start")
     server.stop()
     server.start()
-    # As if a pass had been paused behind the tenth share.
+    # Simulates a pass that was paused after the tenth share.
     with server.cursor() as cursor:
         cursor.execute(
             "UPDATE scrub SET started_at = now(), kind = 'share', cursor = %s, objects = 10",
-            [rows_of_order(server)[9]],
+            [share_ids_in_order(server)[9]],
         )
     until(lambda: metric(api, "perfolio_scrub_paused") == 1, "the pause is not in the metrics")
     assert state(api)["state"] == "paused" and state(api)["pass"]["objects"] == 10
     assert state(api)["last_pass"] is None
-    first, eleventh = rows_of_order(server)[0], rows_of_order(server)[10]
+    first, eleventh = share_ids_in_order(server)[0], share_ids_in_order(server)[10]
     for key in (first, eleventh):
         server.objects.write(f"share/{key}", flip(server.objects.read(f"share/{key}")))
     assert act(api, "resume")["state"] in ("running", "waiting")
@@ -116,18 +118,18 @@ def test_a_paused_scrub_stays_paused_and_goes_on_where_it_stopped(start_server):
     assert after["last_pass"]["objects"] == len(keys) == 40
     assert [one["object"] for one in after["problems"]] == [
         f"share/{eleventh}"
-    ], "the first ten were read before"
+    ], "the resumed pass must not read the first ten shares"
     assert metric(api, "perfolio_scrub_objects_total", kind="share") == 30
 
 
-def rows_of_order(server):
+def share_ids_in_order(server):
     with server.cursor() as cursor:
         cursor.execute("SELECT id FROM share ORDER BY id")
         return [row[0] for row in cursor.fetchall()]
 
 
-def test_a_scrub_keeps_to_its_rate(start_server):
-    """At least 4 MiB/s: 24 MiB take five seconds or more, however fast the disk is."""
+def test_a_scrub_respects_its_rate_limit(start_server):
+    """The lowest rate is 4 MiB/s: 24 MiB take at least five seconds, however fast the disk is."""
     server = start_server()
     api = server.api()
     for i in range(4):
@@ -138,7 +140,7 @@ def test_a_scrub_keeps_to_its_rate(start_server):
     assert time.monotonic() - begin >= 5
 
 
-def test_the_place_is_saved_between_large_objects(start_server):
+def test_the_position_is_saved_between_large_objects(start_server):
     server = start_server()
     api = server.api()
     act(api, "pause")
@@ -158,7 +160,7 @@ def test_the_place_is_saved_between_large_objects(start_server):
         )
     act(api, "resume")
     assert run_pass(api)["last_pass"]["objects"] == 6
-    order = rows_of_order(server)
+    order = share_ids_in_order(server)
     with server.cursor() as cursor:
         cursor.execute("SELECT key, objects FROM place WHERE kind = 'share' AND key <> ''")
         places = cursor.fetchall()
@@ -166,7 +168,7 @@ def test_the_place_is_saved_between_large_objects(start_server):
     assert all(key == order[objects - 1] for key, objects in places), places
 
 
-def test_a_failure_that_lasts_is_not_logged_at_each_poll(start_server):
+def test_a_persistent_failure_is_logged_once(start_server):
     server = start_server()
 
     def failures():
@@ -179,15 +181,15 @@ def test_a_failure_that_lasts_is_not_logged_at_each_poll(start_server):
     with server.cursor() as cursor:
         cursor.execute("ALTER TABLE scrub RENAME TO scrub_away")
         until(failures, "no failure is logged")
-        time.sleep(7)  # three polls; were there fewer, the test would pass all the same
+        time.sleep(7)  # about three polls; with fewer polls the test passes as well
         cursor.execute("ALTER TABLE scrub_away RENAME TO scrub")
     assert len(failures()) == 1, failures()
 
 
-def test_a_scrub_that_is_turned_off_says_so(start_server):
+def test_starting_a_disabled_scrub_is_refused(start_server):
     server = start_server("--scrub-period", "0")
     api = server.api()
     assert state(api)["period_s"] == 0
-    response = api.post(f"{WHERE}/start")
+    response = api.post(f"{SCRUB}/start")
     assert response.status == 409 and "--scrub-period" in response.json()["detail"], response
-    assert api.post(f"{WHERE}/destroy").status == 404
+    assert api.post(f"{SCRUB}/destroy").status == 404

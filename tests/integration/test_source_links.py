@@ -1,4 +1,4 @@
-"""Where source code is read: a team's rules, those that fit a share, and who is shown them."""
+"""Source links: the rules of a team, the rules that match a share, and their visibility."""
 
 import sys
 
@@ -45,7 +45,7 @@ def links_of(client, link):
     return [(row["path_prefix"], row["binaries"], row["url"]) for row in response.json()["links"]]
 
 
-def test_rules_fit_by_build_id_label_and_prefix(tenant):
+def test_rules_match_by_build_id_label_and_prefix(tenant):
     admin, client = tenant.api("admin", "read"), tenant.api("share", "read")
     link = share(client, make_profile())["id"]
     assert links_of(client, link) == []
@@ -73,7 +73,7 @@ def test_rules_fit_by_build_id_label_and_prefix(tenant):
     ]
 
 
-def test_others_see_what_the_team_shows_to_everyone(server, tenant):
+def test_other_users_see_only_rules_for_everyone(server, tenant):
     admin, client = tenant.api("admin"), tenant.api("share", "read")
     link = share(client, make_profile())["id"]
     add(admin, path_prefix="/secret/")
@@ -107,7 +107,7 @@ def test_others_see_what_the_team_shows_to_everyone(server, tenant):
         ("HTTPS://example.com/{path}", "https"),
     ],
 )
-def test_what_is_no_safe_url_is_refused(tenant, url, word):
+def test_an_unsafe_url_is_refused(tenant, url, word):
     problem(tenant.api("admin").post(RULES, json={"url": url, "revision": "x"}), 400, word)
 
 
@@ -124,13 +124,13 @@ def test_what_is_no_safe_url_is_refused(tenant, url, word):
         ({"path_prefix": 7}, "path_prefix"),
     ],
 )
-def test_wrong_rules_are_refused(tenant, fields, word):
+def test_invalid_rules_are_refused(tenant, fields, word):
     problem(
         tenant.api("admin").post(RULES, json={"url": URL, "revision": "x", **fields}), 400, word
     )
 
 
-def test_a_team_has_a_hundred_and_each_change_is_in_its_log(server, tenant):
+def test_a_team_has_at_most_100_rules_and_each_change_is_in_its_audit_log(server, tenant):
     admin = tenant.api("admin", "read")
     made = [add(admin, path_prefix=f"/{i}/") for i in range(100)]
     problem(admin.post(RULES, json={"url": URL, "revision": "x"}), 400, "100")
@@ -146,7 +146,7 @@ def test_a_team_has_a_hundred_and_each_change_is_in_its_log(server, tenant):
     ) == (101,)
 
 
-def test_the_command_line_adds_lists_and_removes(server, tenant, tmp_path):
+def test_the_command_line_adds_lists_and_removes_rules(server, tenant, tmp_path):
     def call(*arguments, status=0):
         done = server.cli(
             "admin",

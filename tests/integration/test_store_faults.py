@@ -1,6 +1,7 @@
-"""Unit tests of the store that need its tables, against the private cluster: a database of their
-own, with the tables of all migrations. test_faults.c lets the disk fail under the store;
-test_claims.c looks at which work behind comes when."""
+"""Unit tests of the store that need its tables. They run against the private cluster, in a separate
+database with all migrations.
+
+test_faults.c simulates disk failures; test_claims.c checks the order of background jobs."""
 
 import os
 import subprocess
@@ -42,9 +43,9 @@ def run(name, database):
     assert "SKIPPED" not in result.stdout + result.stderr
 
 
-def test_a_disk_that_fails_loses_nothing_and_leaves_nothing(database):
+def test_disk_failures_lose_no_data_and_leave_no_files(database):
     run("maintain/test_faults", database)
 
 
-def test_each_kind_of_work_comes_within_a_number_of_claims(database):
+def test_each_kind_of_job_runs_within_a_bounded_number_of_claims(database):
     run("catalogue/test_claims", database)

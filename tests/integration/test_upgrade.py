@@ -1,5 +1,5 @@
-"""Data of each released version (tests/upgrade/versions.txt), served by the present one: nothing is
-lost or changed."""
+"""The current version serves the data of each released version (tests/upgrade/versions.txt)
+unchanged."""
 
 import shutil
 import sys
@@ -29,7 +29,8 @@ def program(commit):
 
 @pytest.fixture
 def server(program, session_folder, cluster_template):
-    """Of the old version at first. cluster_template makes password hashes cheap in both."""
+    """A server that first runs the old version. cluster_template makes password hashes cheap in
+    both versions."""
     folder = make_folder(home_of_folders())
     instance = Server(folder / "data", ["--jobs-interval", "1s"], program=program).start()
     yield instance
@@ -38,7 +39,7 @@ def server(program, session_folder, cluster_template):
 
 
 @pytest.mark.parametrize("version, commit", VERSIONS)
-def test_the_listed_commit_is_of_that_version(version, commit):
+def test_the_listed_commit_has_the_listed_version(version, commit):
     if version == "unreleased":
         pytest.skip("the commit is not of a release")
     try:
@@ -48,8 +49,8 @@ def test_the_listed_commit_is_of_that_version(version, commit):
 
 
 @pytest.mark.parametrize("version, commit", VERSIONS)
-def test_migrations_of_a_release_never_change(version, commit):
-    """Databases keep their checksums."""
+def test_migrations_of_a_release_are_unchanged(version, commit):
+    """Databases store the checksums of applied migrations."""
     try:
         commit = old_version.full_id(commit)
     except old_version.Missing as missing:
