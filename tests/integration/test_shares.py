@@ -1,5 +1,5 @@
-"""Shares: made, shown, guarded, edited, expired, deleted, reported; their bytes stay as they
-came."""
+"""Shares: creation, visibility, passwords, idempotency keys, editing, expiry, deletion and reports.
+A download always equals the uploaded bytes."""
 
 import gzip
 import threading
@@ -33,7 +33,7 @@ def problem(response, status, *words):
 def wait_for(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.1)
 
 
@@ -47,7 +47,7 @@ def has_object(server, share_id):
 
 
 def new_tenant(admin, name):
-    """A token with every scope of a new tenant."""
+    """Creates a tenant; returns its id and a token with the scopes read, share and admin."""
     tenant = admin.post("/api/v1/admin/tenants", json={"name": name})
     assert tenant.status == 201, tenant
     token = admin.post(
@@ -58,13 +58,13 @@ def new_tenant(admin, name):
     return tenant.json()["id"], token.json()["token"]
 
 
-# ---- making and showing ----
+# ---- creation ----
 
 
 @pytest.mark.parametrize(
     "name,body,form,types", samples.every_format(), ids=[row[0] for row in samples.every_format()]
 )
-def test_every_format_is_understood_and_comes_back_byte_for_byte(admin, name, body, form, types):
+def test_every_format_is_recognized_and_downloaded_unchanged(admin, name, body, form, types):
     made = share(admin, body, title=name)
     shown = admin.get(f"/api/v1/shares/{made['id']}").json()
     assert shown["format"] == form
@@ -114,7 +114,7 @@ def test_the_response_to_a_new_share_has_its_links(server, admin):
     assert has_object(server, made["id"])
 
 
-def test_a_tenants_share_never_expires_unless_asked(admin):
+def test_a_tenants_share_does_not_expire_by_default(admin):
     assert share(admin)["expires_at"] is None
     assert share(admin, expires="never")["expires_at"] is None
 
@@ -136,29 +136,30 @@ def test_a_tenants_share_never_expires_unless_asked(admin):
         ({"visibility": "password"}, "X-Perfolio-Password"),
     ],
 )
-def test_wrong_settings_are_named(admin, query, words):
+def test_invalid_settings_are_reported(admin, query, words):
     problem(admin.post("/api/v1/shares", samples.FOLDED, query=query), 400, words)
 
 
-def test_a_password_for_a_share_without_one_is_a_mistake(admin):
+def test_a_password_for_a_share_of_another_visibility_is_refused(admin):
     response = admin.post(
         "/api/v1/shares", samples.FOLDED, headers={"X-Perfolio-Password": "open sesame"}
     )
     problem(response, 400, "X-Perfolio-Password")
 
 
-def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
-    def objects_of_shares():
-        """The store's own come and go by themselves: it merges what other tests sent."""
+def test_an_invalid_profile_is_refused_and_not_stored(server, admin):
+    def objects_without_store():
+        """Excludes blocks and segments, which the store changes while it merges profiles of other
+        tests."""
         return {key for key in server.objects.keys() if not key.startswith(("block/", "segment/"))}
 
-    before = objects_of_shares()
+    before = objects_without_store()
     assert admin.post("/api/v1/shares", b"").status == 400
     response = admin.post("/api/v1/shares", b"\x00\x01\x02 no profile at all \xff")
     assert response.status in (400, 415, 422), response
     cut = samples.pprof_gzip()[:-20]
     assert admin.post("/api/v1/shares", cut).status == 400
-    assert objects_of_shares() <= before
+    assert objects_without_store() <= before
 
 
 def test_bombs_are_refused(start_server):
@@ -170,19 +171,19 @@ def test_bombs_are_refused(start_server):
         assert response.status in (400, 413), response
     folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 1)
     problem(admin.post("/api/v1/shares", folded_bomb), 413)
-    assert server.cpu_seconds() < 10, "processor time passed the bounds"
+    assert server.cpu_seconds() < 10, "too much CPU time"
     peak = int(
         next(
             line for line in open(f"/proc/{server.child_pid()}/status") if "VmHWM" in line
         ).split()[1]
     )
-    assert peak < 400 * 1024, "resident memory passed the bounds"
+    assert peak < 400 * 1024, "too much resident memory"
 
 
-# ---- who may see ----
+# ---- visibility ----
 
 
-def test_an_unlisted_share_is_seen_by_whoever_has_the_link(admin, anonymous):
+def test_an_unlisted_share_is_visible_to_everyone_with_the_link(admin, anonymous):
     made = share(admin)
     assert anonymous.get(f"/api/v1/shares/{made['id']}").json()["can_edit"] is False
     assert anonymous.get(f"/p/{made['id']}/raw").body == samples.FOLDED
@@ -195,7 +196,7 @@ def test_an_unlisted_share_is_seen_by_whoever_has_the_link(admin, anonymous):
     assert "noindex" in page.headers.get("x-robots-tag", "") + page.text
 
 
-def test_a_team_share_is_for_the_team(admin, anonymous):
+def test_a_team_share_is_visible_to_its_team_only(admin, anonymous):
     _, stranger_token = new_tenant(admin, "strangers")
     made = share(admin, visibility="team")
     paths = [f"/api/v1/shares/{made['id']}{tail}" for tail in ("", "/raw", "/flame", "/top")]
@@ -208,7 +209,7 @@ def test_a_team_share_is_for_the_team(admin, anonymous):
     assert admin.get(f"/p/{made['id']}/raw").headers["cache-control"].startswith("private")
 
 
-def test_a_password_opens_by_header_and_by_cookie(server, admin, anonymous):
+def test_a_password_opens_a_share_by_header_and_by_cookie(server, admin, anonymous):
     password = "open sesame \u2603"
     header = {"X-Perfolio-Password": password.encode().decode("latin-1")}
     made = share(admin, visibility="password", headers=header)
@@ -217,7 +218,7 @@ def test_a_password_opens_by_header_and_by_cookie(server, admin, anonymous):
     problem(anonymous.get(path + "/flame"), 401, "password")
     problem(anonymous.get(path, headers={"X-Perfolio-Password": "open sesam"}), 401, "wrong")
     assert anonymous.get(path, headers=header).status == 200
-    assert anonymous.get(path).status == 401, "the header opens one request only"
+    assert anonymous.get(path).status == 401, "the header must open only one request"
     problem(anonymous.post(path + "/unlock", json={"password": "wrong one"}), 401)
     opened = anonymous.post(path + "/unlock", json={"password": password})
     assert opened.status == 204
@@ -237,10 +238,12 @@ def test_a_password_opens_by_header_and_by_cookie(server, admin, anonymous):
     assert tampered.get(path).status == 401
     changed = admin.patch(path, json={"password": "another one", "visibility": "password"})
     assert changed.status == 200
-    assert anonymous.get(path).status == 401, "a new password closes what the old one opened"
+    assert (
+        anonymous.get(path).status == 401
+    ), "a new password must invalidate cookies of the old one"
 
 
-def test_a_form_opens_a_share_and_leads_back(server, admin):
+def test_the_password_form_opens_a_share_and_redirects_to_it(server, admin):
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "a+b c&d%"})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     browser = server.anonymous()
@@ -251,7 +254,7 @@ def test_a_form_opens_a_share_and_leads_back(server, admin):
     assert browser.get(f"/api/v1/shares/{made['id']}").status == 200
 
 
-def test_a_token_that_only_shares_has_what_it_made_and_what_everybody_has(server):
+def test_a_token_with_scope_share_reads_only_its_own_and_open_shares(server):
     tenant = Tenant(server)
     pusher, other, reader = tenant.api("share"), tenant.api("share"), tenant.api("share", "read")
     own = share(pusher, visibility="team")["id"]
@@ -271,7 +274,7 @@ def test_a_token_that_only_shares_has_what_it_made_and_what_everybody_has(server
         assert pusher.get(path.format(team)).status == 404, path
         assert pusher.get(path.format(closed)).status == 401, path
         assert reader.get(path.format(team)).status == 200, path
-    # Neither may it open them for everybody.
+    # The token may not change or delete shares of another token.
     for made in (team, closed, unlisted):
         assert pusher.patch(f"/api/v1/shares/{made}", json={"visibility": "public"}).status == 403
         assert pusher.delete(f"/api/v1/shares/{made}").status == 403
@@ -280,7 +283,7 @@ def test_a_token_that_only_shares_has_what_it_made_and_what_everybody_has(server
     assert reader.delete(f"/api/v1/shares/{team}").status == 204
 
 
-def test_guessing_a_password_is_slowed_down(start_server):
+def test_password_guesses_are_rate_limited(start_server):
     server = start_server()
     admin, anonymous = server.api(), server.anonymous()
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "open sesame"})
@@ -295,34 +298,34 @@ def test_guessing_a_password_is_slowed_down(start_server):
     assert {response.status for response in responses[:-1]} == {401} and int(
         responses[-1].headers["retry-after"]
     ) >= 1
-    # The first waits are short: some tries.
+    # The first delays are short and may end before the next request, so the test tries five times.
     assert any(
         guess()
         and anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"}).status == 429
         for _ in range(5)
-    ), "while it lasts, the right password has to wait as well"
-    assert admin.get(path).status == 200, "the team does not need the password"
+    ), "during the delay the right password must be refused as well"
+    assert admin.get(path).status == 200, "the team must not need the password"
 
 
-def test_nobody_learns_of_a_password_or_a_token_from_database_or_log(server, admin):
+def test_passwords_and_tokens_are_not_stored_or_logged_in_plain_text(server, admin):
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "hunter2hunter2"})
     row = query_one(server, "SELECT s::text FROM share s WHERE id = %s", made["id"])[0]
     for secret in ("hunter2hunter2", made["delete_token"]):
         assert secret not in row and secret not in server.log()
 
 
-# ---- the same request again ----
+# ---- idempotency keys ----
 
 
 def key(text):
     return {"Idempotency-Key": text}
 
 
-def test_the_same_request_under_the_same_key_makes_one_share(server, admin):
+def test_a_repeated_request_with_the_same_key_creates_one_share(server, admin):
     before = len(admin.get("/api/v1/shares", query={"q": "oncemade"}).json()["shares"])
     first = share(admin, headers=key("once-1"), title="oncemade")
-    again = share(admin, headers=key("once-1"), title="oncemade")
-    assert again == first
+    repeated = share(admin, headers=key("once-1"), title="oncemade")
+    assert repeated == first
     shares = admin.get("/api/v1/shares", query={"q": "oncemade"}).json()["shares"]
     assert len(shares) == before + 1
     assert share(admin, headers=key("once-2"), title="oncemade")["id"] != first["id"]
@@ -347,7 +350,7 @@ def test_the_same_request_under_the_same_key_makes_one_share(server, admin):
         server.anonymous()
         .delete(
             f"/api/v1/shares/{first['id']}",
-            headers={"X-Perfolio-Delete-Token": again["delete_token"]},
+            headers={"X-Perfolio-Delete-Token": repeated["delete_token"]},
         )
         .status
         == 204
@@ -360,31 +363,31 @@ def test_the_same_request_under_the_same_key_makes_one_share(server, admin):
     )
 
 
-def test_a_key_is_its_tenants_own(admin, anonymous):
+def test_idempotency_keys_are_separate_for_each_tenant(admin, anonymous):
     _, token = new_tenant(admin, "keys")
     made = {
         share(client, headers=key("shared-key"))["id"]
         for client in (admin, anonymous, anonymous.with_token(token))
     }
     assert len(made) == 3
-    again = {
+    repeated = {
         share(client, headers=key("shared-key"))["id"]
         for client in (admin, anonymous, anonymous.with_token(token))
     }
-    assert again == made
+    assert repeated == made
 
 
 @pytest.mark.parametrize("text", ["x" * 65, "with blank", "caf\xe9"])
-def test_a_key_that_is_none_is_refused(admin, text):
+def test_an_invalid_idempotency_key_is_refused(admin, text):
     problem(admin.post("/api/v1/shares", samples.FOLDED, headers=key(text)), 400, "Idempotency-Key")
 
 
-def test_a_request_that_failed_leaves_its_key_free(admin):
+def test_a_failed_request_does_not_use_up_its_key(admin):
     assert admin.post("/api/v1/shares", b"\x00\x01\x02", headers=key("free")).status == 415
     assert share(admin, headers=key("free"))
 
 
-def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
+def test_concurrent_requests_with_one_key_create_one_share(server, admin):
     tenant_id, token = new_tenant(admin, "at once")
     responses = []
 
@@ -423,7 +426,7 @@ def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
     assert stored in (len(samples.FOLDED), len(other))
 
 
-def test_a_merge_under_a_key_is_made_once(admin):
+def test_a_repeated_merge_with_the_same_key_creates_one_share(admin):
     ids = [share(admin)["id"] for _ in range(2)]
     responses = [
         admin.post("/api/v1/merge", json={"shares": ids}, headers=key("merge")) for _ in range(2)
@@ -437,7 +440,7 @@ def test_a_merge_under_a_key_is_made_once(admin):
     )
 
 
-def test_keys_are_forgotten_after_a_day(start_server):
+def test_idempotency_keys_are_deleted_after_a_day(start_server):
     server = start_server("--jobs-interval", "1s")
     first = share(server.api(), headers=key("yesterday"))
     query_one(server, "UPDATE idempotency SET created_at = now() - interval '25 hours'")
@@ -448,7 +451,7 @@ def test_keys_are_forgotten_after_a_day(start_server):
 # ---- anonymous sharing ----
 
 
-def test_anonymous_shares_live_while_they_are_looked_at(start_server):
+def test_views_extend_the_life_of_anonymous_shares(start_server):
     server = start_server("--jobs-interval", "1s", "--anonymous-expiry", "10d")
     anonymous = server.anonymous()
     made = share(anonymous)
@@ -505,7 +508,7 @@ def test_anonymous_sharing_can_be_turned_off(start_server):
 # ---- editing, listing, deleting ----
 
 
-def test_edits_title_description_expiry_and_visibility(admin, anonymous):
+def test_title_description_expiry_and_visibility_can_be_edited(admin, anonymous):
     made = share(admin, title="before")
     path = f"/api/v1/shares/{made['id']}"
     changed = admin.patch(
@@ -531,7 +534,7 @@ def test_edits_title_description_expiry_and_visibility(admin, anonymous):
     assert admin.get(path).json()["title"] == "by token"
 
 
-def test_lists_own_shares_newest_first_in_pages(admin, anonymous):
+def test_a_team_lists_its_own_shares_newest_first_in_pages(admin, anonymous):
     _, token = new_tenant(admin, "listers")
     team = anonymous.with_token(token)
     ids = [share(team, title=f"run {i} 100%_done", label=f"n={i}")["id"] for i in range(5)]
@@ -557,14 +560,14 @@ def test_lists_own_shares_newest_first_in_pages(admin, anonymous):
     problem(anonymous.get("/api/v1/shares"), 401)
 
 
-def test_deleting_gives_410_at_once_and_the_bytes_go_within_a_minute(server, admin, anonymous):
+def test_a_deleted_share_returns_410_at_once_and_its_object_is_removed(server, admin, anonymous):
     made = share(admin, samples.pprof_gzip())
     path = f"/api/v1/shares/{made['id']}"
     assert anonymous.get(path + "/flame").status == 200
     used = admin.get("/api/v1/tenant").json()
     problem(anonymous.delete(path), 401)
-    for someone in (anonymous, admin):  # a wrong delete token is not made good by an account
-        problem(someone.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
+    for client in (anonymous, admin):  # a wrong delete token is refused despite an account
+        problem(client.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
     token = {"X-Perfolio-Delete-Token": made["delete_token"]}
     assert anonymous.delete(path, headers=token).status == 204
     for tail in ("", "/raw", "/flame", "/top"):
@@ -578,10 +581,10 @@ def test_deleting_gives_410_at_once_and_the_bytes_go_within_a_minute(server, adm
         lambda: query_one(server, "SELECT state FROM share WHERE id = %s", made["id"]) == ("gone",)
     )
     problem(anonymous.get(path), 410, "deleted")
-    assert admin.get("/api/v1/tenant").json() != used, "the quota got its bytes back"
+    assert admin.get("/api/v1/tenant").json() != used, "the bytes must be subtracted from the usage"
 
 
-def test_an_expired_share_is_gone(start_server):
+def test_an_expired_share_returns_410_and_its_object_is_removed(start_server):
     server = start_server("--jobs-interval", "1s")
     admin = server.api()
     made = share(admin, expires="1h")
@@ -625,7 +628,7 @@ def test_an_object_without_a_row_is_collected(start_server):
         os.utime(path, (time.time() - 7200,) * 2)
     server.start()
     wait_for(lambda: not old.exists())
-    assert young.exists(), "it may belong to an upload that is not finished"
+    assert young.exists(), "a recent object may belong to an unfinished upload"
     assert server.api().get(f"/p/{kept['id']}/raw").body == samples.FOLDED
 
 
@@ -637,7 +640,7 @@ def test_deleting_a_tenant_removes_its_bytes(server, admin, anonymous):
     assert anonymous.get(f"/api/v1/shares/{made['id']}").status in (404, 410)
 
 
-def test_quota_of_bytes_and_size(admin, anonymous):
+def test_quotas_limit_stored_bytes_and_upload_size(admin, anonymous):
     tenant_id, token = new_tenant(admin, "small")
     team = anonymous.with_token(token)
     body = samples.pprof()
@@ -665,19 +668,22 @@ def test_a_reported_share_is_taken_down(server, admin, anonymous):
     path = f"/api/v1/shares/{made['id']}/reports"
     problem(anonymous.post(path, json={}), 400, "reason")
     problem(anonymous.post(path, json={"reason": "x" * 2001}), 400, "reason")
-    told = anonymous.post(path, json={"reason": "it has our secrets \u2603"})
-    assert told.status == 201
+    report = anonymous.post(path, json={"reason": "it has our secrets \u2603"})
+    assert report.status == 201
     problem(anonymous.get("/api/v1/admin/reports"), 401)
     problem(anonymous.get("/api/v1/admin/reports", token=token), 403)
     reports = admin.get("/api/v1/admin/reports").json()["reports"]
-    mine = [row for row in reports if row["id"] == told.json()["id"]]
-    assert mine[0]["share_id"] == made["id"] and mine[0]["reason"] == "it has our secrets \u2603"
+    matching = [row for row in reports if row["id"] == report.json()["id"]]
+    assert (
+        matching[0]["share_id"] == made["id"]
+        and matching[0]["reason"] == "it has our secrets \u2603"
+    )
     down = f"/api/v1/admin/shares/{made['id']}/takedown"
     problem(anonymous.post(down, json={"reason": "no"}, token=token), 403)
     assert admin.post(down, json={"reason": "secrets \u2603"}).status == 204
     problem(anonymous.get(f"/api/v1/shares/{made['id']}"), 410, "taken down")
     reports = admin.get("/api/v1/admin/reports").json()["reports"]
-    assert told.json()["id"] not in [row["id"] for row in reports]
+    assert report.json()["id"] not in [row["id"] for row in reports]
     audit = anonymous.get("/api/v1/audit", token=token).text
     assert "share.takedown" in audit and made["id"] in audit
     wait_for(lambda: not has_object(server, made["id"]))
@@ -686,7 +692,7 @@ def test_a_reported_share_is_taken_down(server, admin, anonymous):
 # ---- HTTP ----
 
 
-def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymous):
+def test_a_download_has_an_etag_and_is_readable_by_other_origins(admin, anonymous):
     made = share(admin, filename='we"ird\u2603 name.txt')
     raw = anonymous.get(f"/p/{made['id']}/raw", headers={"Origin": "https://example.com"})
     assert raw.headers["access-control-allow-origin"] == "*"
@@ -699,20 +705,23 @@ def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymo
 FILE_TAILS = ("/raw", ".pb.gz", ".folded", ".json", ".svg", ".png")
 
 
-def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous):
-    """Viewers elsewhere fetch them without credentials; what needs some is for no other site."""
-    elsewhere = {"Origin": "https://www.speedscope.app"}
+def test_only_files_of_open_shares_are_readable_by_other_origins(admin, anonymous):
+    """Viewers of other origins fetch files without credentials. A file that needs credentials is
+    not readable by other origins."""
+    other_origin = {"Origin": "https://www.speedscope.app"}
     field = "access-control-allow-origin"
     paths = [f"/p/{{}}{tail}" for tail in FILE_TAILS] + ["/api/v1/shares/{}/raw"]
     for visibility in ("public", "unlisted"):
         made = share(admin, visibility=visibility)
         for path in paths:
             for method in ("GET", "HEAD"):
-                response = anonymous.request(method, path.format(made["id"]), headers=elsewhere)
+                response = anonymous.request(method, path.format(made["id"]), headers=other_origin)
                 assert response.status == 200 and response.headers[field] == "*", (method, path)
                 assert "access-control-allow-credentials" not in response.headers
         etag = anonymous.get(f"/p/{made['id']}/raw").headers["etag"]
-        again = anonymous.get(f"/p/{made['id']}/raw", headers={**elsewhere, "If-None-Match": etag})
+        again = anonymous.get(
+            f"/p/{made['id']}/raw", headers={**other_origin, "If-None-Match": etag}
+        )
         assert again.status == 304 and again.headers[field] == "*"
     password = {"X-Perfolio-Password": "s3cret-word"}
     guarded = [
@@ -722,11 +731,11 @@ def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous)
     for made, reader, secret in guarded:
         for path in paths:
             path = path.format(made["id"])
-            refused = anonymous.get(path, headers=elsewhere)
+            refused = anonymous.get(path, headers=other_origin)
             assert refused.status == 401 and field not in refused.headers, path
-            shown = reader.get(path, headers={**elsewhere, **secret})
+            shown = reader.get(path, headers={**other_origin, **secret})
             assert shown.status == 200 and field not in shown.headers, path
-        before = anonymous.request("OPTIONS", f"/p/{made['id']}/raw", headers=elsewhere)
+        before = anonymous.request("OPTIONS", f"/p/{made['id']}/raw", headers=other_origin)
         assert (
             before.status == 204
             and before.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
@@ -734,14 +743,14 @@ def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous)
         assert "access-control-allow-credentials" not in before.headers
 
 
-def test_ids_that_are_none_are_not_found(start_server):
+def test_invalid_ids_are_not_found(start_server):
     anonymous = start_server().anonymous()
     for share_id in ("x", "A" * 22, "A" * 23, "%2e" * 22, "A" * 21 + "_", "e29883"):
         for tail in ("", "/raw", "/flame"):
             assert anonymous.get(f"/api/v1/shares/{share_id}{tail}").status == 404
 
 
-def test_head_tells_what_get_would_send(admin):
+def test_head_returns_the_headers_of_get(admin):
     made = share(admin)
     for path in (
         f"/p/{made['id']}/raw",

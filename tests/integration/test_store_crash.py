@@ -1,7 +1,9 @@
-"""kill -9 of everything while profiles come in, are compacted, mended, deleted, expire, some by
-rules, and become totals: each batch that was acknowledged counts once, however often it was sent;
-one that was not counts once or not at all; what a deletion that was acknowledged meant never comes
-back; and when all is quiet no object is left that the catalogue does not know.
+"""kill -9 of each process while profiles are received, compacted, repaired, deleted, expired and
+reduced to totals.
+
+Each acknowledged batch is counted once, however often it was sent. A batch that was not
+acknowledged is counted at most once. Profiles of an acknowledged deletion never return. At the end
+the catalogue contains every stored object.
 
 PERFOLIO_CRASH_ROUNDS=1000 for the long run (`make test-crash`).
 """
@@ -26,17 +28,19 @@ from test_store_check import verify
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
 HOUR = 3600 * 10**9
-SETTLE_SECONDS = 120  # less than until what dead servers left is looked for again
+SETTLE_SECONDS = (
+    120  # less than the interval at which a server searches for objects of dead servers
+)
 
 
 @pytest.fixture
 def data_home():
-    """A real disk: what is killed here is in the middle of writing to it."""
+    """A folder on a real disk, because the test kills processes while they write."""
     return DISK
 
 
 class Sender(threading.Thread):
-    """Sends batches, each again and again under its id until it is acknowledged."""
+    """Sends batches and repeats each one with its id until it is acknowledged."""
 
     pods = 3
 
@@ -56,7 +60,7 @@ class Sender(threading.Thread):
                 while not self.should_stop.is_set():
                     self.send(api)
             except (OSError, http.client.HTTPException, ssl.SSLError):
-                time.sleep(0.02)  # it has just been killed
+                time.sleep(0.02)  # the server was just killed
             finally:
                 if api:
                     api.close()
@@ -82,61 +86,64 @@ class Sender(threading.Thread):
             self.problems.append(response)
 
 
-class Fleeting(Sender):
-    """To a team that keeps profiles for seconds."""
+class ExpiringSender(Sender):
+    """Sends to a team that keeps profiles for a few seconds."""
 
     def time_of(self, number):
         return time.time_ns()
 
     def send(self, api):
         super().send(api)
-        if self.problems and self.problems[-1].status == 400:  # by now it is too old
+        if self.problems and self.problems[-1].status == 400:  # the batch is too old by now
             self.problems.pop()
             self.waiting = None
 
 
-class Ruled(Sender):
-    """To a team that keeps, from round to round, one pod more for less time than it is old."""
+class RetentionSender(Sender):
+    """Sends to a team that adds a retention add_rule in each round, by which the profiles of one more
+    pod have already expired."""
 
     pods = 50
-    wish = {"keep": "1d"}
+    rule_settings = {"keep": "1d"}
 
     def __init__(self, server, tenant, numbers, begin):
         super().__init__(server, tenant.make_token("ingest")["token"], numbers, begin)
         self.tenant = tenant
-        self.reader, self.past = tenant.make_token("read", "admin")["token"], 0
+        self.reader, self.rule_count = tenant.make_token("read", "admin")["token"], 0
 
-    def rule(self):
-        if self.past == self.pods - 1:
+    def add_rule(self):
+        if self.rule_count == self.pods - 1:
             return
         while True:
             try:
                 api = self.server.api(self.reader)
                 response = api.post(
-                    "/api/v1/retention", json={"query": f'{{pod="p{self.past}"}}', **self.wish}
+                    "/api/v1/retention",
+                    json={"query": f'{{pod="p{self.rule_count}"}}', **self.rule_settings},
                 )
                 if response.status == 200:
                     break
                 assert response.status in (500, 503), response
             except (OSError, http.client.HTTPException, ssl.SSLError):
                 time.sleep(0.02)
-        self.past += 1
+        self.rule_count += 1
 
-    def is_past(self, number):
-        return number % self.pods < self.past
+    def is_expired(self, number):
+        return number % self.pods < self.rule_count
 
     def check(self):
-        acknowledged = {number for number in set(self.acknowledged) if not self.is_past(number)}
+        acknowledged = {number for number in set(self.acknowledged) if not self.is_expired(number)}
         found = counted(self.server.api(self.reader), self.begin)
         assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
-        assert not any(self.is_past(number) for number in found), "what is past is read"
+        assert not any(self.is_expired(number) for number in found), "expired batches are read"
         assert set(found) <= self.sent and set(found.values()) <= {1}
 
 
-class Totalled(Ruled):
-    """To a team that keeps of one pod more, from round to round, what its hour has together."""
+class TotalsSender(RetentionSender):
+    """Sends to a team that adds a rule in each round, by which one more pod keeps only hourly
+    totals."""
 
-    wish = {"keep": "1d", "totals": "300d"}
+    rule_settings = {"keep": "1d", "totals": "300d"}
 
     def check(self):
         acknowledged = set(self.acknowledged)
@@ -154,13 +161,15 @@ class Totalled(Ruled):
             },
         ).json()["data"]
         pods = {int(one["labels"]["pod"][1:]) for one in single}
-        assert not any(pod < self.past for pod in pods), "single profiles of totals are listed"
-        past = {number for number in acknowledged if self.is_past(number)}
-        assert len(single) >= min(len(acknowledged - past), 10000)
+        assert not any(
+            pod < self.rule_count for pod in pods
+        ), "single profiles of totals are listed"
+        reduced = {number for number in acknowledged if self.is_expired(number)}
+        assert len(single) >= min(len(acknowledged - reduced), 10000)
 
 
 class Deleter:
-    """Deletes one of three pods again and again, as somebody would who is not answered."""
+    """Deletes one of three pods repeatedly and retries each deletion until it is acknowledged."""
 
     def __init__(self, server, tenant, numbers, begin):
         self.server, self.token, self.begin = (
@@ -171,16 +180,14 @@ class Deleter:
         token = tenant.make_token("ingest")["token"]
         self.senders = [Sender(server, token, numbers, begin) for _ in range(2)]
         self.problems = []
-        self.gone, self.since = (
-            set(),
-            -1,
-        )  # numbers that are deleted; those above came after the last deletion
+        # The deleted numbers, and the largest number sent before the last deletion ended.
+        self.deleted, self.last_before = set(), -1
 
-    def of_senders(self, name):
+    def union_of_senders(self, name):
         return set().union(*(set(getattr(sender, name)) for sender in self.senders))
 
     def delete(self):
-        meant = {number for number in self.of_senders("acknowledged") if number % 3 == 1}
+        targets = {number for number in self.union_of_senders("acknowledged") if number % 3 == 1}
         while True:
             try:
                 api = self.server.api(self.token)
@@ -189,29 +196,29 @@ class Deleter:
                 api.close()
                 if response.status == 202:
                     break
-                # 429: merges that die again and again leave a hundred of them open.
+                # 429: killed merges can leave a hundred deletions unfinished.
                 if response.status not in (429, 500, 503):
                     self.problems.append(response)
                     return
                 time.sleep(1 if response.status == 429 else 0)
             except (OSError, http.client.HTTPException, ssl.SSLError):
                 time.sleep(0.02)
-        self.since = max(self.of_senders("sent"), default=-1)
-        self.gone |= meant
+        self.last_before = max(self.union_of_senders("sent"), default=-1)
+        self.deleted |= targets
 
     def check(self):
         assert not self.problems, self.problems
-        acknowledged = self.of_senders("acknowledged")
+        acknowledged = self.union_of_senders("acknowledged")
         found = counted(self.server.api(self.token), self.begin)
-        wanted = {number for number in acknowledged if number % 3 != 1 or number > self.since}
+        wanted = {number for number in acknowledged if number % 3 != 1 or number > self.last_before}
         assert wanted <= set(found), ("lost", sorted(wanted - set(found))[:10])
-        assert set(found) <= self.of_senders("sent")
-        assert not self.gone & set(found), ("came back", sorted(self.gone & set(found))[:10])
+        assert set(found) <= self.union_of_senders("sent")
+        assert not self.deleted & set(found), ("returned", sorted(self.deleted & set(found))[:10])
         assert set(found.values()) <= {1}
 
 
 class Hurry(threading.Thread):
-    """Makes all that is there due for merging and for deletion, as hours would."""
+    """Ages all rows so that objects become due for merging and deletion at once."""
 
     STATEMENTS = [
         "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL",
@@ -222,9 +229,9 @@ class Hurry(threading.Thread):
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
         "UPDATE segment_tenant SET leased_until = now() - interval '1 second' WHERE leased_by IN "
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
-        # Some parts get an object of their own, as what is too large does; then they are whole
-        # again. Each costs as much as a merge of many, so that they are few: else a deletion that
-        # needs them waits without end.
+        # Marks some parts as broken, as if they were too large, and lets others be repaired. Each
+        # repair costs as much as a merge of many parts, so only few are marked: a deletion that
+        # needs them would otherwise never end.
         "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken "
         "AND random() < 0.1",
         "UPDATE segment_tenant SET is_broken = true, broken_why = 'too large', broken_since = "
@@ -271,7 +278,7 @@ def counted(api, begin):
 
 
 def left_over(server):
-    """Objects that no row knows, or that wait to be merged or deleted; and rows without an
+    """Returns objects without a row or waiting to be merged or deleted, and rows without an
     object."""
     objects, rows = objects_of(server), rows_of(
         server, "SELECT object_key FROM block UNION SELECT object_key FROM segment"
@@ -280,31 +287,31 @@ def left_over(server):
 
 
 def check(api, senders, begin):
-    # They go on meanwhile: what is acknowledged before the question must be in its answer.
+    # The senders are still running: batches acknowledged before the query must be in its result.
     acknowledged = set().union(*(set(sender.acknowledged) for sender in senders))
     found = counted(api, begin)
     sent = set().union(*(set(sender.sent) for sender in senders))
     assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
     assert set(found) <= sent
-    twice = {number: value for number, value in found.items() if value != 1}
-    assert not twice, ("counted more than once", twice)
+    repeated = {number: value for number, value in found.items() if value != 1}
+    assert not repeated, ("counted more than once", repeated)
 
 
 def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start_server):
     server = start_server("--jobs-interval", "1s")
     random.seed(SEED)
-    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR  # a day that is over
+    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR  # a past day
     token = Tenant(server).make_token("ingest", "read")["token"]
-    numbers = itertools.count()  # next() of it is one step
+    numbers = itertools.count()  # next() is atomic
     senders = [Sender(server, token, numbers, begin) for _ in range(3)]
     deleter = Deleter(server, Tenant(server), numbers, begin)
     brief = Tenant(server, profile_retention_s=3)
-    fleeting = Fleeting(server, brief.make_token("ingest")["token"], numbers, begin)
-    ruled = Ruled(server, Tenant(server), numbers, begin)
-    totalled = Totalled(server, Tenant(server), numbers, begin)
-    everybody = [*senders, *deleter.senders, fleeting, ruled, totalled]
+    expiring = ExpiringSender(server, brief.make_token("ingest")["token"], numbers, begin)
+    with_retention = RetentionSender(server, Tenant(server), numbers, begin)
+    with_totals = TotalsSender(server, Tenant(server), numbers, begin)
+    all_senders = [*senders, *deleter.senders, expiring, with_retention, with_totals]
     hurry = Hurry(server)
-    for thread in [*everybody, hurry]:
+    for thread in [*all_senders, hurry]:
         thread.start()
     victims = ["server", "database", "server", "supervisor", "all", "backend"]
     for number in range(ROUNDS):
@@ -312,31 +319,31 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         victim = victims[number % len(victims)]
         deletion = threading.Thread(target=deleter.delete)
         deletion.start()
-        ruled.rule()
-        totalled.rule()
+        with_retention.add_rule()
+        with_totals.add_rule()
         time.sleep(random.choice([0, 0.005, 0.02, 0.3]))
         strike(server, victim)
         server.wait_ready()
         deletion.join()
         check(server.api(token), senders, begin)
         deleter.check()
-        ruled.check()
-        totalled.check()
-    for sender in everybody:
+        with_retention.check()
+        with_totals.check()
+    for sender in all_senders:
         sender.should_stop.set()
         sender.join()
         assert not sender.problems, sender.problems[:3]
     check(server.api(token), senders, begin)
     deleter.check()
     assert len(set().union(*(sender.acknowledged for sender in senders))) >= ROUNDS
-    # Those that were killed are ended by others; what they left is found at the next start.
+    # Marks the killed servers as dead, so that the next start finds their unfinished objects.
     with server.cursor() as cursor:
         cursor.execute("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
     server.stop()
     server.start()
     until(
         lambda: left_over(server) == (set(), set()),
-        lambda: f"what is left, and what lacks: {left_over(server)}",
+        lambda: f"unknown and missing objects: {left_over(server)}",
         SETTLE_SECONDS,
     )
     until(
@@ -346,37 +353,39 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
             "SELECT 1 FROM block WHERE deletions <> '{}' UNION "
             "SELECT 1 FROM store_deletion WHERE done_at IS NULL",
         ),
-        "what expired or was deleted is left",
+        "expired or deleted profiles are left",
     )
-    kept = {number for number in ruled.acknowledged if not ruled.is_past(number)}
+    kept = {
+        number for number in with_retention.acknowledged if not with_retention.is_expired(number)
+    }
     until(
         lambda: rows_of(
             server,
             "SELECT sum(row_count)::bigint FROM block WHERE swapped_at IS NULL AND "
-            f"tenant_id = {ruled.tenant.id}",
+            f"tenant_id = {with_retention.tenant.id}",
         )
         == {len(kept)},
-        "rows that are past are left",
+        "expired rows are left",
     )
-    # Their blocks are totals by now, whatever the rules say next.
+    # The blocks contain only totals by now, so removing the rules must not change the results.
     until(
         lambda: not rows_of(
             server,
             "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
-            f"retention_key(tenant_id, 0) AND tenant_id = {totalled.tenant.id}",
+            f"retention_key(tenant_id, 0) AND tenant_id = {with_totals.tenant.id}",
         ),
         "a block is not reduced",
     )
     with server.cursor() as cursor:
-        cursor.execute(f"DELETE FROM retention_rule WHERE tenant_id = {totalled.tenant.id}")
-    totalled.check()
+        cursor.execute(f"DELETE FROM retention_rule WHERE tenant_id = {with_totals.tenant.id}")
+    with_totals.check()
     hurry.should_stop.set()
     hurry.join()
     check(server.api(token), senders, begin)
     deleter.check()
-    ruled.check()
-    totalled.check()
+    with_retention.check()
+    with_totals.check()
     assert is_in_bucket() or verify(server)["problems"] == []
-    # What was counted while it came to be stored is what there is.
+    # The usage counted at ingest equals the stored batches.
     usage = server.api(token).get("/api/v1/usage").json()
     assert usage["total"]["batches"] == len(counted(server.api(token), begin)), usage

@@ -1,6 +1,8 @@
-"""What the store has, told without its rows: types, series and labels of a window, values over
-time, single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however
-blocks were compacted, and never name what another team has."""
+"""Metadata of the store: profile types, series and labels of a window, values over time, and lists
+of profiles.
+
+The results equal a plain recomputation (tests/oracle/store_oracle.py) before and after compaction,
+and never include data of another team."""
 
 import collections
 import gzip
@@ -63,7 +65,7 @@ def get(client, path, window, **more):
 
 
 def pages(client, path, window, limit, **more):
-    """All rows of a list, by pages of limit rows."""
+    """Returns all rows of a list, fetched in pages of limit rows."""
     rows, after = [], {}
     while True:
         page = get(client, path, window, limit=limit, **after, **more)
@@ -128,9 +130,10 @@ def sum_of_steps(response):
 
 
 def check_largest(whole, few, alone):
-    """few has the largest series of whole, and all others as one: values of both add up to those of
-    one series without groups, so that in whole the largest value of a step makes up for what the
-    others are rounded by.
+    """Checks that few has the largest series of whole and one series with the sum of the others.
+
+    The values of few and of whole add up to those of alone, the series without groups: in whole,
+    the largest value of a step compensates the rounding of the others.
     """
     assert few["group_count"] == whole["group_count"]
     *chosen, other = few["series"]
@@ -144,7 +147,7 @@ def check_largest(whole, few, alone):
         assert (
             all(abs(points.pop(ms) - value) <= most for ms, value in one["points"]) and not points
         )
-    if whole["rule"] == "mean":  # averages of the time that each has add up to no other one
+    if whole["rule"] == "mean":  # averages over different covered times cannot be added up
         return
     assert sum_of_steps(few) == sum_of_steps(whole) == sum_of_steps(alone)
     assert (
@@ -168,7 +171,9 @@ def check_over_time(client, oracle, rng):
     )
     step = -(-step // 10**6) * 10**6
     wanted = oracle.over_time(name, matches, *window, step, group_by, keeps)
-    if oracle.lacks(name, *window) and not wanted:  # what its neighbours have there is data, too
+    if (
+        oracle.lacks(name, *window) and not wanted
+    ):  # neighbouring profiles may extend into the window
         response = client.get(
             "/api/v1/query_range", query={"query": name, "start": window[0], "end": window[1]}
         )
@@ -217,7 +222,7 @@ def check_over_time(client, oracle, rng):
     if wanted:
         assert (response["type"], response["rule"]) == (name, store_oracle.rule_of(name))
     if not more and store_oracle.rule_of(name) != "difference":
-        assert response["statistics"]["rows"] == 0  # totals of profiles are enough
+        assert response["statistics"]["rows"] == 0  # the query reads only the totals of profiles
 
 
 def check_profiles(client, oracle, rng):
@@ -258,26 +263,31 @@ def test_results_equal_a_plain_recomputation(shared_server):
     tenant, other = Tenant(server), Tenant(server)
     client, oracle = tenant.api("ingest", "read"), store_oracle.Oracle()
     sources = make_sources(rng)
-    theirs = Source(rng, {"service_name": "theirs", "pod": "p1", "secret": "yes"})
+    other_source = Source(rng, {"service_name": "theirs", "pod": "p1", "secret": "yes"})
     for _ in range(100):
         send(client, oracle, rng.choice(sources), BEGIN + rng.randrange(3 * HOUR))
     for _ in range(10):
-        send(other.api("ingest"), store_oracle.Oracle(), theirs, BEGIN + rng.randrange(3 * HOUR))
+        send(
+            other.api("ingest"),
+            store_oracle.Oracle(),
+            other_source,
+            BEGIN + rng.randrange(3 * HOUR),
+        )
     check_all(client, oracle, rng)
     compact(server)
     check_all(client, oracle, rng)
-    everything = (BEGIN - HOUR, BEGIN + 9 * HOUR)
-    mine = get(client, "/api/v1/profiles", everything, query="cpu:nanoseconds", limit=1)["data"][0][
-        "id"
-    ]
-    assert other.api("read").get(f"/api/v1/profiles/{mine}").status == 404
-    for no_id in ("x", mine[:-1], mine[:-1] + "g", "f" * 32, "0" * 32):
-        assert client.get(f"/api/v1/profiles/{no_id}").status == 404
-    assert get(client, "/api/v1/label/secret/values", everything) == {"data": [], "next": None}
-    assert get(other.api("read"), "/api/v1/label/secret/values", everything)["data"] == ["yes"]
+    window = (BEGIN - HOUR, BEGIN + 9 * HOUR)
+    profile_id = get(client, "/api/v1/profiles", window, query="cpu:nanoseconds", limit=1)["data"][
+        0
+    ]["id"]
+    assert other.api("read").get(f"/api/v1/profiles/{profile_id}").status == 404
+    for invalid_id in ("x", profile_id[:-1], profile_id[:-1] + "g", "f" * 32, "0" * 32):
+        assert client.get(f"/api/v1/profiles/{invalid_id}").status == 404
+    assert get(client, "/api/v1/label/secret/values", window) == {"data": [], "next": None}
+    assert get(other.api("read"), "/api/v1/label/secret/values", window)["data"] == ["yes"]
 
 
-def test_a_value_may_have_any_character(server):
+def test_a_label_value_may_have_any_character(server):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
     values = sorted(['a"b', "a\\b", "a\nb", "a{b}", "ü,=", "a\0b"])
@@ -335,7 +345,7 @@ def test_cpu_time_per_second_is_cores(server):
         ({"start": "0", "end": "9223372036.8", "step": "9000000000s"}, 2),
     ],
 )
-def test_windows_and_steps_may_be_as_long_as_time(server, options, step_count):
+def test_windows_and_steps_may_cover_the_whole_range_of_time(server, options, step_count):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
     assert client.post("/api/v1/profiles", body=body).status == 200
@@ -368,7 +378,7 @@ def test_a_window_of_more_than_64_bits_is_refused(server, path):
     assert response.status == 400 and "more than 292 years" in response.json()["detail"], response
 
 
-def test_a_step_is_told_to_its_last_digit(server):
+def test_step_ms_is_returned_exactly(server):
     client = Tenant(server).api("ingest", "read")
     for step, wanted in (("12345678901ms", "12345678901"), ("1.5ms", "1.500000")):
         response = client.get(
@@ -403,7 +413,7 @@ def test_an_empty_result_has_the_type_that_was_requested(server, report):
 @pytest.mark.parametrize(
     "name, wanted", [("x" * 513, "at most 512 are allowed"), ("a\nb", "a control character")]
 )
-def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
+def test_invalid_names_of_sample_types_are_refused(server, name, wanted):
     client = Tenant(server).api("ingest", "read")
     body = make_profile(
         [(name, "count"), ("cpu", "nanoseconds")],
@@ -417,7 +427,7 @@ def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
     assert client.get("/api/v1/series").json()["data"] == []
 
 
-def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
+def test_default_steps_begin_at_multiples_of_the_step(server):
     client = Tenant(server).api("ingest", "read")
     second, quarter = 10**9, 15 * 10**9
     first = BEGIN - BEGIN % quarter + quarter
@@ -445,14 +455,14 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
             for ms, value in response.json()["series"][0]["points"]
         ]
 
-    end = first + HOUR - second // 2  # in the middle of the last profile
+    end = first + HOUR - second // 2  # within the last profile
     assert points(first + second, end) == [(0, 36 * second), (1, 45 * second), (239, 45 * second)]
     assert points(first + 4 * second, end) == [
         (0, 6 * second),
         (1, 45 * second),
         (239, 45 * second),
     ]
-    # Rates are those of the time that has data, which is a second of each profile.
+    # Rates are computed over the covered time, which is one second per profile.
     assert points(first + 3 * second, end, rate="true") == [(0, 18), (1, 45), (239, 90)]
     assert points(first + 3 * second, end, rate="auto") == points(
         first + 3 * second, end, rate="true"
@@ -477,7 +487,7 @@ def test_steps_that_nobody_names_begin_where_clocks_show_them(server):
         ({"limit": "1001"}, 400, "limit"),
     ],
 )
-def test_what_cannot_be_told_over_time_is_refused(server, options, status, wanted):
+def test_invalid_parameters_of_query_range_are_refused(server, options, status, wanted):
     client = Tenant(server).api("ingest", "read")
     for pod in "ab":
         for types, period in (
@@ -496,7 +506,7 @@ def test_what_cannot_be_told_over_time_is_refused(server, options, status, wante
     assert response.status == status and wanted in response.json()["detail"], response
 
 
-def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server):
+def test_series_over_the_limit_are_added_up_as_one(server):
     client = Tenant(server).api("ingest", "read")
     for pod in range(137):
         body = make_profile(
@@ -507,7 +517,7 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
             == 200
         )
 
-    def ask(**more):
+    def query_range(**more):
         return get(
             client,
             "/api/v1/query_range",
@@ -517,19 +527,19 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
             **{"group_by": "pod", **more},
         )
 
-    response = ask()
+    response = query_range()
     assert response["group_count"] == 137 and len(response["series"]) == 101
     assert [one["labels"]["pod"] for one in response["series"][:100]] == [
         f"{pod:03}" for pod in range(37, 137)
     ]
     assert response["series"][100]["labels"] == {} and response["series"][100]["other_count"] == 37
-    whole = ask(limit=1000)
+    whole = query_range(limit=1000)
     assert whole["group_count"] == len(whole["series"]) == 137
-    together = ask(group_by=[])
+    together = query_range(group_by=[])
     check_largest(whole, response, together)
-    alone = ask(limit=5, other="false")
+    alone = query_range(limit=5, other="false")
     assert alone["group_count"] == 137 and alone["series"] == whole["series"][-5:]
-    check_largest(whole, ask(limit=1), together)
+    check_largest(whole, query_range(limit=1), together)
 
 
 @pytest.mark.parametrize(
@@ -545,14 +555,14 @@ def test_more_series_than_the_limit_are_the_largest_and_one_of_the_others(server
         ({"query": "cpu"}, "query"),
     ],
 )
-def test_wrong_parameters_are_named(server, path, options, wanted):
+def test_invalid_parameters_of_lists_are_reported(server, path, options, wanted):
     response = Tenant(server).api("read").get(path, query=options)
     assert response.status == 400 and wanted in response.json()["detail"], response
 
 
 @pytest.mark.parametrize("wire", ["api", "ingest", "push", "otlp"])
-def test_a_colon_in_a_type_parts_nothing(server, wire):
-    """perf's events have one: "cycles:u"."""
+def test_a_colon_in_a_sample_type_is_replaced(server, wire):
+    """Events of perf have one: "cycles:u"."""
     client = Tenant(server).api("ingest", "read")
     stacks = {("main",): [7]}
     profile = make_profile([("cycles:u", "a:b")], BEGIN, stacks, ("x:y", "count"), 1)
@@ -590,10 +600,10 @@ ODD = ("c{pu}", "n s\xff\xfe")
 
 
 @pytest.mark.parametrize("wire", ["api", "name", "push", "otlp"])
-def test_a_type_that_is_listed_can_be_asked_for(server, wire):
+def test_a_listed_type_with_special_characters_can_be_queried(server, wire):
     client = Tenant(server).api("ingest", "read")
 
-    def spoil(body):  # as no text of Python's is encoded
+    def spoil(body):  # creates invalid UTF-8, which Python does not encode
         return body.replace("\xff\xfe".encode(), b"\xff\xfe\xff\xfe")
 
     profile = spoil(gzip.decompress(make_profile([ODD], BEGIN, {("main",): [7]}, ODD, 1)))

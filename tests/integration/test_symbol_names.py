@@ -1,5 +1,5 @@
-"""Names that come after the profile: what was uploaded raw shows functions once a table is
-there."""
+"""Symbolization after the upload: a profile of raw addresses gets functions once their symbol table
+exists."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def send_table(client, build_id, data):
 
 
 def id_of(elf):
-    """Of Go's note, in hexadecimal."""
+    """Returns the build ID of Go's note in hexadecimal."""
     notes = subprocess.run(
         ["readelf", "-nW", elf], check=True, text=True, stdout=subprocess.PIPE
     ).stdout
@@ -48,8 +48,8 @@ def id_of(elf):
 
 
 def put_table(server, client, elf, data, build_id):
-    """The table of a file whose own id may be another than the profile's, which somebody made
-    up."""
+    """Stores the table of elf under build_id, which may differ from the ID in the file if the
+    profile has an artificial one."""
     send_table(client, id_of(elf), data)
     if id_of(elf) == build_id:
         return
@@ -66,14 +66,14 @@ def put_table(server, client, elf, data, build_id):
     )
 
 
-def lacking(response):
-    """Build ids without names; for a moment they may be looked for."""
+def unnamed_build_ids(response):
+    """Returns the build IDs without names, including those whose tables are still pending."""
     state = response.json()["symbolization"]
     return [entry["build_id"] for entry in state["missing"] + state["pending"]]
 
 
 def frames_of(profile, location):
-    """[(function, file, line)] of a location, leaf first."""
+    """Returns [(function, file, line)] of a location, leaf first."""
     return [
         (
             profile.functions[line["function_id"]]["name"],
@@ -84,8 +84,8 @@ def frames_of(profile, location):
     ]
 
 
-def ask_llvm(elf, addresses):
-    """{address: [(function, file, line)]}"""
+def llvm_frames(elf, addresses):
+    """Returns {address: [(function, file, line)]} by llvm-symbolizer."""
     done = subprocess.run(
         ["llvm-symbolizer", f"--obj={elf}", "--no-demangle", "--output-style=JSON"],
         input="".join(f"{address:#x}\n" for address in addresses),
@@ -103,8 +103,8 @@ def ask_llvm(elf, addresses):
     }
 
 
-def ask_go(elf, addresses):
-    """{address: (outermost function, file, line of the leaf)}"""
+def go_frames(elf, addresses):
+    """Returns {address: (outermost function, file, line of the leaf)} by go tool addr2line."""
     done = subprocess.run(
         ["go", "tool", "addr2line", elf],
         text=True,
@@ -120,11 +120,11 @@ def ask_go(elf, addresses):
 
 
 def binary_of(profile):
-    """The number of the mapping whose debug information is here, and that."""
+    """Returns the mapping number and the debug file of the binary that DATA contains."""
     for number, mapping in profile.mappings.items():
         if mapping["build_id"] and (DATA / mapping["build_id"]).exists():
             return number, DATA / mapping["build_id"] / "debuginfo"
-    raise AssertionError("no debug information of it")
+    raise AssertionError("no debug information for any mapping")
 
 
 def locations_in(profile, number):
@@ -132,7 +132,7 @@ def locations_in(profile, number):
 
 
 def check_names(profile, number, elf):
-    """Every address says what other readers of the same file say."""
+    """Compares the frames of every address with those of other tools for the same file."""
     locations = locations_in(profile, number)
     addresses = [location["address"] for location in locations]
     has_dwarf = (
@@ -141,13 +141,13 @@ def check_names(profile, number, elf):
     )
     assert locations and all(location["line"] for location in locations)
     if has_dwarf:
-        wanted = ask_llvm(elf, addresses)
+        wanted = llvm_frames(elf, addresses)
         for location in locations:
             assert frames_of(profile, location) == wanted[location["address"]], hex(
                 location["address"]
             )
     elif shutil.which("go"):
-        wanted = ask_go(elf, addresses)
+        wanted = go_frames(elf, addresses)
         for location in locations:
             frames = frames_of(profile, location)
             assert (frames[-1][0], frames[0][1], str(frames[0][2])) == wanted[location["address"]]
@@ -157,14 +157,14 @@ def check_names(profile, number, elf):
     not PROFILES or not shutil.which("llvm-symbolizer"), reason="no profiles, or no llvm-symbolizer"
 )
 @pytest.mark.parametrize("name", PROFILES)
-def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
+def test_an_existing_permalink_gets_names(server, admin, tmp_path, name):
     raw = (DATA / name).read_bytes()
     before = pprof_reader.Profile(raw)
     number, elf = binary_of(before)
     made = share(admin, raw)
     link, status = f"/p/{made['id']}.json", f"/api/v1/shares/{made['id']}/symbolization"
     first = admin.get(link)
-    assert lacking(first) == [elf.parent.name]
+    assert unnamed_build_ids(first) == [elf.parent.name]
     wait_for(lambda: admin.get(status).json()["missing"])
     (missing,) = admin.get(status).json()["missing"]
     assert missing["build_id"] == elf.parent.name and missing["reason"]
@@ -185,7 +185,7 @@ def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     after = pprof_reader.Profile(admin.get(f"/p/{made['id']}.pb.gz").body)
     check_names(after, number, elf)
     assert after.mappings[number]["has_functions"] and after.mappings[number]["has_line_numbers"]
-    # What came with the profile is still there, and so are its numbers and its very bytes.
+    # Values, other frames and the raw bytes of the profile are unchanged.
     assert [sample.values for sample in after.samples] == [
         sample.values for sample in before.samples
     ]
@@ -195,7 +195,7 @@ def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     assert admin.get(f"/api/v1/shares/{made['id']}/raw").body == raw
 
 
-# ---- programs made here ----
+# ---- programs compiled by the tests ----
 
 C_SOURCE = """volatile int sink;
 static inline __attribute__((always_inline)) int inner(int x) { sink += x; return sink; }
@@ -218,7 +218,7 @@ BASE, OFFSET = 0x555555554000, 0x1000
 
 
 class Program:
-    """A binary of ours with its debug information, and a profile of every byte of its functions."""
+    """A compiled binary with debug information, and a profile of every address of its functions."""
 
     def __init__(self, folder, build_id, source, suffix="c", functions=("outer", "main")):
         self.elf, self.build_id = folder / "program", build_id
@@ -252,7 +252,7 @@ class Program:
         self.table = build_table(self.elf, folder)
 
     def profile(self, time_ns=BEGIN):
-        """Each address is a sample's leaf once, with a value of its own."""
+        """Returns a profile with one sample per address, each with a distinct value."""
         maker = pprof_maker.Maker(CPU)
         mapping = maker.mapping(
             str(self.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, self.build_id, flags=0
@@ -263,7 +263,7 @@ class Program:
         return maker.bytes()
 
     def wanted(self):
-        """{address: [(function, file, line)]}, as elfutils says."""
+        """Returns {address: [(function, file, line)]} by eu-addr2line of elfutils."""
         done = subprocess.run(
             ["eu-addr2line", "-e", self.elf, "-a", "-i", "-f"],
             text=True,
@@ -282,7 +282,8 @@ class Program:
         return responses
 
     def check(self, body, base):
-        """A pprof response says of every address what elfutils does; {address: values}."""
+        """Compares the frames of every address in a pprof response with those of elfutils, and the
+        values with those of profile()."""
         profile = pprof_reader.Profile(body)
         wanted, values = self.wanted(), {}
         for sample in profile.samples:
@@ -304,25 +305,26 @@ needs_compiler = pytest.mark.skipif(
 
 
 @needs_compiler
-def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
+def test_shares_and_stored_profiles_get_the_frames_of_elfutils(tenant, tmp_path):
     program = Program(tmp_path, "ab" * 20, C_SOURCE)
     client = tenant.api("ingest", "read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
     assert (
         client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
     )
-    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR}
+    parameters = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR}
 
-    def ask(**options):
-        return client.get("/api/v1/query", query={**question, "report": "top", **options})
+    def fetch(**options):
+        return client.get("/api/v1/query", query={**parameters, "report": "top", **options})
 
     def top(**options):
-        return ask(**options).json()
+        return fetch(**options).json()
 
     before = top()
-    assert lacking(ask()) == [program.build_id]
+    assert unnamed_build_ids(fetch()) == [program.build_id]
     assert top(focus="^inner$")["kept"] == 0
-    # Each address is itself until it has a name, and what asks for it by that goes on to find it.
+    # An address without a name is shown as binary+offset. A focus on that name still matches after
+    # symbolization.
     address, old = program.addresses[7], f"^program[+]{program.addresses[7]:#x}$"
     assert {(row["name"], row["flat"]) for row in before["functions"]} == {
         (f"program+{address:#x}", 10 + i) for i, address in enumerate(program.addresses)
@@ -344,27 +346,27 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
         frame[0] for frame in (leaf, *callers)
     }
     assert {row["name"]: row["cum"] for row in after["functions"]}["inner"] == inner
-    # Whoever asked before must not get the old response.
+    # Results cached before symbolization must not be returned.
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
-    program.check(client.get("/api/v1/query", query={**question, "report": "pprof"}).body, 0)
+    program.check(client.get("/api/v1/query", query={**parameters, "report": "pprof"}).body, 0)
 
 
 @needs_compiler
 @pytest.mark.skipif(
     stored.is_in_bucket(), reason="objects of a bucket are not changed from outside"
 )
-def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
-    """As all did once, and as those do that are not worth packing."""
+def test_an_unpacked_table_object_is_read(start_server, tmp_path):
+    """Earlier versions packed no tables, and a table that does not get smaller is not packed."""
     server = start_server()
     program = Program(tmp_path, "ba" * 20, C_SOURCE)
     client = Tenant(server).api("read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
     send_table(client, program.build_id, program.table)
-    rested = (
+    stored_table = (
         server.data_dir / "objects" / query_one(server, "SELECT object_key FROM symbol_table")[0]
     )
-    assert rested.read_bytes()[:8] == b"PFSYMPK1" and program.table[:8] == b"PFSYMTB1"
-    rested.write_bytes(program.table)
+    assert stored_table.read_bytes()[:8] == b"PFSYMPK1" and program.table[:8] == b"PFSYMTB1"
+    stored_table.write_bytes(program.table)
     with server.cursor() as cursor:
         cursor.execute(
             "UPDATE symbol_table SET bytes = %s, sha256 = sha256(%s)",
@@ -376,7 +378,7 @@ def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
 
 
 @needs_compiler
-def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
+def test_comparisons_report_each_unnamed_binary_once(tenant, tmp_path):
     program = Program(tmp_path, "cd" * 20, C_SOURCE)
     client = tenant.api("ingest", "read", "share", "debuginfo")
     link = share(client, program.profile())["id"]
@@ -393,23 +395,25 @@ def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
 
     def responses():
         for path in ("/api/v1/diff", "/api/v1/diff/top"):
-            for question in sides:
-                response = client.get(path, query=question, headers={"Accept": "application/json"})
+            for parameters in sides:
+                response = client.get(
+                    path, query=parameters, headers={"Accept": "application/json"}
+                )
                 assert response.status == 200, response
                 yield response
 
-    def waiting():
+    def symbolization():
         response = client.get("/api/v1/symbolization", query={"build_id": program.build_id})
         assert response.status == 200, response
         return response.json()
 
     for response in responses():
-        assert lacking(response) == [program.build_id]
-    before = waiting()
+        assert unnamed_build_ids(response) == [program.build_id]
+    before = symbolization()
     assert [one["build_id"] for one in before["missing"] + before["pending"]] == [program.build_id]
     send_table(client, program.build_id, program.table)
     wait_for(lambda: all(response.json()["symbolization"]["complete"] for response in responses()))
-    assert waiting()["complete"] and waiting()["generation"] > before["generation"]
+    assert symbolization()["complete"] and symbolization()["generation"] > before["generation"]
     for wrong in ("", "?build_id=", "?build_id=ab&file=x", "?" + "&".join(["build_id=ab"] * 257)):
         assert client.get("/api/v1/symbolization" + wrong).status == 400, wrong
     other = (
@@ -421,7 +425,7 @@ def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
 
 
 @needs_compiler
-def test_what_comes_is_looked_for_before_anybody_looks(server, tmp_path):
+def test_binaries_of_an_upload_are_searched_for_at_once(server, tmp_path):
     program = Program(tmp_path, "1234" * 10, C_SOURCE)
     for path in ("/api/v1/profiles", "/api/v1/shares"):
         team = Tenant(server)
@@ -439,7 +443,7 @@ def test_what_comes_is_looked_for_before_anybody_looks(server, tmp_path):
 
 @needs_compiler
 def test_each_team_sees_its_own_names(server, tmp_path):
-    """Two programs of one build id; nobody sees another's."""
+    """Two teams have different programs with one build ID and see only the names of their own."""
     tables, clients, links = [], [], []
     for i, word in enumerate(("inner", "outer")):
         folder = tmp_path / str(i)
@@ -468,11 +472,11 @@ def test_each_team_sees_its_own_names(server, tmp_path):
     assert {row["name"] for row in response.json()["functions"]} == {
         f"program+{address:#x}" for address in tables[0].addresses
     }
-    assert lacking(response) == [tables[0].build_id]
+    assert unnamed_build_ids(response) == [tables[0].build_id]
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
-def test_functions_are_called_as_asked(tenant, tmp_path):
+def test_the_names_parameter_selects_the_form_of_function_names(tenant, tmp_path):
     mangled = "_ZN3app5twiceIlEET_S1_"
     program = Program(tmp_path, "ef" * 20, CXX_SOURCE, "cc", (mangled, "main"))
     client = tenant.api("ingest", "read", "share", "debuginfo")
@@ -481,14 +485,19 @@ def test_functions_are_called_as_asked(tenant, tmp_path):
     assert (
         client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
     )
-    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
+    parameters = {
+        "query": CPU_NAMES[1] + "{}",
+        "start": BEGIN,
+        "end": BEGIN + HOUR,
+        "report": "top",
+    }
     for names, name in (
         ("", "app::twice"),
         ("simple", "app::twice"),
         ("none", mangled),
         ("full", "long app::twice<long>(long)"),
     ):
-        for path, query in ((f"/api/v1/shares/{link}/top", {}), ("/api/v1/query", question)):
+        for path, query in ((f"/api/v1/shares/{link}/top", {}), ("/api/v1/query", parameters)):
             rows = client.get(path, query={**query, "names": names}).json()["functions"]
             assert {row["name"] for row in rows} == {name, "main"}
     problem(
@@ -499,7 +508,8 @@ def test_functions_are_called_as_asked(tenant, tmp_path):
 
 
 def path_hash(names):
-    """As lib/profile/report/path_hash.h describes it, of frames that are told by name."""
+    """Returns the hash that lib/profile/report/path_hash.h describes, for frames identified by
+    name."""
     halves = []
     for base in (0x811C9DC5, 0x9747B28C):
         path = 0
@@ -516,7 +526,7 @@ def path_hash(names):
 
 
 def metadata_of(response):
-    """Of a tree in its binary form: the section of JSON."""
+    """Returns the JSON section of a flame graph in binary form."""
     assert response.status == 200, response.body
     start = response.body.index(b'{"sample_type"')
     return json.JSONDecoder().raw_decode(response.body[start:].decode("utf-8", "replace"))[0]
@@ -524,7 +534,7 @@ def metadata_of(response):
 
 @needs_compiler
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
-def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
+def test_a_function_name_replaced_by_symbolization_is_still_found(tenant, tmp_path):
     mangled = "_ZN3app5twiceIlEET_S1_"
     program = Program(tmp_path, "fe" * 20, CXX_SOURCE, "cc", (mangled,))
     maker = pprof_maker.Maker(CPU)
@@ -537,7 +547,7 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
     client = tenant.api("ingest", "read", "share", "debuginfo")
     link = share(client, maker.bytes())["id"]
 
-    def ask(**query):
+    def fetch(**query):
         return metadata_of(
             client.get(
                 f"/api/v1/shares/{link}/flame",
@@ -547,23 +557,23 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
         )
 
     path = path_hash([mangled])
-    before = ask(root=path)
+    before = fetch(root=path)
     assert before["root"] == path and "named_later" not in before
     send_table(client, program.build_id, program.table)
-    wait_for(lambda: ask().get("sent_names_replaced"))
-    after = ask(root=path, focus=f"^{mangled}$|app::")
+    wait_for(lambda: fetch().get("sent_names_replaced"))
+    after = fetch(root=path, focus=f"^{mangled}$|app::")
     assert after["root"] == path_hash(["app::twice"]) != path
     assert after["sent_names_replaced"] and after["renamed"] == ["app::twice"]
     assert "renamed_is_cut" not in after and "below" not in after
-    # What was seen of a function's callees, by a path of then.
-    below = ask(below=path, above="0" * 15 + "1", focus="^app::twice$")
+    # A view of the callees of a function, addressed by the path before symbolization.
+    below = fetch(below=path, above="0" * 15 + "1", focus="^app::twice$")
     assert below["below"] == after["root"] and "above" not in below
     assert client.get(f"/api/v1/shares/{link}/flame", query={"below": "half"}).status == 400
 
 
 @needs_compiler
-def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, tmp_path):
-    """A share lists 256 binaries without names; what became of the others it does not know."""
+def test_symbolization_over_the_limit_of_binaries_is_not_complete(tenant, tmp_path):
+    """A share lists at most 256 binaries without names and does not track the others."""
     program = Program(tmp_path, "be" * 20, C_SOURCE)
     client = tenant.api("read", "share", "debuginfo")
     ids = [program.build_id] + [f"{i:08x}" * 5 for i in range(1, 300)]
@@ -579,7 +589,7 @@ def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, 
     row, status = (f"/api/v1/shares/{link}{path}" for path in ("", "/symbolization"))
     assert client.get(row).json()["unnamed_count"] == 300
 
-    def told():
+    def symbolization_reports():
         return [
             client.get(path).json()[part] if part else client.get(path).json()
             for path, part in (
@@ -589,7 +599,7 @@ def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, 
             )
         ]
 
-    for response in told():
+    for response in symbolization_reports():
         assert len(response["missing"]) + len(response["pending"]) == 256
         assert response["unlisted"] == 44 and not response["complete"]
     send_table(client, program.build_id, program.table)
@@ -606,10 +616,14 @@ def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, 
             tenant.id,
             program.build_id,
         )
-    wait_for(lambda: not any(response["missing"] or response["pending"] for response in told()))
-    for response in told():
+    wait_for(
+        lambda: not any(
+            response["missing"] or response["pending"] for response in symbolization_reports()
+        )
+    )
+    for response in symbolization_reports():
         assert response["unlisted"] == 44 and not response["complete"]
-    # A profile with as many as there is room for is told of whole.
+    # A profile with exactly 256 binaries is reported completely.
     few = pprof_maker.Maker(CPU)
     for i in range(256):
         mapping = few.mapping(
@@ -624,16 +638,16 @@ def test_a_result_that_is_too_large_is_reported_and_not_called_complete(tenant, 
 
 
 def transactions(server):
-    """How many the server has made."""
+    """Returns the number of transactions that the server has committed."""
     with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
-        terminate(cursor)  # a session that ends tells what it counted
+        terminate(cursor)  # a session reports its counters when it ends
         cursor.execute(
             "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
         )
         return cursor.fetchone()[0]
 
 
-def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
+def test_tables_of_many_binaries_are_looked_up_in_batches(start_server):
     server, count = start_server(), 1000
     client = Tenant(server).api("ingest", "read", "share")
     maker = pprof_maker.Maker(CPU)
@@ -643,21 +657,26 @@ def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
         maker.sample([maker.location((), mapping, start + 16)], [1, 10])
     maker.scalars(time=BEGIN, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
     profile = maker.bytes()
-    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
+    parameters = {
+        "query": CPU_NAMES[1] + "{}",
+        "start": BEGIN,
+        "end": BEGIN + HOUR,
+        "report": "top",
+    }
     link, responses = share(client, profile)["id"], []
     server.restart()
     client.close()
-    for ask in (
+    for fetch in (
         lambda: client.post("/api/v1/profiles", profile, query={"label": "pod=a"}),
-        lambda: client.get("/api/v1/query", query=question),
+        lambda: client.get("/api/v1/query", query=parameters),
         lambda: client.get(f"/p/{link}.json"),
         lambda: client.post("/api/v1/shares", profile),
     ):
         before = transactions(server)
-        response = ask()
+        response = fetch()
         assert response.status < 300, response
         assert transactions(server) - before < count / 2
         responses.append(response)
-        server.restart()  # what it found out is forgotten
+        server.restart()  # clears the caches of the server
         client.close()
     assert all(len(responses[i].json()["symbolization"]["missing"]) for i in (1, 2))
