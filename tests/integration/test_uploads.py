@@ -1,4 +1,4 @@
-"""Uploads in parts: resumable, durable part by part, bounded memory, whole shares."""
+"""Uploads in parts: they are resumable, each stored part is durable, and memory is bounded."""
 
 import hashlib
 import threading
@@ -11,7 +11,7 @@ PART = 4 << 20
 
 
 def large_pprof(size):
-    """A valid pprof of exactly size bytes: a small profile and strings that nothing uses."""
+    """Returns a valid pprof of exactly size bytes: a small profile and unused strings."""
     data = bytearray(samples.pprof(20))
     filler = 1 << 20
     number = 0
@@ -54,8 +54,8 @@ def stored_bytes(server, tenant_id):
     return row[0]
 
 
-def test_a_part_that_comes_too_late_leaves_nothing_behind(server, admin):
-    """Or whoever puts parts while an upload is being completed would store what nobody counts."""
+def test_a_part_that_arrives_during_completion_is_not_stored(server, admin):
+    """Otherwise a client could store bytes that are not charged while an upload is completed."""
     data = large_pprof(PART)
     upload = begin(admin, len(data))
     with server.database("perfolio_jobs") as connection:
@@ -68,7 +68,7 @@ def test_a_part_that_comes_too_late_leaves_nothing_behind(server, admin):
     assert part_objects(server) == before
 
 
-def test_conflicts_of_completing_are_told_apart(server, admin):
+def test_conflicts_of_a_completion_have_different_details(server, admin):
     upload = begin(admin, 2 * PART)
     path = f"/api/v1/uploads/{upload['id']}/complete"
     assert put(admin, upload, 0, bytes(2 * PART)).status == 204
@@ -87,8 +87,8 @@ def test_conflicts_of_completing_are_told_apart(server, admin):
     assert int(response.headers["retry-after"]) > 0
 
 
-def test_joining_parts_again_and_again_is_limited(start_server):
-    """Each try writes and reads all bytes of the upload."""
+def test_failed_completions_are_rate_limited(start_server):
+    """Each attempt writes and reads all bytes of the upload."""
     server = start_server("--anonymous-uploads-per-minute", "4")
     client = server.api().with_token(None)
     upload = begin(client, 1000)
@@ -118,9 +118,9 @@ def test_parts_in_any_order_become_one_share(server, admin):
     assert shown["title"] == "large" and shown["filename"] == "large.pb"
     assert shown["raw_bytes"] == len(data)
     assert admin.get(f"/p/{made['id']}/raw").body == data
-    again = admin.post(complete)
-    assert again.status == 201 and again.json()["id"] == made["id"]
-    assert again.json()["delete_token"] == made["delete_token"]
+    repeated = admin.post(complete)
+    assert repeated.status == 201 and repeated.json()["id"] == made["id"]
+    assert repeated.json()["delete_token"] == made["delete_token"]
     problem(put(admin, upload, 0, data), 409)
     problem(admin.delete(path), 409)
     wait_for(lambda: not [p for p in part_objects(server) if upload["id"] in p])
@@ -128,21 +128,21 @@ def test_parts_in_any_order_become_one_share(server, admin):
     assert server.anonymous().delete(f"/api/v1/shares/{made['id']}", headers=token).status == 204
 
 
-def test_a_part_may_be_put_again_and_the_last_one_counts(admin):
+def test_a_repeated_part_replaces_the_earlier_one(admin):
     data = large_pprof(PART + 5000)
     upload = begin(admin, len(data))
     wrong = bytes(len(data))
     assert put(admin, upload, 0, wrong).status == 204
     assert put(admin, upload, 1, data).status == 204
     response = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
-    assert response.status in (400, 415, 422), "zeros are no profile"
+    assert response.status in (400, 415, 422), "zeros are not a profile"
     assert put(admin, upload, 0, data).status == 204
     made = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
     assert made.status == 201, made
     assert admin.get(f"/p/{made.json()['id']}/raw").body == data
 
 
-def test_wrong_parts_and_announcements_are_named(admin):
+def test_invalid_parts_and_uploads_are_reported(admin):
     for body, word in (
         ({}, "size"),
         ({"size": 0}, "size"),
@@ -164,13 +164,13 @@ def test_wrong_parts_and_announcements_are_named(admin):
     problem(admin.get(base), 404)
 
 
-def test_a_wrong_sha256_is_told(admin):
+def test_a_wrong_sha256_is_reported(admin):
     upload = begin(admin, len(samples.FOLDED), sha256="0" * 64)
     assert put(admin, upload, 0, samples.FOLDED).status == 204
     problem(admin.post(f"/api/v1/uploads/{upload['id']}/complete"), 400, "SHA-256")
 
 
-def test_an_upload_is_its_makers_alone(admin, anonymous, server):
+def test_an_upload_is_accessible_to_its_creator_only(admin, anonymous, server):
     _, stranger = new_tenant(admin, "uploading strangers")
     upload = begin(admin, len(samples.FOLDED))
     base = f"/api/v1/uploads/{upload['id']}"
@@ -184,9 +184,9 @@ def test_an_upload_is_its_makers_alone(admin, anonymous, server):
         assert client.put(base + "/parts/0", samples.FOLDED, headers=headers).status == 404
         assert client.post(base + "/complete", headers=headers).status == 404
         assert client.delete(base, headers=headers).status == 404
-    mine = begin(anonymous, len(samples.FOLDED))
-    base = f"/api/v1/uploads/{mine['id']}"
-    by_token = {"X-Perfolio-Upload-Token": mine["upload_token"]}
+    own = begin(anonymous, len(samples.FOLDED))
+    base = f"/api/v1/uploads/{own['id']}"
+    by_token = {"X-Perfolio-Upload-Token": own["upload_token"]}
     assert anonymous.put(base + "/parts/0", samples.FOLDED).status == 404
     assert anonymous.put(base + "/parts/0", samples.FOLDED, headers=by_token).status == 204
     made = anonymous.post(base + "/complete", headers=by_token)
@@ -194,7 +194,7 @@ def test_an_upload_is_its_makers_alone(admin, anonymous, server):
     assert server.anonymous().get(f"/p/{made.json()['id']}/raw").body == samples.FOLDED
 
 
-def test_an_abandoned_upload_goes_and_gives_its_bytes_back(start_server):
+def test_an_expired_upload_is_deleted_and_its_bytes_are_released(start_server):
     server = start_server("--jobs-interval", "1s")
     admin = server.api()
     before = stored_bytes(server, 2)
@@ -219,8 +219,9 @@ def seconds_left(server, upload):
     )[0]
 
 
-def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server):
-    """All anonymous people share one quota; each part that comes renews the hour."""
+def test_an_anonymous_upload_reserves_bytes_for_an_hour_only(start_server):
+    """All anonymous clients share one quota. Each received part extends the reservation to an
+    hour."""
     server = start_server("--jobs-interval", "1s")
     anonymous = server.anonymous()
     of_admin, idle = begin(server.api(), 10 * PART), begin(anonymous, 10 * PART)
@@ -238,12 +239,12 @@ def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server)
     wait_for(lambda: stored_bytes(server, 1) == 0 and part_objects(server) == [])
 
 
-def test_a_shorter_life_of_all_uploads_is_that_of_anonymous_ones_too(start_server):
+def test_a_shorter_upload_lifetime_also_applies_to_anonymous_uploads(start_server):
     server = start_server("--upload-lifetime", "10m")
     assert seconds_left(server, begin(server.anonymous(), PART)) <= 600
 
 
-def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
+def test_concurrent_completions_create_one_share(server, admin):
     data = large_pprof(PART + 100)
     upload = begin(admin, len(data))
     for number in (0, 1):
@@ -265,15 +266,15 @@ def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
     assert {response.status for response in responses} <= {201, 409}
 
 
-def test_an_announcement_under_a_key_begins_one_upload(server, admin):
+def test_a_repeated_request_with_one_key_begins_one_upload(server, admin):
     tenant_id, token = new_tenant(admin, "announced")
     team = admin.with_token(token)
     headers = {"Idempotency-Key": "announced"}
-    first, again = (
+    first, repeated = (
         team.post("/api/v1/uploads", json={"size": len(samples.FOLDED)}, headers=headers)
         for _ in range(2)
     )
-    assert first.status == again.status == 201 and first.json() == again.json()
+    assert first.status == repeated.status == 201 and first.json() == repeated.json()
     assert stored_bytes(server, tenant_id) == len(samples.FOLDED)
     problem(team.post("/api/v1/uploads", json={"size": 5}, headers=headers), 409, "Idempotency-Key")
     anonymous = server.anonymous()
@@ -286,7 +287,7 @@ def test_an_announcement_under_a_key_begins_one_upload(server, admin):
     )
 
 
-def test_the_same_bytes_are_charged_once(server, admin, anonymous):
+def test_the_bytes_of_an_upload_in_parts_are_charged_once(server, admin, anonymous):
     tenant_id, token = new_tenant(admin, "charged")
     team = anonymous.with_token(token)
     upload = begin(team, len(samples.FOLDED))
@@ -299,7 +300,7 @@ def test_the_same_bytes_are_charged_once(server, admin, anonymous):
     wait_for(lambda: stored_bytes(server, tenant_id) == len(samples.FOLDED))
 
 
-def test_200_mib_work_with_bounded_memory(start_server):
+def test_an_upload_of_200_mib_uses_bounded_memory(start_server):
     server = start_server()
     admin = server.api()
     data = large_pprof(200 << 20)
@@ -315,7 +316,7 @@ def test_200_mib_work_with_bounded_memory(start_server):
     assert shown["functions"]
     raw = admin.get(f"/p/{made.json()['id']}/raw")
     assert hashlib.sha256(raw.body).digest() == hashlib.sha256(data).digest()
-    assert during_parts < 150 * 1024, f"{during_parts} KiB resident while parts come"
+    assert during_parts < 150 * 1024, f"{during_parts} KiB resident while parts are received"
     assert peak < 700 * 1024, f"{peak} KiB resident at most"
 
 

@@ -1,4 +1,5 @@
-"""Who waits for whom: reports for their turn, probes for nobody, and clients that do not wait."""
+"""Waiting requests: reports over the concurrency limit, disconnected clients, a stop of the server,
+and requests that must not wait for others."""
 
 import contextlib
 import os
@@ -18,8 +19,8 @@ from test_http_raw import Wire, get, metric, post, wait_until
 MANY = 5
 
 
-# openat() of an object, which os_open_file calls with both flags, waits as long as the file
-# FOLDER/stalled exists.
+# Delays openat() of an object while the file FOLDER/stalled exists. Only os_open_file passes both
+# flags.
 STALLING_OPENAT = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -46,9 +47,9 @@ int openat(int folder, const char *path, int flags, ...)
 
 @pytest.fixture
 def stall(start_server):
-    """stall(*flags) -> Stalled: a share of a server whose first report waits for the profile, and
-    holds its turn."""
-    folder = make_folder()  # the server's user reads it
+    """stall(*flags) returns a Stalled: a server on which the first report of a share waits for the
+    profile and so occupies the concurrency limit."""
+    folder = make_folder()  # readable by the user of the server
     source, library, flag = folder / "stall.c", folder / "stall.so", folder / "stalled"
     source.write_text(STALLING_OPENAT)
     subprocess.run(
@@ -70,10 +71,10 @@ class Stalled:
         self.id = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
         server.restart()
         flag.touch()
-        self.first = self.ask()
+        self.first = self.request_report()
         assert wait_until(lambda: metric(server, "perfolio_reports_running") == 1)
 
-    def ask(self, number=0):
+    def request_report(self, number=0):
         return Wire(self.server).send(get(f"/api/v1/shares/{self.id}/top?limit={number + 1}"))
 
     def release(self):
@@ -84,22 +85,22 @@ def waiting(server):
     return metric(server, "perfolio_reports_waiting")
 
 
-def park(stalled, count=MANY):
-    """So many requests that wait for a turn."""
-    wires = [stalled.ask(number + 1) for number in range(count)]
+def queue_reports(stalled, count=MANY):
+    """Sends count report requests, which wait because of the concurrency limit."""
+    wires = [stalled.request_report(number + 1) for number in range(count)]
     assert wait_until(lambda: waiting(stalled.server) == count)
     return wires
 
 
-def test_reports_that_nobody_waits_for_any_more_cost_nothing(stall):
+def test_waiting_reports_of_disconnected_clients_are_dropped(stall):
     stalled = stall("--worker-threads", "4")
     server = stalled.server
-    wires = park(stalled)
+    wires = queue_reports(stalled)
     for wire in wires[1:]:
         wire.socket.close()
     assert wait_until(lambda: waiting(server) == 1)
     assert metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == MANY - 1
-    assert metric(server, "perfolio_http_workers_busy") == 1  # still the first
+    assert metric(server, "perfolio_http_workers_busy") == 1  # the stalled report
     assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") == 3)
     stalled.release()
     status, headers, _ = wires[0].response()
@@ -107,10 +108,10 @@ def test_reports_that_nobody_waits_for_any_more_cost_nothing(stall):
     assert waiting(server) == 0
 
 
-def test_a_report_waits_for_its_turn_no_longer_than_set(stall):
+def test_a_report_waits_no_longer_than_report_wait(stall):
     stalled = stall("--worker-threads", "4", "--report-wait", "1s")
     server = stalled.server
-    (wire,) = park(stalled, 1)
+    (wire,) = queue_reports(stalled, 1)
     status, headers, body = wire.response()
     assert status == 503 and int(headers["retry-after"]) > 0, body
     assert waiting(server) == 0 and metric(server, "perfolio_http_workers_busy") == 1
@@ -118,25 +119,25 @@ def test_a_report_waits_for_its_turn_no_longer_than_set(stall):
     assert wire.send(get(f"/api/v1/shares/{stalled.id}/top")).response()[0] == 200
 
 
-def test_reports_that_wait_get_a_response_when_the_server_stops(stall):
+def test_waiting_reports_get_503_when_the_server_stops(stall):
     stalled = stall("--worker-threads", "4")
     server = stalled.server
-    wires = park(stalled)
+    wires = queue_reports(stalled)
     server.process.send_signal(signal.SIGTERM)
     for wire in wires:
         status, headers, body = wire.response()
         assert status == 503 and int(headers["retry-after"]) > 0 and b"stopping" in body, body
         assert wire.is_closed()
-    assert server.process.poll() is None  # the first one has not been answered yet
+    assert server.process.poll() is None  # the stalled report has no response yet
     stalled.release()
     assert stalled.first.response() is not None
     assert server.process.wait(60) == 0
 
 
-def test_a_forced_stop_ends_reports_that_wait(stall):
+def test_a_forced_stop_closes_waiting_reports(stall):
     stalled = stall("--worker-threads", "4", "--shutdown-timeout", "0s")
     server = stalled.server
-    wires = park(stalled)
+    wires = queue_reports(stalled)
     server.process.send_signal(signal.SIGTERM)
     assert all(wire.response() is None or wire.is_closed() for wire in wires)
     stalled.release()
@@ -146,7 +147,8 @@ def test_a_forced_stop_ends_reports_that_wait(stall):
 
 @contextlib.contextmanager
 def all_workers_busy(server, count):
-    """Each waits for the table of shares. (Uploads would wait for a slot without a worker.)"""
+    """Occupies count workers with requests that wait for the table of shares. (Uploads would wait
+    for a slot without a worker.)"""
     listed = []
 
     def list_shares():
@@ -157,14 +159,14 @@ def all_workers_busy(server, count):
         for thread in threads:
             thread.start()
         assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == count)
-        assert wait_until(lambda: sessions_that_wait(server) == count)
+        assert wait_until(lambda: count_waiting_sessions(server) == count)
         yield
     for thread in threads:
         thread.join()
     assert listed == [200] * count
 
 
-def sessions_that_wait(server):
+def count_waiting_sessions(server):
     return ask(
         server,
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -172,7 +174,7 @@ def sessions_that_wait(server):
     )[0]
 
 
-def test_what_has_not_begun_when_its_client_goes_is_not_done(shared_server):
+def test_a_queued_request_of_a_disconnected_client_is_dropped(shared_server):
     server = shared_server("--worker-threads", "4")
     gone = 'perfolio_http_connections_cut_total{reason="gone"}'
     count_shares = "SELECT count(*) FROM share"
@@ -186,8 +188,8 @@ def test_what_has_not_begun_when_its_client_goes_is_not_done(shared_server):
     assert ask(server, count_shares)[0] == shares_before
 
 
-def test_a_busy_server_is_seen_as_ready(start_server):
-    """Also when no connection is free, and for longer than a response is repeated."""
+def test_a_busy_server_is_ready(start_server):
+    """Also if no database connection is free, and for longer than /readyz caches its result."""
     server = start_server("--worker-threads", "4", "--database-connections", "4")
     with all_workers_busy(server, 4):
         until = time.monotonic() + 1.2
@@ -196,8 +198,8 @@ def test_a_busy_server_is_seen_as_ready(start_server):
                 assert wire.send(get("/readyz")).response()[0] == 200
 
 
-def test_senders_wait_for_no_worker(shared_server):
-    """Agents of all protocols have threads of their own."""
+def test_ingest_requests_do_not_wait_for_workers(shared_server):
+    """Ingest requests of all protocols run in separate threads."""
     server = shared_server("--worker-threads", "4")
     headers = {"Content-Type": "application/json"}
     with all_workers_busy(server, 4):
@@ -211,9 +213,8 @@ def test_senders_wait_for_no_worker(shared_server):
             assert response.status == 200, (path, response)
 
 
-def test_one_team_that_asks_much_leaves_workers_to_others(shared_server):
-    """Questions to the store have half of the workers; more of them wait aside, and are
-    answered."""
+def test_queries_use_at_most_half_of_the_workers(shared_server):
+    """Further queries wait without a worker and run later."""
     server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     responses = []
@@ -242,40 +243,40 @@ def test_lists_do_not_wait_for_the_teams_queries(shared_server, path):
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     responses = []
 
-    def ask_for(what):
-        query = {"query": "process_cpu:cpu"} if what == "query" else {}
-        responses.append(server.api().get("/api/v1/" + what, query=query).status)
+    def fetch(name):
+        query = {"query": "process_cpu:cpu"} if name == "query" else {}
+        responses.append(server.api().get("/api/v1/" + name, query=query).status)
 
-    threads = [threading.Thread(target=ask_for, args=("query",)) for _ in range(9)]
-    listing = threading.Thread(target=ask_for, args=(path,))
+    threads = [threading.Thread(target=fetch, args=("query",)) for _ in range(9)]
+    listing = threading.Thread(target=fetch, args=(path,))
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()
-        # Half of the workers have questions, or as many as there are processors, and no other is
-        # still putting one aside.
-        turns = min(4, os.cpu_count())
+        # Queries occupy half of the workers, or as many as there are processors, and no other
+        # worker is still queueing one.
+        limit = min(4, os.cpu_count())
         assert wait_until(
             lambda: (metric(server, "perfolio_http_workers_busy"), waiting(server))
-            == (turns, 9 - turns)
+            == (limit, 9 - limit)
         )
-        listing.start()  # has a worker of its own, and is not put aside
-        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == turns + 1)
-        assert waiting(server) == 9 - turns
+        listing.start()  # gets a worker at once and is not queued
+        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == limit + 1)
+        assert waiting(server) == 9 - limit
     for thread in [*threads, listing]:
         thread.join()
     assert responses == [200] * 10
 
 
-def test_queries_that_are_made_shares_take_turns_too(shared_server):
-    """They are not put aside: who finds no turn is told when to come again."""
+def test_shares_of_queries_are_subject_to_the_query_limit(shared_server):
+    """They do not wait: a request over the limit gets 503 with Retry-After."""
     server = shared_server("--worker-threads", "4")
     assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
     responses = []
 
-    def freeze():
+    def share_query():
         responses.append(server.api().post("/api/v1/shares", query={"query": "process_cpu:cpu"}))
 
-    threads = [threading.Thread(target=freeze) for _ in range(5)]
+    threads = [threading.Thread(target=share_query) for _ in range(5)]
     with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
         for thread in threads:
             thread.start()
@@ -288,12 +289,12 @@ def test_queries_that_are_made_shares_take_turns_too(shared_server):
     assert all(
         int(response.headers["retry-after"]) > 0 for response in responses if response.status == 503
     )
-    freeze()
+    share_query()
     assert responses[-1].status == 201
 
 
-def test_requests_read_the_key_for_cookies_side_by_side(start_server):
-    """Nobody waits for the database with a lock that the others need."""
+def test_requests_read_the_cookie_key_concurrently(start_server):
+    """No request holds a lock that others need while it waits for the database."""
     server = start_server("--worker-threads", "4")
     responses = []
     with Held(server, "LOCK TABLE server_secret IN ACCESS EXCLUSIVE MODE"):
@@ -310,7 +311,7 @@ def test_requests_read_the_key_for_cookies_side_by_side(start_server):
         ]
         for thread in threads:
             thread.start()
-        assert wait_until(lambda: sessions_that_wait(server) == 3)
+        assert wait_until(lambda: count_waiting_sessions(server) == 3)
     for thread in threads:
         thread.join()
     assert responses == [201] * 3

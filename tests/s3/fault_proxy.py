@@ -47,7 +47,7 @@ class Handler(socketserver.StreamRequestHandler):
             return self.reset()
         if fault == "hang":
             self.connection.settimeout(30)
-            self.rfile.read(1)  # until the client gives up
+            self.rfile.read(1)  # waits until the client closes the connection
             return False
         if fault in CANNED:
             status, code, more, extra = CANNED[fault]

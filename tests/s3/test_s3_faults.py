@@ -15,7 +15,7 @@ from fault_proxy import FaultProxy
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release") / "tests"
 PREFIX = "PERFOLIO_TEST_S3_"
-PASSING = [
+TRANSIENT = [
     "500",
     "502",
     "503",
@@ -64,12 +64,12 @@ class Tool:
             raise Failed(rest)
         return int(rest)
 
-    def tell(self, *words):
+    def send(self, *words):
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.process.stdin.flush()
 
-    def do(self, *words):
-        self.tell(*words)
+    def run(self, *words):
+        self.send(*words)
         return self.read()
 
     def close(self):
@@ -134,7 +134,7 @@ def large(tmp_path):
 
 
 @pytest.mark.parametrize("style", ["path", "host"])
-def test_both_kinds_of_store_pass_one_suite(radosgw, style):
+def test_s3_passes_the_unit_tests_of_the_object_store(radosgw, style):
     endpoint = radosgw[PREFIX + "ENDPOINT"]
     changes = {
         PREFIX + "STYLE": style,
@@ -152,81 +152,83 @@ def test_both_kinds_of_store_pass_one_suite(radosgw, style):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("fault", PASSING + ["damage"])
-def test_a_put_is_whole_after_a_passing_fault(tool, proxy, small, tmp_path, fault):
+@pytest.mark.parametrize("fault", TRANSIENT + ["damage"])
+def test_a_put_is_complete_after_transient_faults(tool, proxy, small, tmp_path, fault):
     proxy.plan(fault, fault, wanted="PUT")
-    tool.do("put", "a/b", small)
+    tool.run("put", "a/b", small)
     assert len(proxy.seen) == 3
-    tool.do("get", "a/b", tmp_path / "got")
+    tool.run("get", "a/b", tmp_path / "got")
     assert (tmp_path / "got").read_bytes() == small.read_bytes()
 
 
-@pytest.mark.parametrize("fault", PASSING + BODY)
-@pytest.mark.parametrize("way", ["get", "fd", "range"])
-def test_a_read_is_whole_after_a_passing_fault(tool, proxy, small, tmp_path, fault, way):
-    tool.do("put", "a/b", small)
-    faults = [fault] if fault == "stall" else [fault, fault]  # libcurl needs seconds to notice
+@pytest.mark.parametrize("fault", TRANSIENT + BODY)
+@pytest.mark.parametrize("command", ["get", "fd", "range"])
+def test_a_read_is_complete_after_transient_faults(tool, proxy, small, tmp_path, fault, command):
+    tool.run("put", "a/b", small)
+    faults = (
+        [fault] if fault == "stall" else [fault, fault]
+    )  # libcurl detects a stall only after some seconds
     proxy.plan(*faults, wanted="GET")
-    span = (5, 50_000) if way == "range" else ()
-    tool.do(way, "a/b", *span, tmp_path / "got")
+    span = (5, 50_000) if command == "range" else ()
+    tool.run(command, "a/b", *span, tmp_path / "got")
     expected = small.read_bytes()[5:50_005] if span else small.read_bytes()
     assert (tmp_path / "got").read_bytes() == expected
     assert len(proxy.seen) == len(faults) + 1
 
 
 @pytest.mark.parametrize("fault", ["other-range", "whole"])
-def test_a_range_that_is_another_is_refused(settings, proxy, small, tmp_path, fault):
+def test_a_wrong_range_is_refused(settings, proxy, small, tmp_path, fault):
     tool = Tool(settings, retry_s="1")
-    tool.do("put", "a/b", small)
+    tool.run("put", "a/b", small)
     proxy.plan(always=fault, wanted="GET")
     with pytest.raises(Failed) as failed:
-        tool.do("range", "a/b", 5, 500, tmp_path / "got")
+        tool.run("range", "a/b", 5, 500, tmp_path / "got")
     assert failed.value.code in ("busy", "damaged")
     assert not (tmp_path / "got").exists()
     tool.close()
 
 
-@pytest.mark.parametrize("fault", PASSING + BODY)
-def test_listing_and_deleting_survive_a_passing_fault(tool, proxy, small, fault):
+@pytest.mark.parametrize("fault", TRANSIENT + BODY)
+def test_listing_and_deleting_succeed_after_a_transient_fault(tool, proxy, small, fault):
     for i in range(4):
-        tool.do("put", f"a/{i}", small)
+        tool.run("put", f"a/{i}", small)
     proxy.plan(fault, wanted="GET")
-    assert tool.do("count", "a/") == 4
+    assert tool.run("count", "a/") == 4
     proxy.plan(fault, wanted="POST")
-    tool.do("delete", "a/0", "a/1", "a/9")
+    tool.run("delete", "a/0", "a/1", "a/9")
     if fault not in BODY:  # the response to a single deletion has no body
         proxy.plan(fault, wanted="DELETE")
-    tool.do("delete", "a/2")
+    tool.run("delete", "a/2")
     proxy.plan()
-    assert tool.do("count") == 1
+    assert tool.run("count") == 1
 
 
-def test_a_server_without_deletion_of_many_is_asked_one_by_one(tool, proxy, small):
+def test_objects_are_deleted_one_by_one_without_multi_object_delete(tool, proxy, small):
     for i in range(3):
-        tool.do("put", f"a/{i}", small)
+        tool.run("put", f"a/{i}", small)
     proxy.plan("501", wanted="POST")
-    tool.do("delete", "a/0", "a/1", "a/2")
+    tool.run("delete", "a/0", "a/1", "a/2")
     assert sum(request.startswith("DELETE") for request in proxy.seen) == 3
-    assert tool.do("count") == 0
+    assert tool.run("count") == 0
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "hang", "reset", "cut", "cut-unknown", "404-page"])
-def test_a_lasting_fault_is_an_error_and_gives_no_bytes(settings, proxy, small, tmp_path, fault):
+def test_a_persistent_fault_is_an_error_and_writes_no_file(settings, proxy, small, tmp_path, fault):
     tool = Tool(settings, retry_s="1")
-    tool.do("put", "a/b", small)
+    tool.run("put", "a/b", small)
     proxy.plan(always=fault, wanted="GET")
     for words in (("get", "a/b"), ("fd", "a/b"), ("range", "a/b", 1, 5000)):
         with pytest.raises(Failed, match="after . tries") as failed:
-            tool.do(*words, tmp_path / "got")
+            tool.run(*words, tmp_path / "got")
         assert failed.value.code == "busy"
         assert not (tmp_path / "got").exists()
     if not fault.startswith("cut"):
         proxy.plan(always=fault, wanted="PUT")
         with pytest.raises(Failed, match="after . tries") as failed:
-            tool.do("put", "a/c", small)
+            tool.run("put", "a/c", small)
         assert failed.value.code == "busy"
     proxy.plan()
-    tool.do("get", "a/b", tmp_path / "got")
+    tool.run("get", "a/b", tmp_path / "got")
     assert (tmp_path / "got").read_bytes() == small.read_bytes()
     tool.close()
 
@@ -237,60 +239,60 @@ def test_every_request_of_an_upload_in_parts_may_fail_once(tool, proxy, large, t
         ["?uploads=", "partNumber=1&", "partNumber=3&", "POST /perfolio-test/faults"]
     ):
         proxy.plan(fault, wanted=wanted)
-        tool.do("write", f"large/{number}", large)
-        tool.do("get", f"large/{number}", tmp_path / "got")
+        tool.run("write", f"large/{number}", large)
+        tool.run("get", f"large/{number}", tmp_path / "got")
         assert (tmp_path / "got").read_bytes() == large.read_bytes()
 
 
 @pytest.mark.parametrize("fault", ["reset-after", "200-error", "cut"])
-def test_an_upload_whose_last_response_fails_is_whole(tool, proxy, large, tmp_path, fault):
+def test_an_upload_whose_last_response_fails_is_complete(tool, proxy, large, tmp_path, fault):
     proxy.plan(None, fault, wanted="POST")
-    tool.do("write", "large", large)
+    tool.run("write", "large", large)
     assert sum(request.startswith("POST") and "uploadId" in request for request in proxy.seen) >= 2
-    tool.do("get", "large", tmp_path / "got")
+    tool.run("get", "large", tmp_path / "got")
     assert (tmp_path / "got").read_bytes() == large.read_bytes()
 
 
-def test_an_upload_that_cannot_go_on_is_aborted(settings, proxy, large, tmp_path):
+def test_an_upload_that_cannot_continue_is_aborted(settings, proxy, large, tmp_path):
     tool = Tool(settings, retry_s="1")
     proxy.plan(always="500", wanted="partNumber=2&")
     with pytest.raises(Failed, match="InternalError") as failed:
-        tool.do("write", "large", large)
+        tool.run("write", "large", large)
     assert failed.value.code == "busy"
     assert any(request.startswith("DELETE") and "uploadId" in request for request in proxy.seen)
     with pytest.raises(Failed) as failed:
-        tool.do("get", "large", tmp_path / "got")
+        tool.run("get", "large", tmp_path / "got")
     assert failed.value.code == "not-found"
     tool.close()
 
 
-def test_uploads_that_a_killed_writer_left_are_swept_when_they_are_old(settings, proxy, large):
+def test_old_uploads_of_a_killed_writer_are_swept(settings, proxy, large):
     dying = Tool(settings)
     proxy.plan(always="hang", wanted="partNumber=2&")
-    dying.tell("write", "large", large)
+    dying.send("write", "large", large)
     proxy.wait_for("partNumber=2&")
     dying.process.send_signal(signal.SIGKILL)
     dying.process.wait()
     proxy.plan()
     young = Tool(settings)
-    young.do("sweep")
+    young.run("sweep")
     assert not proxy.has_seen("uploadId=")
     young.close()
     old = Tool(settings, upload_max_age_s="1")
     for _ in range(2000):
-        old.do("sweep")
+        old.run("sweep")
         if proxy.has_seen("uploadId="):
             break
     proxy.plan()
-    old.do("sweep")
+    old.run("sweep")
     assert not proxy.has_seen("uploadId=")
     old.close()
 
 
 def test_one_connection_serves_many_requests(tool, proxy, small, tmp_path):
     for i in range(20):
-        tool.do("put", f"a/{i}", small)
-        tool.do("get", f"a/{i}", tmp_path / "got")
+        tool.run("put", f"a/{i}", small)
+        tool.run("get", f"a/{i}", tmp_path / "got")
     assert proxy.connections == 1
 
 
@@ -305,7 +307,7 @@ def test_one_connection_serves_many_requests(tool, proxy, small, tmp_path):
         ("500", "after . tries.*InternalError"),
     ],
 )
-def test_opening_says_what_to_do(settings, proxy, fault, text):
+def test_a_failure_to_open_the_store_suggests_what_to_do(settings, proxy, fault, text):
     proxy.plan(always=fault)
     with pytest.raises(Failed, match=text):
         Tool(settings)
@@ -327,12 +329,12 @@ def test_opening_says_what_to_do(settings, proxy, fault, text):
         ("ca_file", "/no/such/file", "CA file /no/such/file"),
     ],
 )
-def test_opening_with_a_wrong_setting_says_which(settings, name, value, text):
+def test_an_invalid_setting_is_reported(settings, name, value, text):
     with pytest.raises(Failed, match=text):
         Tool(settings, **{name: value})
 
 
-def test_tls_is_checked_and_a_ca_file_may_be_given(settings, tmp_path):
+def test_the_tls_certificate_is_verified_with_the_ca_file(settings, tmp_path):
     pem = tmp_path / "server.pem"
     subprocess.run(
         [
@@ -370,7 +372,7 @@ def test_tls_is_checked_and_a_ca_file_may_be_given(settings, tmp_path):
         proxy.stop()
 
 
-def test_what_was_acknowledged_is_whole_after_the_server_was_killed(
+def test_acknowledged_objects_are_complete_after_kills_of_the_server(
     radosgw, settings, tmp_path, large
 ):
     tool = Tool(settings, retry_s="60")
@@ -380,7 +382,7 @@ def test_what_was_acknowledged_is_whole_after_the_server_was_killed(
         path.write_bytes(large.read_bytes() if i % 10 == 9 else os.urandom(65_536))
         content[f"kill/{i}"] = path
     for i, (key, path) in enumerate(content.items()):
-        tool.tell("write", key, path)
+        tool.send("write", key, path)
         if i in (10, 29):  # perhaps while a request is in flight; 29 has three parts
             radosgw["act"]("kill")
             radosgw["act"]("resume")
@@ -390,7 +392,7 @@ def test_what_was_acknowledged_is_whole_after_the_server_was_killed(
     radosgw["act"]("resume")
     assert len(acknowledged) == 40
     for key in acknowledged:
-        tool.do("get", key, tmp_path / "got")
+        tool.run("get", key, tmp_path / "got")
         assert (tmp_path / "got").read_bytes() == content[key].read_bytes()
-    assert tool.do("count", "kill/") == 40
+    assert tool.run("count", "kill/") == 40
     tool.close()

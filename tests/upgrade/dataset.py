@@ -1,4 +1,4 @@
-"""Data of every kind that a server stores, and its responses about them: for tests of upgrades.
+"""Creates data of every kind that a server stores and collects its responses, for upgrade tests.
 
 make() creates the data with the old version. observe() returns {name: result} and changes nothing
 that a later observe() sees. finish() completes what make() has left unfinished."""
@@ -131,7 +131,8 @@ def make_uploads(data):
 
 
 def make_debug_files(data, folder):
-    """An executable with debug information, and a share and a series with addresses of it."""
+    """Uploads an executable with debug information, and a share and a series with addresses in
+    it."""
     api = client(data)
     binary = compile_with_id(folder, BUILD_ID, "program", "-no-pie")
     body = binary.read_bytes()
@@ -165,7 +166,7 @@ def push(data, service, time_ns, types, values):
 
 
 def make_profiles(data):
-    """The first hours are compacted to blocks, the last ones stay in segments."""
+    """Sends profiles: the first hours are compacted to blocks, the last ones stay in segments."""
     api = client(data)
     expect(api.post("/api/v1/retention", json={"query": '{service_name="b"}', "keep": "3650d"}))
     for hour in range(3):
@@ -195,7 +196,7 @@ def observe(data):
 
 
 def keep(found, name, response):
-    """The status, and the body as JSON where it is that, else as bytes."""
+    """Records the status and the body, decoded if it is JSON."""
     kind = response.headers.get("content-type", "")
     body = json.loads(response.body) if "json" in kind and response.body else response.body
     found[name] = {"status": response.status, "body": body}
@@ -216,8 +217,8 @@ def observe_shares(data, found):
     keep(found, "shares", api.get("/api/v1/shares"))
     for name, made in {**data.shares, "anonymous": data.anonymous}.items():
         path = f"/api/v1/shares/{made['id']}"
-        for what in ("", "/raw", "/top", "/labels", "/symbolization", "/comments"):
-            keep(found, f"share {name}: {what}", api.get(path + what))
+        for tail in ("", "/raw", "/top", "/labels", "/symbolization", "/comments"):
+            keep(found, f"share {name}: {tail}", api.get(path + tail))
         keep(found, f"share {name}, without credentials", anonymous.get(path))
         for suffix in (".folded", ".json", ".pb.gz"):
             keep(found, f"share {name}: {suffix}", api.get(f"/p/{made['id']}{suffix}"))
@@ -259,7 +260,7 @@ def observe_profiles(data, found):
 
 
 def differences(old, new, path=""):
-    """What the old result has and the new one has not; the new one may have more members."""
+    """Returns the differences between old and new results. The new ones may have more members."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [
             line
@@ -280,11 +281,11 @@ def differences(old, new, path=""):
     return [] if old == new else [f"{path}: {old!r:.300} became {new!r:.300}"]
 
 
-# ---- going on ----
+# ---- continuing with the new version ----
 
 
 def finish(data):
-    """Completes the upload, signs in anew, and adds to the stored data with the new version."""
+    """Completes the upload, signs in again, and adds to the stored data with the new version."""
     api = client(data)
     made = expect(api.post(f"/api/v1/uploads/{data.unfinished}/complete")).json()
     raw = expect(api.get(f"/api/v1/shares/{made['id']}/raw")).body

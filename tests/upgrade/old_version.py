@@ -12,7 +12,7 @@ CACHE = ROOT / "build" / "upgrade"
 
 
 class Missing(Exception):
-    """The history that git has here does not contain the commit."""
+    """The local git history does not contain the commit."""
 
 
 def listed():
@@ -54,7 +54,7 @@ def full_id(commit):
 
 
 def text_of(commit, path):
-    """A file of the commit."""
+    """Returns the text of a file in the commit."""
     return subprocess.run(
         ["git", "show", f"{full_id(commit)}:{path}"],
         cwd=ROOT,
@@ -65,7 +65,7 @@ def text_of(commit, path):
 
 
 def files_of(commit, folder):
-    """Paths of the files in a folder of the commit."""
+    """Returns the paths of the files in a folder of the commit."""
     return subprocess.run(
         ["git", "ls-tree", "-r", "--name-only", commit, folder],
         cwd=ROOT,
@@ -99,7 +99,7 @@ def borrow_packages(folder):
 
 
 def build(commit):
-    """The perfoliod of the commit, with its perfolio-symbolize beside it."""
+    """Builds the perfoliod and perfolio-symbolize of the commit; returns the path of perfoliod."""
     commit = full_id(commit)
     folder = CACHE / commit
     programs = [f"build/release/{name}" for name in ("perfoliod", "perfolio-symbolize")]
@@ -111,7 +111,7 @@ def build(commit):
             for key, value in os.environ.items()
             if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD")
         }
-        # ccache then finds what a build of the same files in another folder has made.
+        # With these settings ccache reuses objects that were built in another folder.
         environment.update(CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
         made = subprocess.run(
             ["make", *borrow_packages(folder), *programs],
